@@ -1,0 +1,191 @@
+//! Reads a `config.toml` into a `RunConfig`; every complaint carries file and line and what to write instead.
+
+use std::fmt;
+use std::path::Path;
+
+use toml_edit::{ImDocument, Item};
+
+use super::{KNOBS, Knob, Preset, RunConfig, Value, nearest};
+
+/// Largest configuration file that is read.
+pub const MAX_BYTES: u64 = 256 * 1024;
+
+/// One complaint about a file: `path:line: what`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    pub path: String,
+    /// Counted from 1; 0 where no line is at fault.
+    pub line: usize,
+    pub what: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// Reads a text file that a person wrote: at most `limit` bytes, UTF-8.
+pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
+    let shown = path.display().to_string();
+    let fail = |line, what| Err(FileError { path: shown.clone(), line, what });
+    let bytes = match std::fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => return fail(0, "is a folder; name a file".to_owned()),
+        Ok(meta) if meta.len() > limit => {
+            return fail(0, format!("has {} bytes; the limit is {limit}", meta.len()));
+        }
+        Ok(_) => std::fs::read(path),
+        Err(error) => Err(error),
+    };
+    match bytes {
+        Err(error) => fail(0, format!("cannot be read: {error}")),
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(text),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let line = error.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
+                fail(line, "is not UTF-8 text; save it as UTF-8".to_owned())
+            }
+        },
+    }
+}
+
+/// The line of a byte offset, from 1.
+pub fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|b| **b == b'\n').count() + 1
+}
+
+/// Reads the file at `path` over the defaults of its own preset.
+pub fn load(path: &Path) -> Result<RunConfig, FileError> {
+    parse(&read_text(path, MAX_BYTES)?, &path.display().to_string())
+}
+
+/// Reads `text`; `path` is only for messages.
+pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
+    let fail = |line, what| FileError { path: path.to_owned(), line, what };
+    let document = ImDocument::parse(text).map_err(|error| {
+        let line = error.span().map_or(0, |span| line_of(text, span.start));
+        fail(line, format!("is not valid TOML: {}", error.message().trim()))
+    })?;
+
+    let mut found: Vec<(String, Value, usize)> = Vec::new();
+    for (key, item) in document.as_table() {
+        let line = item_line(document.as_table().key(key).and_then(toml_edit::Key::span), text, item);
+        match item.as_table_like() {
+            None => found.push((key.to_owned(), value_of(item), line)),
+            Some(table) if ["model", "train", "measure"].contains(&key) => {
+                for (inner, item) in table.iter() {
+                    let line = item_line(table.key(inner).and_then(toml_edit::Key::span), text, item);
+                    found.push((format!("{key}.{inner}"), value_of(item), line));
+                }
+            }
+            Some(_) => {
+                let near = nearest(key, ["model", "train", "measure"].into_iter());
+                return Err(fail(line, format!("unknown section `[{}]`; the nearest known one is `[{near}]`", key.escape_debug())));
+            }
+        }
+    }
+
+    let mut config = RunConfig::preset(Preset::default());
+    // The preset first, wherever it stands: it sets sizes that other keys may override.
+    found.sort_by_key(|(key, ..)| key != "preset");
+    for (key, value, line) in &found {
+        let knob = Knob::find(key).map_err(|what| fail(*line, what))?;
+        knob.set(&mut config, value).map_err(|what| fail(*line, what))?;
+    }
+    if let Some(problem) = config.problems().first() {
+        let line = found.iter().find(|(key, ..)| key == problem.key).map_or(0, |(.., line)| *line);
+        return Err(fail(line, problem.what.clone()));
+    }
+    Ok(config)
+}
+
+/// Applies `section.key=value` from a command line.
+pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
+    let (path, word) = assignment
+        .split_once('=')
+        .ok_or_else(|| format!("`--set {assignment}` has no `=`; write `--set model.norm=fused`"))?;
+    Knob::find(path.trim())?.set(config, &Value::from_word(word.trim()))
+}
+
+/// The configuration as a file: preset, then every key that differs from the preset's.
+pub fn write(config: &RunConfig) -> String {
+    let plain = RunConfig::preset(config.preset);
+    let mut text = format!("preset = \"{}\"\n", config.preset);
+    let mut section = "";
+    for knob in KNOBS.iter().filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain)) {
+        let (head, key) = knob.path.split_once('.').unwrap_or(("", knob.path));
+        if head != section {
+            text.push_str(&format!("\n[{head}]\n"));
+            section = head;
+        }
+        let value = (knob.get)(config);
+        match knob.kind {
+            super::Kind::Choice(_) => text.push_str(&format!("{key} = \"{value}\"\n")),
+            _ => text.push_str(&format!("{key} = {value}\n")),
+        }
+    }
+    text
+}
+
+fn item_line(key: Option<std::ops::Range<usize>>, text: &str, item: &Item) -> usize {
+    key.or_else(|| item.span()).map_or(0, |span| line_of(text, span.start))
+}
+
+fn value_of(item: &Item) -> Value {
+    match item.as_value() {
+        Some(toml_edit::Value::String(text)) => Value::Text(text.value().clone()),
+        Some(toml_edit::Value::Integer(n)) => Value::Integer(*n.value()),
+        Some(toml_edit::Value::Float(x)) => Value::Number(*x.value()),
+        Some(toml_edit::Value::Boolean(_)) => Value::Other("true or false"),
+        Some(toml_edit::Value::Array(_)) => Value::Other("a list"),
+        Some(toml_edit::Value::Datetime(_)) => Value::Other("a date"),
+        _ => Value::Other("a table"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Norm, Precision};
+
+    fn message(text: &str) -> String {
+        parse(text, "config.toml").expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn each_mistake_has_its_line_and_its_remedy() {
+        assert_eq!(message("[model]\nnrom = \"fused\"\n"), "config.toml:2: unknown key `model.nrom`; the nearest known key is `model.norm`");
+        assert_eq!(message("[modle]\nnorm = \"fused\"\n"), "config.toml:1: unknown section `[modle]`; the nearest known one is `[model]`");
+        assert_eq!(
+            message("[model]\n\nnorm = \"fussed\"\n"),
+            "config.toml:3: `model.norm` cannot be \"fussed\"; did you mean \"fused\"? It takes \"composed\", \"fused\""
+        );
+        assert_eq!(message("[model]\nnorm = 3\n"), "config.toml:2: `model.norm` is 3; it takes a quoted word: \"composed\", \"fused\"");
+        assert_eq!(message("[train]\nbatch = \"8\"\n"), "config.toml:2: `train.batch` is \"8\"; it takes a whole number");
+        assert_eq!(message("[train]\nbatch = -8\n"), "config.toml:2: `train.batch` is -8; it takes a whole number from 0 to 65536");
+        assert_eq!(message("[train]\nbatch = 0\n"), "config.toml:2: train.batch is 0; write 1 or more");
+        assert_eq!(message("[model]\nheads = 3\n"), "config.toml:2: 3 heads do not divide hidden = 128; write heads = 2");
+        assert!(message("[model\n").starts_with("config.toml:1: is not valid TOML"));
+    }
+
+    #[test]
+    fn a_written_file_reads_back_the_same() {
+        let mut config = RunConfig::preset(Preset::Small);
+        config.model.norm = Norm::Fused;
+        config.train.precision = Precision::F16;
+        config.train.learning_rate = 1e-3;
+        assert_eq!(parse(&write(&config), "x").expect("own output is valid"), config);
+    }
+
+    #[test]
+    fn the_preset_may_stand_last() {
+        let config = parse("train.batch = 2\npreset = \"small\"\n", "x").expect("valid");
+        assert_eq!((config.preset, config.train.batch, config.model.hidden), (Preset::Small, 2, 512));
+    }
+}

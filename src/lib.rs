@@ -1,0 +1,7 @@
+//! perflings: a terminal workshop on training performance.
+//!
+//! `protocol` and `config` are plain data; `model`, `ops`, `data` compute; `engine` runs them in a child process and
+//! emits events; `course` reads stages and lessons; `app` is what the screen knows; `tui` draws it.
+
+pub mod config;
+pub mod protocol;
