@@ -42,7 +42,6 @@ macro_rules! choice {
         }
     };
 }
-pub(crate) use choice;
 
 choice!(
     /// A named model size.
@@ -74,7 +73,12 @@ choice!(
 );
 choice!(
     /// Attention: scores written to memory, or kept in tiles.
-    Attention { Composed = "composed", Flash = "flash" }
+    Attention {
+        Composed = "composed",
+        /// One kernel that follows the strides it is given: see `kv-layout`.
+        Kernel = "kernel",
+        Flash = "flash",
+    }
 );
 choice!(
     /// RMSNorm: one primitive after the other, or one kernel.
@@ -322,7 +326,7 @@ impl RunConfig {
         let m = &self.model;
         let n = self.tokens_per_step() as u64;
         let scores = match m.attention {
-            Attention::Composed => 3 * (self.train.batch * m.heads * self.train.context * self.train.context) as u64,
+            Attention::Composed | Attention::Kernel => 3 * (self.train.batch * m.heads * self.train.context * self.train.context) as u64,
             Attention::Flash => 0,
         };
         let layer = n * (14 * m.hidden + 5 * m.ffn) as u64 + scores;

@@ -5,3 +5,6 @@
 
 pub mod config;
 pub mod protocol;
+pub mod ops;
+pub mod data;
+pub mod model;

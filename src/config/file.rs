@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use toml_edit::{ImDocument, Item};
+use toml_edit::{Document, Item};
 
 use super::{KNOBS, Knob, Preset, RunConfig, Value, nearest};
 
@@ -68,7 +68,7 @@ pub fn load(path: &Path) -> Result<RunConfig, FileError> {
 /// Reads `text`; `path` is only for messages.
 pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     let fail = |line, what| FileError { path: path.to_owned(), line, what };
-    let document = ImDocument::parse(text).map_err(|error| {
+    let document = Document::parse(text).map_err(|error| {
         let line = error.span().map_or(0, |span| line_of(text, span.start));
         fail(line, format!("is not valid TOML: {}", error.message().trim()))
     })?;

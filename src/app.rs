@@ -1,0 +1,262 @@
+//! What the screen knows and how it changes: keys, engine lines and ticks become a `Message`, `update` changes `App`
+//! and returns `Effect`s. It knows no colour, no key and no clock, and it waits for nothing.
+
+mod actions;
+pub mod clean;
+pub mod devices;
+mod events;
+pub mod figures;
+pub mod guide;
+pub mod log;
+pub mod message;
+pub mod run;
+mod runs;
+pub mod series;
+pub mod source;
+pub mod study;
+pub mod view;
+
+use std::sync::Arc;
+
+use crate::config::Preset;
+use crate::course::progress::Progress;
+use crate::course::{Course, Stage};
+use crate::protocol::{Device, RunSpec, Slot};
+
+pub use message::{Action, AfterSkip, Confirm, Effect, Message, Overlay};
+pub use run::{RunState, SlotRun};
+pub use runs::spec;
+pub use view::{Axis, Markers, Panel, Room, Sort, ThemeName, View, Window};
+
+use devices::Devices;
+use log::Log;
+use study::Study;
+
+/// What the command line decides.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
+    pub device: String,
+    /// Model size for every stage, instead of the stage's own.
+    pub preset: Option<Preset>,
+    /// The stage to begin with, instead of where the learner was.
+    pub stage: Option<u32>,
+    pub theme: ThemeName,
+    pub markers: Markers,
+    /// Shown instead of a live engine.
+    pub recording: Option<Recording>,
+    /// A sentence for the first screen: progress that was set aside, a recording that is cut.
+    pub notice: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            device: "auto".to_owned(),
+            preset: None,
+            stage: None,
+            theme: ThemeName::default(),
+            markers: Markers::default(),
+            recording: None,
+            notice: None,
+        }
+    }
+}
+
+/// What the badge of a recording says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    pub file: String,
+    pub device: Device,
+    pub date: String,
+    pub paused: bool,
+    pub speed: f64,
+}
+
+/// A sentence shown for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub text: String,
+    pub warning: bool,
+    pub until_ms: u64,
+}
+
+/// The run that was asked for, and what came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    pub state: RunState,
+    pub slots: [SlotRun; 2],
+    /// The slot that runs; the other is a ghost.
+    pub active: Slot,
+    /// The last run that was asked for.
+    pub wanted: Option<RunSpec>,
+    /// Asked for and not confirmed: until then, events belong to an older run and are dropped.
+    pub pending: Vec<RunSpec>,
+    /// Knobs that change at the next step boundary; the run in progress goes on until then.
+    pub switching: Option<RunSpec>,
+    pub pairing: bool,
+    /// Kernels compiled so far, and the latest.
+    pub compiling: Option<(u32, String)>,
+    /// When the run was asked for.
+    pub asked_ms: u64,
+}
+
+impl Run {
+    /// What a slot has shown.
+    pub fn slot(&self, slot: Slot) -> &SlotRun {
+        &self.slots[slot as usize]
+    }
+
+    /// What the running slot has shown.
+    pub fn shown(&self) -> &SlotRun {
+        self.slot(self.active)
+    }
+
+    /// The other slot, if anything ran there.
+    pub fn ghost(&self) -> Option<&SlotRun> {
+        let other = &self.slots[1 - self.active as usize];
+        other.started.is_some().then_some(other)
+    }
+}
+
+/// Everything the screen shows.
+#[derive(Clone, Debug)]
+pub struct App {
+    pub course: Arc<Course>,
+    pub study: Study,
+    pub run: Run,
+    pub devices: Devices,
+    pub log: Log,
+    pub view: View,
+    pub notice: Option<Notice>,
+    pub preset: Option<Preset>,
+    pub recording: Option<Recording>,
+    /// Lines that should have been events.
+    pub malformed: u64,
+    pub now_ms: u64,
+    /// Grows whenever there is something new to draw.
+    pub revision: u64,
+}
+
+/// How long a notice stays.
+const NOTICE_MS: u64 = 8_000;
+
+impl App {
+    /// The state before the first message, and what to do first.
+    pub fn new(course: Course, progress: Progress, options: Options) -> (Self, Vec<Effect>) {
+        let resumed = progress.current.clone();
+        let mut app = Self {
+            course: Arc::new(course),
+            study: Study { progress, ..Study::default() },
+            run: Run::default(),
+            devices: Devices::new(&options.device),
+            log: Log::default(),
+            view: View {
+                size: (80, 24),
+                focus: Some(Panel::Lesson),
+                theme: options.theme,
+                markers: options.markers,
+                ..View::default()
+            },
+            notice: None,
+            preset: options.preset,
+            recording: options.recording,
+            malformed: 0,
+            now_ms: 0,
+            revision: 1,
+        };
+        if let Some(text) = options.notice {
+            app.tell(&text, true);
+        }
+        if !app.course.problems.is_empty() {
+            app.view.overlay = Some(Overlay::Problems);
+        }
+        let at = match (options.stage, resumed) {
+            (Some(number), _) => app.course.stages.iter().position(|stage| stage.number == number),
+            (None, Some(id)) => app.course.stages.iter().position(|stage| stage.id == id),
+            (None, None) => None,
+        };
+        if let (Some(number), None) = (options.stage, at) {
+            app.tell(&format!("There is no stage {number}; this is the first one"), true);
+        }
+        let effects = app.enter(at.unwrap_or(0));
+        (app, effects)
+    }
+
+    /// The stage the learner is in; none in an empty course.
+    pub fn stage(&self) -> Option<&Stage> {
+        self.course.stages.get(self.study.at)
+    }
+
+    /// Whether evidence, cause and debrief may be shown.
+    pub fn revealed(&self) -> bool {
+        self.stage().is_none_or(|stage| self.study.revealed(stage))
+    }
+
+    /// Shows a sentence for a while.
+    pub fn tell(&mut self, text: &str, warning: bool) {
+        let text = clean::line(text);
+        self.notice = Some(Notice { text, warning, until_ms: self.now_ms + NOTICE_MS });
+    }
+
+    /// The slot's letter and what runs there: `A broken`.
+    pub fn slot_name(&self, slot: Slot) -> String {
+        let letter = if slot == Slot::A { 'A' } else { 'B' };
+        match self.run.slot(slot).variant() {
+            "" => letter.to_string(),
+            variant => format!("{letter} {variant}"),
+        }
+    }
+
+    /// Where the run computes, once it is known.
+    pub fn device(&self) -> Option<&Device> {
+        self.run.shown().started.as_ref().map(|started| &started.device)
+    }
+
+    /// The last step of the running slot.
+    pub fn step(&self) -> Option<u64> {
+        self.run.shown().last.as_ref().map(|step| step.step)
+    }
+}
+
+/// The only way in which the state changes.
+pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
+    app.revision += 1;
+    match message {
+        Message::Did(action) => app.act(action),
+        Message::Engine(report) => app.hear(report),
+        Message::Tick { now_ms } => {
+            app.tick(now_ms);
+            Vec::new()
+        }
+        Message::Resized { width, height } => {
+            app.view.size = (width, height);
+            Vec::new()
+        }
+        Message::Drawn { limits } => {
+            app.revision -= 1;
+            app.view.limits = limits.into_iter().collect();
+            Vec::new()
+        }
+        Message::Saved { config } => app.saved(config),
+        Message::Told { text, warning } => {
+            app.tell(&text, warning);
+            Vec::new()
+        }
+    }
+}
+
+impl App {
+    fn tick(&mut self, now_ms: u64) {
+        let second_passed = now_ms / 1000 != self.now_ms / 1000;
+        self.now_ms = now_ms;
+        let waiting = matches!(self.run.state, RunState::Starting | RunState::Warming | RunState::Pausing);
+        let expired = self.notice.as_ref().is_some_and(|notice| notice.until_ms <= now_ms);
+        if expired {
+            self.notice = None;
+        }
+        if !(expired || second_passed && waiting) {
+            self.revision -= 1;
+        }
+    }
+}

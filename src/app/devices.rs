@@ -1,0 +1,73 @@
+//! Which device computes, which others there are, and the offer to move from the CPU to a GPU that has warmed up.
+//! It opens nothing: devices are known from events only.
+
+use crate::protocol::{Device, DeviceInfo};
+
+/// First light: the CPU runs while a GPU warms up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum FirstLight {
+    /// There is nothing to wait for.
+    #[default]
+    None,
+    /// Asked for; kernels compile in a second engine.
+    Warming { select: String, kernels: u32 },
+    /// Open and ready: the offer stands.
+    Ready { select: String, device: Device },
+    /// It could not be opened.
+    Failed { reason: String },
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Devices {
+    /// What was asked for on the command line.
+    pub asked: String,
+    /// What runs are started on.
+    pub using: String,
+    /// Empty until the probe has answered.
+    pub known: Vec<DeviceInfo>,
+    pub probed: bool,
+    pub first_light: FirstLight,
+}
+
+impl Devices {
+    /// `auto` begins on the CPU, so that nobody waits in front of an empty screen.
+    pub fn new(asked: &str) -> Self {
+        let using = if asked == "auto" { "cpu" } else { asked };
+        Self { asked: asked.to_owned(), using: using.to_owned(), ..Self::default() }
+    }
+
+    /// Takes the answer of the probe in. The result is a device to warm up.
+    pub fn found(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
+        self.known = devices;
+        self.probed = true;
+        if self.asked != "auto" || self.using != "cpu" || self.first_light != FirstLight::None {
+            return None;
+        }
+        let gpu = self.known.iter().find(|info| info.device.kind == "gpu")?;
+        self.first_light = FirstLight::Warming { select: gpu.select.clone(), kernels: 0 };
+        Some(gpu.select.clone())
+    }
+
+    /// A device was opened.
+    pub fn ready(&mut self, device: Device) {
+        if let FirstLight::Warming { select, .. } = &self.first_light
+            && device.kind != "cpu"
+        {
+            self.first_light = FirstLight::Ready { select: select.clone(), device };
+        }
+    }
+
+    /// The device that the standing offer is for.
+    pub fn offer(&self) -> Option<&str> {
+        match &self.first_light {
+            FirstLight::Ready { select, .. } => Some(select),
+            _ => None,
+        }
+    }
+
+    /// Runs go there from now on.
+    pub fn switch_to(&mut self, select: &str) {
+        select.clone_into(&mut self.using);
+        self.first_light = FirstLight::None;
+    }
+}

@@ -1,0 +1,238 @@
+//! What the engine says, taken into the state. Events of a run that was replaced are dropped until the new run answers.
+
+use std::sync::Arc;
+
+use super::devices::FirstLight;
+use super::figures::summary;
+use super::log::Level;
+use super::run::tame;
+use super::source::FromEngine;
+use super::{App, Effect, RunState};
+use crate::course::check::{Measured, evaluate};
+use crate::course::progress::State;
+use crate::protocol::*;
+
+impl App {
+    /// Takes a report in.
+    pub(super) fn hear(&mut self, report: FromEngine) -> Vec<Effect> {
+        match report {
+            FromEngine::Line(line) => return self.event(line.event),
+            FromEngine::Stray(text) => self.log.add(Level::Stray, &text),
+            FromEngine::Malformed { line, why } => {
+                self.malformed += 1;
+                self.log.add(Level::Warning, &format!("Not an event ({why}): {line}"));
+                if self.malformed == 1 {
+                    self.tell("The engine sent a line that is no event; the log has it", true);
+                }
+            }
+            FromEngine::Gone { reason } => self.gone(&reason),
+            FromEngine::Silent => {
+                self.gone("It stopped answering: no heartbeat came any more");
+                return vec![Effect::Kill];
+            }
+        }
+        Vec::new()
+    }
+
+    /// The engine is no more. What it showed stays.
+    fn gone(&mut self, reason: &str) {
+        if self.recording.is_some() {
+            self.run.state = RunState::Finished;
+            self.tell("The recording ends here", false);
+            return;
+        }
+        self.log.add(Level::Error, &format!("The engine is gone: {reason}"));
+        if !matches!(self.run.state, RunState::EngineGone { .. }) {
+            self.run.state = RunState::EngineGone { reason: super::clean::bounded(reason, 1000) };
+        }
+        self.run.pending.clear();
+        self.run.switching = None;
+        if let FirstLight::Warming { .. } | FirstLight::Ready { .. } = self.devices.first_light {
+            self.devices.first_light = FirstLight::None;
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Vec<Effect> {
+        match tame(event) {
+            Event::Heartbeat => self.revision -= 1,
+            Event::Hello(hello) => {
+                self.log.add(Level::Info, &format!("Engine {} on {}, {} cores", hello.version, hello.os, hello.cores));
+            }
+            Event::Log(log) => {
+                let level = match log.level.as_str() {
+                    "error" => Level::Error,
+                    "warn" => Level::Warning,
+                    _ => Level::Info,
+                };
+                self.log.add(level, &log.text);
+            }
+            Event::Devices { devices } => {
+                if let Some(device) = self.devices.found(devices) {
+                    return vec![Effect::Send(Command::Open { device })];
+                }
+            }
+            Event::DeviceReady { device } => {
+                if let Some(started) = &self.run.shown().started
+                    && started.device == device
+                {
+                    return Vec::new();
+                }
+                self.devices.ready(device);
+            }
+            Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
+            Event::Started(started) => self.started(started),
+            Event::Step(step) => self.stepped(step),
+            Event::Finished(finished) => self.finished(*finished),
+            Event::Failed(failed) => self.failed(failed),
+            Event::Pair(pair) => return self.paired(pair),
+            Event::Paused { .. } => {
+                if self.run.state == RunState::Pausing {
+                    self.run.state = RunState::Paused;
+                }
+            }
+            Event::Resumed { .. } => {
+                if matches!(self.run.state, RunState::Resuming | RunState::Paused) {
+                    self.run.state = RunState::Running;
+                }
+            }
+            figure => return self.figure(figure),
+        }
+        Vec::new()
+    }
+
+    /// Figures of one slot.
+    fn figure(&mut self, event: Event) -> Vec<Effect> {
+        if !self.run.is_current() {
+            return Vec::new();
+        }
+        let slot = match &event {
+            Event::Throughput(it) => it.slot,
+            Event::Kernels(it) => it.slot,
+            Event::Gradients(it) => it.slot,
+            Event::Evidence(it) => it.slot,
+            Event::Memory(it) => it.slot,
+            Event::Lints { slot, .. } => *slot,
+            _ => return Vec::new(),
+        };
+        self.run.slots[slot as usize].figure(event);
+        if slot == Slot::B { self.judge() } else { Vec::new() }
+    }
+
+    fn compiling(&mut self, kernels: u32, latest: String) {
+        // The CPU compiles nothing: beside a run there, this is the GPU that warms up.
+        if let FirstLight::Warming { kernels: so_far, .. } = &mut self.devices.first_light {
+            *so_far = kernels;
+            return;
+        }
+        self.run.compiling = Some((kernels, latest));
+        if self.run.state == RunState::Starting {
+            self.run.state = RunState::Warming;
+        }
+    }
+
+    fn started(&mut self, started: Started) {
+        let run = &mut self.run;
+        let same = |wanted: &RunSpec| wanted.slot == started.run.slot && wanted.config == started.run.config;
+        if !run.pending.is_empty() {
+            if !run.pending.iter().any(same) {
+                return;
+            }
+            run.pending.clear();
+        }
+        if run.switching.as_ref().is_some_and(same) {
+            run.switching = None;
+        }
+        let slot = started.run.slot;
+        if !run.pairing {
+            run.active = slot;
+        }
+        run.slots[slot as usize].start(started);
+        run.compiling = None;
+        if self.recording.is_some() || run.state == RunState::Starting {
+            run.state = RunState::Warming;
+        }
+    }
+
+    fn stepped(&mut self, step: Step) {
+        if !self.run.is_current() {
+            return;
+        }
+        if matches!(self.run.state, RunState::Starting | RunState::Warming | RunState::Finished) {
+            self.run.state = RunState::Running;
+        }
+        self.run.slots[step.slot as usize].step(step);
+    }
+
+    fn finished(&mut self, finished: Finished) {
+        if !self.run.is_current() {
+            return;
+        }
+        if let Some(why) = &finished.ended
+            && why.starts_with("not-finite")
+        {
+            self.tell(&format!("The run stopped at step {}: {why}", finished.steps), true);
+        }
+        let slot = finished.slot as usize;
+        self.run.slots[slot].finished = Some(finished);
+        self.run.state = RunState::Finished;
+        self.run.switching = None;
+    }
+
+    fn failed(&mut self, failed: Failed) {
+        self.log.add(Level::Error, &failed.reason);
+        if let FirstLight::Warming { .. } = self.devices.first_light
+            && failed.kind == FailedKind::Device
+            && self.run.state.is_active()
+        {
+            self.tell("The GPU could not be opened; the run stays on the CPU, the log says why", true);
+            self.devices.first_light = FirstLight::Failed { reason: failed.reason };
+            return;
+        }
+        self.run.pending.clear();
+        self.run.switching = None;
+        self.run.pairing = false;
+        self.run.state = RunState::Failed { kind: failed.kind, reason: failed.reason };
+    }
+
+    fn paired(&mut self, pair: Pair) -> Vec<Effect> {
+        if !self.run.pairing && self.recording.is_none() {
+            return Vec::new();
+        }
+        self.run.pending.clear();
+        if pair.done {
+            self.run.pairing = false;
+            self.run.state = RunState::Finished;
+        } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
+            self.run.state = RunState::Running;
+        }
+        self.study.measured(pair);
+        self.judge()
+    }
+
+    /// Holds the stage's criteria against what was measured; a pass is kept.
+    pub(super) fn judge(&mut self) -> Vec<Effect> {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        if !self.study.tried(stage) {
+            return Vec::new();
+        }
+        let finished = summary(self.run.slot(Slot::B));
+        let config = self.run.slot(Slot::B).started.as_ref().map(|started| &started.run.config);
+        let measured = Measured {
+            config,
+            finished: finished.as_ref(),
+            pair: self.study.pair.as_ref().filter(|pair| pair.done),
+            quiz_right: self.study.quiz_right(stage),
+        };
+        let report = evaluate(stage, measured);
+        let passed = report.passed() && config.is_some();
+        self.study.report = Some(report);
+        let known = self.study.of_mut(stage);
+        if !passed || known.state == State::Passed {
+            return Vec::new();
+        }
+        known.state = State::Passed;
+        self.tell(&format!("Stage {} passed: every check holds", stage.number), false);
+        vec![self.save(stage)]
+    }
+}

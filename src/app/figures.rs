@@ -1,0 +1,111 @@
+//! The figures that a lesson's placeholders stand for, from the runs on the screen. A run that goes on is summed up
+//! so far; what nobody measured stays missing.
+
+use super::{App, SlotRun};
+use crate::course::placeholder::{Lookup, Subject};
+use crate::config::RunConfig;
+use crate::protocol::*;
+
+/// Figures of this learner's runs.
+pub struct Figures<'a> {
+    app: &'a App,
+    config: &'a RunConfig,
+    slots: [Option<Finished>; 2],
+}
+
+impl<'a> Figures<'a> {
+    /// Everything known now; nothing without a stage.
+    pub fn of(app: &'a App) -> Option<Self> {
+        let stage = app.stage()?;
+        let wanted = app.run.wanted.as_ref().map(|run| &run.config);
+        let slots = [summary(&app.run.slots[0]), summary(&app.run.slots[1])];
+        Some(Self { app, config: wanted.unwrap_or(&stage.broken), slots })
+    }
+}
+
+impl Lookup for Figures<'_> {
+    fn finished(&self, subject: Subject) -> Option<&Finished> {
+        let named = |variant: &str| self.slots.iter().flatten().find(|run| run.variant == variant);
+        match subject {
+            Subject::Run => self.slots[self.app.run.active as usize].as_ref(),
+            Subject::Broken => named("broken"),
+            Subject::Fixed => named("fixed").or_else(|| named("custom")),
+            Subject::A => self.slots[0].as_ref(),
+            Subject::B => self.slots[1].as_ref(),
+        }
+    }
+
+    fn pair(&self) -> Option<&Pair> {
+        self.app.study.pair.as_ref()
+    }
+
+    fn config(&self) -> &RunConfig {
+        self.config
+    }
+
+    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
+        let answer = self.app.stage().and_then(|stage| self.app.study.answered(stage));
+        let estimate = self.app.stage().and_then(|stage| self.app.study.of(stage).estimate);
+        (answer.map(letter), estimate)
+    }
+}
+
+/// `a` for the first choice.
+pub fn letter(choice: usize) -> String {
+    char::from_u32('a' as u32 + u32::try_from(choice).unwrap_or(0)).unwrap_or('?').to_string()
+}
+
+/// The run's own summary, or what it has shown so far.
+pub fn summary(slot: &SlotRun) -> Option<Finished> {
+    if let Some(finished) = &slot.finished {
+        return Some(finished.clone());
+    }
+    let started = slot.started.as_ref()?;
+    let (_, first) = slot.loss.first()?;
+    let throughput = slot.throughput.as_ref().filter(|t| t.step_ms.n > 0);
+    let kernels = slot.kernels.as_ref();
+    Some(Finished {
+        stage: started.run.stage,
+        variant: started.run.variant.clone(),
+        slot: started.run.slot,
+        config: started.config.clone(),
+        device: started.device.clone(),
+        steps: slot.last.as_ref().map_or(0, |step| step.step + 1),
+        loss_first: first.into(),
+        loss_last: slot.latest_loss().unwrap_or(first).into(),
+        ln_vocab: started.ln_vocab,
+        entropy: started.entropy,
+        samples_per_s: throughput.map(|t| t.samples_per_s),
+        tokens_per_s: throughput.map(|t| t.tokens_per_s),
+        step_ms: throughput.map(|t| t.step_ms),
+        phases_ms: slot.phases(),
+        clock: throughput.map(|t| t.clock.clone()).unwrap_or_default(),
+        state: throughput.map(|t| t.state).unwrap_or_default(),
+        grad: slot.gradients.as_ref().map_or_else(GradSummary::default, |g| GradSummary {
+            tensors: g.tensors,
+            with_grad: g.with_grad,
+            params_pct: g.params_pct,
+        }),
+        kernels: kernels.map_or_else(not_profiled, |k| KernelSummary {
+            launches_per_step: k.launches,
+            unique: k.unique,
+            device_ms: k.device_ms,
+            coverage: k.coverage,
+            top: k.rows.iter().map(top).collect(),
+            reason: k.reason.clone(),
+        }),
+        memory: slot.memory.clone().unwrap_or_default(),
+        evidence: slot.evidence.clone(),
+        lints: slot.lints.clone(),
+        pair: None,
+        ended: None,
+    })
+}
+
+fn not_profiled() -> KernelSummary {
+    KernelSummary { reason: Some("no step was profiled yet".to_owned()), ..KernelSummary::default() }
+}
+
+fn top(row: &KernelRow) -> TopKernel {
+    TopKernel { kernel: row.kernel.clone(), scope: format!("{}/{}", row.part, row.phase), calls: row.calls, ms: row.ms }
+}

@@ -1,0 +1,192 @@
+//! What the screen says unasked: the next move in one sentence, and the four vital signs every run shows. Keys are
+//! named by their action; the screen knows which key that is.
+
+use super::devices::FirstLight;
+use super::message::{AfterSkip, Confirm};
+use super::study::Beat;
+use super::{Action, App, Overlay, RunState};
+use crate::protocol::State;
+
+/// A piece of a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    Text(String),
+    /// The key that does this.
+    Key(Action),
+}
+
+/// Builds a sentence: `{}` stands for the next key.
+fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut keys = keys.iter();
+    for (at, part) in text.split("{}").enumerate() {
+        if at > 0
+            && let Some(key) = keys.next()
+        {
+            pieces.push(Piece::Key(*key));
+        }
+        if !part.is_empty() {
+            pieces.push(Piece::Text(part.to_owned()));
+        }
+    }
+    pieces
+}
+
+/// The learner's next move.
+pub fn next_move(app: &App) -> Vec<Piece> {
+    if app.recording.is_some() {
+        return sentence("A recording: {} pauses, {} goes one step on", &[Action::Pause, Action::ReplayStep]);
+    }
+    match &app.run.state {
+        RunState::EngineGone { .. } => return sentence("The engine is gone; {} starts a new one", &[Action::Restart]),
+        RunState::Failed { .. } => {
+            let keys = [Action::Restart, Action::Open(Overlay::Devices)];
+            return sentence("That could not be done; {} tries again, {} lists the devices", &keys);
+        }
+        _ => {}
+    }
+    let Some(stage) = app.stage() else { return sentence("This course has no stages", &[]) };
+    match app.study.beat(stage) {
+        Beat::Predict if !app.view.lesson_visible() => {
+            sentence("Look at the panels, then {} to read and predict", &[Action::Lesson])
+        }
+        Beat::Predict => sentence("Say what will change: {} to {}", &[Action::Answer(0), last_answer(app)]),
+        Beat::Fix => sentence("Look at the evidence, then {} toggles the fix while it trains", &[Action::Toggle]),
+        Beat::Measure if app.run.pairing => sentence("Broken and fixed run in turns until the verdict is clear", &[]),
+        Beat::Measure if app.run.switching.is_some() => sentence("The knobs change at the next step", &[]),
+        Beat::Measure => {
+            let keys = [Action::Toggle, Action::Pair];
+            sentence("{} toggles back and forth; {} measures both in pairs", &keys)
+        }
+        Beat::Debrief if app.study.question(stage).is_some() => {
+            sentence("Look back at your prediction, and answer the question", &[])
+        }
+        Beat::Debrief if app.study.at + 1 < app.course.stages.len() => {
+            sentence("Look back at your prediction; {} is the next stage", &[Action::NextStage])
+        }
+        Beat::Debrief => sentence("The last stage is done; {} shows the whole course", &[Action::Open(Overlay::Stages)]),
+    }
+}
+
+fn last_answer(app: &App) -> Action {
+    let choices = app.stage().and_then(|stage| app.study.question(stage)).map_or(0, |(_, q)| q.choices.len());
+    Action::Answer(choices.saturating_sub(1))
+}
+
+/// The open yes-or-no question.
+pub fn confirmation(confirm: Confirm) -> Vec<Piece> {
+    let keys = [Action::Yes, Action::No];
+    match confirm {
+        Confirm::SkipPrediction(AfterSkip::Toggle) => {
+            sentence("You have not predicted yet; it will count as skipped. Toggle the fix anyway? {} {}", &keys)
+        }
+        Confirm::SkipPrediction(AfterSkip::Pair) => {
+            sentence("You have not predicted yet; it will count as skipped. Measure anyway? {} {}", &keys)
+        }
+        Confirm::ShowSolution => sentence("Show the solution? It is marked in your progress. {} {}", &keys),
+        Confirm::Reset => {
+            sentence("Put this stage back to its start? Your file is kept aside, your answers are forgotten. {} {}", &keys)
+        }
+    }
+}
+
+/// The offer or the state of a GPU that warms up beside the run.
+pub fn first_light(app: &App) -> Option<Vec<Piece>> {
+    match &app.devices.first_light {
+        FirstLight::None => None,
+        FirstLight::Warming { kernels: 0, .. } => Some(sentence("CPU first; the GPU warms up, sharing the cores", &[])),
+        FirstLight::Warming { kernels, .. } => {
+            Some(sentence(&format!("CPU first; the GPU warms up: {kernels} kernels compiled"), &[]))
+        }
+        FirstLight::Ready { device, .. } => {
+            Some(sentence(&format!("{} is ready: {{}} moves the run there", device.name), &[Action::SwitchDevice]))
+        }
+        FirstLight::Failed { .. } => Some(sentence("CPU; the GPU could not be opened", &[])),
+    }
+}
+
+/// Whether a figure is as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Good,
+    Bad,
+    /// Neither, or not known yet.
+    Open,
+}
+
+/// One figure every run shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vital {
+    pub label: &'static str,
+    pub value: String,
+    pub mark: Mark,
+}
+
+/// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s against the peak.
+pub fn vitals(app: &App) -> Vec<Vital> {
+    let slot = app.run.shown();
+    let vital = |label, value: String, mark| Vital { label, value, mark };
+    let unknown = |label| vital(label, "not measured".to_owned(), Mark::Open);
+    let loss = match (slot.latest_loss(), &slot.started) {
+        (Some(loss), Some(started)) => {
+            let mark = match loss {
+                _ if !loss.is_finite() => Mark::Bad,
+                _ if loss > 1.1 * started.ln_vocab => Mark::Bad,
+                _ if started.entropy.is_some_and(|floor| loss < floor - 0.05) => Mark::Bad,
+                _ if loss < started.ln_vocab => Mark::Good,
+                _ => Mark::Open,
+            };
+            vital("loss", format!("{} of ln V {:.2}", number(loss), started.ln_vocab), mark)
+        }
+        _ => unknown("loss"),
+    };
+    let gradients = slot.gradients.as_ref().map_or_else(
+        || unknown("trained"),
+        |it| {
+            let mark = if it.params_pct >= 100.0 - 1e-9 { Mark::Good } else { Mark::Bad };
+            vital("trained", format!("{} % of parameters", percent(it.params_pct)), mark)
+        },
+    );
+    let ledger = slot.phases().filter(|phases| phases.step > 0.0).map_or_else(
+        || unknown("residual"),
+        |phases| {
+            let share = 100.0 * phases.residual / phases.step;
+            let mark = if share.abs() > 5.0 { Mark::Bad } else { Mark::Good };
+            vital("residual", format!("{share:+.1} % of the step"), mark)
+        },
+    );
+    let peak = match slot.throughput.as_ref().map(|it| (it.flops, it.peak_flops, it.state)) {
+        Some((Some(flops), Some(peak), _)) if peak > 0.0 => {
+            let share = 100.0 * flops / peak;
+            vital("peak", format!("{} % reached", percent(share)), if share > 100.0 { Mark::Bad } else { Mark::Good })
+        }
+        Some((Some(flops), ..)) => vital("speed", format!("{} GFLOP/s", number(flops / 1e9)), Mark::Open),
+        Some((None, _, State::Warming)) | None => unknown("peak"),
+        Some((None, ..)) => vital("peak", "not synchronised".to_owned(), Mark::Open),
+    };
+    vec![loss, gradients, ledger, peak]
+}
+
+/// A figure in at most about six characters.
+pub fn number(x: f64) -> String {
+    match x {
+        _ if x.is_nan() => "NaN".to_owned(),
+        _ if x.is_infinite() => if x > 0.0 { "inf" } else { "-inf" }.to_owned(),
+        _ if x == 0.0 => "0".to_owned(),
+        _ if x.abs() >= 1e7 || x.abs() < 1e-3 => format!("{x:.1e}"),
+        _ if x.abs() >= 1000.0 => crate::course::placeholder::show(x, 0),
+        _ if x.abs() >= 100.0 => format!("{x:.1}"),
+        _ if x.abs() >= 0.1 => format!("{x:.2}"),
+        _ => format!("{x:.4}"),
+    }
+}
+
+/// A percentage that reads 100 only when it is.
+pub fn percent(x: f64) -> String {
+    match x {
+        _ if !x.is_finite() => number(x),
+        _ if x >= 100.0 => format!("{x:.0}"),
+        _ if x >= 99.9 => "99.9".to_owned(),
+        _ => format!("{x:.1}"),
+    }
+}

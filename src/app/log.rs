@@ -1,0 +1,66 @@
+//! What drivers, libraries and the engine said aside: the last lines, and how many there were in all.
+
+use std::collections::VecDeque;
+
+use super::clean;
+
+/// Lines kept.
+const LINES: usize = 500;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Info,
+    Warning,
+    Error,
+    /// Output of a driver or a library.
+    Stray,
+}
+
+impl Level {
+    /// In one short word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Stray => "output",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub level: Level,
+    pub text: String,
+    /// How often in a row.
+    pub times: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    pub entries: VecDeque<Entry>,
+    /// Lines since the log was last looked at.
+    pub unseen: u64,
+}
+
+impl Log {
+    /// Adds one line; a repetition only counts up.
+    pub fn add(&mut self, level: Level, text: &str) {
+        let text = clean::line(text.trim_end());
+        if text.is_empty() {
+            return;
+        }
+        self.unseen += 1;
+        if let Some(last) = self.entries.back_mut()
+            && last.level == level
+            && last.text == text
+        {
+            last.times += 1;
+            return;
+        }
+        if self.entries.len() == LINES {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(Entry { level, text, times: 1 });
+    }
+}

@@ -1,0 +1,129 @@
+//! What can happen to the screen's state (`Message`, `Action`) and what it asks for in return (`Effect`).
+//! Plain data: no keys, no colours, no clocks.
+
+use super::Panel;
+use super::source::{FromEngine, ReplayControl};
+use crate::config::RunConfig;
+use crate::course::progress::StageProgress;
+use crate::protocol::Command;
+
+/// Everything that can change the state.
+#[derive(Clone, Debug)]
+pub enum Message {
+    Did(Action),
+    Engine(FromEngine),
+    /// Time, in milliseconds since the start.
+    Tick { now_ms: u64 },
+    Resized { width: u16, height: u16 },
+    /// How far each panel can scroll in the frame just drawn.
+    Drawn { limits: Vec<(Panel, u16)> },
+    /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
+    Saved { config: Result<Box<RunConfig>, String> },
+    /// An effect was carried out, or failed: one sentence to show.
+    Told { text: String, warning: bool },
+}
+
+/// What the learner asked for. Keys and the mouse lead here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    Quit,
+    Suspend,
+    // The course.
+    Stage(u32),
+    NextStage,
+    PreviousStage,
+    /// A choice of the open question, a = 0.
+    Answer(usize),
+    Hint,
+    Solution,
+    Reset,
+    // The run.
+    Toggle,
+    Pause,
+    Restart,
+    Pair,
+    Profile,
+    /// From the CPU to the GPU that has warmed up.
+    SwitchDevice,
+    // A recording.
+    ReplayStep,
+    ReplayFaster,
+    ReplaySlower,
+    // What is seen.
+    Open(Overlay),
+    Close,
+    FocusNext,
+    FocusPrevious,
+    Focus(Panel),
+    Expand,
+    Lesson,
+    LogAxis,
+    Window,
+    Markers,
+    Theme,
+    Sort,
+    Scroll(i32),
+    ScrollPanel(Panel, i32),
+    ScrollToTop,
+    ScrollToEnd,
+    /// Takes the selected line of a list.
+    Choose,
+    /// Takes this line of a list.
+    ChooseLine(usize),
+    Yes,
+    No,
+    // The world.
+    OpenEditor,
+    Report,
+}
+
+/// Something that lies over the panels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    Help,
+    Stages,
+    Devices,
+    Log,
+    Glossary,
+    /// A solution, as files side by side.
+    Solution,
+    /// What could not be loaded.
+    Problems,
+}
+
+/// A question that wants yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirm {
+    /// Toggle before the prediction is made: it will count as skipped.
+    SkipPrediction(AfterSkip),
+    ShowSolution,
+    Reset,
+}
+
+/// What follows when a prediction is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterSkip {
+    Toggle,
+    Pair,
+}
+
+/// What the state asks of the world. Whoever runs the loop carries it out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    Send(Command),
+    /// Replace the engine by a new one. Commands sent after it go to the new one.
+    Restart,
+    Kill,
+    Replay(ReplayControl),
+    /// What the learner did in one stage.
+    SaveStage { stage: String, progress: Box<StageProgress> },
+    /// Where the learner is.
+    SaveCurrent { stage: String },
+    /// Open the stage's file in the learner's editor.
+    OpenEditor { stage: String, file: String },
+    /// Forget the stage's progress and put its starter back, keeping the learner's file aside.
+    ResetStage { stage: String },
+    WriteReport,
+    Suspend,
+    Quit,
+}

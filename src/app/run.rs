@@ -1,0 +1,219 @@
+//! The state of the run, request and confirmation kept apart, and what each of the two slots has shown so far.
+//! It reads events; it decides nothing.
+
+use super::clean;
+use super::series::Series;
+use crate::protocol::*;
+
+/// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RunState {
+    /// Nothing was asked for yet.
+    #[default]
+    Idle,
+    /// Asked for; the engine has not answered.
+    Starting,
+    /// The engine opens the device, compiles kernels or warms up; no step has come.
+    Warming,
+    Running,
+    Pausing,
+    Paused,
+    Resuming,
+    Stopping,
+    Finished,
+    /// The engine could not do it, and says why.
+    Failed {
+        kind: FailedKind,
+        reason: String,
+    },
+    /// There is no engine any more.
+    EngineGone {
+        reason: String,
+    },
+}
+
+impl RunState {
+    /// Whether steps are coming or about to.
+    pub fn is_active(&self) -> bool {
+        !matches!(self, Self::Idle | Self::Finished | Self::Failed { .. } | Self::EngineGone { .. })
+    }
+
+    /// In words, for the status line.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Starting => "starting",
+            Self::Warming => "warming up",
+            Self::Running => "running",
+            Self::Pausing => "pausing",
+            Self::Paused => "paused",
+            Self::Resuming => "resuming",
+            Self::Stopping => "stopping",
+            Self::Finished => "finished",
+            Self::Failed { .. } => "failed",
+            Self::EngineGone { .. } => "engine gone",
+        }
+    }
+}
+
+/// Most rows kept of one kernel list or gradient audit.
+const ROWS: usize = 512;
+/// Most lints kept.
+const LINTS: usize = 32;
+
+/// What one slot has shown.
+#[derive(Clone, Debug, Default)]
+pub struct SlotRun {
+    pub started: Option<Started>,
+    pub loss: Series,
+    /// Unprofiled step times in milliseconds.
+    pub step_ms: Series,
+    pub last: Option<Step>,
+    pub throughput: Option<Throughput>,
+    pub kernels: Option<Kernels>,
+    pub gradients: Option<Gradients>,
+    pub evidence: Option<Evidence>,
+    pub memory: Option<Memory>,
+    pub lints: Vec<Lint>,
+    pub finished: Option<Finished>,
+}
+
+impl SlotRun {
+    /// `broken`, `fixed`, `custom`; empty when nothing ran here.
+    pub fn variant(&self) -> &str {
+        self.started.as_ref().map_or("", |started| started.run.variant.as_str())
+    }
+
+    /// Takes a new run in. One that goes on with other knobs keeps its past if there is one to join.
+    pub fn start(&mut self, started: Started) {
+        if started.from_step == 0 || self.variant() != started.run.variant {
+            *self = Self::default();
+        } else {
+            // Figures of the past belong to the past: medians and lints are measured anew.
+            (self.throughput, self.finished) = (None, None);
+            self.lints.clear();
+        }
+        self.started = Some(started);
+    }
+
+    /// Takes a step in.
+    pub fn step(&mut self, step: Step) {
+        self.loss.push(step.step, step.loss.0);
+        if !step.profiled {
+            self.step_ms.push(step.step, step.ms);
+        }
+        self.last = Some(step);
+    }
+
+    /// Takes a figure in: the latest replaces the one before.
+    pub fn figure(&mut self, event: Event) {
+        match event {
+            Event::Throughput(it) => self.throughput = Some(it),
+            Event::Kernels(it) => self.kernels = Some(it),
+            Event::Gradients(it) => self.gradients = Some(it),
+            Event::Evidence(it) => self.evidence = Some(it),
+            Event::Memory(it) => self.memory = Some(it),
+            Event::Lints { lints, .. } => self.lints = lints,
+            _ => {}
+        }
+    }
+
+    /// Phases to show: medians once there are some, else those of the last step.
+    pub fn phases(&self) -> Option<Phases> {
+        let median = self.throughput.as_ref().and_then(|t| t.phases);
+        median.or_else(|| self.last.as_ref().and_then(|step| step.phases))
+    }
+
+    /// Whether the times that are shown end at a device sync.
+    pub fn synced(&self) -> bool {
+        self.last.as_ref().is_none_or(|step| step.synced)
+    }
+
+    /// The latest loss, finite or not.
+    pub fn latest_loss(&self) -> Option<f64> {
+        self.loss.last().map(|(_, loss)| loss)
+    }
+}
+
+/// Bounds and defuses what an event carries before it is kept.
+pub fn tame(mut event: Event) -> Event {
+    match &mut event {
+        Event::Kernels(kernels) => {
+            kernels.rows.truncate(ROWS);
+            for row in &mut kernels.rows {
+                for text in [&mut row.part, &mut row.phase, &mut row.op, &mut row.kernel] {
+                    *text = clean::bounded(text, 80);
+                }
+            }
+            kernels.clock = clean::bounded(&kernels.clock, 20);
+            kernels.reason = kernels.reason.as_deref().map(clean::line);
+        }
+        Event::Gradients(gradients) => {
+            // The rows that matter are those without a gradient; they come first when there are too many.
+            gradients.rows.sort_by_key(|row| row.norm.is_some());
+            gradients.rows.truncate(ROWS);
+            gradients.rows.iter_mut().for_each(|row| row.name = clean::bounded(&row.name, 80));
+        }
+        Event::Evidence(evidence) => {
+            evidence.rms.truncate(ROWS);
+            evidence.strides.truncate(16);
+            for (name, strides) in &mut evidence.strides {
+                *name = clean::bounded(name, 40);
+                strides.truncate(8);
+            }
+        }
+        Event::Memory(memory) => memory.reason = memory.reason.as_deref().map(clean::line),
+        Event::Throughput(throughput) => throughput.clock = clean::bounded(&throughput.clock, 20),
+        Event::Lints { lints, .. } => {
+            lints.truncate(LINTS);
+            for lint in lints {
+                for text in [&mut lint.name, &mut lint.why, &mut lint.next] {
+                    *text = clean::line(text);
+                }
+            }
+        }
+        Event::Started(started) => {
+            started.config = clean::bounded(&started.config, 40);
+            started.run.variant = clean::bounded(&started.run.variant, 20);
+            tame_device(&mut started.device);
+        }
+        Event::Finished(finished) => {
+            finished.ended = finished.ended.as_deref().map(clean::line);
+            finished.variant = clean::bounded(&finished.variant, 20);
+            finished.lints.truncate(LINTS);
+            tame_device(&mut finished.device);
+        }
+        Event::Failed(failed) => failed.reason = clean::bounded(&failed.reason, 1000),
+        Event::Compiling { latest, .. } => *latest = clean::bounded(latest, 80),
+        Event::DeviceReady { device } => tame_device(device),
+        Event::Devices { devices } => {
+            devices.truncate(32);
+            for info in devices {
+                tame_device(&mut info.device);
+                for text in [&mut info.select, &mut info.backend, &mut info.driver, &mut info.note] {
+                    *text = clean::bounded(text, 160);
+                }
+            }
+        }
+        Event::Pair(pair) => {
+            pair.differs.truncate(32);
+            pair.differs.iter_mut().for_each(|path| *path = clean::bounded(path, 60));
+        }
+        Event::Log(log) => {
+            log.level = clean::bounded(&log.level, 10);
+            log.text = clean::line(&log.text);
+        }
+        Event::Hello(hello) => {
+            for text in [&mut hello.version, &mut hello.os, &mut hello.date] {
+                *text = clean::bounded(text, 40);
+            }
+        }
+        Event::Heartbeat | Event::Step(_) | Event::Paused { .. } | Event::Resumed { .. } => {}
+    }
+    event
+}
+
+fn tame_device(device: &mut Device) {
+    device.kind = clean::bounded(&device.kind, 20);
+    device.name = clean::bounded(&device.name, 120);
+}

@@ -1,0 +1,193 @@
+//! Asking for runs: start, toggle, pair, pause. Each function turns a wish into commands and notes what is awaited.
+
+use std::sync::Arc;
+
+use super::{App, Effect, Run, RunState, SlotRun};
+use crate::app::source::ReplayControl;
+use crate::config::{Preset, RunConfig};
+use crate::course::Stage;
+use crate::protocol::{Command, RunSpec, Slot};
+
+/// The run of a stage's variant: `broken` goes to slot A, anything else to B.
+pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {
+    let (slot, config) = match (variant, preset) {
+        ("broken", Some(preset)) => (Slot::A, stage.broken_at(preset)),
+        ("broken", None) => (Slot::A, stage.broken.clone()),
+        (_, Some(preset)) => (Slot::B, stage.fixed_at(preset)),
+        (_, None) => (Slot::B, stage.fixed.clone()),
+    };
+    of_stage(stage, variant, slot, config)
+}
+
+fn of_stage(stage: &Stage, variant: &str, slot: Slot, config: RunConfig) -> RunSpec {
+    RunSpec { stage: stage.number, variant: variant.to_owned(), slot, config, steps: None }
+}
+
+impl App {
+    /// Goes to a stage and starts it as the learner finds it.
+    pub(super) fn enter(&mut self, at: usize) -> Vec<Effect> {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(at) else { return self.first_contact() };
+        self.study.enter(at, stage);
+        self.view.scroll.clear();
+        self.view.confirm = None;
+        if self.recording.is_some() {
+            return Vec::new();
+        }
+        let first = self.run.wanted.is_none();
+        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        let mut effects = self.start(spec(stage, "broken", self.preset));
+        if first {
+            effects.extend(self.first_contact());
+        }
+        effects.push(Effect::SaveCurrent { stage: stage.id.clone() });
+        effects
+    }
+
+    /// Asks once what devices there are, after the first run is on its way.
+    fn first_contact(&self) -> Vec<Effect> {
+        if self.recording.is_some() { Vec::new() } else { vec![Effect::Send(Command::Probe)] }
+    }
+
+    pub(super) fn save(&self, stage: &Stage) -> Effect {
+        Effect::SaveStage { stage: stage.id.clone(), progress: Box::new(self.study.of(stage)) }
+    }
+
+    /// Starts a run, replacing the one in progress. A dead engine is replaced first.
+    pub(super) fn start(&mut self, run: RunSpec) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if matches!(self.run.state, RunState::EngineGone { .. }) {
+            effects.push(Effect::Restart);
+        }
+        self.expect(vec![run.clone()]);
+        self.run.active = run.slot;
+        self.run.wanted = Some(run.clone());
+        effects.push(Effect::Send(Command::Start { device: self.devices.using.clone(), run }));
+        effects
+    }
+
+    fn expect(&mut self, runs: Vec<RunSpec>) {
+        self.run.pending = runs;
+        self.run.switching = None;
+        self.run.pairing = false;
+        self.run.compiling = None;
+        self.run.asked_ms = self.now_ms;
+        self.run.state = RunState::Starting;
+    }
+
+    /// Moves a run to other knobs: at a step boundary where the parameters can stay, else from the same start.
+    fn change_to(&mut self, run: RunSpec) -> Vec<Effect> {
+        let live = matches!(
+            self.run.state,
+            RunState::Running | RunState::Warming | RunState::Pausing | RunState::Paused | RunState::Resuming
+        );
+        let same_weights = self
+            .run
+            .shown()
+            .started
+            .as_ref()
+            .is_some_and(|now| now.run.stage == run.stage && now.run.config.keeps_parameters(&run.config));
+        if !(live && same_weights && self.run.pending.is_empty() && !self.run.pairing) {
+            return self.start(run);
+        }
+        self.run.switching = Some(run.clone());
+        self.run.wanted = Some(run.clone());
+        let mut effects = vec![Effect::Send(Command::Apply { run })];
+        if matches!(self.run.state, RunState::Paused | RunState::Pausing) {
+            self.run.state = RunState::Resuming;
+            effects.push(Effect::Send(Command::Resume));
+        }
+        effects
+    }
+
+    /// From broken to fixed, and back.
+    pub(super) fn toggle(&mut self) -> Vec<Effect> {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        let broken_now = self.run.wanted.as_ref().is_none_or(|run| run.variant == "broken");
+        let target = spec(stage, if broken_now { "fixed" } else { "broken" }, self.preset);
+        if broken_now {
+            self.study.tries(stage);
+        }
+        self.change_to(target)
+    }
+
+    /// Runs broken and fixed in pairs, until the verdict is clear.
+    pub(super) fn pair(&mut self) -> Vec<Effect> {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        let mut effects = Vec::new();
+        if matches!(self.run.state, RunState::EngineGone { .. }) {
+            effects.push(Effect::Restart);
+        }
+        let [a, b] = ["broken", "fixed"].map(|variant| spec(stage, variant, self.preset));
+        self.expect(vec![a.clone(), b.clone()]);
+        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.run.pairing = true;
+        self.run.active = Slot::B;
+        self.run.wanted = Some(b.clone());
+        self.study.pair = None;
+        self.study.tries(stage);
+        let device = self.devices.using.clone();
+        effects.push(Effect::Send(Command::Pair { device, stage: stage.number, a, b, pairs: 0 }));
+        effects
+    }
+
+    /// The same run again, from its first step.
+    pub(super) fn restart(&mut self) -> Vec<Effect> {
+        if self.run.pairing {
+            return self.pair();
+        }
+        match self.run.wanted.clone() {
+            Some(run) => self.start(run),
+            None => self.enter(self.study.at),
+        }
+    }
+
+    pub(super) fn pause(&mut self) -> Vec<Effect> {
+        if let Some(recording) = &mut self.recording {
+            recording.paused = !recording.paused;
+            let control = if recording.paused { ReplayControl::Pause } else { ReplayControl::Resume };
+            return vec![Effect::Replay(control)];
+        }
+        let (state, command) = match self.run.state {
+            RunState::Running | RunState::Warming | RunState::Resuming => (RunState::Pausing, Command::Pause),
+            RunState::Paused | RunState::Pausing => (RunState::Resuming, Command::Resume),
+            _ => return Vec::new(),
+        };
+        self.run.state = state;
+        vec![Effect::Send(command)]
+    }
+
+    /// Moves to another device; figures of two devices are not compared, so the ghost goes.
+    pub(super) fn use_device(&mut self, select: &str) -> Vec<Effect> {
+        self.devices.switch_to(select);
+        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.study.pair = None;
+        self.restart()
+    }
+
+    /// The learner's own configuration was saved: it runs in slot B, beside the stage as it was found.
+    pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) -> Vec<Effect> {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        match config {
+            Err(what) => {
+                self.tell(&what, true);
+                Vec::new()
+            }
+            Ok(config) if *config == stage.broken => Vec::new(),
+            Ok(config) => {
+                self.study.tries(stage);
+                self.change_to(of_stage(stage, "custom", Slot::B, *config))
+            }
+        }
+    }
+}
+
+impl Run {
+    /// Whether an event of this slot belongs to a run that is still wanted.
+    pub(super) fn is_current(&self) -> bool {
+        self.pending.is_empty()
+    }
+}

@@ -1,0 +1,167 @@
+//! A figure over the steps of a run, in bounded memory: the recent past point by point, all of it in buckets.
+//! A ten-hour run takes no more room than a ten-minute one.
+
+use std::collections::VecDeque;
+
+/// Points of the recent past.
+pub const RECENT: usize = 512;
+/// Buckets over the whole run; when they are full, neighbours merge and each then covers twice as many points.
+const BUCKETS: usize = 1024;
+
+/// Some neighbouring points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bucket {
+    pub first: u64,
+    pub last: u64,
+    pub low: f64,
+    pub high: f64,
+    pub mean: f64,
+    pub points: u64,
+    /// Not joined with the bucket before: steps are missing between them.
+    pub gap: bool,
+}
+
+/// What was recorded of one figure.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    recent: VecDeque<(u64, f64)>,
+    all: Vec<Bucket>,
+    per_bucket: u64,
+    /// The first step whose value was no finite number, and that value.
+    pub not_finite: Option<(u64, f64)>,
+    first: Option<(u64, f64)>,
+    last: Option<(u64, f64)>,
+}
+
+impl Series {
+    /// Adds a point. A value that is not finite is remembered, not drawn.
+    pub fn push(&mut self, step: u64, value: f64) {
+        self.first.get_or_insert((step, value));
+        let previous = self.last.replace((step, value));
+        if !value.is_finite() {
+            self.not_finite.get_or_insert((step, value));
+            return;
+        }
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((step, value));
+        let gap = previous.is_some_and(|(last, before)| step != last + 1 || !before.is_finite());
+        self.per_bucket = self.per_bucket.max(1);
+        match self.all.last_mut() {
+            Some(bucket) if !gap && bucket.points < self.per_bucket => {
+                bucket.last = step;
+                bucket.low = bucket.low.min(value);
+                bucket.high = bucket.high.max(value);
+                bucket.points += 1;
+                bucket.mean += (value - bucket.mean) / bucket.points as f64;
+            }
+            _ => {
+                if self.all.len() == BUCKETS {
+                    self.halve();
+                }
+                self.all.push(Bucket { first: step, last: step, low: value, high: value, mean: value, points: 1, gap });
+            }
+        }
+    }
+
+    fn halve(&mut self) {
+        self.per_bucket *= 2;
+        self.all = self
+            .all
+            .chunks(2)
+            .map(|pair| match pair {
+                [a, b] => Bucket {
+                    first: a.first,
+                    last: b.last,
+                    low: a.low.min(b.low),
+                    high: a.high.max(b.high),
+                    mean: (a.mean * a.points as f64 + b.mean * b.points as f64) / (a.points + b.points) as f64,
+                    points: a.points + b.points,
+                    gap: a.gap,
+                },
+                _ => pair[0],
+            })
+            .collect();
+    }
+
+    /// The whole run at low detail, oldest first.
+    pub fn all(&self) -> &[Bucket] {
+        &self.all
+    }
+
+    /// The recent past at full detail, oldest first.
+    pub fn recent(&self) -> impl ExactSizeIterator<Item = (u64, f64)> + '_ {
+        self.recent.iter().copied()
+    }
+
+    /// First point, finite or not.
+    pub fn first(&self) -> Option<(u64, f64)> {
+        self.first
+    }
+
+    /// Latest point, finite or not.
+    pub fn last(&self) -> Option<(u64, f64)> {
+        self.last
+    }
+
+    /// Whether there is anything to draw.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Lowest and highest finite value over the whole run.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        let low = self.all.iter().map(|b| b.low).reduce(f64::min)?;
+        let high = self.all.iter().map(|b| b.high).reduce(f64::max)?;
+        Some((low, high))
+    }
+
+    /// Number of values held, which memory follows.
+    pub fn held(&self) -> usize {
+        self.recent.len() + self.all.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_stays_bounded_and_extremes_survive() {
+        let mut series = Series::default();
+        for step in 0..1_000_000 {
+            series.push(step, if step == 123_457 { 99.0 } else { 1.0 });
+        }
+        assert!(series.held() <= RECENT + BUCKETS, "{} values held", series.held());
+        assert_eq!(series.range(), Some((1.0, 99.0)));
+        assert_eq!(series.recent().len(), RECENT);
+        let points: u64 = series.all().iter().map(|b| b.points).sum();
+        assert_eq!(points, 1_000_000);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_kept_apart() {
+        let mut series = Series::default();
+        series.push(0, 7.0);
+        series.push(1, f64::NAN);
+        series.push(2, 6.0);
+        assert_eq!(series.not_finite.map(|(step, _)| step), Some(1));
+        assert_eq!(series.all().len(), 2);
+        assert!(series.all()[1].gap, "the line breaks where a value is missing");
+    }
+
+    #[test]
+    fn a_run_that_was_away_leaves_a_gap() {
+        let mut series = Series::default();
+        (0..10).chain(50..60).for_each(|step| series.push(step, 1.0));
+        assert_eq!(series.all().iter().filter(|b| b.gap).map(|b| b.first).collect::<Vec<_>>(), [50]);
+    }
+
+    #[test]
+    fn many_gaps_do_not_grow_it() {
+        let mut series = Series::default();
+        (0..100_000).for_each(|i| series.push(i * 2, 1.0));
+        assert!(series.held() <= RECENT + BUCKETS);
+    }
+}

@@ -1,0 +1,48 @@
+//! Where events come from: a running engine or a recording. The screen asks, and polls for answers; it never waits.
+//! Starting processes, threads and reading files belong to the implementations.
+
+use crate::protocol::{Command, Line};
+
+/// Something that speaks the protocol.
+pub trait Source {
+    /// Hands a command over. Never waits; a command to an engine that is not up yet is kept for it.
+    fn send(&mut self, command: Command);
+    /// The next report, if one is there.
+    fn try_recv(&mut self) -> Option<FromEngine>;
+    /// Replaces the engine by a new one. Whatever the old one still says is dropped.
+    fn restart(&mut self);
+    /// Ends the engine at once.
+    fn kill(&mut self);
+    /// Steers a recording. A live engine has nothing to steer.
+    fn replay(&mut self, _control: ReplayControl) {}
+}
+
+/// What a source reports.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FromEngine {
+    Line(Line),
+    /// The engine ended; no more lines follow until a restart.
+    Gone {
+        reason: String,
+    },
+    /// Output of a driver or a library that is no event.
+    Stray(String),
+    /// A line that should have been an event.
+    Malformed {
+        line: String,
+        why: String,
+    },
+    /// The heartbeat stopped.
+    Silent,
+}
+
+/// How a recording is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ReplayControl {
+    Pause,
+    Resume,
+    /// Up to and including the next step.
+    Step,
+    /// Times the recorded pace.
+    Speed(f64),
+}

@@ -1,0 +1,183 @@
+//! Where the learner is: the stage, the prediction, hints, what was measured. It judges predictions; it never
+//! touches a file: progress leaves as an effect.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::course::check::Report;
+use crate::course::progress::{Prediction, Progress, StageProgress, State};
+use crate::course::{Question, Stage};
+use crate::protocol::{Pair, Verdict};
+
+/// The part of a stage's loop that comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Beat {
+    /// Observe the symptom and say what will change.
+    Predict,
+    /// Look at the evidence and toggle the fix.
+    Fix,
+    /// Let the pairs decide.
+    Measure,
+    /// Compare the prediction with the numbers.
+    Debrief,
+}
+
+impl Beat {
+    pub const ALL: [Self; 4] = [Self::Predict, Self::Fix, Self::Measure, Self::Debrief];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Predict => "predict",
+            Self::Fix => "fix",
+            Self::Measure => "measure",
+            Self::Debrief => "look back",
+        }
+    }
+}
+
+/// Where the learner is.
+#[derive(Clone, Debug, Default)]
+pub struct Study {
+    /// Index into the course's stages.
+    pub at: usize,
+    pub progress: Progress,
+    /// Hints on screen, of this stage.
+    pub hints: u32,
+    /// The solution was asked for in this sitting.
+    pub solution: bool,
+    /// The last paired comparison of this stage.
+    pub pair: Option<Pair>,
+    /// The stage's criteria against what was measured.
+    pub report: Option<Report>,
+    /// Stages whose fix was tried in this sitting.
+    tried: BTreeSet<String>,
+    /// Answers to the quiz in this sitting, by stage.
+    quiz: BTreeMap<String, Vec<usize>>,
+}
+
+impl Study {
+    /// What is known of a stage.
+    pub fn of(&self, stage: &Stage) -> StageProgress {
+        self.progress.stage(&stage.id)
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut(&mut self, stage: &Stage) -> &mut StageProgress {
+        self.progress.stages.entry(stage.id.clone()).or_default()
+    }
+
+    /// Moves to a stage: what belonged to the one before is put away.
+    pub fn enter(&mut self, at: usize, stage: &Stage) {
+        self.at = at;
+        (self.pair, self.report, self.solution) = (None, None, false);
+        self.hints = self.of(stage).hints.min(u32::try_from(stage.hints.len()).unwrap_or(u32::MAX));
+        self.progress.current = Some(stage.id.clone());
+        let known = self.of_mut(stage);
+        known.state = known.state.max(State::Seen);
+    }
+
+    /// Forgets what the learner did in a stage.
+    pub fn forget(&mut self, stage: &Stage) {
+        self.progress.stages.remove(&stage.id);
+        self.tried.remove(&stage.id);
+        self.quiz.remove(&stage.id);
+    }
+
+    /// The first answer to the prediction.
+    pub fn answered(&self, stage: &Stage) -> Option<usize> {
+        match self.of(stage).prediction {
+            Some(Prediction::Choice { choice, .. }) => Some(choice),
+            _ => None,
+        }
+    }
+
+    /// The fix was tried.
+    pub fn tries(&mut self, stage: &Stage) {
+        self.tried.insert(stage.id.clone());
+    }
+
+    /// Whether the fix was tried.
+    pub fn tried(&self, stage: &Stage) -> bool {
+        self.tried.contains(&stage.id) || self.of(stage).state == State::Passed
+    }
+
+    /// Whether evidence, cause and debrief may be shown.
+    pub fn revealed(&self, stage: &Stage) -> bool {
+        self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
+    }
+
+    /// The fix is looked at before a prediction was made.
+    pub fn skip(&mut self, stage: &Stage) {
+        let known = self.of_mut(stage);
+        known.prediction.get_or_insert(Prediction::Skipped);
+        known.state = known.state.max(State::Predicted);
+    }
+
+    /// The part of the loop that comes next.
+    pub fn beat(&self, stage: &Stage) -> Beat {
+        if !self.revealed(stage) {
+            Beat::Predict
+        } else if !self.tried(stage) {
+            Beat::Fix
+        } else if self.of(stage).state != State::Passed && self.pair.as_ref().is_none_or(|pair| !pair.done) {
+            Beat::Measure
+        } else {
+            Beat::Debrief
+        }
+    }
+
+    /// The question that waits for an answer: the prediction, and in the debrief the quiz. The index is that of the
+    /// quiz question.
+    pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
+        match self.beat(stage) {
+            Beat::Predict => Some((None, &stage.prediction)),
+            Beat::Debrief => {
+                let at = self.quiz_answers(stage).len();
+                stage.quiz.get(at).map(|question| (Some(at), question))
+            }
+            Beat::Fix | Beat::Measure => None,
+        }
+    }
+
+    /// Answers to the quiz so far.
+    pub fn quiz_answers(&self, stage: &Stage) -> &[usize] {
+        self.quiz.get(&stage.id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes an answer; of a prediction only the first one counts. Tells whether it was right; nothing when there
+    /// was nothing to answer.
+    pub fn answer(&mut self, stage: &Stage, choice: usize) -> Option<bool> {
+        let (quiz, question) = self.question(stage)?;
+        if choice >= question.choices.len() {
+            return None;
+        }
+        let right = choice == question.answer;
+        match quiz {
+            None => {
+                let known = self.of_mut(stage);
+                known.prediction = Some(Prediction::Choice { choice, right });
+                known.state = known.state.max(State::Predicted);
+            }
+            Some(at) => {
+                self.quiz.entry(stage.id.clone()).or_default().push(choice);
+                let known = self.of_mut(stage);
+                if right && !known.quiz.contains(&at) {
+                    known.quiz.push(at);
+                }
+            }
+        }
+        Some(right)
+    }
+
+    /// Questions of the quiz answered rightly, once all were asked.
+    pub fn quiz_right(&self, stage: &Stage) -> Option<usize> {
+        let right = self.of(stage).quiz.len();
+        (self.quiz_answers(stage).len() == stage.quiz.len() || right == stage.quiz.len()).then_some(right)
+    }
+
+    /// Takes a paired comparison in. Tells whether its verdict is clear.
+    pub fn measured(&mut self, pair: Pair) -> bool {
+        let clear = pair.done && pair.verdict != Verdict::Unclear;
+        self.pair = Some(pair);
+        clear
+    }
+}

@@ -1,0 +1,191 @@
+//! What the learner looks at: size, focus, overlays, scroll positions and the choices that change the drawing.
+//! It names no colour and draws nothing.
+
+use std::collections::BTreeMap;
+
+use super::message::{Confirm, Overlay};
+
+/// A part of the screen with a subject of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Panel {
+    Lesson,
+    Loss,
+    Throughput,
+    Kernels,
+    Ledger,
+    Gradients,
+    Memory,
+    Evidence,
+    Lints,
+}
+
+impl Panel {
+    /// In the order of `tab`.
+    pub const ALL: [Self; 9] = [
+        Self::Lesson,
+        Self::Loss,
+        Self::Throughput,
+        Self::Kernels,
+        Self::Ledger,
+        Self::Gradients,
+        Self::Memory,
+        Self::Evidence,
+        Self::Lints,
+    ];
+
+    /// As lessons and stage files write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lesson => "lesson",
+            Self::Loss => "loss",
+            Self::Throughput => "throughput",
+            Self::Kernels => "kernels",
+            Self::Ledger => "ledger",
+            Self::Gradients => "gradients",
+            Self::Memory => "memory",
+            Self::Evidence => "evidence",
+            Self::Lints => "lints",
+        }
+    }
+
+    /// The panel a pointer names.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|panel| panel.name() == name)
+    }
+}
+
+macro_rules! cycle {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name { #[default] $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// As the command line writes it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// The one written so.
+            pub fn parse(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.name() == name)
+            }
+
+            /// The one after this, and the first after the last.
+            pub fn next(self) -> Self {
+                let at = Self::ALL.iter().position(|one| *one == self).unwrap_or(0);
+                Self::ALL[(at + 1) % Self::ALL.len()]
+            }
+        }
+    };
+}
+
+cycle!(
+    /// What curves and borders are drawn with.
+    Markers { Braille = "braille", Dots = "dots", Ascii = "ascii" }
+);
+cycle!(
+    /// A set of colours, by purpose.
+    ThemeName {
+        /// Dark or light, as the terminal says.
+        Auto = "auto",
+        Dark = "dark",
+        Light = "light",
+        HighContrast = "high-contrast",
+        ColourBlind = "colour-blind",
+        /// No colour at all: bold, dim, underlined and reversed only.
+        Mono = "mono",
+        Projector = "projector",
+    }
+);
+cycle!(
+    /// The scale of the loss.
+    Axis {
+        /// Logarithmic when the values span more than a factor of twenty.
+        Auto = "auto",
+        Linear = "linear",
+        Log = "log",
+    }
+);
+cycle!(
+    /// Steps that a curve shows.
+    Window { All = "all steps", Recent = "recent steps" }
+);
+cycle!(
+    /// Order of the kernel rows.
+    Sort { Time = "time", Calls = "calls", Rate = "GFLOP/s", Name = "name" }
+);
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// Below 60 × 16: numbers only.
+    Numbers,
+    /// Strips, with the lesson laid over them.
+    Compact,
+    /// From 120 × 36: lesson left, three panels right.
+    Split,
+    /// From 160 × 45: every panel.
+    Full,
+}
+
+/// What the learner looks at.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    pub size: (u16, u16),
+    pub focus: Option<Panel>,
+    /// One panel over all others.
+    pub expanded: bool,
+    /// In a compact layout: the lesson lies over the strips.
+    pub lesson_open: bool,
+    pub overlay: Option<Overlay>,
+    pub confirm: Option<Confirm>,
+    /// Selected line of the open list.
+    pub selected: usize,
+    /// First line shown of the open overlay.
+    pub overlay_scroll: u16,
+    pub scroll: BTreeMap<Panel, u16>,
+    pub limits: BTreeMap<Panel, u16>,
+    pub axis: Axis,
+    pub window: Window,
+    pub markers: Markers,
+    pub theme: ThemeName,
+    pub sort: Sort,
+}
+
+impl View {
+    /// The class of the present size.
+    pub fn room(&self) -> Room {
+        match self.size {
+            (w, h) if w >= 160 && h >= 45 => Room::Full,
+            (w, h) if w >= 120 && h >= 36 => Room::Split,
+            (w, h) if w >= 60 && h >= 16 => Room::Compact,
+            _ => Room::Numbers,
+        }
+    }
+
+    /// Whether the lesson, and with it the question, can be read now.
+    pub fn lesson_visible(&self) -> bool {
+        match self.room() {
+            _ if self.expanded => self.focus == Some(Panel::Lesson),
+            Room::Numbers => false,
+            Room::Compact => self.lesson_open,
+            Room::Split | Room::Full => true,
+        }
+    }
+
+    /// First line shown of a panel.
+    pub fn scroll_of(&self, panel: Panel) -> u16 {
+        self.scroll.get(&panel).copied().unwrap_or(0)
+    }
+
+    /// Moves a panel's text, as far as the last frame allows.
+    pub fn scroll_by(&mut self, panel: Panel, lines: i32) {
+        let limit = self.limits.get(&panel).copied().unwrap_or(u16::MAX);
+        let from = self.scroll_of(panel).min(limit);
+        let to = i32::from(from).saturating_add(lines).clamp(0, i32::from(limit));
+        self.scroll.insert(panel, u16::try_from(to).unwrap_or(u16::MAX));
+    }
+}

@@ -1,0 +1,57 @@
+//! `perflings export` and `perflings report`: a recording for other tools.
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::{Context, Result};
+
+use super::out::{Exit, notice, usage};
+use super::{ExportArgs, Format, ReportArgs, Table};
+use crate::export::{csv, perfetto, report::Collector};
+use crate::record::Recording;
+
+pub fn export(args: &ExportArgs) -> Result<Exit> {
+    let recording = open(&args.file)?;
+    let bytes = match (args.format, args.table) {
+        (Format::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
+        (Format::Csv, Table::Steps) => csv::steps(recording.iter()).into_bytes(),
+        (Format::Csv, Table::Kernels) => csv::kernels(recording.iter()).into_bytes(),
+        (Format::Csv, Table::Gradients) => csv::gradients(recording.iter()).into_bytes(),
+    };
+    match &args.out {
+        Some(path) => {
+            std::fs::write(path, bytes).with_context(|| format!("Failed to write {}", path.display()))?;
+            notice(&format!("wrote {}", path.display()));
+        }
+        None if args.format == Format::Perfetto && std::io::stdout().is_terminal() => {
+            return Err(usage("a trace is binary; write it with --out run.pftrace and open it in ui.perfetto.dev"));
+        }
+        None => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(&bytes)?;
+            out.flush()?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+pub fn report(args: &ReportArgs) -> Result<Exit> {
+    let recording = open(&args.file)?;
+    super::out::result(markdown(&recording).trim_end())?;
+    Ok(Exit::Ok)
+}
+
+/// The report of a recording.
+pub fn markdown(recording: &Recording) -> String {
+    let mut collector = Collector::default();
+    recording.iter().for_each(|line| collector.hear(&line.event));
+    collector.markdown()
+}
+
+/// Reads a recording and says what is to be known about it.
+pub fn open(path: &std::path::Path) -> Result<Recording> {
+    let recording = Recording::read(path)?;
+    if let Some(text) = &recording.notice {
+        notice(text);
+    }
+    Ok(recording)
+}

@@ -1,0 +1,108 @@
+//! `perflings list`, `hint`, `reset` and `init`: the course without running it.
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::out::{self, Exit, notice, result, usage};
+use super::shelf::Shelf;
+use super::{HintArgs, InitArgs, ListArgs, ResetArgs};
+use crate::course::embedded;
+use crate::course::progress::{self, Progress, State};
+
+pub fn list(args: &ListArgs) -> Result<Exit> {
+    let shelf = Shelf::open(&args.course)?;
+    let progress = progress_of(&shelf);
+    if !args.json {
+        result(&shelf.course.title)?;
+    }
+    for stage in &shelf.course.stages {
+        let known = progress.stage(&stage.id);
+        let current = progress.current.as_deref() == Some(&stage.id);
+        if args.json {
+            let edited = shelf.workspace().ok().and_then(|work| work.existing(stage, "config.toml"));
+            out::json(&json!({
+                "number": stage.number, "id": stage.id, "title": stage.title, "level": stage.level.name(),
+                "state": known.state.name(), "hints": known.hints, "current": current, "file": edited,
+            }))?;
+        } else {
+            let mark = if current { '>' } else { ' ' };
+            let state = known.state.name();
+            result(&format!("{mark} {}  {:<9}  {:<24} {} ({})", stage.number, state, stage.id, stage.title, stage.level.name()))?;
+        }
+    }
+    if shelf.course.stages.is_empty() {
+        return Err(usage("the course has no stage that can be used"));
+    }
+    Ok(Exit::Ok)
+}
+
+pub fn hint(args: &HintArgs) -> Result<Exit> {
+    let shelf = Shelf::open(&args.course)?;
+    let stage = shelf.stage(&args.stage)?;
+    let wanted = usize::from(args.hints).min(stage.hints.len());
+    for (n, hint) in (1..).zip(&stage.hints[..wanted]) {
+        result(&format!("hint {n}/{}: {}", stage.hints.len(), hint.trim()))?;
+    }
+    if let Some(state) = &shelf.state {
+        let (progress, _) = progress::load(state);
+        let mut known = progress.stage(&stage.id);
+        known.hints = known.hints.max(u32::try_from(wanted).unwrap_or(0));
+        known.state = known.state.max(State::Seen);
+        keep(progress::save_stage(state, &stage.id, &known).map(|(_, aside)| aside));
+    }
+    Ok(Exit::Ok)
+}
+
+pub fn reset(args: &ResetArgs) -> Result<Exit> {
+    let shelf = Shelf::open(&args.course)?;
+    let stage = shelf.stage(&args.stage)?;
+    let kept = shelf.workspace()?.reset(stage)?;
+    let state = shelf.state.as_ref().context("this system names no folder for a program's state")?;
+    let (_, aside) = progress::reset_stage(state, &stage.id)?;
+    keep(Ok(aside));
+    result(&format!("stage {} ({}) is as it began", stage.number, stage.id))?;
+    for path in kept {
+        result(&format!("your file is kept as {}", path.display()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub fn init(args: &InitArgs) -> Result<Exit> {
+    let dir = &args.dir;
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(usage(format!("{} is not empty; name a new folder", dir.display())));
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(usage(format!("{}: {error}", dir.display()))),
+    }
+    let files = embedded::files();
+    for (path, bytes) in &files {
+        let target = dir.join(path);
+        let folder = target.parent().unwrap_or(dir);
+        std::fs::create_dir_all(folder).with_context(|| format!("Failed to create {}", folder.display()))?;
+        std::fs::write(&target, bytes).with_context(|| format!("Failed to write {}", target.display()))?;
+    }
+    result(&format!("wrote {} files into {}", files.len(), dir.display()))?;
+    notice(&format!("start with `perflings --course {}`", dir.display()));
+    Ok(Exit::Ok)
+}
+
+/// The learner's progress; a damaged file is named and set aside.
+pub fn progress_of(shelf: &Shelf) -> Progress {
+    let Some(state) = &shelf.state else { return Progress::default() };
+    let (progress, aside) = progress::load(state);
+    if let Some(problem) = aside {
+        notice(&problem.to_string());
+    }
+    progress
+}
+
+/// Progress that cannot be saved is worth a word, not the command's failure.
+fn keep(saved: Result<Option<crate::config::file::FileError>, crate::config::file::FileError>) {
+    if let Ok(Some(problem)) | Err(problem) = saved {
+        notice(&problem.to_string());
+    }
+}

@@ -1,0 +1,130 @@
+//! What a command says and with which code the process ends: results on stdout, notices on stderr.
+//! A reader that went away (`| head`) is no error.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::config::file::FileError;
+use crate::protocol::{Failed, FailedKind};
+
+/// The exit codes of every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done, or passed.
+    Ok = 0,
+    /// A check failed, a run broke off, or the engine broke.
+    Failed = 1,
+    /// Wrong usage, or a fault in a configuration, a course or a recording.
+    Usage = 2,
+    /// The asked-for device is not here.
+    NoDevice = 3,
+    /// Ctrl-c, or a request to terminate.
+    Interrupted = 130,
+}
+
+/// An error that knows its exit code.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stop {
+    pub exit: Exit,
+    pub text: String,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Stop {}
+
+impl From<&Failed> for Stop {
+    fn from(failed: &Failed) -> Self {
+        let exit = match failed.kind {
+            FailedKind::Usage => Exit::Usage,
+            FailedKind::Device => Exit::NoDevice,
+            FailedKind::Internal => Exit::Failed,
+        };
+        Self {
+            exit,
+            text: failed.reason.clone(),
+        }
+    }
+}
+
+/// An error of the one who typed the command.
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
+    Stop {
+        exit: Exit::Usage,
+        text: text.into(),
+    }
+    .into()
+}
+
+/// Says what went wrong, once, and with which code to end.
+pub fn report(error: &anyhow::Error) -> Exit {
+    let exit = exit_of(error);
+    let gone = error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == io::ErrorKind::BrokenPipe);
+    if gone {
+        return Exit::Ok;
+    }
+    notice(&format!("{error:#}"));
+    exit
+}
+
+fn exit_of(error: &anyhow::Error) -> Exit {
+    for cause in error.chain() {
+        if let Some(stop) = cause.downcast_ref::<Stop>() {
+            return stop.exit;
+        }
+        if cause.is::<FileError>() {
+            return Exit::Usage;
+        }
+    }
+    Exit::Failed
+}
+
+/// A line on stderr, with the program's name. A closed stderr is nobody's problem.
+pub fn notice(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "perflings: {text}");
+}
+
+/// A line on stderr without a name, for progress.
+pub fn progress(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// A line of the result on stdout, flushed, so that a reader of a pipe sees it at once.
+pub fn result(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// The result as one JSON object on a line of its own.
+pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    Ok(result(&serde_json::to_string(value)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn errors_keep_their_code_under_context() {
+        let error = Err::<(), _>(usage("no")).context("while trying").expect_err("is one");
+        assert_eq!(exit_of(&error), Exit::Usage);
+        let file = FileError {
+            path: "a.toml".to_owned(),
+            line: 3,
+            what: "is wrong".to_owned(),
+        };
+        assert_eq!(exit_of(&anyhow::Error::new(file)), Exit::Usage);
+        assert_eq!(exit_of(&anyhow::anyhow!("broke")), Exit::Failed);
+    }
+}

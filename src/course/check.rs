@@ -1,0 +1,371 @@
+//! The criteria of a stage: read from `[[check]]`, held against what a run reported, answered line by line. Nothing
+//! here runs a model; what was not measured is neither passed nor failed, and `unclear` never passes.
+
+use serde::Serialize;
+
+use super::fields::{Fields, Table};
+use super::{Stage, formula, metric, placeholder};
+use crate::config::{RunConfig, nearest};
+use crate::protocol::{Finished, Pair, Verdict};
+
+/// One criterion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// What is asked, in a few words: `first loss is what the formula says`.
+    pub name: String,
+    pub metric: Metric,
+    pub test: Test,
+    /// What this criterion says of the stage as it starts.
+    pub starter: Starter,
+    /// Reported, but does not decide: what not every device can show.
+    pub optional: bool,
+    pub line: usize,
+}
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// A figure of the run, by its name in `metric.rs`.
+    Figure(String),
+    /// Time of the stage as it starts over time of the learner's, paired, with its interval.
+    Ratio,
+    /// A plausibility lint by name.
+    Lint(String),
+    /// The stage's questions.
+    Quiz,
+}
+
+/// What it must be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// Not further from the target than this share of it.
+    Within(f64, Target),
+    AtLeast(Target),
+    AtMost(Target),
+    Above(Target),
+    Below(Target),
+    /// The lint is there.
+    Present,
+    /// The lint is not there; the run was long enough to have shown it.
+    Absent,
+    /// Every question answered rightly.
+    Right,
+}
+
+/// A number, or the name of one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    Number(f64),
+    /// `formula.first_loss`, `ln_vocab`, `entropy`, or another metric.
+    Named(String),
+}
+
+/// What a criterion must say of the starter, so that `course check` can tell a fault from an accident.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Starter {
+    #[default]
+    Fails,
+    Passes,
+    /// Either.
+    Any,
+}
+
+/// How a criterion came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    Passed,
+    Failed,
+    NotMeasured,
+}
+
+/// One criterion with its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    pub name: String,
+    /// `loss_first within 3 % of 6.933`.
+    pub asked: String,
+    /// `122.04`, or why there is nothing.
+    pub measured: String,
+    pub outcome: Outcome,
+    pub optional: bool,
+}
+
+/// All criteria of a stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub stage: String,
+    pub lines: Vec<Line>,
+}
+
+impl Report {
+    /// Failed as soon as one line failed; passed when every line that decides passed.
+    pub fn outcome(&self) -> Outcome {
+        let mut deciding = self.lines.iter().filter(|line| !line.optional).map(|line| line.outcome).peekable();
+        if deciding.peek().is_none() || self.lines.is_empty() {
+            return Outcome::NotMeasured;
+        }
+        deciding.max_by_key(|outcome| match outcome {
+            Outcome::Passed => 0,
+            Outcome::NotMeasured => 1,
+            Outcome::Failed => 2,
+        })
+        .unwrap_or(Outcome::NotMeasured)
+    }
+
+    pub fn passed(&self) -> bool {
+        self.outcome() == Outcome::Passed
+    }
+}
+
+/// What there is to hold the criteria against.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured<'a> {
+    /// The configuration the learner has now.
+    pub config: Option<&'a RunConfig>,
+    /// The end of its run.
+    pub finished: Option<&'a Finished>,
+    /// Broken (A) against the learner's (B).
+    pub pair: Option<&'a Pair>,
+    /// Questions answered rightly at the first or a later try; `None`: not asked yet.
+    pub quiz_right: Option<usize>,
+}
+
+/// Answers every criterion of the stage.
+pub fn evaluate(stage: &Stage, measured: Measured<'_>) -> Report {
+    let mut lines = Vec::new();
+    if let Some(config) = measured.config {
+        lines.push(scope(stage, config));
+    }
+    lines.extend(stage.checks.iter().map(|check| line(stage, check, measured)));
+    Report { stage: stage.id.clone(), lines }
+}
+
+/// A comparison is worth something when nothing but the knobs under study changed.
+fn scope(stage: &Stage, config: &RunConfig) -> Line {
+    let started = stage.broken_at(config.preset);
+    let other: Vec<&str> =
+        started.differences(config).into_iter().filter(|path| !stage.varies.iter().any(|v| v == path)).collect();
+    Line {
+        name: "nothing else changed".to_owned(),
+        asked: format!("only {} may differ from the starter", stage.varies.join(", ")),
+        measured: if other.is_empty() { "nothing else differs".to_owned() } else { format!("{} differs", other.join(", ")) },
+        outcome: if other.is_empty() { Outcome::Passed } else { Outcome::Failed },
+        optional: false,
+    }
+}
+
+/// Answers one criterion.
+pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
+    let config = measured.config.unwrap_or(&stage.fixed);
+    let answer = |asked: String, measured: String, outcome| Line {
+        name: check.name.clone(),
+        asked,
+        measured,
+        outcome,
+        optional: check.optional,
+    };
+    let verdict = |passed| if passed { Outcome::Passed } else { Outcome::Failed };
+    match &check.metric {
+        Metric::Figure(name) => {
+            let asked = format!("{name} {}", asked(&check.test, config, measured.finished, metric::form(name).0.min(4)));
+            let Some(found) = measured.finished.and_then(|run| metric::value(name, run)) else {
+                let why = if measured.finished.is_none() { "no run yet" } else { "this run did not measure it" };
+                return answer(asked, format!("not measured: {why}"), Outcome::NotMeasured);
+            };
+            let shown = placeholder::show(found, metric::form(name).0);
+            match holds(&check.test, found, config, measured.finished) {
+                Some(passed) => answer(asked, shown, verdict(passed)),
+                None => answer(asked, format!("{shown}; the other side was not measured"), Outcome::NotMeasured),
+            }
+        }
+        Metric::Ratio => {
+            let asked = format!("ratio, its whole interval {}", asked(&check.test, config, measured.finished, 2));
+            let Some(pair) = measured.pair.filter(|pair| pair.n > 0) else {
+                return answer(asked, "not measured: needs a paired comparison".to_owned(), Outcome::NotMeasured);
+            };
+            let shown = format!("{:.3}x [{:.3}, {:.3}], n={}, {}", pair.ratio, pair.low, pair.high, pair.n, pair.verdict);
+            if pair.verdict == Verdict::Unclear {
+                return answer(asked, shown, Outcome::NotMeasured);
+            }
+            // The end of the interval that speaks against the claim decides.
+            let worst = match check.test {
+                Test::Below(_) | Test::AtMost(_) => pair.high,
+                _ => pair.low,
+            };
+            let passed = holds(&check.test, worst, config, measured.finished).unwrap_or(false);
+            answer(asked, shown, verdict(passed))
+        }
+        Metric::Lint(name) => {
+            let wanted = check.test == Test::Present;
+            let asked = format!("lint `{name}` {}", if wanted { "present" } else { "absent" });
+            let Some(run) = measured.finished.filter(|run| run.steps > 0) else {
+                return answer(asked, "not measured: no run yet".to_owned(), Outcome::NotMeasured);
+            };
+            let found = run.lints.iter().any(|lint| lint.name == *name);
+            answer(asked, if found { "present" } else { "absent" }.to_owned(), verdict(found == wanted))
+        }
+        Metric::Quiz => {
+            let all = stage.quiz.len();
+            let asked = format!("all {all} questions answered rightly");
+            match measured.quiz_right {
+                None => answer(asked, "not measured: not answered yet".to_owned(), Outcome::NotMeasured),
+                Some(right) => answer(asked, format!("{right} of {all}"), verdict(right >= all)),
+            }
+        }
+    }
+}
+
+/// The number a target stands for.
+fn target(target: &Target, config: &RunConfig, finished: Option<&Finished>) -> Option<f64> {
+    match target {
+        Target::Number(x) => Some(*x),
+        Target::Named(name) => match name.strip_prefix("formula.") {
+            Some(name) => Some((formula::find(name)?.value)(config)),
+            None if name == "ln_vocab" => Some(config.ln_vocab()),
+            None => metric::value(name, finished?),
+        },
+    }
+}
+
+fn holds(test: &Test, found: f64, config: &RunConfig, finished: Option<&Finished>) -> Option<bool> {
+    let of = |t: &Target| target(t, config, finished);
+    Some(match test {
+        Test::Within(share, t) => {
+            let wanted = of(t)?;
+            (found - wanted).abs() <= share * wanted.abs()
+        }
+        Test::AtLeast(t) => found >= of(t)?,
+        Test::AtMost(t) => found <= of(t)?,
+        Test::Above(t) => found > of(t)?,
+        Test::Below(t) => found < of(t)?,
+        Test::Present | Test::Absent | Test::Right => return None,
+    })
+}
+
+fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {
+    let of = |t: &Target| match (t, target(t, config, finished)) {
+        (Target::Number(x), _) => x.to_string(),
+        (Target::Named(name), Some(x)) => format!("{} ({name})", placeholder::show(x, decimals)),
+        (Target::Named(name), None) => name.clone(),
+    };
+    match test {
+        Test::Within(share, t) => format!("within {} % of {}", share * 100.0, of(t)),
+        Test::AtLeast(t) => format!("at least {}", of(t)),
+        Test::AtMost(t) => format!("at most {}", of(t)),
+        Test::Above(t) => format!("above {}", of(t)),
+        Test::Below(t) => format!("below {}", of(t)),
+        Test::Present => "present".to_owned(),
+        Test::Absent => "absent".to_owned(),
+        Test::Right => "right".to_owned(),
+    }
+}
+
+const KEYS: &[&str] = &[
+    "name", "metric", "lint", "present", "within", "of", "at-least", "at-most", "above", "below", "starter", "optional",
+];
+
+/// Reads one `[[check]]`.
+pub fn read(fields: &mut Fields<'_>, table: Table<'_>) -> Check {
+    fields.known(table, KEYS);
+    let name = fields.text(table, "name");
+    let metric = read_metric(fields, table);
+    let test = read_test(fields, table, &metric);
+    let starter = match fields.word(table, "starter", &["fails", "passes", "any"]).as_deref() {
+        Some("passes") => Starter::Passes,
+        Some("any") => Starter::Any,
+        _ => Starter::Fails,
+    };
+    let optional = fields.flag(table, "optional").unwrap_or(false);
+    Check { name, metric, test, starter, optional, line: table.line }
+}
+
+fn read_metric(fields: &mut Fields<'_>, table: Table<'_>) -> Metric {
+    let word = fields.text(table, "metric");
+    match word.as_str() {
+        "ratio" => Metric::Ratio,
+        "quiz" => Metric::Quiz,
+        "lint" => Metric::Lint(fields.text(table, "lint")),
+        name => {
+            if !name.is_empty() && !metric::known(name) {
+                let all = metric::METRICS.iter().map(|metric| metric.name).chain(["ratio", "lint", "quiz"]);
+                let near = nearest(name, all);
+                let line = fields.line_of(table, "metric");
+                fields.fail(line, format!("unknown metric `{name}`; the nearest known one is `{near}`"));
+            }
+            Metric::Figure(name.to_owned())
+        }
+    }
+}
+
+fn read_test(fields: &mut Fields<'_>, table: Table<'_>, metric: &Metric) -> Test {
+    match metric {
+        Metric::Quiz => return Test::Right,
+        Metric::Lint(_) => {
+            return match fields.flag(table, "present") {
+                Some(true) => Test::Present,
+                Some(false) => Test::Absent,
+                None => {
+                    if !Fields::has(table, "present") {
+                        fields.missing(table, "present", "= true` or `present = false");
+                    }
+                    Test::Absent
+                }
+            };
+        }
+        Metric::Figure(_) | Metric::Ratio => {}
+    }
+    let given: Vec<&str> = ["within", "at-least", "at-most", "above", "below"]
+        .into_iter()
+        .filter(|key| Fields::has(table, key))
+        .collect();
+    let fallback = Test::AtLeast(Target::Number(0.0));
+    match given.as_slice() {
+        ["within"] => {
+            let share = fields.number(table, "within").unwrap_or(0.0);
+            if !Fields::has(table, "of") {
+                fields.missing(table, "of", "= \"formula.first_loss\"");
+                return fallback;
+            }
+            Test::Within(share, read_target(fields, table, "of"))
+        }
+        [key] => {
+            let target = read_target(fields, table, key);
+            match *key {
+                "at-least" => Test::AtLeast(target),
+                "at-most" => Test::AtMost(target),
+                "above" => Test::Above(target),
+                _ => Test::Below(target),
+            }
+        }
+        [] => {
+            let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them";
+            fields.fail(table.line, what.to_owned());
+            fallback
+        }
+        [first, second, ..] => {
+            let line = fields.line_of(table, second);
+            fields.fail(line, format!("a check has one condition, this has `{first}` and `{second}`; write two checks"));
+            fallback
+        }
+    }
+}
+
+fn read_target(fields: &mut Fields<'_>, table: Table<'_>, key: &str) -> Target {
+    if !fields.is_text(table, key) {
+        return Target::Number(fields.number(table, key).unwrap_or(f64::NAN));
+    }
+    let name = fields.text(table, key);
+    let known = name.strip_prefix("formula.").map_or_else(|| metric::known(&name), |name| formula::find(name).is_some());
+    if !known {
+        let all: Vec<String> = formula::FORMULAS
+            .iter()
+            .map(|formula| format!("formula.{}", formula.name))
+            .chain(metric::METRICS.iter().map(|metric| metric.name.to_owned()))
+            .collect();
+        let near = nearest(&name, all.iter().map(String::as_str));
+        let line = fields.line_of(table, key);
+        fields.fail(line, format!("unknown figure `{name}`; the nearest known one is `{near}`"));
+    }
+    Target::Named(name)
+}

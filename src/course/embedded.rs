@@ -1,0 +1,57 @@
+//! The course inside the binary: the files of `exercises/` and `lessons/` as they were when it was built.
+
+use include_dir::{Dir, DirEntry, include_dir};
+
+use super::source::Entry;
+
+static EXERCISES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/exercises");
+static LESSONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lessons");
+
+/// The tree a path belongs to, and the rest of the path.
+fn split(path: &str) -> Option<(&'static Dir<'static>, &str)> {
+    let (head, rest) = path.split_once('/').unwrap_or((path, ""));
+    match head {
+        "exercises" => Some((&EXERCISES, rest)),
+        "lessons" => Some((&LESSONS, rest)),
+        _ => None,
+    }
+}
+
+/// The text of an embedded file.
+pub fn text(path: &str) -> Option<String> {
+    let (tree, rest) = split(path)?;
+    tree.get_file(rest)?.contents_utf8().map(str::to_owned)
+}
+
+/// What an embedded folder holds.
+pub fn entries(under: &str) -> Vec<Entry> {
+    let Some((tree, rest)) = split(under) else { return Vec::new() };
+    let folder = if rest.is_empty() { Some(tree) } else { tree.get_dir(rest) };
+    let name = |path: &std::path::Path| {
+        path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    folder
+        .map_or(&[][..], Dir::entries)
+        .iter()
+        .map(|entry| match entry {
+            DirEntry::Dir(dir) => Entry { name: name(dir.path()), folder: true },
+            DirEntry::File(file) => Entry { name: name(file.path()), folder: false },
+        })
+        .collect()
+}
+
+/// Every embedded file with its path, to be written out by `perflings init`.
+pub fn files() -> Vec<(String, &'static [u8])> {
+    let mut found = Vec::new();
+    for (head, tree) in [("exercises", &EXERCISES), ("lessons", &LESSONS)] {
+        let mut open = vec![tree];
+        while let Some(dir) = open.pop() {
+            for file in dir.files() {
+                found.push((format!("{head}/{}", file.path().display()), file.contents()));
+            }
+            open.extend(dir.dirs());
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,180 @@
+//! Puts a course together from its files. Total: whatever is wrong with a file is named, and the rest is there.
+
+use super::fields::{Fields, escape_removed, root};
+use super::source::Source;
+use super::{Course, Lesson, Stage, exercise, lesson, stage, text, translation};
+use crate::config::file::FileError;
+
+impl Course {
+    /// The course inside this binary.
+    pub fn builtin(language: &str) -> Self {
+        Self::open(&Source::Embedded, language)
+    }
+
+    /// Reads a course with its prose in `language`, where there is such prose, else in English.
+    pub fn open(source: &Source, language: &str) -> Self {
+        let mut course = Self { language: "en".to_owned(), ..Self::default() };
+        let problems = &mut course.problems;
+        if stage::plain_name(language) {
+            language.clone_into(&mut course.language);
+        } else {
+            let what = format!("language `{}` is none; write a code such as `de`", text::one_line(language));
+            problems.push(FileError { path: source.shown("lessons"), line: 0, what });
+        }
+        (course.id, course.title) = head(source, problems);
+        let mut places: Vec<(String, usize)> = Vec::new();
+        for entry in source.entries("exercises").into_iter().filter(|entry| entry.folder) {
+            let Some(kind) = kind(&entry.name) else {
+                let path = source.shown("exercises");
+                let what = format!(
+                    "folder `{}` is neither a stage nor an exercise; name it like `07-name`, `k01-name` or `c01-name`",
+                    text::one_line(&entry.name.escape_debug().to_string())
+                );
+                problems.push(FileError { path, line: 0, what });
+                continue;
+            };
+            match kind {
+                Folder::Stage(number) => {
+                    if let Some(stage) = one_stage(source, &entry.name, number, &course.language, problems)
+                        && is_new(source, &stage, &course.stages, problems)
+                    {
+                        course.stages.push(stage);
+                    }
+                }
+                Folder::Exercise => {
+                    if let Some(exercise) = exercise::read(source, &entry.name, problems) {
+                        let id = (exercise.id.clone(), places.len());
+                        if places.iter().any(|(known, _)| *known == id.0) {
+                            let what = format!("id `{}` is taken by another exercise; choose another", id.0);
+                            let path = source.shown(&format!("exercises/{}/exercise.toml", entry.name));
+                            problems.push(FileError { path, line: 1, what });
+                        } else {
+                            places.push(id);
+                            course.exercises.push(exercise);
+                        }
+                    }
+                }
+            }
+        }
+        course.stages.sort_by_key(|stage| stage.number);
+        if course.stages.is_empty() {
+            let what = "holds no stage that can be used; add a folder like `01-name` with a stage.toml".to_owned();
+            problems.push(FileError { path: source.shown("exercises"), line: 0, what });
+        }
+        if let Some((path, _)) = translation::find(source, "glossary.md", &course.language) {
+            course.glossary = one_lesson(source, &path, problems);
+        }
+        course
+    }
+}
+
+/// Id and title from `course.toml`; stand-ins where there is none.
+fn head(source: &Source, problems: &mut Vec<FileError>) -> (String, String) {
+    let stand_in = || ("course".to_owned(), "A course without a title".to_owned());
+    let path = "exercises/course.toml";
+    let raw = match source.read(path) {
+        Ok(raw) => raw,
+        Err(error) => {
+            problems.push(error);
+            return stand_in();
+        }
+    };
+    let mut fields = Fields::new(&raw, &source.shown(path));
+    let document = fields.document();
+    let found = document.as_ref().map(|document| {
+        let table = root(document);
+        fields.known(table, &["id", "title"]);
+        let id = fields.text(table, "id");
+        if !stage::plain_name(&id) && !id.is_empty() {
+            let line = fields.line_of(table, "id");
+            fields.fail(line, "`id` takes lower-case letters, digits and `-`, such as \"tiny-llama\"".to_owned());
+        }
+        (id, fields.text(table, "title"))
+    });
+    problems.append(&mut fields.problems);
+    let (id, title) = found.unwrap_or_else(stand_in);
+    (if stage::plain_name(&id) { id } else { stand_in().0 }, if title.is_empty() { stand_in().1 } else { title })
+}
+
+enum Folder {
+    Stage(u32),
+    Exercise,
+}
+
+/// What a folder's name says it holds.
+fn kind(name: &str) -> Option<Folder> {
+    let (head, rest) = name.split_once('-')?;
+    if !stage::plain_name(rest) {
+        return None;
+    }
+    match head.strip_prefix(['k', 'c']) {
+        Some(digits) => two_digits(digits).map(|_| Folder::Exercise),
+        None => two_digits(head).filter(|n| *n > 0).map(Folder::Stage),
+    }
+}
+
+fn two_digits(text: &str) -> Option<u32> {
+    (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
+fn one_stage(
+    source: &Source,
+    folder: &str,
+    number: u32,
+    language: &str,
+    problems: &mut Vec<FileError>,
+) -> Option<Stage> {
+    let read = stage::read(source, folder, number, problems)?;
+    let mut stage = read.stage;
+    match translation::find(source, &read.lesson, language) {
+        Some((path, language)) => {
+            if let Some(lesson) = one_lesson(source, &path, problems) {
+                stage.lesson = lesson;
+                stage.language = language;
+            }
+        }
+        None => {
+            if let Err(error) = source.read(&format!("lessons/{}", read.lesson)) {
+                problems.push(error);
+            }
+        }
+    }
+    if language != "en" {
+        translation::apply(source, folder, language, &mut stage, problems);
+    }
+    Some(stage)
+}
+
+/// Whether neither id nor number is taken.
+fn is_new(source: &Source, stage: &Stage, known: &[Stage], problems: &mut Vec<FileError>) -> bool {
+    let mut fail = |what| {
+        let path = source.shown(&format!("{}/stage.toml", stage.path));
+        problems.push(FileError { path, line: stage.id_line, what });
+        false
+    };
+    if let Some(other) = known.iter().find(|other| other.number == stage.number) {
+        let free = (1..100).find(|n| known.iter().all(|s| s.number != *n)).unwrap_or(99);
+        return fail(format!(
+            "number {} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
+            stage.number, other.path, stage.id
+        ));
+    }
+    if let Some(other) = known.iter().find(|other| other.id == stage.id) {
+        return fail(format!("id `{}` is taken by `{}`; choose another", stage.id, other.path));
+    }
+    true
+}
+
+fn one_lesson(source: &Source, path: &str, problems: &mut Vec<FileError>) -> Option<Lesson> {
+    let raw = source.read(path).map_err(|error| problems.push(error)).ok()?;
+    let mut parsed = lesson::parse(&raw, &source.shown(path));
+    problems.append(&mut parsed.problems);
+    Some(parsed.lesson)
+}
+
+/// Complaints about control characters in a text that is shown as it is.
+pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String {
+    let (text, removed) = text::clean(raw);
+    problems.extend(removed.into_iter().map(|line| escape_removed(shown, line)));
+    text
+}

@@ -1,0 +1,128 @@
+//! The figures of a finished run by name: what checks ask for and placeholders show. A figure that was not measured is
+//! `None`, never 0.
+
+use crate::protocol::Finished;
+
+/// A figure of a run.
+pub struct Metric {
+    pub name: &'static str,
+    pub decimals: usize,
+    pub unit: &'static str,
+    pub says: &'static str,
+    pub value: fn(&Finished) -> Option<f64>,
+}
+
+/// The metric with this name.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+/// The value of a metric, or of `part.<name>.ms`.
+pub fn value(name: &str, finished: &Finished) -> Option<f64> {
+    match part_of(name) {
+        Some(part) => part_ms(finished, part),
+        None => (find(name)?.value)(finished),
+    }
+}
+
+/// Digits after the point, and the unit.
+pub fn form(name: &str) -> (usize, &'static str) {
+    find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit))
+}
+
+/// Whether this is the name of a metric.
+pub fn known(name: &str) -> bool {
+    find(name).is_some() || part_of(name).is_some()
+}
+
+/// `attention` of `part.attention.ms`: the longest kernels of the profiled step that belong to it.
+fn part_of(name: &str) -> Option<&str> {
+    let part = name.strip_prefix("part.")?.strip_suffix(".ms")?;
+    let plain = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
+    plain.then_some(part)
+}
+
+fn part_ms(finished: &Finished, part: &str) -> Option<f64> {
+    let belongs = |scope: &str| {
+        scope.split('/').any(|piece| piece == part || piece.strip_prefix(part).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let rows: Vec<f64> = finished.kernels.top.iter().filter(|row| belongs(&row.scope)).map(|row| row.ms).collect();
+    (!rows.is_empty()).then(|| rows.iter().sum())
+}
+
+fn steps(f: &Finished) -> Option<&Finished> {
+    (f.steps > 0).then_some(f)
+}
+
+fn profiled(f: &Finished) -> Option<&Finished> {
+    (f.kernels.reason.is_none() && f.kernels.launches_per_step > 0).then_some(f)
+}
+
+fn audited(f: &Finished) -> Option<&Finished> {
+    (f.grad.tensors > 0).then_some(f)
+}
+
+fn mib(bytes: u64) -> Option<f64> {
+    (bytes > 0).then(|| bytes as f64 / (1024.0 * 1024.0))
+}
+
+macro_rules! metrics {
+    ($($name:literal $decimals:literal $unit:literal $says:literal $value:expr;)+) => {
+        /// Every figure of a run.
+        pub static METRICS: &[Metric] =
+            &[$(Metric { name: $name, decimals: $decimals, unit: $unit, says: $says, value: $value }),+];
+    };
+}
+
+metrics! {
+    "steps" 0 "" "steps done" |f| Some(f.steps as f64);
+    "loss_first" 2 "nats" "loss of step 0, before any update" |f| Some(steps(f)?.loss_first.0);
+    "loss_last" 3 "nats" "loss of the last step" |f| Some(steps(f)?.loss_last.0);
+    "ln_vocab" 3 "nats" "loss of a model that knows nothing" |f| Some(steps(f)?.ln_vocab);
+    "entropy" 3 "nats" "entropy rate of the data: the lowest honest loss" |f| f.entropy;
+    "samples_per_s" 1 "samples/s" "batch / median step time" |f| f.samples_per_s;
+    "tokens_per_s" 0 "tokens/s" "tokens / median step time" |f| f.tokens_per_s;
+    "step_ms" 2 "ms" "median step time" |f| Some(f.step_ms?.median);
+    "step_ms.p25" 2 "ms" "a quarter of the steps took less" |f| Some(f.step_ms?.p25);
+    "step_ms.p75" 2 "ms" "three quarters of the steps took less" |f| Some(f.step_ms?.p75);
+    "step_ms.p95" 2 "ms" "95 % of the steps took less" |f| Some(f.step_ms?.p95);
+    "step_ms.n" 0 "" "steps behind the median" |f| Some(f.step_ms?.n as f64);
+    "phases.forward" 2 "ms" "forward" |f| Some(f.phases_ms?.forward);
+    "phases.backward" 2 "ms" "backward" |f| Some(f.phases_ms?.backward);
+    "phases.optimizer" 2 "ms" "optimizer" |f| Some(f.phases_ms?.optimizer);
+    "phases.residual" 2 "ms" "step − (forward + backward + optimizer)" |f| Some(f.phases_ms?.residual);
+    "phases.step" 2 "ms" "the step's own bracket, ended by a sync" |f| Some(f.phases_ms?.step);
+    "phases.residual_pct" 1 "%" "|residual| / step" |f| {
+        let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
+        Some(100.0 * phases.residual.abs() / phases.step)
+    };
+    "phases.backward_over_forward" 2 "" "backward / forward" |f| {
+        let phases = f.phases_ms.filter(|p| p.forward > 0.0)?;
+        Some(phases.backward / phases.forward)
+    };
+    "grad.tensors" 0 "" "trainable tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
+    "grad.with_grad" 0 "" "tensors that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
+    "grad.params_pct" 2 "%" "share of parameters that received a gradient" |f| Some(audited(f)?.grad.params_pct);
+    "kernels.launches_per_step" 0 "" "kernel launches in one step" |f| Some(f64::from(profiled(f)?.kernels.launches_per_step));
+    "kernels.unique" 0 "" "different kernels in one step" |f| Some(f64::from(profiled(f)?.kernels.unique));
+    "kernels.device_ms" 2 "ms" "time inside kernels in one step" |f| Some(profiled(f)?.kernels.device_ms);
+    "kernels.coverage_pct" 1 "%" "share of the step that rows explain" |f| Some(100.0 * profiled(f)?.kernels.coverage);
+    "memory.peak_mib" 1 "MiB" "most memory in use at once" |f| mib(f.memory.peak_bytes?);
+    "memory.weights_mib" 1 "MiB" "weights" |f| mib(f.memory.weights);
+    "memory.gradients_mib" 1 "MiB" "gradients" |f| mib(f.memory.gradients);
+    "memory.moments_mib" 1 "MiB" "AdamW's two moments" |f| mib(f.memory.moments);
+    "parity" 7 "" "largest difference of the logits from the reference, over the largest logit" |f| {
+        Some(f.evidence.as_ref()?.parity?.0)
+    };
+    "logit_std" 2 "" "standard deviation of the logits" |f| Some(f.evidence.as_ref()?.logit_std?.0);
+    "logit_min" 1 "" "smallest logit" |f| Some(f.evidence.as_ref()?.logit_min?.0);
+    "logit_max" 1 "" "largest logit" |f| Some(f.evidence.as_ref()?.logit_max?.0);
+    "argmax_is_input_pct" 0 "%" "positions that predict their own input token" |f| {
+        Some(100.0 * f.evidence.as_ref()?.argmax_is_input?)
+    };
+    "rms_first" 3 "" "rms of the residual stream after the embedding" |f| Some(f.evidence.as_ref()?.rms.first()?.0);
+    "rms_last" 3 "" "rms of the residual stream after the last layer" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
+    "clocks.enqueue" 2 "ms" "one step, on the host's clock, without waiting" |f| Some(f.evidence.as_ref()?.clocks?.enqueue);
+    "clocks.host_sync" 2 "ms" "one step, on the host's clock, waiting at the end" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
+    "clocks.device" 2 "ms" "one step, sum of device times" |f| f.evidence.as_ref()?.clocks?.device;
+}

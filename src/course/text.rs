@@ -1,0 +1,92 @@
+//! Text from a course file made safe to show: no terminal escapes, no control characters, no hidden direction changes.
+
+/// `text` without anything a terminal would obey, and the lines (from 1) where something was removed.
+/// Line breaks stay; a tab becomes four spaces.
+pub fn clean(text: &str) -> (String, Vec<usize>) {
+    let mut out = String::with_capacity(text.len());
+    let mut removed = Vec::new();
+    let mut line = 1;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' => {
+                line += 1;
+                out.push(c);
+            }
+            '\t' => out.push_str("    "),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\u{1b}' => {
+                skip_sequence(&mut rest);
+                removed.push(line);
+            }
+            c if obeyed(c) => removed.push(line),
+            c => out.push(c),
+        }
+    }
+    removed.dedup();
+    (out, removed)
+}
+
+/// One line of text for a message: cleaned, line breaks as spaces.
+pub fn one_line(text: &str) -> String {
+    clean(text).0.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A short name for a text's content: FNV-1a, 64 bit, line endings as `\n`.
+pub fn hash(text: &str) -> String {
+    let hash = text.bytes().filter(|b| *b != b'\r').fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// The parameters of `ESC [ … letter` and the text of `ESC ] … BEL`, so that no half of a sequence stays behind.
+fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match rest.peek() {
+        Some('[') => {
+            rest.next();
+            while rest.next_if(|c| matches!(c, '\u{20}'..='\u{3f}')).is_some() {}
+            rest.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(c) = rest.next_if(|c| *c != '\n') {
+                if c == '\u{7}' || c == '\u{1b}' {
+                    rest.next_if_eq(&'\\');
+                    break;
+                }
+            }
+        }
+        Some('\u{20}'..='\u{7e}') => {
+            rest.next();
+        }
+        _ => {}
+    }
+}
+
+/// Whether a terminal, or the order in which a reader sees the text, would follow this character.
+fn obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_leave_with_all_their_parts() {
+        assert_eq!(clean("a\u{1b}[31;1mred\u{1b}[0m\nb"), ("ared\nb".to_owned(), vec![1]));
+        assert_eq!(clean("x\u{1b}]0;title\u{7}y"), ("xy".to_owned(), vec![1]));
+        assert_eq!(clean("x\u{1b}]8;;http://a\u{1b}\\link").0, "xlink");
+        assert_eq!(clean("one\ntwo\u{9b}31m\u{8}\nthree\r\n"), ("one\ntwo31m\nthree\n".to_owned(), vec![2]));
+        assert_eq!(clean("a\u{202e}b").0, "ab");
+        assert_eq!(clean("grün … ≤ │"), ("grün … ≤ │".to_owned(), Vec::new()));
+    }
+
+    #[test]
+    fn the_hash_does_not_see_line_endings() {
+        assert_eq!(hash("a\r\nb"), hash("a\nb"));
+        assert_ne!(hash("a"), hash("b"));
+    }
+}

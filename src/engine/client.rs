@@ -1,0 +1,460 @@
+//! The parent's handle on an engine: starts the child, shakes hands, turns its lines into messages, notices when it
+//! falls silent or ends, restarts and reaps it. It knows the protocol and no screen; it never opens a device.
+
+mod command;
+mod pipes;
+
+use std::io;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL};
+
+pub use command::{EngineCommand, split_words};
+pub use pipes::MAX_LINE;
+
+use pipes::FromPipe;
+
+/// How long an engine may take. Tests shorten these.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Until the engine's `hello`.
+    pub hello: Duration,
+    /// Between two lines, heartbeats included.
+    pub silence: Duration,
+    /// To end by itself after `quit`, or after closing its output.
+    pub farewell: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { hello: Duration::from_secs(10), silence: Duration::from_secs(5), farewell: Duration::from_millis(400) }
+    }
+}
+
+/// Lines in a row that are not the protocol before the engine is given up.
+const MAX_NONSENSE: u32 = 100;
+/// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
+const INBOX: usize = 1024;
+
+/// One thing heard from an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// A line of the stream, with its text as it came.
+    Line(Box<Line>, String),
+    /// Something written to stderr: a driver's warning, a wrapper's complaint.
+    Stray(String),
+    /// A line on stdout that is not the protocol.
+    Malformed(String),
+    /// Nothing came for this long. Said once per silence.
+    Silent(Duration),
+    /// The first line after a silence is about to follow.
+    Awake,
+    /// The engine is gone; nothing follows until a restart.
+    Over(Over),
+}
+
+/// Why an engine is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// No conversation came about: wrong protocol, nonsense, or no greeting in time.
+    Refused(String),
+    /// It was there and ended.
+    Ended(String),
+}
+
+impl Over {
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Refused(text) | Self::Ended(text) => text,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Phase {
+    Greeting { since: Instant },
+    Talking { silent: bool },
+    /// Its output is closed; its exit status is still to come.
+    Closing { since: Instant },
+    Over,
+}
+
+/// A running engine, or the place of one that ended.
+#[derive(Debug)]
+pub struct Client {
+    command: EngineCommand,
+    limits: Limits,
+    child: Child,
+    inbox: Receiver<FromPipe>,
+    /// None once the conversation is over: dropping it closes the engine's input.
+    outbox: Option<SyncSender<Command>>,
+    phase: Phase,
+    /// Commands given before the handshake was done.
+    waiting: Vec<Command>,
+    hello: Option<Hello>,
+    /// When the last line came, or when we last began to look.
+    last_line: Instant,
+    last_look: Instant,
+    nonsense: u32,
+    first_nonsense: Option<String>,
+    last_stray: Option<String>,
+    last_open: Option<Command>,
+    last_work: Option<Command>,
+    ready: Option<Heard>,
+}
+
+impl Client {
+    /// Starts the engine and greets it. Commands may be sent at once; they wait for the handshake.
+    pub fn spawn(command: EngineCommand) -> Result<Self> {
+        Self::spawn_within(command, Limits::default())
+    }
+
+    /// As `spawn`, with other limits.
+    pub fn spawn_within(command: EngineCommand, limits: Limits) -> Result<Self> {
+        let now = Instant::now();
+        let (child, inbox, outbox) = launch(&command)?;
+        Ok(Self {
+            command,
+            limits,
+            child,
+            inbox,
+            outbox: Some(outbox),
+            phase: Phase::Greeting { since: now },
+            waiting: Vec::new(),
+            hello: None,
+            last_line: now,
+            last_look: now,
+            nonsense: 0,
+            first_nonsense: None,
+            last_stray: None,
+            last_open: None,
+            last_work: None,
+            ready: None,
+        })
+    }
+
+    /// The engine's greeting, once it came.
+    pub fn hello(&self) -> Option<&Hello> {
+        self.hello.as_ref()
+    }
+
+    /// Whether nothing more can come without a restart.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    /// The process id of the child, or of the wrapper that runs it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a command; before the handshake it is kept and sent after it. To an engine that is gone: only remembered.
+    pub fn send(&mut self, command: Command) {
+        self.remember(&command);
+        match self.phase {
+            Phase::Greeting { .. } => self.waiting.push(command),
+            _ => self.write(command),
+        }
+    }
+
+    /// The next thing heard, waiting for it at most `wait`.
+    pub fn next(&mut self, wait: Duration) -> Option<Heard> {
+        if let Some(heard) = self.ready.take() {
+            return Some(heard);
+        }
+        let began = Instant::now();
+        // A reader that did not look (a suspended program) must not take its own absence for the engine's silence.
+        if began.duration_since(self.last_look) > self.limits.silence / 2 {
+            self.last_line = began;
+            if let Phase::Greeting { since } = &mut self.phase {
+                *since = began;
+            }
+        }
+        loop {
+            if self.is_over() {
+                return None;
+            }
+            let left = wait.saturating_sub(began.elapsed());
+            let piece = self.receive(left.min(self.until_deadline()));
+            self.last_look = Instant::now();
+            let heard = match piece {
+                Some(FromPipe::Text(text)) => self.hear(text),
+                Some(FromPipe::TooLong) => {
+                    let limit = MAX_LINE / (1024 * 1024);
+                    self.nonsense(format!("a line of more than {limit} MiB"))
+                }
+                Some(FromPipe::Stray(text)) => {
+                    self.last_stray = Some(text.clone());
+                    Some(Heard::Stray(text))
+                }
+                Some(FromPipe::Closed) => {
+                    self.phase = Phase::Closing { since: Instant::now() };
+                    None
+                }
+                None => self.check_deadlines(),
+            };
+            if heard.is_some() {
+                return heard;
+            }
+            if began.elapsed() >= wait {
+                return None;
+            }
+        }
+    }
+
+    /// Ends the engine at once and reaps it. `next` says `Over` after it.
+    pub fn kill(&mut self) {
+        if !self.is_over() {
+            self.end();
+            self.ready = Some(Heard::Over(Over::Ended("the engine was stopped".to_owned())));
+        }
+    }
+
+    /// Replaces the engine by a new one of the same command, and gives it the last `open` and the last work.
+    pub fn restart(&mut self) -> Result<()> {
+        self.end();
+        let fresh = Self::spawn_within(self.command.clone(), self.limits)?;
+        let again = [self.last_open.take(), self.last_work.take()];
+        *self = fresh;
+        for command in again.into_iter().flatten() {
+            self.send(command);
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, command: &Command) {
+        match command {
+            Command::Open { .. } => self.last_open = Some(command.clone()),
+            Command::Start { .. } | Command::Pair { .. } => self.last_work = Some(command.clone()),
+            Command::Apply { run } => {
+                if let Some(Command::Start { run: last, .. }) = &mut self.last_work {
+                    *last = run.clone();
+                }
+            }
+            Command::Stop | Command::Quit => self.last_work = None,
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, command: Command) {
+        // A full queue means an engine that stopped reading; its heartbeat decides what becomes of it.
+        if let Some(outbox) = &self.outbox {
+            let _ = outbox.try_send(command);
+        }
+    }
+
+    fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
+        if matches!(self.phase, Phase::Closing { .. }) {
+            // Only stderr can still speak; both pipes closed ends the wait at once.
+            return match self.inbox.try_recv() {
+                Ok(piece) => Some(piece),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                    std::thread::sleep(wait.min(Duration::from_millis(5)));
+                    None
+                }
+            };
+        }
+        match self.inbox.recv_timeout(wait) {
+            Ok(piece) => Some(piece),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(FromPipe::Closed),
+        }
+    }
+
+    /// Time left until something must be said about the engine.
+    fn until_deadline(&self) -> Duration {
+        match self.phase {
+            Phase::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
+            Phase::Talking { silent: false } => self.limits.silence.saturating_sub(self.last_line.elapsed()),
+            _ => Duration::MAX,
+        }
+    }
+
+    fn check_deadlines(&mut self) -> Option<Heard> {
+        match self.phase {
+            Phase::Greeting { since } if since.elapsed() >= self.limits.hello => {
+                let seconds = self.limits.hello.as_secs_f64();
+                let said = self.first_nonsense.as_deref().map_or_else(
+                    || "nothing came at all".to_owned(),
+                    |line| format!("its first line was `{line}`"),
+                );
+                let command = self.command.to_string();
+                Some(self.refuse(format!(
+                    "`{command}` did not greet within {seconds} s ({said}); an engine must run `perflings engine` and print nothing before it"
+                )))
+            }
+            Phase::Talking { silent: false } if self.last_line.elapsed() >= self.limits.silence => {
+                self.phase = Phase::Talking { silent: true };
+                Some(Heard::Silent(self.last_line.elapsed()))
+            }
+            Phase::Closing { since } => match self.child.try_wait() {
+                Ok(Some(status)) => Some(self.ended(describe(status))),
+                Ok(None) if since.elapsed() < self.limits.farewell => None,
+                _ => Some(self.ended("closed its output and was stopped".to_owned())),
+            },
+            _ => None,
+        }
+    }
+
+    fn hear(&mut self, text: String) -> Option<Heard> {
+        let line = match serde_json::from_str::<Line>(&text) {
+            Ok(line) => line,
+            Err(_) => return self.hear_unknown(&text),
+        };
+        self.nonsense = 0;
+        self.last_line = Instant::now();
+        match (&mut self.phase, &line.event) {
+            (Phase::Greeting { .. }, Event::Hello(hello)) => {
+                if hello.protocol > PROTOCOL {
+                    let text = newer(hello.protocol, &hello.version);
+                    return Some(self.refuse(text));
+                }
+                self.hello = Some(hello.clone());
+                self.phase = Phase::Talking { silent: false };
+                for command in std::mem::take(&mut self.waiting) {
+                    self.write(command);
+                }
+            }
+            (Phase::Greeting { .. }, Event::Failed(failed)) if failed.kind == FailedKind::Usage => {
+                let text = format!("the engine refused the conversation: {}", failed.reason);
+                return Some(self.refuse(text));
+            }
+            (Phase::Talking { silent }, _) if *silent => {
+                *silent = false;
+                self.ready = Some(Heard::Line(Box::new(line), text));
+                return Some(Heard::Awake);
+            }
+            _ => {}
+        }
+        Some(Heard::Line(Box::new(line), text))
+    }
+
+    /// A line that is no event of this protocol: perhaps the greeting of a newer one, whatever its shape.
+    fn hear_unknown(&mut self, text: &str) -> Option<Heard> {
+        if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
+            && value["event"] == "hello"
+            && let Some(protocol) = value["protocol"].as_u64().filter(|p| *p > u64::from(PROTOCOL))
+        {
+            let version = value["version"].as_str().unwrap_or("unknown").to_owned();
+            let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
+            return Some(self.refuse(text));
+        }
+        self.nonsense(pipes::printable(text, 200))
+    }
+
+    fn nonsense(&mut self, shown: String) -> Option<Heard> {
+        self.nonsense += 1;
+        self.first_nonsense.get_or_insert_with(|| shown.clone());
+        if self.nonsense < MAX_NONSENSE {
+            return Some(Heard::Malformed(shown));
+        }
+        let command = self.command.to_string();
+        let first = self.first_nonsense.clone().unwrap_or(shown);
+        Some(self.refuse(format!("`{command}` does not speak the engine's protocol; its first unreadable line was `{first}`")))
+    }
+
+    fn refuse(&mut self, text: String) -> Heard {
+        self.end();
+        Heard::Over(Over::Refused(text))
+    }
+
+    fn ended(&mut self, how: String) -> Heard {
+        let greeted = self.hello.is_some();
+        let mut text = if greeted { format!("the engine {how}") } else { format!("`{}` {how} before its greeting", self.command) };
+        if let Some(said) = self.last_stray.as_ref().or(self.first_nonsense.as_ref()) {
+            text.push_str(&format!("; the last thing it said was `{said}`"));
+        }
+        self.end();
+        Heard::Over(if greeted { Over::Ended(text) } else { Over::Refused(text) })
+    }
+
+    /// Closes the engine's input, gives it a moment, kills its whole process group, reaps it.
+    fn end(&mut self) {
+        let was_over = self.is_over();
+        self.phase = Phase::Over;
+        if was_over {
+            return;
+        }
+        if let Some(outbox) = self.outbox.take() {
+            let _ = outbox.try_send(Command::Quit);
+        }
+        let until = Instant::now() + self.limits.farewell;
+        // Both readers end when both pipes close: waiting for that needs no polling.
+        while self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
+        command::kill_group(&mut self.child);
+        // A process stuck in a driver cannot be reaped; the UI must not hang with it.
+        let until = Instant::now() + Duration::from_secs(1);
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn newer(protocol: u32, version: &str) -> String {
+    let ours = env!("CARGO_PKG_VERSION");
+    format!(
+        "the engine is perflings {version} and speaks protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. \
+         Update perflings on this machine"
+    )
+}
+
+fn launch(command: &EngineCommand) -> Result<(Child, Receiver<FromPipe>, SyncSender<Command>)> {
+    let mut child = command
+        .prepare()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("Failed to start the engine `{command}`"))?;
+    match attach(&mut child) {
+        Ok((inbox, outbox)) => Ok((child, inbox, outbox)),
+        Err(error) => {
+            command::kill_group(&mut child);
+            let _ = child.wait();
+            Err(error).context("Failed to start a thread for the engine's pipes")
+        }
+    }
+}
+
+fn attach(child: &mut Child) -> io::Result<(Receiver<FromPipe>, SyncSender<Command>)> {
+    let missing = || io::Error::other("a pipe is missing");
+    let (to_inbox, inbox) = sync_channel(INBOX);
+    let (outbox, commands) = sync_channel(64);
+    pipes::read_stdout(child.stdout.take().ok_or_else(missing)?, to_inbox.clone())?;
+    pipes::read_stderr(child.stderr.take().ok_or_else(missing)?, to_inbox)?;
+    pipes::write_stdin(child.stdin.take().ok_or_else(missing)?, commands)?;
+    let _ = outbox.try_send(Command::Hello { protocol: PROTOCOL });
+    Ok((inbox, outbox))
+}
+
+fn describe(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        if let Some(signal) = status.signal() {
+            let name = match signal {
+                4 => " (illegal instruction)",
+                6 => " (abort)",
+                9 => " (kill; the system does this when memory runs out)",
+                11 => " (segmentation fault)",
+                15 => " (terminate)",
+                _ => "",
+            };
+            return format!("was ended by signal {signal}{name}");
+        }
+    }
+    match status.code() {
+        Some(code) => format!("exited with status {code}"),
+        None => "ended".to_owned(),
+    }
+}

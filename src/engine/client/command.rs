@@ -1,0 +1,136 @@
+//! Which program is the engine: this one's own child, or any command that speaks the protocol.
+//! The command line is split here, never given to a shell.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::{Child, Command as Process};
+
+use anyhow::{Context, Result};
+
+/// A program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineCommand {
+    program: OsString,
+    args: Vec<OsString>,
+    /// Whether it is this program on this machine.
+    own: bool,
+}
+
+impl EngineCommand {
+    /// This same binary, as `engine`.
+    pub fn own() -> Result<Self> {
+        let program = std::env::current_exe().context("Failed to find this program's own file")?;
+        Ok(Self { program: program.into_os_string(), args: vec!["engine".into()], own: true })
+    }
+
+    /// A command line such as `ssh host perflings engine`.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        let mut words = split_words(line)?.into_iter();
+        let program = words.next().ok_or("the engine command is empty; write for example `ssh host perflings engine`")?;
+        Ok(Self { program: program.into(), args: words.map(OsString::from).collect(), own: false })
+    }
+
+    /// A program with arguments, as they are.
+    pub fn new(program: impl Into<OsString>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self { program: program.into(), args: args.into_iter().map(Into::into).collect(), own: false }
+    }
+
+    /// Whether the engine is this program on this machine, so that this machine's memory is the one that counts.
+    pub fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// The process to start. It gets a process group of its own: ctrl-c in a terminal must reach the reader, which
+    /// stops the run and keeps its summary, and killing the group also ends what a wrapper started.
+    pub(super) fn prepare(&self) -> Process {
+        let mut process = Process::new(&self.program);
+        process.args(&self.args);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        process
+    }
+}
+
+impl fmt::Display for EngineCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.own {
+            return f.write_str("perflings engine");
+        }
+        write!(f, "{}", self.program.to_string_lossy())?;
+        self.args.iter().try_for_each(|arg| write!(f, " {}", arg.to_string_lossy()))
+    }
+}
+
+/// Kills the child and everything in its process group.
+pub(super) fn kill_group(child: &mut Child) {
+    #[cfg(unix)]
+    if let Ok(raw) = i32::try_from(child.id())
+        && let Some(pid) = rustix::process::Pid::from_raw(raw)
+    {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+}
+
+/// Splits a command line into words: blanks separate, '…' keeps everything, "…" keeps all but \" and \\, and a
+/// backslash keeps the next character. Nothing else is special: no variables, no globs, no pipes.
+pub fn split_words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            c if c.is_whitespace() => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next() {
+                        Some('\'') => break,
+                        Some(c) => word.push(c),
+                        None => return Err(format!("a ' is not closed in `{line}`")),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next() {
+                        Some('"') => break,
+                        Some('\\') => match chars.next() {
+                            Some(c @ ('"' | '\\')) => word.push(c),
+                            Some(c) => word.extend(['\\', c]),
+                            None => return Err(format!("a \" is not closed in `{line}`")),
+                        },
+                        Some(c) => word.push(c),
+                        None => return Err(format!("a \" is not closed in `{line}`")),
+                    }
+                }
+            }
+            '\\' => match chars.next() {
+                Some(c) => word.get_or_insert_default().push(c),
+                None => return Err(format!("a backslash ends `{line}`")),
+            },
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_a_shell_would() {
+        let split = |line| split_words(line).expect("splits");
+        assert_eq!(split("ssh -p 22 host  perflings engine"), ["ssh", "-p", "22", "host", "perflings", "engine"]);
+        assert_eq!(split(r#"sh -c 'exec "$0" engine' ./a\ b """#), ["sh", "-c", r#"exec "$0" engine"#, "./a b", ""]);
+        assert_eq!(split(r#""a\"b\\c\d""#), [r#"a"b\c\d"#]);
+        assert_eq!(split(" "), Vec::<String>::new());
+        assert!(split_words("sh 'x").expect_err("open quote").contains("' is not closed"));
+        assert!(split_words("sh \"x").expect_err("open quote").contains("\" is not closed"));
+        assert!(split_words("sh x\\").expect_err("backslash").contains("backslash ends"));
+        assert!(EngineCommand::parse("  ").expect_err("empty").contains("is empty"));
+    }
+}

@@ -1,0 +1,152 @@
+//! The three pipes of an engine, each with a thread of its own: lines in, stray output in, commands out.
+//! Nothing here interprets a line; it only bounds it.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::thread::Builder;
+
+use crate::protocol::Command;
+
+/// Longest line of the stream, in bytes.
+pub const MAX_LINE: usize = 8 * 1024 * 1024;
+/// Longest stray line that is kept, in bytes.
+const MAX_STRAY: usize = 4096;
+
+/// What a pipe gave.
+#[derive(Debug)]
+pub(super) enum FromPipe {
+    Text(String),
+    TooLong,
+    Stray(String),
+    /// The engine's stdout ended.
+    Closed,
+}
+
+pub(super) fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
+    let read = move || {
+        let mut reader = BufReader::with_capacity(64 * 1024, pipe);
+        let mut bytes = Vec::new();
+        loop {
+            let piece = match bounded_line(&mut reader, &mut bytes, MAX_LINE) {
+                Ok(Bounded::End) | Err(_) => FromPipe::Closed,
+                Ok(Bounded::TooLong) => FromPipe::TooLong,
+                Ok(Bounded::Line) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
+                Ok(Bounded::Line) => FromPipe::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            };
+            let last = matches!(piece, FromPipe::Closed);
+            if inbox.send(piece).is_err() || last {
+                return;
+            }
+        }
+    };
+    Builder::new().name("engine-events".to_owned()).spawn(read).map(drop)
+}
+
+pub(super) fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
+    let read = move || {
+        let mut reader = BufReader::new(pipe);
+        let mut bytes = Vec::new();
+        while let Ok(found) = bounded_line(&mut reader, &mut bytes, MAX_STRAY) {
+            let text = match found {
+                Bounded::End => return,
+                Bounded::Line => printable(&String::from_utf8_lossy(&bytes), MAX_STRAY),
+                Bounded::TooLong => format!("{}…", printable(&String::from_utf8_lossy(&bytes), 200)),
+            };
+            if !text.is_empty() && inbox.send(FromPipe::Stray(text)).is_err() {
+                return;
+            }
+        }
+    };
+    Builder::new().name("engine-stderr".to_owned()).spawn(read).map(drop)
+}
+
+/// Writes commands until the other side of the channel is gone, then closes the engine's input.
+pub(super) fn write_stdin(mut pipe: impl Write + Send + 'static, commands: Receiver<Command>) -> io::Result<()> {
+    let write = move || {
+        for command in commands {
+            let Ok(mut text) = serde_json::to_string(&command) else { continue };
+            text.push('\n');
+            if pipe.write_all(text.as_bytes()).and_then(|()| pipe.flush()).is_err() {
+                return;
+            }
+        }
+    };
+    Builder::new().name("engine-commands".to_owned()).spawn(write).map(drop)
+}
+
+/// Text that cannot act on a terminal: control characters become spaces, at most `limit` bytes.
+pub(super) fn printable(text: &str, limit: usize) -> String {
+    let mut clean = String::with_capacity(text.len().min(limit));
+    for c in text.trim_end().chars() {
+        if clean.len() + c.len_utf8() > limit {
+            clean.push('…');
+            break;
+        }
+        clean.push(if c.is_control() { ' ' } else { c });
+    }
+    clean
+}
+
+enum Bounded {
+    Line,
+    TooLong,
+    End,
+}
+
+/// Reads one line into `bytes`, without its end. A longer one than `limit` is read to its end and dropped, but for
+/// its first `limit` bytes.
+fn bounded_line(reader: &mut impl BufRead, bytes: &mut Vec<u8>, limit: usize) -> io::Result<Bounded> {
+    bytes.clear();
+    let mut too_long = false;
+    let mut any = false;
+    loop {
+        let chunk = match reader.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            chunk => chunk?,
+        };
+        if chunk.is_empty() {
+            return Ok(match (any, too_long) {
+                (false, _) => Bounded::End,
+                (true, true) => Bounded::TooLong,
+                (true, false) => Bounded::Line,
+            });
+        }
+        any = true;
+        let end = chunk.iter().position(|b| *b == b'\n');
+        let piece = &chunk[..end.unwrap_or(chunk.len())];
+        let room = limit - bytes.len();
+        too_long |= piece.len() > room;
+        bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        let used = end.map_or(chunk.len(), |at| at + 1);
+        reader.consume(used);
+        if end.is_some() {
+            return Ok(if too_long { Bounded::TooLong } else { Bounded::Line });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_and_the_next_one_is_whole() {
+        let mut reader = BufReader::with_capacity(3, &b"abcdefgh\nxy\n\nend"[..]);
+        let mut bytes = Vec::new();
+        let mut seen = Vec::new();
+        loop {
+            match bounded_line(&mut reader, &mut bytes, 4).expect("reads from memory") {
+                Bounded::End => break,
+                Bounded::TooLong => seen.push(format!("{}+", String::from_utf8_lossy(&bytes))),
+                Bounded::Line => seen.push(String::from_utf8_lossy(&bytes).into_owned()),
+            }
+        }
+        assert_eq!(seen, ["abcd+", "xy", "", "end"]);
+    }
+
+    #[test]
+    fn escapes_lose_their_power() {
+        assert_eq!(printable("a\u{1b}[31mred\u{7}\r\n", 100), "a [31mred");
+        assert_eq!(printable("äöü", 4), "äö…");
+    }
+}

@@ -1,0 +1,146 @@
+//! The operations of the model: what each computes forward and backward, in versions that can be compared.
+//!
+//! An operation is plain data with two functions, written once over any backend; the versions that differ by device
+//! are in `ops/kernels.rs`. Running one through `apply` puts it into burn's autodiff graph and, while a step is
+//! profiled, into the trace, forward and backward alike.
+
+pub mod add;
+pub mod attention;
+pub mod cpu;
+pub mod cross_entropy;
+pub mod embedding;
+pub mod kernels;
+pub mod linear;
+pub mod optimizer;
+pub mod rms_norm;
+pub mod rope;
+pub mod swiglu;
+pub mod trace;
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use burn::backend::{Cube, Flex};
+use burn::tensor::Tensor;
+use burn_autodiff::checkpoint::base::Checkpointer;
+use burn_autodiff::checkpoint::strategy::NoCheckpointing;
+use burn_autodiff::grads::Gradients;
+use burn_autodiff::ops::{Backward, Ops, OpsKind};
+use burn_autodiff::Autodiff;
+
+pub use kernels::{Float, Kernels};
+pub use trace::{Cost, Phase, Scope};
+
+type AutodiffTensor<B> = Float<Autodiff<B>>;
+
+/// A differentiable operation with `N` float inputs and one output.
+pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
+    /// Its name in the kernel table: `linear`, `rms-norm`…
+    fn name(&self) -> &'static str;
+
+    /// Which version computes: `library` for burn's primitives, or the name of one of ours.
+    fn version(&self) -> &'static str;
+
+    /// The output, and what the backward pass needs.
+    fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Vec<Float<B>>);
+
+    /// Gradients of the inputs, given what `forward` saved and the gradient of the output.
+    /// `None` where the input takes no gradient.
+    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; N];
+
+    /// Floating-point operations and compulsory bytes of both directions, from the shapes of the inputs.
+    fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost);
+}
+
+/// A trainable matrix with its name. Norm gains are `[1, hidden]`.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    pub name: String,
+    pub value: Tensor<2>,
+}
+
+/// Runs an operation on high-level tensors and returns its output, `[rows, columns]`.
+///
+/// # Panics
+/// When the inputs live on different devices, or on a backend this project does not use; the model never does that.
+pub fn apply<O: Operation<N>, const N: usize>(scope: Scope, op: O, inputs: [Tensor<2>; N]) -> Tensor<2> {
+    let device = inputs[0].device();
+    let shapes = inputs.each_ref().map(|tensor| tensor.dims().to_vec());
+    let cost = op.cost(&shapes);
+    let call = Call { op, scope, cost };
+    match (kernels::is_cpu(&device), device.is_autodiff()) {
+        (true, true) => Tensor::from_primitive::<Autodiff<Flex>>(call.tracked(inputs.map(primitive::<Autodiff<Flex>>))),
+        (true, false) => Tensor::from_primitive::<Flex>(call.forward::<Flex, N>(inputs.map(primitive::<Flex>)).0),
+        (false, true) => {
+            Tensor::from_primitive::<Autodiff<Cube>>(call.tracked(inputs.map(primitive::<Autodiff<Cube>>)))
+        }
+        (false, false) => Tensor::from_primitive::<Cube>(call.forward::<Cube, N>(inputs.map(primitive::<Cube>)).0),
+    }
+}
+
+/// The backend's own tensor behind a high-level one.
+pub(crate) fn primitive<B: burn::backend::Backend>(tensor: Tensor<2>) -> Float<B>
+where
+    burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
+{
+    tensor.try_into_primitive::<B>().expect("the device was checked by the caller")
+}
+
+/// One use of an operation at one place of the model.
+#[derive(Clone, Debug)]
+struct Call<O> {
+    op: O,
+    scope: Scope,
+    cost: (Cost, Cost),
+}
+
+impl<O> Call<O> {
+    fn forward<B: Kernels, const N: usize>(&self, inputs: [Float<B>; N]) -> (Float<B>, Vec<Float<B>>)
+    where
+        O: Operation<N>,
+    {
+        let row = trace::Row { scope: self.scope, phase: Phase::Forward, op: self.op.name(), version: self.op.version(), cost: self.cost.0 };
+        trace::span(row, || self.op.forward::<B>(inputs))
+    }
+
+    fn tracked<B: Kernels, const N: usize>(self, inputs: [AutodiffTensor<B>; N]) -> AutodiffTensor<B>
+    where
+        O: Operation<N>,
+    {
+        let nodes = inputs.each_ref().map(|tensor| tensor.node());
+        let inputs = inputs.map(|tensor| tensor.into_primitive());
+        match Node::<O>(PhantomData).prepare::<NoCheckpointing>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let (output, saved) = self.forward::<B, N>(inputs);
+                prep.finish((self, saved), output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(self.forward::<B, N>(inputs).0),
+        }
+    }
+}
+
+/// The backward step that stands for an operation in burn's graph.
+#[derive(Debug)]
+struct Node<O>(PhantomData<O>);
+
+impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
+    type State = (Call<O>, Vec<Float<B>>);
+
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let dy = grads.consume::<B>(&ops.node);
+        let (call, saved) = ops.state;
+        let row = trace::Row {
+            scope: call.scope,
+            phase: Phase::Backward,
+            op: call.op.name(),
+            version: call.op.version(),
+            cost: call.cost.1,
+        };
+        let gradients = trace::span(row, || call.op.backward::<B>(saved, dy));
+        for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
+            if let (Some(parent), Some(gradient)) = (parent, gradient) {
+                grads.register::<B>(parent.id, gradient);
+            }
+        }
+    }
+}

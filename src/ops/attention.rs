@@ -1,0 +1,238 @@
+//! Causal attention with grouped key and value heads: softmax(q·kᵀ/√dh + mask)·v (Vaswani et al., 2017, arXiv
+//! 1706.03762; Ainslie et al., 2023, arXiv 2305.13245).
+//!
+//! With P the probabilities and dP = dO·vᵀ: dv = Pᵀ·dO, dS = P∘(dP − rowsum(dP∘P))/√dh, dq = dS·k, dk = dSᵀ·q.
+//! Versions: composed (scores in memory, library primitives), kernel (one kernel that follows strides, stage 2),
+//! flash (scores stay in tiles, an online softmax; Dao et al., 2022, arXiv 2205.14135).
+
+use burn::backend::TensorMetadata;
+use burn::tensor::{Shape, Slice, Tensor};
+
+use super::{Cost, Float, Kernels, Operation};
+use crate::config::{Attention as Version, KvLayout};
+
+/// Sizes and version of one attention.
+#[derive(Clone, Debug)]
+pub struct Attention {
+    pub context: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub head_dim: usize,
+    pub version: Version,
+    pub layout: KvLayout,
+    /// 0 on and below the diagonal, −∞ above: `[context, context]`.
+    pub mask: Tensor<2>,
+}
+
+/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
+#[derive(Clone, Debug)]
+pub struct Separate(pub Attention);
+
+/// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
+#[derive(Clone, Debug)]
+pub struct Packed(pub Attention);
+
+/// A kernel's view of q, k and v: three buffers, or one buffer three times, with the column where each begins.
+#[derive(Clone, Debug)]
+pub struct Rows<B: Kernels> {
+    pub q: Float<B>,
+    pub k: Float<B>,
+    pub v: Float<B>,
+    /// First column of q, k and v in their buffers.
+    pub offsets: [usize; 3],
+    /// True when the three are one buffer and the gradient is wanted in the same form.
+    pub packed: bool,
+}
+
+impl Attention {
+    fn version(&self) -> &'static str {
+        match (self.version, self.layout) {
+            (Version::Composed, KvLayout::Contiguous) => "library",
+            (Version::Flash, _) => "flash",
+            (_, KvLayout::Contiguous) => "kernel, contiguous",
+            (_, KvLayout::Strided) => "kernel, strided",
+            (_, KvLayout::Assumed) => "kernel, assumed",
+        }
+    }
+
+    /// Whether the kernel that follows explicit strides computes the scores.
+    pub fn uses_stride_kernel(&self) -> bool {
+        self.version == Version::Kernel || (self.version == Version::Composed && self.layout != KvLayout::Contiguous)
+    }
+
+    fn cost(&self, rows: usize) -> (Cost, Cost) {
+        let (n, t) = (rows as f64, self.context as f64);
+        let (d, kv) = ((self.heads * self.head_dim) as f64, (self.kv_heads * self.head_dim) as f64);
+        let flops = 4.0 * n * t * d;
+        let elements = 2.0 * n * d + 2.0 * n * kv;
+        let scores = if self.version == Version::Flash { 0.0 } else { 4.0 * n * t * self.heads as f64 };
+        (Cost::new(flops, elements + scores), Cost::new(2.0 * flops, 2.0 * elements + 2.0 * scores))
+    }
+
+    fn run<B: Kernels>(&self, rows: Rows<B>) -> (Float<B>, Vec<Float<B>>) {
+        if self.version == Version::Flash {
+            let (out, lse) = B::flash(&rows, self);
+            let mut saved = if rows.packed { vec![rows.q] } else { vec![rows.q, rows.k, rows.v] };
+            saved.extend([out.clone(), lse]);
+            return (out, saved);
+        }
+        let [q, k, v] = columns::<B>(&rows, self);
+        if self.uses_stride_kernel() {
+            let out = B::strided_attention(split::<B>(q.clone(), self.heads, self), split::<B>(k.clone(), self.kv_heads, self), split::<B>(v.clone(), self.kv_heads, self), self);
+            return (merge::<B>(out, self), vec![q, k, v]);
+        }
+        let (out, probabilities) = forward::<B>(q.clone(), k.clone(), v.clone(), self);
+        (out, vec![q, k, v, probabilities])
+    }
+
+    /// dq, dk, dv, or one packed gradient three times the same when `packed`.
+    fn gradients<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>, packed: bool) -> Option<Vec<Float<B>>> {
+        let mut saved = saved.into_iter();
+        if self.version == Version::Flash {
+            let q = saved.next()?;
+            let (k, v) = if packed { (q.clone(), q.clone()) } else { (saved.next()?, saved.next()?) };
+            let (out, lse) = (saved.next()?, saved.next()?);
+            return Some(B::flash_backward(&Rows { q, k, v, offsets: self.offsets(packed), packed }, out, lse, dy, self));
+        }
+        let (q, k, v) = (saved.next()?, saved.next()?, saved.next()?);
+        let probabilities = match saved.next() {
+            Some(probabilities) => probabilities,
+            None => scores::<B>(q.clone(), k.clone(), self).0,
+        };
+        let gradients = backward::<B>(q, k, v, probabilities, dy, self);
+        Some(if packed { vec![B::float_cat(gradients, 1)] } else { gradients })
+    }
+
+    fn offsets(&self, packed: bool) -> [usize; 3] {
+        let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        if packed { [0, q, q + kv] } else { [0; 3] }
+    }
+}
+
+impl Operation<3> for Separate {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn version(&self) -> &'static str {
+        self.0.version()
+    }
+
+    fn forward<B: Kernels>(&self, [q, k, v]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
+        self.0.run::<B>(Rows { q, k, v, offsets: [0; 3], packed: false })
+    }
+
+    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
+        let mut found = self.0.gradients::<B>(saved, dy, false).unwrap_or_default().into_iter();
+        [found.next(), found.next(), found.next()]
+    }
+
+    fn cost(&self, [q, ..]: &[Vec<usize>; 3]) -> (Cost, Cost) {
+        self.0.cost(q[0])
+    }
+}
+
+impl Operation<1> for Packed {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn version(&self) -> &'static str {
+        self.0.version()
+    }
+
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+        self.0.run::<B>(Rows { q: x.clone(), k: x.clone(), v: x, offsets: self.0.offsets(true), packed: true })
+    }
+
+    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+        [self.0.gradients::<B>(saved, dy, true).unwrap_or_default().into_iter().next()]
+    }
+
+    fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
+        self.0.cost(x[0])
+    }
+}
+
+/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` out of their buffers.
+pub fn columns<B: Kernels>(rows: &Rows<B>, a: &Attention) -> [Float<B>; 3] {
+    if !rows.packed {
+        return [rows.q.clone(), rows.k.clone(), rows.v.clone()];
+    }
+    let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+    let [from_q, from_k, from_v] = rows.offsets;
+    [from_q..from_q + q, from_k..from_k + kv, from_v..from_v + kv]
+        .map(|range| B::float_slice(rows.q.clone(), &[Slice::full(), Slice::from(range)]))
+}
+
+/// `[n, h·dh]` → a view `[b, h, t, dh]`; nothing is copied.
+pub fn split<B: Kernels>(x: Float<B>, heads: usize, a: &Attention) -> Float<B> {
+    let batch = x.shape()[0] / a.context;
+    let x = B::float_reshape(x, Shape::from([batch, a.context, heads, a.head_dim])); // [b, t, h, dh]
+    B::float_swap_dims(x, 1, 2) // [b, h, t, dh]
+}
+
+/// `[b, h, t, dh]` → `[n, h·dh]`; a copy.
+pub fn merge<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
+    let shape = x.shape();
+    let x = B::float_swap_dims(x, 1, 2); // [b, t, h, dh]
+    B::float_reshape(x, Shape::from([shape[0] * a.context, shape[1] * a.head_dim]))
+}
+
+/// `[b, kv, t, dh]` → `[b, h, t, dh]`, each key or value head given to the query heads of its group.
+fn repeat<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
+    let group = a.heads / a.kv_heads;
+    if group == 1 {
+        return x;
+    }
+    let batch = x.shape()[0];
+    let x = B::float_reshape(x, Shape::from([batch, a.kv_heads, 1, a.context, a.head_dim]));
+    let x = B::float_expand(x, Shape::from([batch, a.kv_heads, group, a.context, a.head_dim]));
+    B::float_reshape(x, Shape::from([batch, a.heads, a.context, a.head_dim]))
+}
+
+/// The sum over each group: the backward of `repeat`.
+fn gather<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
+    let group = a.heads / a.kv_heads;
+    if group == 1 {
+        return x;
+    }
+    let batch = x.shape()[0];
+    let x = B::float_reshape(x, Shape::from([batch, a.kv_heads, group, a.context * a.head_dim]));
+    let x = B::float_sum_dim(x, 2); // [b, kv, 1, t·dh]
+    B::float_reshape(x, Shape::from([batch, a.kv_heads, a.context, a.head_dim]))
+}
+
+/// Probabilities `[b, h, t, t]` with q and repeated k, `[b, h, t, dh]` each.
+fn scores<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention) -> (Float<B>, Float<B>, Float<B>) {
+    let q = split::<B>(q, a.heads, a); // [b, h, t, dh]
+    let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a); // [b, h, t, dh]
+    let scale = 1.0 / (a.head_dim as f64).sqrt();
+    let s = B::float_matmul(q.clone(), B::float_swap_dims(k.clone(), 2, 3)); // [b, h, t, t]
+    let mask = B::float_reshape(B::constant(&a.mask), Shape::from([1, 1, a.context, a.context]));
+    let s = B::float_add(B::float_mul_scalar(s, scale.into()), mask);
+    (B::softmax(s, 3), q, k)
+}
+
+/// The plain reference: output `[n, heads·dh]` and probabilities `[b, h, t, t]`.
+pub fn forward<B: Kernels>(q: Float<B>, k: Float<B>, v: Float<B>, a: &Attention) -> (Float<B>, Float<B>) {
+    let (p, ..) = scores::<B>(q, k, a); // [b, h, t, t]
+    let v = repeat::<B>(split::<B>(v, a.kv_heads, a), a); // [b, h, t, dh]
+    (merge::<B>(B::float_matmul(p.clone(), v), a), p)
+}
+
+/// dq, dk and dv in the shapes of q, k and v, from primitives.
+pub fn backward<B: Kernels>(q: Float<B>, k: Float<B>, v: Float<B>, p: Float<B>, dy: Float<B>, a: &Attention) -> Vec<Float<B>> {
+    let q = split::<B>(q, a.heads, a); // [b, h, t, dh]
+    let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a);
+    let v = repeat::<B>(split::<B>(v, a.kv_heads, a), a);
+    let dy = split::<B>(dy, a.heads, a); // [b, h, t, dh]
+    let dv = B::float_matmul(B::float_swap_dims(p.clone(), 2, 3), dy.clone()); // [b, h, t, dh]
+    let dp = B::float_matmul(dy, B::float_swap_dims(v, 2, 3)); // [b, h, t, t]
+    let row = B::float_sum_dim(B::float_mul(dp.clone(), p.clone()), 3); // [b, h, t, 1]
+    let scale = 1.0 / (a.head_dim as f64).sqrt();
+    let ds = B::float_mul_scalar(B::float_mul(p, B::float_sub(dp, row)), scale.into()); // [b, h, t, t]
+    let dq = B::float_matmul(ds.clone(), k); // [b, h, t, dh]
+    let dk = B::float_matmul(B::float_swap_dims(ds, 2, 3), q); // [b, h, t, dh]
+    vec![merge::<B>(dq, a), merge::<B>(gather::<B>(dk, a), a), merge::<B>(gather::<B>(dv, a), a)]
+}

@@ -1,0 +1,148 @@
+//! The `AdamW` update, in place: one pass that reads and writes each number once.
+//! PyTorch's formula and defaults; it counts no steps and holds no state. Loshchilov and Hutter, 2017.
+
+use rayon::prelude::*;
+
+use super::GRAIN;
+
+/// The optimizer's settings, and how many updates there have been with this one, from 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamW {
+    /// Learning rate.
+    pub lr: f64,
+    /// How much of the gradients' running mean is kept.
+    pub beta1: f64,
+    /// How much of the squared gradients' running mean is kept.
+    pub beta2: f64,
+    /// Added to the root, against division by zero.
+    pub eps: f64,
+    /// The share of `lr` by which weights shrink.
+    pub weight_decay: f64,
+    /// The number of this update, from 1.
+    pub time: i32,
+}
+
+/// One parameter tensor with its gradient and running means, all of one length.
+#[derive(Debug)]
+pub struct Parameter<'a> {
+    /// The weights.
+    pub value: &'a mut [f32],
+    /// Their gradients.
+    pub gradient: &'a [f32],
+    /// The running mean of the gradients.
+    pub mean: &'a mut [f32],
+    /// The running mean of the squared gradients.
+    pub square: &'a mut [f32],
+}
+
+/// What the update needs, worked out once per step.
+#[derive(Clone, Copy)]
+struct Factors {
+    keep: f32,
+    beta1: f32,
+    rest1: f32,
+    beta2: f32,
+    rest2: f32,
+    step: f32,
+    inv_root: f32,
+    eps: f32,
+}
+
+impl AdamW {
+    /// Updates one tensor.
+    ///
+    /// With m and v the running means: `p -= lr·wd·p`, `m = β₁m + (1-β₁)g`, `v = β₂v + (1-β₂)g²`, then
+    /// `p -= lr / (1-β₁ᵗ) · m / (√v / √(1-β₂ᵗ) + ε)`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn step(&self, parameter: Parameter) {
+        self.step_many([parameter]);
+    }
+
+    /// Updates several tensors in one parallel region.
+    ///
+    /// # Panics
+    /// If the lengths of a tensor's parts differ.
+    pub fn step_many<'a>(&self, parameters: impl IntoIterator<Item = Parameter<'a>>) {
+        let factors = self.factors();
+        let mut tasks = Vec::new();
+        for Parameter { value, gradient, mean, square } in parameters {
+            let len = value.len();
+            assert_eq!((gradient.len(), mean.len(), square.len()), (len, len, len));
+            let state = mean.chunks_mut(GRAIN).zip(square.chunks_mut(GRAIN));
+            tasks.extend(value.chunks_mut(GRAIN).zip(gradient.chunks(GRAIN)).zip(state));
+        }
+        tasks.into_par_iter().for_each(|((value, gradient), (mean, square))| {
+            update(value, gradient, mean, square, factors);
+        });
+    }
+
+    fn factors(&self) -> Factors {
+        Factors {
+            keep: (1.0 - self.lr * self.weight_decay) as f32,
+            beta1: self.beta1 as f32,
+            // Subtracted in double precision: 1 - 0.999 in single precision is wrong in the fifth digit.
+            rest1: (1.0 - self.beta1) as f32,
+            beta2: self.beta2 as f32,
+            rest2: (1.0 - self.beta2) as f32,
+            step: (self.lr / (1.0 - self.beta1.powi(self.time))) as f32,
+            inv_root: (1.0 / (1.0 - self.beta2.powi(self.time)).sqrt()) as f32,
+            eps: self.eps as f32,
+        }
+    }
+}
+
+simd! {
+    fn update(value: &mut [f32], gradient: &[f32], mean: &mut [f32], square: &mut [f32], factors: Factors) {
+        let Factors { keep, beta1, rest1, beta2, rest2, step, inv_root, eps } = factors;
+        for (((value, gradient), mean), square) in value.iter_mut().zip(gradient).zip(mean).zip(square) {
+            *mean = beta1 * *mean + rest1 * *gradient;
+            *square = beta2 * *square + rest2 * *gradient * *gradient;
+            *value = keep * *value - step * *mean / (square.sqrt() * inv_root + eps);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_near, numbers, wide};
+    use super::*;
+
+    #[test]
+    fn several_updates_agree_with_the_formula() {
+        for len in [1, 7, 997, GRAIN + 3] {
+            let (lr, beta1, beta2, eps, weight_decay) = (3e-2, 0.9, 0.999, 1e-8, 0.1);
+            let mut value = numbers(1, len);
+            let mut want = wide(&value);
+            let (mut mean, mut square) = (vec![0.0; len], vec![0.0; len]);
+            let (mut m, mut v) = (vec![0.0_f64; len], vec![0.0_f64; len]);
+            let mut other = numbers(7, 5);
+            for time in 1..=4 {
+                let gradient = numbers(10 + time as u64, len);
+                let settings = AdamW { lr, beta1, beta2, eps, weight_decay, time };
+                let first =
+                    Parameter { value: &mut value, gradient: &gradient, mean: &mut mean, square: &mut square };
+                let (zeros, mut no_mean, mut no_square) = ([0.0; 5], [0.0; 5], [0.0; 5]);
+                let second = Parameter {
+                    value: &mut other,
+                    gradient: &zeros,
+                    mean: &mut no_mean,
+                    square: &mut no_square,
+                };
+                settings.step_many([first, second]);
+                for i in 0..len {
+                    let g = f64::from(gradient[i]);
+                    want[i] -= lr * weight_decay * want[i];
+                    m[i] = beta1 * m[i] + (1.0 - beta1) * g;
+                    v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
+                    let (m, v) = (m[i] / (1.0 - beta1.powi(time)), v[i] / (1.0 - beta2.powi(time)));
+                    want[i] -= lr * m / (v.sqrt() + eps);
+                }
+            }
+            assert_near(&value, &want, 2e-6);
+            let decayed: Vec<f64> = wide(&numbers(7, 5)).iter().map(|x| x * (1.0 - lr * weight_decay).powi(4)).collect();
+            assert_near(&other, &decayed, 1e-6);
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The matrix product, over strided views and split into tiles that run in parallel.
+//! It does not choose what to multiply: `linear` and `attention` do.
+
+use std::cell::Cell;
+
+use rayon::prelude::*;
+
+use super::Shared;
+use super::transpose::transpose;
+
+/// A matrix inside a slice: element (row, column) is `data[row * row_stride + column * column_stride]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    data: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// A row-major matrix that fills `data`: rows × columns.
+    #[must_use]
+    pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
+        assert_eq!(data.len(), rows * columns, "a matrix of {rows} rows and {columns} columns");
+        Self::with_strides(data, rows, columns, columns, 1)
+    }
+
+    /// A matrix with any strides; its last element has to lie inside `data`.
+    #[must_use]
+    pub fn with_strides(
+        data: &'a [f32],
+        rows: usize,
+        columns: usize,
+        row_stride: usize,
+        column_stride: usize,
+    ) -> Self {
+        if rows > 0 && columns > 0 {
+            let last = (rows - 1) * row_stride + (columns - 1) * column_stride;
+            assert!(last < data.len(), "element {last} of {}", data.len());
+        }
+        Self { data, rows, columns, row_stride, column_stride }
+    }
+
+    /// The same numbers read with rows and columns exchanged; nothing is copied.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        Self {
+            data: self.data,
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+        }
+    }
+
+    /// The same matrix with its columns adjacent: itself, or a transposed copy in `scratch`.
+    ///
+    /// As the right side of a product this is worth a pass over the matrix: the product would otherwise gather its
+    /// columns element by element, again for every tile.
+    fn along_rows<'b>(self, scratch: &'b mut Vec<f32>) -> Matrix<'b>
+    where
+        'a: 'b,
+    {
+        if self.row_stride != 1 || self.column_stride < self.rows {
+            return self;
+        }
+        // A stride that is no power of two spreads the rows over all of a cache.
+        let row_stride = self.columns + 16;
+        let len = self.rows * row_stride;
+        if scratch.len() < len {
+            scratch.resize(len, 0.0);
+        }
+        transpose(scratch, row_stride, self.data, self.column_stride, [self.columns, self.rows]);
+        Matrix { data: scratch, row_stride, column_stride: 1, ..self }
+    }
+}
+
+/// What happens to the numbers already in the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// They are overwritten, and never read.
+    Replace,
+    /// The product is added to them.
+    Add,
+}
+
+/// `out = a · b` or `out += a · b`; `out` is row-major, a.rows × b.columns.
+///
+/// # Panics
+/// If the shapes do not fit each other.
+pub fn matmul(out: &mut [f32], a: Matrix, b: Matrix, write: Write) {
+    multiply(out, None, a, b, write);
+}
+
+/// `out = base + a · b`, reading and writing `out` once: base and out are row-major, a.rows × b.columns.
+///
+/// # Panics
+/// If the shapes do not fit each other.
+pub fn matmul_onto(out: &mut [f32], base: &[f32], a: Matrix, b: Matrix) {
+    assert_eq!(out.len(), base.len());
+    multiply(out, Some(base), a, b, Write::Add);
+}
+
+fn multiply(out: &mut [f32], base: Option<&[f32]>, a: Matrix, b: Matrix, write: Write) {
+    let (m, n, k) = (a.rows, b.columns, a.columns);
+    assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
+    assert_eq!(out.len(), m * n, "{m} × {n} output");
+    let mut scratch = Scratch::take();
+    let b = b.along_rows(&mut scratch.0);
+    let out = Shared::new(out);
+    let tiles = Tiles::new(m, n, k, rayon::current_num_threads());
+    tiles.for_each(|row, rows, column, columns| {
+        let product = Product {
+            m: rows,
+            n: columns,
+            k,
+            a: a.data.as_ptr().wrapping_add(row * a.row_stride),
+            a_strides: (a.row_stride, a.column_stride),
+            b: b.data.as_ptr().wrapping_add(column * b.column_stride),
+            b_strides: (b.row_stride, b.column_stride),
+            out: out.pointer(row * n + column),
+            out_stride: n,
+            write,
+        };
+        #[expect(unsafe_code, reason = "tiles of one output are written by several threads")]
+        // SAFETY: `Matrix` checked that a and b are in bounds, the assertion above that out is; tiles do not overlap.
+        unsafe {
+            if let Some(base) = base {
+                for row in row..row + rows {
+                    let start = row * n + column;
+                    out.part(start, columns).copy_from_slice(&base[start..][..columns]);
+                }
+            }
+            product.run();
+        }
+    });
+}
+
+/// `count` products, in parallel: the i-th m × n matrix of `out` becomes the product of the two that `pair(i)` gives.
+///
+/// # Panics
+/// If a pair's shapes do not give m × n.
+pub fn matmul_batched<'a>(
+    out: &mut [f32],
+    (m, n): (usize, usize),
+    pair: impl Fn(usize) -> (Matrix<'a>, Matrix<'a>) + Sync,
+    write: Write,
+) {
+    out.par_chunks_mut((m * n).max(1)).enumerate().for_each(|(index, out)| {
+        let (a, b) = pair(index);
+        assert_eq!((m, n), (a.rows, b.columns));
+        matmul(out, a, b, write);
+    });
+}
+
+thread_local! {
+    /// Space for transposed copies, kept from product to product: fresh memory costs more than the copy.
+    static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
+
+/// The thread's space while one product uses it. A product that starts on the same thread meanwhile gets a new one.
+struct Scratch(Vec<f32>);
+
+impl Scratch {
+    fn take() -> Self {
+        Self(SCRATCH.take())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        SCRATCH.set(std::mem::take(&mut self.0));
+    }
+}
+
+/// How an output is cut into parts that run in parallel. Each element's sum is the same however it is cut.
+struct Tiles {
+    m: usize,
+    n: usize,
+    tile_rows: usize,
+    tile_columns: usize,
+}
+
+impl Tiles {
+    /// Below this many multiplications (some 10 µs) one thread does it all.
+    const SERIAL: usize = 1 << 20;
+    /// Smaller tiles than this square run at nine tenths of the speed and less.
+    const LEAST: usize = 128;
+
+    fn new(m: usize, n: usize, k: usize, threads: usize) -> Self {
+        let mut tiles = Self { m, n, tile_rows: m.max(1), tile_columns: n.max(1) };
+        if threads == 1 || m * n * k < Self::SERIAL {
+            return tiles;
+        }
+        // Two tiles per thread even out threads that run at different speeds; one has to do where tiles get small.
+        while tiles.count() < 2 * threads {
+            let small = tiles.tile_rows.max(tiles.tile_columns) < 2 * Self::LEAST;
+            if small && (tiles.count() >= threads || tiles.tile_rows.max(tiles.tile_columns) < Self::LEAST) {
+                break;
+            }
+            if tiles.tile_rows >= tiles.tile_columns {
+                tiles.tile_rows = tiles.tile_rows.div_ceil(2).next_multiple_of(8);
+            } else {
+                tiles.tile_columns = tiles.tile_columns.div_ceil(2).next_multiple_of(16);
+            }
+        }
+        tiles
+    }
+
+    fn count(&self) -> usize {
+        self.m.div_ceil(self.tile_rows) * self.n.div_ceil(self.tile_columns)
+    }
+
+    /// Calls `work(row, rows, column, columns)` for every tile.
+    fn for_each(&self, work: impl Fn(usize, usize, usize, usize) + Sync) {
+        let across = self.n.div_ceil(self.tile_columns);
+        let one = |index: usize| {
+            let (row, column) = (index / across * self.tile_rows, index % across * self.tile_columns);
+            work(row, self.tile_rows.min(self.m - row), column, self.tile_columns.min(self.n - column));
+        };
+        match self.count() {
+            0 => {}
+            1 => one(0),
+            count => (0..count).into_par_iter().with_max_len(1).for_each(one),
+        }
+    }
+}
+
+/// One product on one thread, by raw places: for parts of buffers that other threads write at the same time.
+pub(crate) struct Product {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: *const f32,
+    /// (row, column).
+    pub(crate) a_strides: (usize, usize),
+    pub(crate) b: *const f32,
+    /// (row, column).
+    pub(crate) b_strides: (usize, usize),
+    pub(crate) out: *mut f32,
+    /// Between rows; columns are adjacent.
+    pub(crate) out_stride: usize,
+    pub(crate) write: Write,
+}
+
+impl Product {
+    /// Multiplies.
+    ///
+    /// # Safety
+    /// All of a, b and out are in bounds of live buffers, and nothing else writes a or b, or touches out, meanwhile.
+    #[expect(unsafe_code, reason = "the gemm crate takes raw places")]
+    pub(crate) unsafe fn run(&self) {
+        // SAFETY: passed on to the caller. With `read_dst` false, gemm does not read the output.
+        unsafe {
+            gemm::gemm(
+                self.m,
+                self.n,
+                self.k,
+                self.out,
+                1,
+                self.out_stride as isize,
+                self.write == Write::Add,
+                self.a,
+                self.a_strides.1 as isize,
+                self.a_strides.0 as isize,
+                self.b,
+                self.b_strides.1 as isize,
+                self.b_strides.0 as isize,
+                1.0,
+                1.0,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_near, numbers, on_threads};
+    use super::*;
+
+    fn naive(a: Matrix, b: Matrix) -> Vec<f64> {
+        let at = |x: Matrix, i: usize, j: usize| f64::from(x.data[i * x.row_stride + j * x.column_stride]);
+        let mut out = Vec::new();
+        for i in 0..a.rows {
+            for j in 0..b.columns {
+                out.push((0..a.columns).map(|p| at(a, i, p) * at(b, p, j)).sum());
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn every_layout_agrees_with_the_definition() {
+        for (m, n, k) in [(1, 1, 1), (7, 5, 3), (8, 48, 16), (9, 49, 17), (33, 100, 65), (61, 997, 130), (130, 33, 600)] {
+            let (a, b) = (numbers(1, m * k), numbers(2, k * n));
+            let pairs = [
+                (Matrix::new(&a, m, k), Matrix::new(&b, k, n)),
+                (Matrix::new(&a, m, k), Matrix::new(&b, n, k).transposed()),
+                (Matrix::new(&a, k, m).transposed(), Matrix::new(&b, k, n)),
+                (Matrix::new(&a, k, m).transposed(), Matrix::new(&b, n, k).transposed()),
+            ];
+            for (a, b) in pairs {
+                let want = naive(a, b);
+                let mut out = vec![f32::NAN; m * n];
+                matmul(&mut out, a, b, Write::Replace);
+                assert_near(&out, &want, 1e-5);
+                matmul(&mut out, a, b, Write::Add);
+                assert_near(&out, &want.iter().map(|x| 2.0 * x).collect::<Vec<_>>(), 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn no_inner_dimension_gives_zeros() {
+        let mut out = vec![3.0; 6];
+        matmul(&mut out, Matrix::new(&[], 2, 0), Matrix::new(&[], 0, 3), Write::Add);
+        assert_eq!(out, [3.0; 6]);
+        matmul(&mut out, Matrix::new(&[], 2, 0), Matrix::new(&[], 0, 3), Write::Replace);
+        assert_eq!(out, [0.0; 6]);
+        matmul(&mut [], Matrix::new(&[], 0, 2), Matrix::new(&[0.0; 6], 2, 3), Write::Replace);
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_change_a_bit() {
+        let (m, n, k) = (301, 997, 515);
+        let (a, b) = (numbers(1, m * k), numbers(2, k * n));
+        for transposed in [false, true] {
+            let run = |threads| {
+                let (a, b) = (&a, &b);
+                on_threads(threads, move || {
+                    let b = if transposed { Matrix::new(b, n, k).transposed() } else { Matrix::new(b, k, n) };
+                    let mut out = vec![0.0; m * n];
+                    matmul(&mut out, Matrix::new(a, m, k), b, Write::Replace);
+                    out
+                })
+            };
+            let one = run(1);
+            for threads in [2, 3, 16] {
+                assert!(one == run(threads), "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_is_its_products() {
+        let (a, b) = (numbers(1, 5 * 6 * 4), numbers(2, 5 * 4 * 3));
+        let pair = |i: usize| (Matrix::new(&a[i * 24..][..24], 6, 4), Matrix::new(&b[i * 12..][..12], 4, 3));
+        let mut out = vec![0.0; 5 * 18];
+        matmul_batched(&mut out, (6, 3), pair, Write::Replace);
+        for (index, out) in out.chunks(18).enumerate() {
+            let (a, b) = pair(index);
+            assert_near(out, &naive(a, b), 1e-6);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `RMSNorm`, forward and backward. No mean is subtracted and there is no bias.
+//! Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
+
+use rayon::prelude::*;
+
+use super::{rows_per_task, sum, sum2};
+
+/// Rows whose share of the gain's gradient is summed together. Fixed, so that threads do not change the result.
+const GAIN_ROWS: usize = 32;
+
+/// `y = x · inv_rms · gain` with `inv_rms = 1 / √(mean(x²) + eps)` per row: x and y are N × D, gain D, `inv_rms` N.
+///
+/// # Panics
+/// If the lengths do not fit each other.
+pub fn forward(y: &mut [f32], inv_rms: &mut [f32], x: &[f32], gain: &[f32], eps: f32) {
+    let width = gain.len();
+    assert_eq!((x.len(), y.len()), (inv_rms.len() * width, x.len()));
+    let rows = rows_per_task(width);
+    let tasks = y.par_chunks_mut(rows * width).zip(x.par_chunks(rows * width)).zip(inv_rms.par_chunks_mut(rows));
+    tasks.for_each(|((y, x), inv_rms)| forward_rows(y, inv_rms, x, gain, eps));
+}
+
+simd! {
+    fn forward_rows(y: &mut [f32], inv_rms: &mut [f32], x: &[f32], gain: &[f32], eps: f32) {
+        let width = gain.len();
+        for ((y, x), inv_rms) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).zip(inv_rms) {
+            *inv_rms = 1.0 / (sum(x, |x| x * x) / width as f32 + eps).sqrt();
+            for ((y, x), gain) in y.iter_mut().zip(x).zip(gain) {
+                *y = *x * *inv_rms * *gain;
+            }
+        }
+    }
+}
+
+/// The gradients of [`forward`]: from dy to dx, both N × D, and dgain, D.
+///
+/// With `h = dy · gain`: `dx = inv_rms · (h - x · inv_rms² · mean(h · x))` per row; `dgain = Σ dy · x · inv_rms` over rows.
+///
+/// # Panics
+/// If the lengths do not fit each other.
+pub fn backward(dx: &mut [f32], dgain: &mut [f32], dy: &[f32], x: &[f32], gain: &[f32], inv_rms: &[f32]) {
+    let width = gain.len();
+    assert_eq!((dx.len(), dy.len(), x.len()), (inv_rms.len() * width, dx.len(), dx.len()));
+    assert_eq!(dgain.len(), width);
+    let part = GAIN_ROWS * width;
+    let mut partial = vec![0.0; inv_rms.len().div_ceil(GAIN_ROWS) * width];
+    let inputs = dy.par_chunks(part).zip(x.par_chunks(part)).zip(inv_rms.par_chunks(GAIN_ROWS));
+    let tasks = partial.par_chunks_mut(width).zip(dx.par_chunks_mut(part)).zip(inputs);
+    tasks.for_each(|((dgain, dx), ((dy, x), inv_rms))| backward_rows(dx, dgain, dy, x, gain, inv_rms));
+    dgain.fill(0.0);
+    for partial in partial.chunks_exact(width) {
+        add(dgain, partial);
+    }
+}
+
+simd! {
+    /// Adds to `dgain`.
+    fn backward_rows(dx: &mut [f32], dgain: &mut [f32], dy: &[f32], x: &[f32], gain: &[f32], inv_rms: &[f32]) {
+        let width = gain.len();
+        let rows = dx.chunks_exact_mut(width).zip(dy.chunks_exact(width)).zip(x.chunks_exact(width)).zip(inv_rms);
+        for (((dx, dy), x), inv_rms) in rows {
+            // One pass leaves h in dx and sums what both gradients need.
+            for ((((dx, dy), x), gain), dgain) in dx.iter_mut().zip(dy).zip(x).zip(gain).zip(dgain.iter_mut()) {
+                *dx = *dy * *gain;
+                *dgain += *dy * *x * *inv_rms;
+            }
+            let shared = inv_rms * inv_rms * sum2(dx, x, |h, x| h * x) / width as f32;
+            for (dx, x) in dx.iter_mut().zip(x) {
+                *dx = *inv_rms * (*dx - *x * shared);
+            }
+        }
+    }
+}
+
+simd! {
+    fn add(to: &mut [f32], from: &[f32]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to += *from;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_gradient, assert_near, numbers, on_threads, wide};
+    use super::*;
+
+    const EPS: f64 = 1e-5;
+
+    fn reference(x: &[f64], gain: &[f64]) -> Vec<f64> {
+        let rows = x.chunks(gain.len());
+        rows.flat_map(|row| {
+            let rms = (row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64 + EPS).sqrt();
+            row.iter().zip(gain).map(move |(x, gain)| x / rms * gain)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn forward_and_gradients() {
+        for (n, d) in [(1, 1), (7, 33), (70, 9)] {
+            let (x, gain, dy) = (numbers(1, n * d), numbers(2, d), numbers(3, n * d));
+            let (mut y, mut inv_rms) = (vec![f32::NAN; n * d], vec![f32::NAN; n]);
+            forward(&mut y, &mut inv_rms, &x, &gain, EPS as f32);
+            assert_near(&y, &reference(&wide(&x), &wide(&gain)), 1e-6);
+
+            let loss = |x: &[f64], gain: &[f64]| {
+                reference(x, gain).iter().zip(&dy).map(|(y, dy)| y * f64::from(*dy)).sum::<f64>()
+            };
+            let (mut dx, mut dgain) = (vec![f32::NAN; n * d], vec![f32::NAN; d]);
+            backward(&mut dx, &mut dgain, &dy, &x, &gain, &inv_rms);
+            if d > 1 {
+                assert_gradient(&wide(&x), &dx, |x| loss(x, &wide(&gain)));
+            }
+            assert_gradient(&wide(&gain), &dgain, |gain| loss(&wide(&x), gain));
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_change_a_bit() {
+        let (n, d) = (501, 129);
+        let (x, gain, dy) = (numbers(1, n * d), numbers(2, d), numbers(3, n * d));
+        let run = |threads| {
+            let (x, gain, dy) = (&x, &gain, &dy);
+            on_threads(threads, move || {
+                let (mut y, mut inv_rms) = (vec![0.0; n * d], vec![0.0; n]);
+                forward(&mut y, &mut inv_rms, x, gain, 1e-5);
+                let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
+                backward(&mut dx, &mut dgain, dy, x, gain, &inv_rms);
+                (y, dx, dgain)
+            })
+        };
+        assert!(run(1) == run(3));
+    }
+}

@@ -1,0 +1,61 @@
+//! The fused gate of stage 4, written the first way that comes to mind: one output element at a time.
+//! Slow on purpose of the lesson, and not to be improved: each product fetches its operands anew.
+
+use rayon::prelude::*;
+
+/// `out = silu(x · Wgᵀ) · (x · Wuᵀ)` element by element, and the two products for the backward pass.
+///
+/// x is N × K, both weights F × K, the three outputs N × F. It runs on all threads, like its better counterpart:
+/// what makes it slow is that an element of x or a weight is used once per time it is read, and that each sum is
+/// one long chain of additions.
+///
+/// # Panics
+/// If the lengths do not fit each other.
+pub fn forward(
+    out: &mut [f32],
+    gate: &mut [f32],
+    up: &mut [f32],
+    x: &[f32],
+    weight_gate: &[f32],
+    weight_up: &[f32],
+    [n, f, k]: [usize; 3],
+) {
+    assert_eq!((x.len(), weight_gate.len(), weight_up.len()), (n * k, f * k, f * k));
+    assert_eq!((out.len(), gate.len(), up.len()), (n * f, n * f, n * f));
+    let outputs = out.par_iter_mut().zip(gate).zip(up).enumerate();
+    outputs.for_each(|(index, ((out, gate), up))| {
+        let (row, column) = (index / f, index % f);
+        let (mut gate_sum, mut up_sum) = (0.0, 0.0);
+        for p in 0..k {
+            gate_sum += x[row * k + p] * weight_gate[column * k + p];
+            up_sum += x[row * k + p] * weight_up[column * k + p];
+        }
+        *gate = gate_sum;
+        *up = up_sum;
+        *out = gate_sum / (1.0 + (-gate_sum).exp()) * up_sum;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_near, numbers, wide};
+    use super::super::{linear, swiglu};
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_blocked_way() {
+        let shape @ [n, f, k] = [7, 13, 33];
+        let (x, weight_gate, weight_up) = (numbers(1, n * k), numbers(2, f * k), numbers(3, f * k));
+        let mut got = [(); 3].map(|()| vec![f32::NAN; n * f]);
+        let [out, gate, up] = &mut got;
+        forward(out, gate, up, &x, &weight_gate, &weight_up, shape);
+        let mut want = [(); 3].map(|()| vec![f32::NAN; n * f]);
+        let [out, gate, up] = &mut want;
+        linear::forward(gate, &x, &weight_gate, shape);
+        linear::forward(up, &x, &weight_up, shape);
+        swiglu::forward(out, gate, up);
+        for (got, want) in got.iter().zip(&want) {
+            assert_near(got, &wide(want), 1e-6);
+        }
+    }
+}

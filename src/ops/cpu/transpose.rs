@@ -1,0 +1,147 @@
+//! Copies a matrix with rows and columns exchanged, so that a product can read it along its rows.
+//! The order of work is chosen for caches and address translation; the numbers are only moved.
+
+use rayon::prelude::*;
+
+/// Rows and columns copied together: both sides of a block stay within what the processor translates quickly.
+const BLOCK: usize = 64;
+
+/// Elements below which one thread copies alone.
+const SERIAL: usize = 64 * 1024;
+
+/// `to[c · to_stride + r] = from[r · from_stride + c]` for every r below `rows` and c below `columns`, on all threads.
+///
+/// # Panics
+/// If a slice is too short, or rows of a result would overlap.
+pub fn transpose(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usize, [rows, columns]: [usize; 2]) {
+    assert!(rows <= to_stride && columns <= from_stride);
+    if rows * columns <= SERIAL {
+        transpose_serial(to, to_stride, from, from_stride, [rows, columns]);
+        return;
+    }
+    to[..columns * to_stride].par_chunks_mut(BLOCK * to_stride).enumerate().for_each(|(block, to)| {
+        let size = [rows, to.len() / to_stride];
+        transpose_serial(to, to_stride, &from[block * BLOCK..], from_stride, size);
+    });
+}
+
+/// [`transpose`] on the calling thread.
+pub(crate) fn transpose_serial(
+    to: &mut [f32],
+    to_stride: usize,
+    from: &[f32],
+    from_stride: usize,
+    [rows, columns]: [usize; 2],
+) {
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    for row in (0..rows).step_by(BLOCK) {
+        for column in (0..columns).step_by(BLOCK) {
+            let size = [BLOCK.min(rows - row), BLOCK.min(columns - column)];
+            let (to, from) = (&mut to[column * to_stride + row..], &from[row * from_stride + column..]);
+            transpose_block(to, to_stride, from, from_stride, size);
+        }
+    }
+}
+
+fn transpose_block(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usize, [rows, columns]: [usize; 2]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::Instructions::detect() != super::Instructions::Baseline {
+        let (whole_rows, whole_columns) = (rows / 8 * 8, columns / 8 * 8);
+        for column in (0..whole_columns).step_by(8) {
+            for row in (0..whole_rows).step_by(8) {
+                let (to, from) = (&mut to[column * to_stride + row..], &from[row * from_stride + column..]);
+                #[expect(unsafe_code, reason = "vector instructions chosen at run time")]
+                // SAFETY: AVX2 was found.
+                unsafe {
+                    transpose_8(to, to_stride, from, from_stride);
+                }
+            }
+        }
+        copy_rest(to, to_stride, from, from_stride, [0..whole_rows, whole_columns..columns]);
+        copy_rest(to, to_stride, from, from_stride, [whole_rows..rows, 0..columns]);
+        return;
+    }
+    copy_rest(to, to_stride, from, from_stride, [0..rows, 0..columns]);
+}
+
+/// Element by element.
+fn copy_rest(
+    to: &mut [f32],
+    to_stride: usize,
+    from: &[f32],
+    from_stride: usize,
+    [rows, columns]: [std::ops::Range<usize>; 2],
+) {
+    for column in columns {
+        for row in rows.clone() {
+            to[column * to_stride + row] = from[row * from_stride + column];
+        }
+    }
+}
+
+/// Eight rows of eight. The compiler makes 64 single moves of the plain loop; this is three to five times as fast.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usize) {
+    use std::arch::x86_64::{
+        __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps,
+        _mm256_unpacklo_ps,
+    };
+    let rows: [__m256; 8] = std::array::from_fn(|row| {
+        let row = &from[row * from_stride..][..8];
+        #[expect(unsafe_code, reason = "the load takes a place")]
+        // SAFETY: eight elements are there.
+        unsafe {
+            _mm256_loadu_ps(row.as_ptr())
+        }
+    });
+    // Pairs of rows, then quads, each within the halves of a register; last, the halves are exchanged.
+    let low: [__m256; 4] = std::array::from_fn(|i| _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]));
+    let high: [__m256; 4] = std::array::from_fn(|i| _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]));
+    let quads = |half: usize| {
+        let (low, high) = (&low[half..half + 2], &high[half..half + 2]);
+        [
+            _mm256_shuffle_ps::<0b01_00_01_00>(low[0], low[1]),
+            _mm256_shuffle_ps::<0b11_10_11_10>(low[0], low[1]),
+            _mm256_shuffle_ps::<0b01_00_01_00>(high[0], high[1]),
+            _mm256_shuffle_ps::<0b11_10_11_10>(high[0], high[1]),
+        ]
+    };
+    let (upper, lower) = (quads(0), quads(2));
+    for column in 0..8 {
+        let (upper, lower) = (upper[column % 4], lower[column % 4]);
+        let values = if column < 4 {
+            _mm256_permute2f128_ps::<0x20>(upper, lower)
+        } else {
+            _mm256_permute2f128_ps::<0x31>(upper, lower)
+        };
+        let to = &mut to[column * to_stride..][..8];
+        #[expect(unsafe_code, reason = "the store takes a place")]
+        // SAFETY: there is room for eight elements.
+        unsafe {
+            _mm256_storeu_ps(to.as_mut_ptr(), values);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_moves_and_nothing_else() {
+        for [rows, columns] in [[1, 1], [8, 8], [7, 19], [65, 71], [130, 16], [300, 301]] {
+            let (from_stride, to_stride) = (columns + 3, rows + 5);
+            let from: Vec<f32> = (0..rows * from_stride).map(|x| x as f32).collect();
+            let mut to = vec![-1.0; columns * to_stride];
+            transpose(&mut to, to_stride, &from, from_stride, [rows, columns]);
+            for (index, to) in to.iter().enumerate() {
+                let (column, row) = (index / to_stride, index % to_stride);
+                let want = if row < rows { from[row * from_stride + column] } else { -1.0 };
+                assert_eq!(*to, want);
+            }
+        }
+    }
+}

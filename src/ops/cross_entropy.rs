@@ -1,0 +1,80 @@
+//! Mean cross-entropy in nats: L = mean(logsumexp(z) − z[target]). Backward: dz = (softmax(z) − onehot(target))·dL/n.
+
+use burn::backend::TensorMetadata;
+use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
+
+use super::{Cost, Float, Kernels, Operation};
+use crate::config::Loss;
+
+/// logits `[n, vocab]` → loss `[1, 1]`.
+#[derive(Clone, Debug)]
+pub struct CrossEntropy {
+    /// `[n]`
+    pub targets: Tensor<1, Int>,
+    pub version: Loss,
+}
+
+impl Operation<1> for CrossEntropy {
+    fn name(&self) -> &'static str {
+        "cross-entropy"
+    }
+
+    fn version(&self) -> &'static str {
+        match self.version {
+            Loss::Composed => "library",
+            Loss::Fused => "own",
+        }
+    }
+
+    fn forward<B: Kernels>(&self, [logits]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+        let targets = B::indices(&self.targets);
+        let (loss, slope) = match self.version {
+            Loss::Composed => forward::<B>(logits, targets),
+            Loss::Fused => B::cross_entropy(logits, targets),
+        };
+        (loss, vec![slope])
+    }
+
+    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+        let Some(slope) = saved.pop() else { return [None] };
+        match self.version {
+            // [n, vocab] · [1, 1]
+            Loss::Composed => {
+                let targets = B::indices(&self.targets);
+                [Some(backward::<B>(slope, targets, dy))]
+            }
+            // The loss is the root of the graph: dL/dL = 1 and the slope is the gradient.
+            Loss::Fused => [Some(slope)],
+        }
+    }
+
+    fn cost(&self, [logits]: &[Vec<usize>; 1]) -> (Cost, Cost) {
+        let n = logits.iter().product::<usize>() as f64;
+        match self.version {
+            Loss::Composed => (Cost::new(5.0 * n, 2.0 * n), Cost::new(2.0 * n, 2.0 * n)),
+            Loss::Fused => (Cost::new(6.0 * n, 2.0 * n), Cost::default()),
+        }
+    }
+}
+
+/// The plain reference: loss `[1, 1]` and log-probabilities `[n, vocab]`.
+pub fn forward<B: Kernels>(logits: Float<B>, targets: B::IntTensorPrimitive) -> (Float<B>, Float<B>) {
+    let rows = logits.shape()[0];
+    let logs = B::log_softmax(logits, 1); // [n, vocab]
+    let column = B::int_reshape(targets, Shape::from([rows, 1]));
+    let picked = B::float_gather(1, logs.clone(), column); // [n, 1]
+    let mean = B::float_mean_dim(picked, 0); // [1, 1]
+    (B::float_neg(mean), logs)
+}
+
+/// d logits `[n, vocab]` from the log-probabilities.
+pub fn backward<B: Kernels>(logs: Float<B>, targets: B::IntTensorPrimitive, dy: Float<B>) -> Float<B> {
+    let rows = logs.shape()[0];
+    let column = B::int_reshape(targets, Shape::from([rows, 1]));
+    let minus = B::float_add_scalar(
+        B::float_zeros(Shape::from([rows, 1]), &logs.device(), burn::tensor::FloatDType::F32),
+        (-1.0).into(),
+    );
+    let difference = B::float_scatter(1, B::float_exp(logs), column, minus, IndexingUpdateOp::Add); // [n, vocab]
+    B::float_mul(B::float_mul_scalar(difference, (1.0 / rows as f64).into()), dy)
+}

@@ -1,0 +1,56 @@
+//! Token embedding: y[i] = W[token[i]]. Backward adds each row of dy to the row of its token.
+
+use burn::backend::TensorMetadata;
+use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
+
+use super::{Cost, Float, Kernels, Operation};
+use crate::config::Matmul;
+
+/// W `[vocab, d]` → `[n, d]` for n tokens.
+#[derive(Clone, Debug)]
+pub struct Embedding {
+    /// `[n]`
+    pub tokens: Tensor<1, Int>,
+    pub version: Matmul,
+}
+
+impl Operation<1> for Embedding {
+    fn name(&self) -> &'static str {
+        "embedding"
+    }
+
+    fn version(&self) -> &'static str {
+        self.version.name()
+    }
+
+    fn forward<B: Kernels>(&self, [weight]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+        let tokens = B::indices(&self.tokens);
+        let y = match self.version {
+            Matmul::Library => B::float_select(weight.clone(), 0, tokens),
+            Matmul::Own => B::embedding_own(weight.clone(), tokens),
+        };
+        (y, vec![weight])
+    }
+
+    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+        let Some(weight) = saved.pop() else { return [None] };
+        let tokens = B::indices(&self.tokens);
+        [Some(match self.version {
+            Matmul::Library => backward::<B>(weight, tokens, dy),
+            Matmul::Own => B::embedding_backward_own(weight, tokens, dy),
+        })]
+    }
+
+    fn cost(&self, [weight]: &[Vec<usize>; 1]) -> (Cost, Cost) {
+        let rows = self.tokens.dims()[0] as f64 * weight[1] as f64;
+        let table = (weight[0] * weight[1]) as f64;
+        (Cost::new(0.0, 2.0 * rows), Cost::new(rows, 2.0 * rows + table))
+    }
+}
+
+/// The plain reference: zeros `[vocab, d]`, then one addition per token.
+pub fn backward<B: Kernels>(weight: Float<B>, tokens: B::IntTensorPrimitive, dy: Float<B>) -> Float<B> {
+    let shape = weight.shape();
+    let zeros = B::float_zeros(Shape::from([shape[0], shape[1]]), &weight.device(), burn::tensor::FloatDType::F32);
+    B::float_select_assign(zeros, 0, tokens, dy, IndexingUpdateOp::Add)
+}

@@ -1,0 +1,155 @@
+//! Kernels for cubecl devices, one file per operation, on contiguous f32 tensors.
+//! Each file states shapes and formulas; nothing here knows autodiff, modules or the command line.
+#![allow(
+    unsafe_code,
+    reason = "kernels are launched unchecked: each one bounds its own indices, so that no loop pays for a second check"
+)]
+
+pub mod adamw;
+pub mod attention;
+pub mod attention_backward;
+pub mod attention_simple;
+#[cfg(test)]
+mod check;
+pub mod cross_entropy;
+pub mod embedding;
+pub mod grad_norm;
+pub mod linear;
+pub mod matmul;
+pub mod matmul_plan;
+pub mod matmul_register;
+pub mod reduce;
+pub mod rms_norm;
+pub mod rope;
+pub mod swiglu;
+pub mod swiglu_naive;
+
+use burn::cubecl::{self, prelude::*};
+use burn::tensor::{DType, Shape};
+use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
+
+/// Four neighbouring values, the widest load a WGSL storage buffer offers.
+pub type Float4 = Vector<f32, Const<4>>;
+
+/// The most workgroups one dimension of a dispatch may have on every device we run on.
+const MAX_GROUPS: usize = 65_535;
+
+/// Columns inside a row-major buffer: value `(row, column)` lies at `offset + row * stride + column`.
+/// A whole matrix has offset 0 and a stride of its width; q, k and v packed side by side share one tensor.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    pub tensor: &'a CubeTensor,
+    pub offset: usize,
+    pub stride: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// All columns of a matrix `[rows, width]`.
+    pub fn all(tensor: &'a CubeTensor, width: usize) -> Self {
+        Self::at(tensor, 0, width)
+    }
+
+    pub fn at(tensor: &'a CubeTensor, offset: usize, stride: usize) -> Self {
+        Self {
+            tensor,
+            offset,
+            stride,
+        }
+    }
+
+    fn arg(&self) -> BufferArg {
+        arg(self.tensor)
+    }
+}
+
+/// A new tensor on the device of `like`, its content undefined.
+pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+    empty_device_contiguous_dtype(
+        like.client.clone(),
+        like.device.clone(),
+        Shape::from(shape),
+        DType::F32,
+    )
+}
+
+/// The tensor as a kernel's buffer argument. Kernels index it as one flat run of values.
+fn arg(tensor: &CubeTensor) -> BufferArg {
+    debug_assert!(tensor.is_contiguous(), "kernels read contiguous tensors");
+    tensor.clone().into_buffer_arg()
+}
+
+/// 4 when every offset, stride and width allows loads of four neighbours, else 1.
+fn vector_width(sizes: &[usize]) -> usize {
+    if sizes.iter().all(|size| size.is_multiple_of(4)) {
+        4
+    } else {
+        1
+    }
+}
+
+/// Enough workgroups for `count`, in two dimensions where one would be too long. Kernels take
+/// `CUBE_POS` as the group's number and return when it is past their count.
+fn groups(count: usize) -> CubeCount {
+    let rows = count.div_ceil(MAX_GROUPS).max(1);
+    CubeCount::Static(count.div_ceil(rows) as u32, rows as u32, 1)
+}
+
+/// Sum of one value per invocation, returned to all of them. Two barriers, a fixed order of addition.
+/// `threads` is a multiple of 16; `scratch` holds `threads + 16` values.
+#[cube]
+fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    let unit = UNIT_POS as usize;
+    sync_cube();
+    scratch[unit] = value;
+    sync_cube();
+    if unit < 16 {
+        let mut part = scratch[unit];
+        #[unroll]
+        for i in 1..comptime!(threads / 16) {
+            part += scratch[unit + i * 16];
+        }
+        scratch[threads + unit] = part;
+    }
+    sync_cube();
+    let mut total = scratch[threads];
+    #[unroll]
+    for i in 1..16usize {
+        total += scratch[threads + i];
+    }
+    total
+}
+
+/// Largest of one value per invocation, returned to all of them; see [`workgroup_sum`].
+#[cube]
+fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    let unit = UNIT_POS as usize;
+    sync_cube();
+    scratch[unit] = value;
+    sync_cube();
+    if unit < 16 {
+        let mut part = scratch[unit];
+        #[unroll]
+        for i in 1..comptime!(threads / 16) {
+            part = max(part, scratch[unit + i * 16]);
+        }
+        scratch[threads + unit] = part;
+    }
+    sync_cube();
+    let mut largest = scratch[threads];
+    #[unroll]
+    for i in 1..16usize {
+        largest = max(largest, scratch[threads + i]);
+    }
+    largest
+}
+
+/// Sum of a vector's components.
+#[cube]
+fn horizontal_sum<N: Size>(value: Vector<f32, N>) -> f32 {
+    let mut total = value.extract(0);
+    #[unroll]
+    for i in 1..N::value() {
+        total += value.extract(i);
+    }
+    total
+}

@@ -1,0 +1,96 @@
+//! What the tests of this folder share: the first usable adapter, seeded data, comparison.
+
+use burn::tensor::{DeviceKind, Tensor, TensorData};
+use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// An adapter, held by one test at a time.
+pub struct Device {
+    device: burn::tensor::Device,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Device {
+    /// The default adapter (a software one counts), or `None` after saying so.
+    pub fn any() -> Option<Self> {
+        static DEVICE: OnceLock<Option<burn::tensor::Device>> = OnceLock::new();
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = DEVICE.get_or_init(|| {
+            burn::tensor::Device::wgpu_options()
+                .device_kind(DeviceKind::DefaultDevice)
+                .init()
+                .ok()
+        });
+        match device {
+            Some(device) => Some(Self {
+                device: device.clone(),
+                _turn: turn,
+            }),
+            None => {
+                eprintln!("skipped: no adapter");
+                None
+            }
+        }
+    }
+
+    pub fn tensor<const D: usize>(&self, values: &[f32], shape: [usize; D]) -> CubeTensor {
+        Tensor::<D>::from_data(TensorData::new(values.to_vec(), shape), &self.device)
+            .try_into_primitive::<CubeBackend>()
+            .expect("the device is a cubecl device")
+    }
+
+    pub fn ints(&self, values: &[i32]) -> CubeTensor {
+        Tensor::<1, burn::tensor::Int>::from_data(
+            TensorData::new(values.to_vec(), [values.len()]),
+            &self.device,
+        )
+        .try_into_primitive::<CubeBackend>()
+        .expect("the device is a cubecl device")
+    }
+
+    pub fn read(&self, tensor: &CubeTensor) -> Vec<f32> {
+        let bytes = tensor
+            .client
+            .read_one(tensor.handle.clone())
+            .expect("the kernel ran");
+        bytes
+            .chunks_exact(4)
+            .take(tensor.meta.num_elements())
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect()
+    }
+}
+
+/// Values in [-1, 1), the same for the same seed.
+pub fn random(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+/// Fails when any value differs by more than `tolerance`, relative to the largest expected one.
+pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
+    assert_eq!(got.len(), want.len(), "{name}: length");
+    let scale = want.iter().fold(1.0f32, |m, v| m.max(v.abs()));
+    let (mut worst, mut at) = (0.0f32, 0);
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let error = (g - w).abs() / scale;
+        if !(error <= worst) {
+            (worst, at) = (error, i);
+        }
+    }
+    println!("{name} [{}]: {worst:.1e}", got.len());
+    assert!(
+        worst <= tolerance,
+        "{name}: {} instead of {} at {at} (off by {worst:e})",
+        got[at],
+        want[at]
+    );
+}

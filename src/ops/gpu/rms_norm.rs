@@ -1,0 +1,226 @@
+//! RMSNorm in one launch forward and two backward. It does not add the residual forward: the
+//! matmul before it does that in its epilogue.
+
+use super::{arg, empty, groups, horizontal_sum, reduce, vector_width, workgroup_sum};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+const THREADS: usize = 128;
+
+/// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[D]`.
+/// Returns y `[N, D]` and inv_rms `[N]`, which the backward needs. (Zhang & Sennrich 2019.)
+/// One workgroup per row; the second pass over x finds it in the cache. 1 launch.
+pub fn forward(x: &CubeTensor, gain: &CubeTensor, eps: f32) -> (CubeTensor, CubeTensor) {
+    let width = gain.meta.num_elements();
+    let rows = x.meta.num_elements() / width;
+    let (y, inv_rms) = (empty(x, [rows, width]), empty(x, [rows]));
+    unsafe {
+        rms_norm_forward::launch_unchecked(
+            &x.client,
+            groups(rows),
+            CubeDim::new_1d(THREADS as u32),
+            vector_width(&[width]),
+            arg(x),
+            arg(gain),
+            arg(&y),
+            arg(&inv_rms),
+            rows,
+            width,
+            eps,
+        );
+    }
+    (y, inv_rms)
+}
+
+#[cube(launch_unchecked)]
+fn rms_norm_forward<N: Size>(
+    x: &[Vector<f32, N>],
+    gain: &[Vector<f32, N>],
+    y: &mut [Vector<f32, N>],
+    inv_rms: &mut [f32],
+    rows: usize,
+    width: usize,
+    eps: f32,
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let columns = width / N::value();
+    let start = row * columns;
+    let mut squares = Vector::<f32, N>::new(0.0);
+    let mut c = UNIT_POS as usize;
+    while c < columns {
+        let v = x[start + c];
+        squares += v * v;
+        c += THREADS;
+    }
+    let total = workgroup_sum(horizontal_sum::<N>(squares), &mut scratch, THREADS);
+    let scale = 1.0 / (total / width as f32 + eps).sqrt();
+    if UNIT_POS == 0 {
+        inv_rms[row] = scale;
+    }
+    c = UNIT_POS as usize;
+    while c < columns {
+        y[start + c] = x[start + c] * gain[c] * Vector::<f32, N>::new(scale);
+        c += THREADS;
+    }
+}
+
+/// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
+/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r. Returns dx `[N, D]` and dgain `[D]`.
+/// 2 launches: the first also leaves one partial dgain per workgroup, the second adds them in a fixed order.
+pub fn backward(
+    dy: &CubeTensor,
+    x: &CubeTensor,
+    gain: &CubeTensor,
+    inv_rms: &CubeTensor,
+    residual: Option<&CubeTensor>,
+) -> (CubeTensor, CubeTensor) {
+    let width = gain.meta.num_elements();
+    let rows = inv_rms.meta.num_elements();
+    // About 256 groups: enough to fill a large GPU, few enough that the second launch stays short.
+    let rows_per_group = rows.div_ceil(256);
+    let parts = rows.div_ceil(rows_per_group);
+    let lanes = vector_width(&[width]);
+    let (dx, partial) = (empty(x, [rows, width]), empty(x, [parts, width]));
+    unsafe {
+        rms_norm_backward::launch_unchecked(
+            &x.client,
+            groups(parts),
+            CubeDim::new_1d(THREADS as u32),
+            lanes,
+            arg(dy),
+            arg(x),
+            arg(gain),
+            arg(inv_rms),
+            arg(residual.unwrap_or(dy)),
+            arg(&dx),
+            arg(&partial),
+            rows,
+            width,
+            rows_per_group,
+            (width / lanes).div_ceil(THREADS),
+            residual.is_some(),
+        );
+    }
+    (dx, reduce::sum_rows(&partial, parts, width, None))
+}
+
+/// `owned` is how many vectors of a row one invocation keeps its dgain sums for.
+#[cube(launch_unchecked)]
+fn rms_norm_backward<N: Size>(
+    dy: &[Vector<f32, N>],
+    x: &[Vector<f32, N>],
+    gain: &[Vector<f32, N>],
+    inv_rms: &[f32],
+    residual: &[Vector<f32, N>],
+    dx: &mut [Vector<f32, N>],
+    partial: &mut [Vector<f32, N>],
+    rows: usize,
+    width: usize,
+    rows_per_group: usize,
+    #[comptime] owned: usize,
+    #[comptime] has_residual: bool,
+) {
+    let first = CUBE_POS * rows_per_group;
+    if first >= rows {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let columns = width / N::value();
+    let mut sums = Array::<Vector<f32, N>>::new(owned);
+    #[unroll]
+    for i in 0..owned {
+        sums[i] = Vector::<f32, N>::new(0.0);
+    }
+    let end = min(first + rows_per_group, rows);
+    for row in first..end {
+        let start = row * columns;
+        let mut products = Vector::<f32, N>::new(0.0);
+        #[unroll]
+        for i in 0..owned {
+            let c = UNIT_POS as usize + i * THREADS;
+            if c < columns {
+                products += dy[start + c] * gain[c] * x[start + c];
+            }
+        }
+        let dot = workgroup_sum(horizontal_sum::<N>(products), &mut scratch, THREADS);
+        let r = inv_rms[row];
+        let along_x = Vector::<f32, N>::new(dot / width as f32 * r * r * r);
+        let scale = Vector::<f32, N>::new(r);
+        #[unroll]
+        for i in 0..owned {
+            let c = UNIT_POS as usize + i * THREADS;
+            if c < columns {
+                let value = x[start + c];
+                let incoming = dy[start + c];
+                let mut out = incoming * gain[c] * scale - value * along_x;
+                if has_residual {
+                    out += residual[start + c];
+                }
+                dx[start + c] = out;
+                sums[i] = sums[i] + incoming * value * scale;
+            }
+        }
+    }
+    #[unroll]
+    for i in 0..owned {
+        let c = UNIT_POS as usize + i * THREADS;
+        if c < columns {
+            partial[CUBE_POS * columns + c] = sums[i];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::*;
+
+    fn reference(
+        dy: &[f32],
+        x: &[f32],
+        gain: &[f32],
+        eps: f32,
+        d: usize,
+    ) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+        let (mut y, mut dx, mut dgain) = (vec![], vec![], vec![0.0; d]);
+        for (row, dy) in x.chunks(d).zip(dy.chunks(d)) {
+            let mean = row.iter().map(|v| f64::from(v * v)).sum::<f64>() / d as f64;
+            let r = 1.0 / (mean + f64::from(eps)).sqrt();
+            let dot: f64 = (0..d).map(|i| f64::from(dy[i] * gain[i] * row[i])).sum();
+            for i in 0..d {
+                let (v, g, e) = (f64::from(row[i]), f64::from(gain[i]), f64::from(dy[i]));
+                y.push((v * r * g) as f32);
+                dx.push((r * e * g - v * r * r * r * dot / d as f64) as f32);
+                dgain[i] += (e * v * r) as f32;
+            }
+        }
+        (y, dx, dgain)
+    }
+
+    #[test]
+    fn agrees_with_the_formula() {
+        let Some(device) = Device::any() else { return };
+        for (n, d) in [(1, 4), (3, 7), (5, 512), (300, 64), (7, 1030), (2, 2048)] {
+            let x = check::random(n * d, 1);
+            let (gain, dy) = (check::random(d, 2), check::random(n * d, 3));
+            let (gx, gg, gdy) = (
+                device.tensor(&x, [n, d]),
+                device.tensor(&gain, [d]),
+                device.tensor(&dy, [n, d]),
+            );
+            let (y, dx, dgain) = reference(&dy, &x, &gain, 1e-6, d);
+            let (gy, inv_rms) = forward(&gx, &gg, 1e-6);
+            check::close("rms_norm y", &device.read(&gy), &y, 1e-5);
+            let (gdx, gdgain) = backward(&gdy, &gx, &gg, &inv_rms, None);
+            check::close("rms_norm dx", &device.read(&gdx), &dx, 1e-5);
+            check::close("rms_norm dgain", &device.read(&gdgain), &dgain, 1e-4);
+            let (with, _) = backward(&gdy, &gx, &gg, &inv_rms, Some(&gx));
+            let sum: Vec<f32> = dx.iter().zip(&x).map(|(a, b)| a + b).collect();
+            check::close("rms_norm dx + residual", &device.read(&with), &sum, 1e-5);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The versions of operations that differ by device, behind one trait: `kernels/on_cpu.rs` for the CPU device (flex),
+//! `kernels/on_gpu.rs` for every CubeCL device. The plain references that need no device of their own are in the
+//! operations' files, written over burn's primitives.
+
+mod on_cpu;
+mod on_gpu;
+
+use burn::backend::Backend;
+use burn::backend::DispatchDevice;
+use burn::tensor::{Device, Int, Tensor};
+
+use super::attention::{Attention, Rows};
+use super::rope::Rope;
+
+/// A backend's float tensor.
+pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
+/// A backend's integer tensor.
+pub type Ints<B> = burn::backend::tensor::IntTensor<B>;
+
+/// A device's own kernels. Matrices are `[rows, columns]`, row-major; formulas are in the operations' files.
+pub trait Kernels: Backend {
+    /// The backend's tensor of token numbers.
+    fn indices(tokens: &Tensor<1, Int>) -> Ints<Self>;
+    /// The backend's tensor of a constant table.
+    fn constant(table: &Tensor<2>) -> Float<Self>;
+
+    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]` where there is one.
+    fn linear_own(x: Float<Self>, w: Float<Self>, residual: Option<Float<Self>>) -> Float<Self>;
+    /// dx `[n, k]` = dy `[n, m]` · W.
+    fn linear_dx(dy: Float<Self>, w: Float<Self>) -> Float<Self>;
+    /// dW `[m, k]` = dyᵀ · x.
+    fn linear_dw(dy: Float<Self>, x: Float<Self>) -> Float<Self>;
+
+    /// y `[n, d]` and 1/rms `[n, 1]`.
+    fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>);
+    /// dx `[n, d]` and dγ `[1, d]`.
+    fn rms_norm_backward(x: Float<Self>, gain: Float<Self>, inverse: Float<Self>, dy: Float<Self>) -> (Float<Self>, Float<Self>);
+
+    /// `[n, w]` → `[n, w]`, the first `rope.rotated` columns turned, backwards with `inverse`.
+    fn rope(x: Float<Self>, cos: Float<Self>, sin: Float<Self>, rope: &Rope, inverse: bool) -> Float<Self>;
+
+    /// `[n, 2f]` → `[n, f]`.
+    fn swiglu_packed(packed: Float<Self>) -> Float<Self>;
+    /// `[n, 2f]`
+    fn swiglu_packed_backward(packed: Float<Self>, dy: Float<Self>) -> Float<Self>;
+    /// The activation `[n, f]` and the two products it came from.
+    fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> (Float<Self>, Float<Self>, Float<Self>);
+
+    /// Output `[n, heads·dh]` and logsumexp of the scores, one per row and head.
+    fn flash(rows: &Rows<Self>, a: &Attention) -> (Float<Self>, Float<Self>)
+    where
+        Self: Sized;
+    /// dq, dk, dv, or the one packed gradient.
+    fn flash_backward(rows: &Rows<Self>, out: Float<Self>, lse: Float<Self>, dy: Float<Self>, a: &Attention) -> Vec<Float<Self>>
+    where
+        Self: Sized;
+    /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[b, h, t, dh]`, by a kernel that reads
+    /// them as `a.layout` says: one contiguous copy first, the strides as they are, or wrongly taken for contiguous.
+    fn strided_attention(q: Float<Self>, k: Float<Self>, v: Float<Self>, a: &Attention) -> Float<Self>;
+
+    /// `[n, d]`
+    fn embedding_own(weight: Float<Self>, tokens: Ints<Self>) -> Float<Self>;
+    /// `[vocab, d]`
+    fn embedding_backward_own(weight: Float<Self>, tokens: Ints<Self>, dy: Float<Self>) -> Float<Self>;
+
+    /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
+    fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
+
+    /// Strides of a tensor in elements, as a kernel receives it.
+    fn strides(x: &Float<Self>) -> Vec<usize>;
+}
+
+/// Whether this is the CPU device of ours, behind autodiff or not.
+pub fn is_cpu(device: &Device) -> bool {
+    matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_))
+}

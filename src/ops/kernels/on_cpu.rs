@@ -1,0 +1,227 @@
+//! The CPU device's kernels: burn-flex tensors on the outside, the slices of `ops/cpu` inside.
+
+use burn::backend::{Flex, TensorMetadata};
+use burn::tensor::{Int, Shape, Tensor, TensorData};
+use burn_flex::FlexTensor;
+
+use super::{Float, Ints, Kernels};
+use crate::config::{KvLayout, NORM_EPS};
+use crate::ops::attention::{Attention, Rows};
+use crate::ops::cpu;
+use crate::ops::cpu::attention::{Gradients, View};
+use crate::ops::cpu::matmul::Write;
+use crate::ops::cpu::rope::Turn;
+use crate::ops::cpu::strided_attention::Strided;
+use crate::ops::rope::Rope;
+
+/// A contiguous tensor; its values.
+struct Values(FlexTensor);
+
+impl Values {
+    fn of(tensor: &FlexTensor) -> Self {
+        Self(tensor.to_contiguous())
+    }
+
+    fn get(&self) -> &[f32] {
+        self.0.as_slice::<f32>().expect("contiguous f32, made by `of`")
+    }
+}
+
+fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape.into()))
+}
+
+fn tokens(indices: Ints<Flex>) -> Vec<i32> {
+    indices.to_contiguous().into_data().iter::<i32>().collect()
+}
+
+fn size(tensor: &FlexTensor) -> [usize; 2] {
+    let shape = tensor.shape();
+    [shape[0], shape[1]]
+}
+
+fn shape_of(a: &Attention, rows: usize) -> cpu::attention::Shape {
+    cpu::attention::Shape {
+        batch: rows / a.context,
+        time: a.context,
+        heads: a.heads,
+        kv_heads: a.kv_heads,
+        head_dim: a.head_dim,
+    }
+}
+
+fn views<'a>(values: &'a [Values], packed: bool, shape: cpu::attention::Shape) -> [View<'a>; 3] {
+    if packed {
+        return View::packed(values[0].get(), shape);
+    }
+    [
+        View::separate(values[0].get(), shape, shape.heads),
+        View::separate(values[1].get(), shape, shape.kv_heads),
+        View::separate(values[2].get(), shape, shape.kv_heads),
+    ]
+}
+
+fn values(rows: &Rows<Flex>) -> Vec<Values> {
+    if rows.packed { vec![Values::of(&rows.q)] } else { [&rows.q, &rows.k, &rows.v].map(Values::of).into() }
+}
+
+/// How the stride-following kernel is told to read a `[b, h, t, dh]` view.
+fn strided(view: &FlexTensor, layout: KvLayout) -> Strided<'_> {
+    let shape = view.shape();
+    let (offset, [sb, sh, st, sd]) = match layout {
+        KvLayout::Strided => {
+            let s: Vec<usize> = view.layout().strides().iter().map(|s| s.unsigned_abs()).collect();
+            (view.layout().start_offset(), [s[0], s[1], s[2], s[3]])
+        }
+        // Strides of a contiguous [b, h, t, dh]: right after a copy, wrong on a view.
+        KvLayout::Contiguous | KvLayout::Assumed => (0, [shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1]),
+    };
+    Strided { data: view.storage::<f32>(), offset, strides: [sb, st, sh, sd] }
+}
+
+impl Kernels for Flex {
+    fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
+        tokens.clone().without_autodiff().try_into_primitive::<Self>().expect("tokens live on the model's device")
+    }
+
+    fn constant(table: &Tensor<2>) -> Float<Self> {
+        table.clone().without_autodiff().try_into_primitive::<Self>().expect("tables live on the model's device")
+    }
+
+    fn linear_own(x: FlexTensor, w: FlexTensor, residual: Option<FlexTensor>) -> FlexTensor {
+        let ([n, k], [m, _]) = (size(&x), size(&w));
+        let (x, w) = (Values::of(&x), Values::of(&w));
+        let mut y = vec![0.0; n * m];
+        match residual {
+            Some(residual) => {
+                cpu::linear::forward_residual(&mut y, Values::of(&residual).get(), x.get(), w.get(), [n, m, k]);
+            }
+            None => cpu::linear::forward(&mut y, x.get(), w.get(), [n, m, k]),
+        }
+        tensor(y, [n, m])
+    }
+
+    fn linear_dx(dy: FlexTensor, w: FlexTensor) -> FlexTensor {
+        let ([n, m], [_, k]) = (size(&dy), size(&w));
+        let mut dx = vec![0.0; n * k];
+        cpu::linear::backward_input(&mut dx, Values::of(&dy).get(), Values::of(&w).get(), [n, m, k], Write::Replace);
+        tensor(dx, [n, k])
+    }
+
+    fn linear_dw(dy: FlexTensor, x: FlexTensor) -> FlexTensor {
+        let ([n, m], [_, k]) = (size(&dy), size(&x));
+        let mut dw = vec![0.0; m * k];
+        cpu::linear::backward_weight(&mut dw, Values::of(&dy).get(), Values::of(&x).get(), [n, m, k], Write::Replace);
+        tensor(dw, [m, k])
+    }
+
+    fn rms_norm(x: FlexTensor, gain: FlexTensor) -> (FlexTensor, FlexTensor) {
+        let [n, d] = size(&x);
+        let (mut y, mut inverse) = (vec![0.0; n * d], vec![0.0; n]);
+        cpu::rms_norm::forward(&mut y, &mut inverse, Values::of(&x).get(), Values::of(&gain).get(), NORM_EPS as f32);
+        (tensor(y, [n, d]), tensor(inverse, [n, 1]))
+    }
+
+    fn rms_norm_backward(x: FlexTensor, gain: FlexTensor, inverse: FlexTensor, dy: FlexTensor) -> (FlexTensor, FlexTensor) {
+        let [n, d] = size(&x);
+        let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
+        let (x, gain, inverse, dy) = (Values::of(&x), Values::of(&gain), Values::of(&inverse), Values::of(&dy));
+        cpu::rms_norm::backward(&mut dx, &mut dgain, dy.get(), x.get(), gain.get(), inverse.get());
+        (tensor(dx, [n, d]), tensor(dgain, [1, d]))
+    }
+
+    fn rope(x: FlexTensor, _: FlexTensor, _: FlexTensor, rope: &Rope, inverse: bool) -> FlexTensor {
+        let [n, w] = size(&x);
+        let mut y = vec![0.0; n * w];
+        let turn = if inverse { Turn::Inverse } else { Turn::Forward };
+        cpu::rope::rotate(&mut y, Values::of(&x).get(), w, rope.rotated, rope.context, &rope.angles, turn);
+        tensor(y, [n, w])
+    }
+
+    fn swiglu_packed(packed: FlexTensor) -> FlexTensor {
+        let [n, w] = size(&packed);
+        let mut y = vec![0.0; n * w / 2];
+        cpu::swiglu::forward_packed(&mut y, Values::of(&packed).get(), w / 2);
+        tensor(y, [n, w / 2])
+    }
+
+    fn swiglu_packed_backward(packed: FlexTensor, dy: FlexTensor) -> FlexTensor {
+        let [n, w] = size(&packed);
+        let mut dpacked = vec![0.0; n * w];
+        cpu::swiglu::backward_packed(&mut dpacked, Values::of(&dy).get(), Values::of(&packed).get(), w / 2);
+        tensor(dpacked, [n, w])
+    }
+
+    fn naive_swiglu(x: FlexTensor, w_gate: FlexTensor, w_up: FlexTensor) -> (FlexTensor, FlexTensor, FlexTensor) {
+        let ([n, k], [f, _]) = (size(&x), size(&w_gate));
+        let (mut y, mut gate, mut up) = (vec![0.0; n * f], vec![0.0; n * f], vec![0.0; n * f]);
+        let (x, w_gate, w_up) = (Values::of(&x), Values::of(&w_gate), Values::of(&w_up));
+        cpu::swiglu_naive::forward(&mut y, &mut gate, &mut up, x.get(), w_gate.get(), w_up.get(), [n, f, k]);
+        (tensor(y, [n, f]), tensor(gate, [n, f]), tensor(up, [n, f]))
+    }
+
+    fn flash(rows: &Rows<Self>, a: &Attention) -> (FlexTensor, FlexTensor) {
+        let n = size(&rows.q)[0];
+        let (shape, buffers) = (shape_of(a, n), values(rows));
+        let [q, k, v] = views(&buffers, rows.packed, shape);
+        let (mut out, mut lse) = (vec![0.0; n * a.heads * a.head_dim], vec![0.0; n * a.heads]);
+        cpu::attention::forward(&mut out, &mut lse, shape, q, k, v);
+        (tensor(out, [n, a.heads * a.head_dim]), tensor(lse, [n, a.heads]))
+    }
+
+    fn flash_backward(rows: &Rows<Self>, out: FlexTensor, lse: FlexTensor, dy: FlexTensor, a: &Attention) -> Vec<FlexTensor> {
+        let n = size(&rows.q)[0];
+        let (shape, buffers) = (shape_of(a, n), values(rows));
+        let [q, k, v] = views(&buffers, rows.packed, shape);
+        let (out, lse, dy) = (Values::of(&out), Values::of(&lse), Values::of(&dy));
+        let (wide, narrow) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+        if rows.packed {
+            let mut packed = vec![0.0; n * (wide + 2 * narrow)];
+            let to = Gradients::Packed(&mut packed);
+            cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
+            return vec![tensor(packed, [n, wide + 2 * narrow])];
+        }
+        let (mut dq, mut dk, mut dv) = (vec![0.0; n * wide], vec![0.0; n * narrow], vec![0.0; n * narrow]);
+        let to = Gradients::Separate { dq: &mut dq, dk: &mut dk, dv: &mut dv };
+        cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
+        vec![tensor(dq, [n, wide]), tensor(dk, [n, narrow]), tensor(dv, [n, narrow])]
+    }
+
+    fn strided_attention(q: FlexTensor, k: FlexTensor, v: FlexTensor, a: &Attention) -> FlexTensor {
+        let sizes = q.shape();
+        let (batch, heads, time, width) = (sizes[0], sizes[1], sizes[2], sizes[3]);
+        let prepare = |view: FlexTensor| if a.layout == KvLayout::Contiguous { view.to_contiguous() } else { view };
+        let [q, k, v] = [q, k, v].map(prepare);
+        let (mut out, mut lse) = (vec![0.0; batch * heads * time * width], vec![0.0; batch * heads * time]);
+        let shape = cpu::attention::Shape { batch, time, heads, kv_heads: a.kv_heads, head_dim: width };
+        let [q, k, v] = [&q, &k, &v].map(|view| strided(view, a.layout));
+        cpu::strided_attention::forward(&mut out, &mut lse, shape, q, k, v);
+        // The kernel writes [b, t, h, dh]; the operation speaks of [b, h, t, dh].
+        tensor(out, [batch, time, heads, width]).transpose(1, 2)
+    }
+
+    fn embedding_own(weight: FlexTensor, indices: Ints<Self>) -> FlexTensor {
+        let ([_, d], tokens) = (size(&weight), tokens(indices));
+        let mut y = vec![0.0; tokens.len() * d];
+        cpu::embedding::forward(&mut y, Values::of(&weight).get(), &tokens, d);
+        tensor(y, [tokens.len(), d])
+    }
+
+    fn embedding_backward_own(weight: FlexTensor, indices: Ints<Self>, dy: FlexTensor) -> FlexTensor {
+        let ([v, d], tokens) = (size(&weight), tokens(indices));
+        let mut dw = vec![0.0; v * d];
+        cpu::embedding::backward(&mut dw, Values::of(&dy).get(), &tokens, d);
+        tensor(dw, [v, d])
+    }
+
+    fn cross_entropy(logits: FlexTensor, targets: Ints<Self>) -> (FlexTensor, FlexTensor) {
+        let ([n, v], targets) = (size(&logits), tokens(targets));
+        let (mut slope, mut lse) = (vec![0.0; n * v], vec![0.0; n]);
+        let loss = cpu::cross_entropy::forward_backward(&mut slope, &mut lse, Values::of(&logits).get(), &targets);
+        (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
+    }
+
+    fn strides(x: &FlexTensor) -> Vec<usize> {
+        x.layout().strides().iter().map(|s| s.unsigned_abs()).collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! Linear layer without bias, y = x·Wᵀ, W stored `[out, in]`.
+//!
+//! Backward: dx = dy·W, dW = dyᵀ·x: two products of the forward's size, which is why a training step costs three forwards.
+
+use super::{Cost, Float, Kernels, Operation};
+use crate::config::Matmul;
+
+/// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    pub matmul: Matmul,
+}
+
+impl Operation<2> for Linear {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn version(&self) -> &'static str {
+        self.matmul.name()
+    }
+
+    fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, Vec<Float<B>>) {
+        let y = match self.matmul {
+            Matmul::Library => forward::<B>(x.clone(), w.clone()),
+            Matmul::Own => B::linear_own(x.clone(), w.clone(), None),
+        };
+        (y, vec![x, w])
+    }
+
+    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
+        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else { return [None, None] };
+        let (dx, dw) = gradients::<B>(self.matmul, x, w, dy);
+        [Some(dx), Some(dw)]
+    }
+
+    fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
+        cost(x, w)
+    }
+}
+
+/// y = residual + x·Wᵀ: the residual stream is added where the product is stored, so it costs no pass of its own.
+#[derive(Clone, Debug)]
+pub struct LinearResidual;
+
+impl Operation<3> for LinearResidual {
+    fn name(&self) -> &'static str {
+        "linear+residual"
+    }
+
+    fn version(&self) -> &'static str {
+        "own"
+    }
+
+    fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
+        (B::linear_own(x.clone(), w.clone(), Some(residual)), vec![x, w])
+    }
+
+    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
+        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else { return [None, None, None] };
+        let (dx, dw) = gradients::<B>(Matmul::Own, x, w, dy.clone());
+        [Some(dx), Some(dw), Some(dy)]
+    }
+
+    fn cost(&self, [x, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
+        let (mut forward, backward) = cost(x, w);
+        forward.flops += residual.iter().product::<usize>() as f64;
+        forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
+        (forward, backward)
+    }
+}
+
+/// The plain reference: the library's product with a transposed view of W.
+pub fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
+    B::float_matmul(x, B::float_swap_dims(w, 0, 1)) // [n, out]
+}
+
+/// dx `[n, in]` and dW `[out, in]`.
+pub fn gradients<B: Kernels>(matmul: Matmul, x: Float<B>, w: Float<B>, dy: Float<B>) -> (Float<B>, Float<B>) {
+    match matmul {
+        Matmul::Library => {
+            let dx = B::float_matmul(dy.clone(), w); // [n, in]
+            let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
+            (dx, dw)
+        }
+        Matmul::Own => (B::linear_dx(dy.clone(), w), B::linear_dw(dy, x)),
+    }
+}
+
+fn cost(x: &[usize], w: &[usize]) -> (Cost, Cost) {
+    let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
+    let flops = 2.0 * n * k * m;
+    let elements = n * k + m * k + n * m;
+    (Cost::new(flops, elements), Cost::new(2.0 * flops, 2.0 * elements))
+}

@@ -1,0 +1,140 @@
+//! AdamW (Loshchilov and Hutter, 2017, arXiv 1711.05101): p −= lr·wd·p, m = β₁m + (1−β₁)g, v = β₂v + (1−β₂)g²,
+//! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). The library's version, tensor by tensor, and ours in one pass.
+
+use burn::backend::Flex;
+use burn::optim::{AdamW, AdamWConfig, AdamWState, Optimizer as _};
+use burn::tensor::Tensor;
+
+use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
+use super::kernels::is_cpu;
+use super::trace::{self, Cost, Phase, Row, Scope};
+use super::Parameter;
+use crate::config;
+
+/// β₁ of the published configuration.
+pub const BETA_1: f64 = 0.9;
+/// β₂
+pub const BETA_2: f64 = 0.999;
+/// ε
+pub const EPSILON: f64 = 1e-8;
+/// Weight decay, on every parameter.
+pub const WEIGHT_DECAY: f64 = 0.01;
+
+/// AdamW with its state: one slot per parameter, empty until the parameter first gets a gradient.
+pub struct Optimizer {
+    version: Version,
+    steps: i32,
+}
+
+enum Version {
+    Library { rule: AdamW, states: Vec<Option<AdamWState<2>>> },
+    /// First and second moments.
+    Own { moments: Vec<Option<[Tensor<2>; 2]>> },
+}
+
+impl Optimizer {
+    /// An optimizer without history.
+    pub fn new(version: config::Optimizer, parameters: usize) -> Self {
+        let version = match version {
+            config::Optimizer::Library => Version::Library {
+                rule: AdamWConfig::new()
+                    .with_beta_1(BETA_1 as f32)
+                    .with_beta_2(BETA_2 as f32)
+                    .with_epsilon(EPSILON as f32)
+                    .with_weight_decay(WEIGHT_DECAY as f32)
+                    .build(),
+                states: (0..parameters).map(|_| None).collect(),
+            },
+            config::Optimizer::Fused => Version::Own { moments: (0..parameters).map(|_| None).collect() },
+        };
+        Self { version, steps: 0 }
+    }
+
+    /// Bytes of moments that exist. A parameter that never got a gradient has none.
+    pub fn moment_bytes(&self, parameters: &[&Parameter]) -> u64 {
+        let has = |index: usize| match &self.version {
+            Version::Library { states, .. } => states[index].is_some(),
+            Version::Own { moments } => moments[index].is_some(),
+        };
+        parameters.iter().enumerate().filter(|(index, _)| has(*index)).map(|(_, p)| 8 * p.value.shape().num_elements() as u64).sum()
+    }
+
+    /// One update. A parameter without a gradient is left alone, as in PyTorch.
+    pub fn step(&mut self, parameters: Vec<&mut Parameter>, gradients: Vec<Option<Tensor<2>>>, lr: f64) {
+        self.steps += 1;
+        match &mut self.version {
+            Version::Library { rule, states } => {
+                for ((parameter, gradient), state) in parameters.into_iter().zip(gradients).zip(states) {
+                    let Some(gradient) = gradient else { continue };
+                    let row = row("library", gradient.shape().num_elements());
+                    trace::span(row, || {
+                        let value = parameter.value.clone().inner(); // [rows, columns]
+                        let (value, next) = rule.step(lr, value, gradient, state.take());
+                        *state = next;
+                        parameter.value = Tensor::from_inner(value).require_grad(); // [rows, columns]
+                    });
+                }
+            }
+            Version::Own { moments } => {
+                let work: Vec<_> = parameters
+                    .into_iter()
+                    .zip(gradients)
+                    .zip(moments)
+                    .filter_map(|((parameter, gradient), moments)| Some((parameter, gradient?, moments)))
+                    .collect();
+                let elements = work.iter().map(|(_, gradient, _)| gradient.shape().num_elements()).sum();
+                let rule = OwnAdamW { lr, beta1: BETA_1, beta2: BETA_2, eps: EPSILON, weight_decay: WEIGHT_DECAY, time: self.steps };
+                trace::span(row("own", elements), || update(&rule, work));
+            }
+        }
+    }
+}
+
+type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<[Tensor<2>; 2]>);
+
+fn update(rule: &OwnAdamW, work: Vec<Work>) {
+    let Some((first, ..)) = work.first() else { return };
+    if is_cpu(&first.value.device()) { on_cpu(rule, work) } else { on_gpu(rule, work) }
+}
+
+/// All parameters in one parallel region, in place.
+fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
+    let flat = |tensor: Tensor<2>| tensor.try_into_primitive::<Flex>().expect("the device was checked").to_contiguous();
+    let placeholder = Tensor::<2>::zeros([1, 1], &work[0].1.device());
+    let mut all: Vec<_> = work
+        .into_iter()
+        .map(|(parameter, gradient, moments)| {
+            // Taken out of the model, so that this is the only owner and the update happens in place.
+            let value = std::mem::replace(&mut parameter.value, placeholder.clone()).inner();
+            let [mean, square] = moments.take().unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
+            (parameter, moments, flat(value), flat(gradient), flat(mean), flat(square))
+        })
+        .collect();
+    rule.step_many(all.iter_mut().map(|(_, _, value, gradient, mean, square)| Slices {
+        value: value.storage_mut::<f32>(),
+        gradient: gradient.storage::<f32>(),
+        mean: mean.storage_mut::<f32>(),
+        square: square.storage_mut::<f32>(),
+    }));
+    for (parameter, moments, value, _, mean, square) in all {
+        let tensor = Tensor::<2>::from_primitive::<Flex>;
+        *moments = Some([tensor(mean), tensor(square)]);
+        parameter.value = Tensor::from_inner(tensor(value)).require_grad(); // [rows, columns]
+    }
+}
+
+fn on_gpu(_rule: &OwnAdamW, _work: Vec<Work>) {
+    unimplemented!("kernels of the GPU arrive with ops/gpu")
+}
+
+fn row(version: &'static str, elements: usize) -> Row {
+    let n = elements as f64;
+    Row {
+        scope: Scope::outside("optimizer"),
+        phase: Phase::Optimizer,
+        op: "adamw",
+        version,
+        // p, g, m, v read; p, m, v written.
+        cost: Cost::new(12.0 * n, 7.0 * n),
+    }
+}

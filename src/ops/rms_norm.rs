@@ -1,0 +1,74 @@
+//! RMSNorm: y = x / √(mean(x²) + ε) · γ over the last dimension (Zhang and Sennrich, 2019, arXiv 1910.07467).
+//!
+//! With r = 1/√(mean(x²)+ε), x̂ = x·r and ĝ = dy·γ: dγ = Σ_rows dy·x̂, dx = r·(ĝ − x̂·mean(ĝ·x̂)).
+
+use burn::tensor::Shape;
+
+use super::{Cost, Float, Kernels, Operation};
+use crate::config::{NORM_EPS, Norm};
+
+/// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
+#[derive(Clone, Debug)]
+pub struct RmsNorm {
+    pub version: Norm,
+}
+
+impl Operation<2> for RmsNorm {
+    fn name(&self) -> &'static str {
+        "rms-norm"
+    }
+
+    fn version(&self) -> &'static str {
+        match self.version {
+            Norm::Composed => "library",
+            Norm::Fused => "own",
+        }
+    }
+
+    fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, Vec<Float<B>>) {
+        let (y, inverse) = match self.version {
+            Norm::Composed => forward::<B>(x.clone(), gain.clone()),
+            Norm::Fused => B::rms_norm(x.clone(), gain.clone()),
+        };
+        (y, vec![x, gain, inverse])
+    }
+
+    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
+        let Ok([x, gain, inverse]) = <[_; 3]>::try_from(saved) else { return [None, None] };
+        let (dx, dgain) = match self.version {
+            Norm::Composed => backward::<B>(x, gain, inverse, dy),
+            Norm::Fused => B::rms_norm_backward(x, gain, inverse, dy),
+        };
+        [Some(dx), Some(dgain)]
+    }
+
+    fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
+        let n = x.iter().product::<usize>() as f64;
+        (Cost::new(4.0 * n, 2.0 * n), Cost::new(9.0 * n, 3.0 * n))
+    }
+}
+
+/// The plain reference, one primitive after the other: y `[n, d]` and r `[n, 1]`.
+pub fn forward<B: Kernels>(x: Float<B>, gain: Float<B>) -> (Float<B>, Float<B>) {
+    let squares = B::float_mul(x.clone(), x.clone()); // [n, d]
+    let mean = B::float_mean_dim(squares, 1); // [n, 1]
+    let inverse = B::float_recip(B::float_sqrt(B::float_add_scalar(mean, NORM_EPS.into()))); // [n, 1]
+    let scaled = B::float_mul(x, inverse.clone()); // [n, d]
+    (B::float_mul(scaled, gain), inverse)
+}
+
+/// dx `[n, d]` and dγ `[1, d]`, from primitives.
+pub fn backward<B: Kernels>(x: Float<B>, gain: Float<B>, inverse: Float<B>, dy: Float<B>) -> (Float<B>, Float<B>) {
+    let width = gain_width::<B>(&gain);
+    let normal = B::float_mul(x, inverse.clone()); // [n, d]
+    let dgain = B::float_sum_dim(B::float_mul(dy.clone(), normal.clone()), 0); // [1, d]
+    let scaled = B::float_mul(dy, gain); // [n, d]
+    let mean = B::float_mean_dim(B::float_mul(scaled.clone(), normal.clone()), 1); // [n, 1]
+    let dx = B::float_mul(B::float_sub(scaled, B::float_mul(normal, mean)), inverse); // [n, d]
+    (dx, B::float_reshape(dgain, Shape::from([1, width])))
+}
+
+fn gain_width<B: Kernels>(gain: &Float<B>) -> usize {
+    use burn::backend::TensorMetadata;
+    gain.shape().num_elements()
+}

@@ -1,0 +1,96 @@
+//! Rotary position embedding (Su et al., 2021, arXiv 2104.09864), interleaved pairs (2i, 2i+1):
+//! (a, b) → (a·cos − b·sin, a·sin + b·cos) with angle t·θ^(−2i/dh). Its backward turns by the opposite angle.
+
+use std::sync::Arc;
+
+use burn::backend::TensorMetadata;
+use burn::tensor::{Shape, Slice, Tensor};
+
+use super::cpu::rope::Angles;
+use super::{Cost, Float, Kernels, Operation};
+
+/// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the rest passes through.
+#[derive(Clone, Debug)]
+pub struct Rope {
+    /// cos and sin, `[context, head_dim / 2]` each.
+    pub tables: [Tensor<2>; 2],
+    /// The same tables on the host, for the CPU kernel.
+    pub angles: Arc<Angles>,
+    pub context: usize,
+    pub head_dim: usize,
+    pub rotated: usize,
+    pub fused: bool,
+}
+
+impl Operation<1> for Rope {
+    fn name(&self) -> &'static str {
+        "rope"
+    }
+
+    fn version(&self) -> &'static str {
+        if self.fused { "own" } else { "library" }
+    }
+
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+        (self.turn::<B>(x, false), Vec::new())
+    }
+
+    fn backward<B: Kernels>(&self, _: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+        [Some(self.turn::<B>(dy, true))]
+    }
+
+    fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
+        let n = x.iter().product::<usize>() as f64;
+        let turned = n * self.rotated as f64 / x[1] as f64;
+        let cost = Cost::new(3.0 * turned, 2.0 * n);
+        (cost, cost)
+    }
+}
+
+impl Rope {
+    fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool) -> Float<B> {
+        let [cos, sin] = self.tables.each_ref().map(B::constant);
+        if self.fused { B::rope(x, cos, sin, self, inverse) } else { turn::<B>(x, cos, sin, self, inverse) }
+    }
+}
+
+/// cos and sin of t·θ^(−2i/dh), `[context, head_dim / 2]` each, row-major.
+pub fn tables(context: usize, head_dim: usize, theta: f64) -> (Vec<f32>, Vec<f32>) {
+    let half = head_dim / 2;
+    let angle = |index: usize| {
+        let (t, i) = (index / half, index % half);
+        t as f64 * theta.powf(-2.0 * i as f64 / head_dim as f64)
+    };
+    (0..context * half).map(|index| (angle(index).cos() as f32, angle(index).sin() as f32)).unzip()
+}
+
+/// The plain reference, by slices and concatenation.
+pub fn turn<B: Kernels>(x: Float<B>, cos: Float<B>, sin: Float<B>, rope: &Rope, inverse: bool) -> Float<B> {
+    let shape = x.shape();
+    let (rows, width) = (shape[0], shape[1]);
+    let (rotated, half) = (rope.rotated, rope.head_dim / 2);
+    let (batch, heads) = (rows / rope.context, rotated / rope.head_dim);
+    let pairs = if rotated == width {
+        x.clone()
+    } else {
+        B::float_slice(x.clone(), &[Slice::full(), Slice::from(0..rotated)]) // [n, rotated]
+    };
+    let pairs = B::float_reshape(pairs, Shape::from([batch, rope.context, heads, half, 2])); // [b, t, h, dh/2, 2]
+    let pick = |from: usize| {
+        let mut slices = vec![Slice::full(); 4];
+        slices.push(Slice::from(from..from + 1));
+        B::float_slice(pairs.clone(), &slices) // [b, t, h, dh/2, 1]
+    };
+    let (a, b) = (pick(0), pick(1));
+    let table = |t: Float<B>| B::float_reshape(t, Shape::from([1, rope.context, 1, half, 1]));
+    let (cos, sin) = (table(cos), table(sin));
+    let sin = if inverse { B::float_neg(sin) } else { sin };
+    let first = B::float_sub(B::float_mul(a.clone(), cos.clone()), B::float_mul(b.clone(), sin.clone()));
+    let second = B::float_add(B::float_mul(a, sin), B::float_mul(b, cos));
+    let turned = B::float_reshape(B::float_cat(vec![first, second], 4), Shape::from([rows, rotated])); // [n, rotated]
+    if rotated == width {
+        return turned;
+    }
+    let rest = B::float_slice(x, &[Slice::full(), Slice::from(rotated..width)]); // [n, w - rotated]
+    B::float_cat(vec![turned, rest], 1)
+}

@@ -1,0 +1,149 @@
+//! SwiGLU's activation, silu(gate)·up with silu(g) = g·σ(g) (Shazeer, 2020, arXiv 2002.05202), and stage 4's naive kernel.
+//!
+//! With s = σ(g): d gate = dy·u·s·(1 + g·(1 − s)), d up = dy·g·s.
+
+use burn::backend::TensorMetadata;
+use burn::tensor::Slice;
+
+use super::linear;
+use super::{Cost, Float, Kernels, Operation};
+use crate::config::Matmul;
+
+/// gate `[n, f]`, up `[n, f]` → silu(gate)·up `[n, f]`, from primitives.
+#[derive(Clone, Debug)]
+pub struct Activation;
+
+impl Operation<2> for Activation {
+    fn name(&self) -> &'static str {
+        "swiglu"
+    }
+
+    fn version(&self) -> &'static str {
+        "library"
+    }
+
+    fn forward<B: Kernels>(&self, [gate, up]: [Float<B>; 2]) -> (Float<B>, Vec<Float<B>>) {
+        (forward::<B>(gate.clone(), up.clone()), vec![gate, up])
+    }
+
+    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
+        let Ok([gate, up]) = <[_; 2]>::try_from(saved) else { return [None, None] };
+        let (dgate, dup) = backward::<B>(gate, up, dy);
+        [Some(dgate), Some(dup)]
+    }
+
+    fn cost(&self, [gate, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
+        let n = gate.iter().product::<usize>() as f64;
+        (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
+    }
+}
+
+/// gate and up side by side in one `[n, 2f]` → `[n, f]`. One projection fewer; with `fused`, one kernel as well.
+#[derive(Clone, Debug)]
+pub struct PackedActivation {
+    pub fused: bool,
+}
+
+impl Operation<1> for PackedActivation {
+    fn name(&self) -> &'static str {
+        "swiglu"
+    }
+
+    fn version(&self) -> &'static str {
+        if self.fused { "own" } else { "library" }
+    }
+
+    fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+        let y = if self.fused {
+            B::swiglu_packed(packed.clone())
+        } else {
+            packed_forward::<B>(packed.clone())
+        };
+        (y, vec![packed])
+    }
+
+    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+        let Some(packed) = saved.pop() else { return [None] };
+        [Some(if self.fused { B::swiglu_packed_backward(packed, dy) } else { packed_backward::<B>(packed, dy) })]
+    }
+
+    fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
+        let n = packed.iter().product::<usize>() as f64 / 2.0;
+        (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
+    }
+}
+
+/// Stage 4: x `[n, d]`, W_gate and W_up `[f, d]` → silu(x·W_gateᵀ)·(x·W_upᵀ) `[n, f]`, each output by one invocation
+/// that walks two whole rows of weights. Right, and without any reuse. Its backward uses the library's products.
+#[derive(Clone, Debug)]
+pub struct Naive {
+    pub matmul: Matmul,
+}
+
+impl Operation<3> for Naive {
+    fn name(&self) -> &'static str {
+        "naive-swiglu"
+    }
+
+    fn version(&self) -> &'static str {
+        "naive"
+    }
+
+    fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
+        let (y, gate, up) = B::naive_swiglu(x.clone(), w_gate.clone(), w_up.clone());
+        (y, vec![x, w_gate, w_up, gate, up])
+    }
+
+    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
+        let Ok([x, w_gate, w_up, gate, up]) = <[_; 5]>::try_from(saved) else { return [None, None, None] };
+        let (dgate, dup) = backward::<B>(gate, up, dy);
+        let (dx_gate, dw_gate) = linear::gradients::<B>(self.matmul, x.clone(), w_gate, dgate);
+        let (dx_up, dw_up) = linear::gradients::<B>(self.matmul, x, w_up, dup);
+        [Some(B::float_add(dx_gate, dx_up)), Some(dw_gate), Some(dw_up)]
+    }
+
+    fn cost(&self, [x, w, _]: &[Vec<usize>; 3]) -> (Cost, Cost) {
+        let (n, d, f) = (x[0] as f64, x[1] as f64, w[0] as f64);
+        let products = 4.0 * n * d * f;
+        let forward = Cost::new(products + 8.0 * n * f, n * d + 2.0 * f * d + 3.0 * n * f);
+        let backward = Cost::new(2.0 * products + 14.0 * n * f, 2.0 * (n * d + 2.0 * f * d + 2.0 * n * f) + 5.0 * n * f);
+        (forward, backward)
+    }
+}
+
+/// The plain reference.
+pub fn forward<B: Kernels>(gate: Float<B>, up: Float<B>) -> Float<B> {
+    let silu = B::float_mul(gate.clone(), B::sigmoid(gate)); // [n, f]
+    B::float_mul(silu, up)
+}
+
+/// d gate and d up, `[n, f]` each, from primitives.
+pub fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> (Float<B>, Float<B>) {
+    let s = B::sigmoid(gate.clone()); // [n, f]
+    let silu = B::float_mul(gate, s.clone()); // [n, f]
+    // s·(1 + g·(1 − s)) = s + silu·(1 − s)
+    let rest = B::float_add_scalar(B::float_neg(s.clone()), 1.0.into());
+    let slope = B::float_add(s, B::float_mul(silu.clone(), rest)); // [n, f]
+    let dgate = B::float_mul(B::float_mul(dy.clone(), up), slope);
+    (dgate, B::float_mul(dy, silu))
+}
+
+/// The two halves of `[n, 2f]`, `[n, f]` each.
+pub fn halves<B: Kernels>(packed: Float<B>) -> (Float<B>, Float<B>) {
+    let width = packed.shape()[1] / 2;
+    let left = B::float_slice(packed.clone(), &[Slice::full(), Slice::from(0..width)]);
+    (left, B::float_slice(packed, &[Slice::full(), Slice::from(width..2 * width)]))
+}
+
+/// The packed reference, by slices.
+pub fn packed_forward<B: Kernels>(packed: Float<B>) -> Float<B> {
+    let (gate, up) = halves::<B>(packed);
+    forward::<B>(gate, up)
+}
+
+/// The packed gradient `[n, 2f]`, by slices.
+pub fn packed_backward<B: Kernels>(packed: Float<B>, dy: Float<B>) -> Float<B> {
+    let (gate, up) = halves::<B>(packed);
+    let (dgate, dup) = backward::<B>(gate, up, dy);
+    B::float_cat(vec![dgate, dup], 1)
+}

@@ -1,0 +1,126 @@
+//! Where time goes inside a step: spans around operations, on the device thread, while a step is profiled.
+//! Knows nothing of statistics or screens. Costs one thread-local read per operation when off.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// The layer and the part of the model a piece of work belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// From 0; `None` outside the blocks.
+    pub layer: Option<u16>,
+    pub part: &'static str,
+}
+
+impl Scope {
+    /// A scope inside block `layer`.
+    pub fn layer(layer: usize, part: &'static str) -> Self {
+        Self { layer: u16::try_from(layer).ok(), part }
+    }
+
+    /// A scope outside the blocks.
+    pub const fn outside(part: &'static str) -> Self {
+        Self { layer: None, part }
+    }
+}
+
+/// The phase of a training step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    Forward,
+    Backward,
+    Optimizer,
+}
+
+impl Phase {
+    /// The word used on screens and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::Optimizer => "optimizer",
+        }
+    }
+}
+
+/// Work by shape: floating-point operations, and bytes when every operand moves once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    pub flops: f64,
+    pub bytes: f64,
+}
+
+impl Cost {
+    /// `flops` operations over `elements` values of four bytes.
+    pub fn new(flops: f64, elements: f64) -> Self {
+        Self { flops, bytes: 4.0 * elements }
+    }
+}
+
+/// What a span is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub scope: Scope,
+    pub phase: Phase,
+    pub op: &'static str,
+    pub version: &'static str,
+    pub cost: Cost,
+}
+
+/// One finished span. `start` is from the beginning of the recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub row: Row,
+    pub start: Duration,
+    pub length: Duration,
+}
+
+struct Recorder {
+    began: Instant,
+    spans: Vec<Span>,
+    open: Option<usize>,
+}
+
+thread_local! {
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+}
+
+/// Starts recording on this thread.
+pub fn start() {
+    RECORDER.with_borrow_mut(|slot| *slot = Some(Recorder { began: Instant::now(), spans: Vec::with_capacity(1024), open: None }));
+}
+
+/// Ends recording on this thread and returns what was seen, in order.
+pub fn stop() -> Vec<Span> {
+    RECORDER.with_borrow_mut(Option::take).map_or_else(Vec::new, |recorder| recorder.spans)
+}
+
+/// Index of the span this thread is in, while recording: a launch that happens now belongs to it.
+pub fn current() -> Option<usize> {
+    RECORDER.with_borrow(|slot| slot.as_ref().and_then(|recorder| recorder.open))
+}
+
+/// Runs `work` inside a span. Spans are leaves: one inside another counts as part of the outer one.
+pub fn span<R>(row: Row, work: impl FnOnce() -> R) -> R {
+    let mine = RECORDER.with_borrow_mut(|slot| {
+        let recorder = slot.as_mut()?;
+        if recorder.open.is_some() {
+            return None;
+        }
+        recorder.spans.push(Span { row, start: recorder.began.elapsed(), length: Duration::ZERO });
+        recorder.open = Some(recorder.spans.len() - 1);
+        recorder.open
+    });
+    let result = work();
+    if let Some(index) = mine {
+        RECORDER.with_borrow_mut(|slot| {
+            if let Some(recorder) = slot.as_mut() {
+                let end = recorder.began.elapsed();
+                let span = &mut recorder.spans[index];
+                span.length = end.saturating_sub(span.start);
+                recorder.open = None;
+            }
+        });
+    }
+    result
+}

@@ -1,0 +1,214 @@
+//! Recordings: the engine's stream in a file, one event a line, beginning with `hello`. The output of `run --json`
+//! is one too. Writing thins a long run so that an hour stays below 50 MB; statistics and summaries stay whole.
+
+mod thin;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::config::file::{FileError, read_text};
+use crate::protocol::{Device, Event, Finished, Hello, Line, PROTOCOL};
+
+/// Largest recording that is read.
+pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Writes a recording: into `FILE.part` line by line, renamed to `FILE` at the end.
+#[derive(Debug)]
+pub struct Recorder {
+    file: File,
+    part: PathBuf,
+    target: PathBuf,
+    thin: thin::Thinning,
+}
+
+impl Recorder {
+    /// Opens `FILE.part` beside the target.
+    pub fn create(target: &Path) -> Result<Self> {
+        let mut name: OsString = target.file_name().context("a recording needs a file name")?.to_owned();
+        name.push(".part");
+        let part = target.with_file_name(name);
+        let file = File::create(&part).with_context(|| format!("Failed to create {}", part.display()))?;
+        Ok(Self { file, part, target: target.to_owned(), thin: thin::Thinning::default() })
+    }
+
+    /// Adds a line, as it came. A cut recording keeps every line up to here.
+    pub fn add(&mut self, line: &Line, text: &str) -> io::Result<()> {
+        if !self.thin.keeps(line) {
+            return Ok(());
+        }
+        let mut whole = String::with_capacity(text.len() + 1);
+        whole.push_str(text);
+        whole.push('\n');
+        self.file.write_all(whole.as_bytes())
+    }
+
+    /// Gives the recording its name.
+    pub fn finish(self) -> Result<PathBuf> {
+        self.file.sync_all().with_context(|| format!("Failed to write {}", self.part.display()))?;
+        std::fs::rename(&self.part, &self.target)
+            .with_context(|| format!("Failed to rename {} to {}", self.part.display(), self.target.display()))?;
+        Ok(self.target)
+    }
+
+    /// Where the lines are until `finish`.
+    pub fn part(&self) -> &Path {
+        &self.part
+    }
+}
+
+/// A recording in memory: its text, and where each line is. Lines are parsed again when they are shown, which
+/// keeps an hour's recording at the size of its file.
+#[derive(Debug)]
+pub struct Recording {
+    text: String,
+    lines: Vec<(f64, Range<usize>)>,
+    pub path: PathBuf,
+    pub hello: Hello,
+    /// The first device a run was started on.
+    pub device: Option<Device>,
+    /// What to know before looking: it is cut, or ends without a summary.
+    pub notice: Option<String>,
+}
+
+impl Recording {
+    /// Reads the file; a cut one up to its cut.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        Self::parse(read_text(path, MAX_BYTES)?, path)
+    }
+
+    fn parse(text: String, path: &Path) -> Result<Self, FileError> {
+        let fail = |line, what| FileError { path: path.display().to_string(), line, what };
+        let mut lines = Vec::new();
+        let mut hello = None;
+        let mut device = None;
+        let mut finished = false;
+        let mut notice = None;
+        for (number, range) in (1..).zip(spans(&text)) {
+            let piece = &text[range.clone()];
+            let line = match serde_json::from_str::<Line>(piece) {
+                Ok(line) => line,
+                Err(_) if let Some(problem) = newer(piece) => return Err(fail(number, problem)),
+                Err(_) if number == 1 => return Err(fail(1, "is not a recording: its first line is no event".to_owned())),
+                Err(error) => {
+                    let shown = if range.end == text.len() { "is cut in the middle of" } else { "cannot be read from" };
+                    notice = Some(format!("{}: the recording {shown} line {number} on ({error}); the {} lines before it are shown",
+                        path.display(), number - 1));
+                    break;
+                }
+            };
+            match line.event {
+                Event::Hello(said) if number == 1 => {
+                    if let Some(problem) = newer(piece) {
+                        return Err(fail(1, problem));
+                    }
+                    hello = Some(said);
+                }
+                _ if number == 1 => return Err(fail(1, "is not a recording: it does not begin with `hello`".to_owned())),
+                Event::Started(started) if device.is_none() => device = Some(started.device),
+                Event::Finished(_) => finished = true,
+                _ => {}
+            }
+            lines.push((line.t, range));
+        }
+        let hello = hello.ok_or_else(|| fail(0, "is empty; it is no recording".to_owned()))?;
+        if notice.is_none() && !finished {
+            notice = Some(format!("{}: the recording ends without a summary; its run was cut short", path.display()));
+        }
+        Ok(Self { text, lines, path: path.to_owned(), hello, device, notice })
+    }
+
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// When the line at `at` was written, in seconds since the engine started.
+    pub fn time(&self, at: usize) -> Option<f64> {
+        self.lines.get(at).map(|(t, _)| *t)
+    }
+
+    /// The line at `at`.
+    pub fn line(&self, at: usize) -> Option<Line> {
+        let (_, range) = self.lines.get(at)?;
+        serde_json::from_str(&self.text[range.clone()]).ok()
+    }
+
+    /// All lines, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Line> + '_ {
+        (0..self.len()).filter_map(|at| self.line(at))
+    }
+
+    /// The summaries of the runs in it.
+    pub fn finished(&self) -> Vec<Finished> {
+        self.iter().filter_map(|line| if let Event::Finished(f) = line.event { Some(*f) } else { None }).collect()
+    }
+
+    /// `NVIDIA H100 (Vulkan), 2026-11-21`: where and when, for every screen and report that shows it.
+    pub fn badge(&self) -> String {
+        let device = self.device.as_ref().map_or("no run", |device| device.name.as_str());
+        let date = if self.hello.date.is_empty() { "date unknown" } else { &self.hello.date };
+        format!("{device}, {date}")
+    }
+}
+
+/// The byte range of every line that is not blank.
+fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut from = 0;
+    text.split_inclusive('\n').filter_map(move |piece| {
+        let start = from;
+        from += piece.len();
+        let trimmed = piece.trim_end();
+        (!trimmed.is_empty()).then(|| start..start + trimmed.len())
+    })
+}
+
+/// The complaint about a greeting of a newer protocol, whatever else the line holds.
+fn newer(text: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let protocol = value["protocol"].as_u64().filter(|p| value["event"] == "hello" && *p > u64::from(PROTOCOL))?;
+    let version = value["version"].as_str().unwrap_or("unknown");
+    let ours = env!("CARGO_PKG_VERSION");
+    Some(format!(
+        "was recorded by perflings {version} with protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. Update perflings to replay it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
+    const STEP: &str = r#"{"t":1.0,"event":"step","slot":"a","step":0,"loss":6.9,"ms":3.0,"synced":true,"profiled":false,"phases":null}"#;
+
+    fn parse(text: &str) -> Result<Recording, String> {
+        Recording::parse(text.to_owned(), Path::new("run.jsonl")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_cut_recording_shows_what_it_has() {
+        let whole = format!("{HELLO}\n{STEP}\n{STEP}\n");
+        let cut = &whole[..whole.len() - 20];
+        let recording = parse(cut).expect("the readable part");
+        assert_eq!(recording.len(), 2);
+        let notice = recording.notice.expect("says that it is cut");
+        assert!(notice.contains("is cut in the middle of line 3"), "{notice}");
+        assert!(parse(&whole).expect("whole").notice.expect("no summary").contains("without a summary"));
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused_by_name() {
+        assert_eq!(parse("").expect_err("empty"), "run.jsonl: is empty; it is no recording");
+        assert_eq!(parse("hello\n").expect_err("text"), "run.jsonl:1: is not a recording: its first line is no event");
+        assert_eq!(parse(STEP).expect_err("no hello"), "run.jsonl:1: is not a recording: it does not begin with `hello`");
+        let newer = parse(r#"{"t":0,"event":"hello","protocol":99,"version":"9.0.0","soul":{}}"#).expect_err("newer");
+        assert!(newer.contains("perflings 9.0.0 with protocol 99") && newer.contains("Update perflings"), "{newer}");
+    }
+}

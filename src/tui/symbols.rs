@@ -1,0 +1,164 @@
+//! The characters things are drawn with: braille or plain dots with line borders, or ASCII alone.
+//! Whatever else a text holds is folded to ASCII at the end where the terminal shows nothing else.
+
+use ratatui::buffer::Buffer;
+use ratatui::symbols::border;
+
+/// One way of drawing.
+#[derive(Clone, Copy, Debug)]
+pub struct Symbols {
+    pub ascii: bool,
+    pub braille: bool,
+    pub border: border::Set<'static>,
+    /// Points of the curves of A and B.
+    pub points: [&'static str; 2],
+    pub good: &'static str,
+    pub bad: &'static str,
+    pub warning: &'static str,
+    pub live: &'static str,
+    pub ghost: &'static str,
+    pub pointer: &'static str,
+    pub reference: &'static str,
+    pub floor: &'static str,
+    pub rule: &'static str,
+    pub vertical: &'static str,
+    /// Eighths of a bar, full last.
+    pub bar: &'static [&'static str],
+    /// Heights of a sparkline, lowest first.
+    pub spark: &'static [&'static str],
+    /// Fillings that tell parts of a bar apart: forward, backward, optimizer, residual.
+    pub fills: [&'static str; 4],
+    pub scroll: &'static str,
+}
+
+const BARS: &[&str] = &["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+const SPARKS: &[&str] = &["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+
+pub const BRAILLE: Symbols = Symbols {
+    ascii: false,
+    braille: true,
+    border: border::ROUNDED,
+    points: ["·", "◆"],
+    good: "✓",
+    bad: "✗",
+    warning: "▲",
+    live: "●",
+    ghost: "○",
+    pointer: "▸",
+    reference: "╌",
+    floor: "┈",
+    rule: "─",
+    vertical: "│",
+    bar: BARS,
+    spark: SPARKS,
+    fills: ["█", "▓", "▒", "░"],
+    scroll: "↓",
+};
+
+pub const DOTS: Symbols = Symbols { braille: false, points: ["·", "•"], border: border::PLAIN, ..BRAILLE };
+
+pub const ASCII: Symbols = Symbols {
+    ascii: true,
+    braille: false,
+    border: border::Set {
+        top_left: "+",
+        top_right: "+",
+        bottom_left: "+",
+        bottom_right: "+",
+        vertical_left: "|",
+        vertical_right: "|",
+        horizontal_top: "-",
+        horizontal_bottom: "-",
+    },
+    points: [".", "x"],
+    good: "+",
+    bad: "!",
+    warning: "!",
+    live: "*",
+    ghost: "o",
+    pointer: ">",
+    reference: "-",
+    floor: "_",
+    rule: "-",
+    vertical: "|",
+    bar: &["#"],
+    spark: &["_", ".", "-", "=", "^"],
+    fills: ["f", "b", "o", "?"],
+    scroll: "v",
+};
+
+impl Symbols {
+    /// A bar of `share` of `width` cells.
+    pub fn bar(&self, share: f64, width: u16) -> String {
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        let steps = self.bar.len() as f64;
+        let eighths = (share * f64::from(width) * steps).round() as usize;
+        let (full, rest) = (eighths / self.bar.len(), eighths % self.bar.len());
+        let mut text = self.bar[self.bar.len() - 1].repeat(full);
+        if rest > 0 {
+            text.push_str(self.bar[rest - 1]);
+        }
+        text
+    }
+
+    /// One character for a value between `low` and `high`.
+    pub fn spark(&self, value: f64, low: f64, high: f64) -> &'static str {
+        let share = if high > low { (value - low) / (high - low) } else { 0.5 };
+        let at = (share * self.spark.len() as f64).clamp(0.0, self.spark.len() as f64 - 1.0);
+        self.spark[at as usize]
+    }
+}
+
+/// Replaces everything that is not ASCII by its nearest relative of the same width.
+pub fn fold_to_ascii(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if !cell.symbol().is_ascii() {
+            let folded = cell.symbol().chars().next().map_or(' ', fold);
+            cell.set_char(folded);
+        }
+    }
+}
+
+fn fold(c: char) -> char {
+    match c {
+        '─' | '━' | '╌' | '┈' | '–' | '—' | '−' | '‐' | '‑' | '╶' | '╴' => '-',
+        '│' | '┃' | '┊' | '╎' => '|',
+        '╭' | '╮' | '╰' | '╯' | '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => '+',
+        '█' | '▓' | '▒' | '░' | '▉' | '▊' | '▋' | '▌' | '■' | '▀' | '▄' => '#',
+        '·' | '•' | '∙' | '⋅' | '◆' | '●' | '○' => '*',
+        '×' | '✗' => 'x',
+        '✓' => '+',
+        '▲' | '↑' | '△' => '^',
+        '↓' | '▼' | '√' => 'v',
+        '→' | '▸' | '▶' | '›' | '»' => '>',
+        '←' | '◂' | '‹' | '«' => '<',
+        '≈' | '≃' => '~',
+        '≤' => '<',
+        '≥' => '>',
+        '“' | '”' | '„' => '"',
+        '‘' | '’' | '′' => '\'',
+        '…' => '.',
+        '²' => '2',
+        '³' => '3',
+        'σ' | 'Σ' => 's',
+        'μ' | 'µ' => 'u',
+        'ε' => 'e',
+        'β' => 'b',
+        'α' => 'a',
+        'θ' => 't',
+        'ä' | 'á' | 'à' | 'â' => 'a',
+        'é' | 'è' | 'ê' | 'ë' => 'e',
+        'ö' | 'ó' | 'ò' | 'ô' => 'o',
+        'ü' | 'ú' | 'ù' | 'û' => 'u',
+        'ï' | 'í' => 'i',
+        'Ä' => 'A',
+        'Ö' => 'O',
+        'Ü' => 'U',
+        'ß' => 's',
+        'ñ' => 'n',
+        'ç' => 'c',
+        '\u{2800}'..='\u{28ff}' => '.',
+        '\u{a0}' | '\u{2000}'..='\u{200a}' => ' ',
+        _ => '?',
+    }
+}

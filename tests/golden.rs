@@ -1,0 +1,25 @@
+//! PyTorch's logits, loss, gradients and one AdamW step, for weights given by a formula, against ours: every knob that
+//! claims the same mathematics, on the CPU device and, where there is an adapter, through wgpu.
+
+mod golden_support;
+
+use golden_support::{Golden, compare, every_combination};
+use perflings::config::{self, Preset, RunConfig};
+
+#[test]
+fn cpu_reproduces_pytorch_with_every_knob() {
+    let golden = Golden::load();
+    let device = burn::tensor::Device::flex().autodiff();
+    for knobs in every_combination() {
+        compare(&golden, &knobs, &device);
+    }
+}
+
+#[test]
+fn the_golden_shapes_are_those_of_the_configuration() {
+    let golden = Golden::load();
+    let config = golden.config(&[]);
+    assert!(config.problems().is_empty());
+    assert_ne!(config, RunConfig::preset(Preset::Tiny));
+    assert_eq!(config.model.init, config::Init::Normal002);
+}
