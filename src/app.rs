@@ -147,7 +147,7 @@ impl App {
         let resumed = progress.current.clone();
         let mut app = Self {
             course: Arc::new(course),
-            study: Study { progress, ..Study::default() },
+            study: Study::new(progress),
             run: Run::default(),
             devices: Devices::new(&options.device),
             log: Log::default(),

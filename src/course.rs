@@ -112,7 +112,7 @@ pub struct Stage {
     pub fault: String,
     /// One line: what `t` toggles.
     pub fix: String,
-    /// What a CPU device cannot show of this stage, if anything.
+    /// What a CPU device cannot show of this stage, if anything: shown only after the prediction.
     pub cpu_note: Option<String>,
     /// What the learner edits.
     pub files: Vec<StageFile>,

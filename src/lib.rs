@@ -8,3 +8,6 @@ pub mod protocol;
 pub mod ops;
 pub mod data;
 pub mod model;
+pub mod lints;
+pub mod profile;
+pub mod engine;

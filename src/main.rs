@@ -1,1 +1,3 @@
-fn main(){}
+fn main() -> anyhow::Result<()> {
+    perflings::engine::serve()
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use crate::config::{Gradient, Loss, Matmul, ModelConfig, Qkv, ROPE_THETA, RunConfig, Swiglu};
+use crate::config::{Attention as AttentionVersion, Gradient, KvLayout, Loss, Matmul, ModelConfig, Qkv, ROPE_THETA, RunConfig, Swiglu};
 use crate::data::Batch;
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, Packed, Separate};
@@ -259,8 +259,27 @@ impl Model {
             context: self.tables.context,
             head_dim: self.config.hidden / self.config.heads,
             rotated,
-            fused: self.config.attention == crate::config::Attention::Flash,
+            fused: self.config.attention == AttentionVersion::Flash,
         }
+    }
+
+    /// Strides in elements, of q, k and v as the attention operation reads them.
+    pub fn attention_strides(&self) -> Vec<(String, Vec<usize>)> {
+        let c = &self.config;
+        let head_dim = c.hidden / c.heads;
+        let view = |name: &str, heads: usize| {
+            let shape = [1, self.tables.context, heads, head_dim];
+            let x = Tensor::<4>::zeros(shape, &self.device.clone().inner()); // [b, t, h, dh]
+            let x = x.swap_dims(1, 2); // [b, h, t, dh]
+            let copied = c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;
+            let strides = if copied {
+                vec![heads * self.tables.context * head_dim, self.tables.context * head_dim, head_dim, 1]
+            } else {
+                crate::ops::kernels::strides(x)
+            };
+            (name.to_owned(), strides)
+        };
+        vec![view("q", c.heads), view("k", c.kv_heads), view("v", c.kv_heads)]
     }
 
     /// Every parameter, in a fixed order.

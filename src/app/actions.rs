@@ -144,6 +144,9 @@ impl App {
     fn focus(&mut self, panel: Panel) {
         let view = &mut self.view;
         view.focus = Some(panel);
+        if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
+            view.third = Some(panel);
+        }
         if view.room() == Room::Compact {
             // A strip has no room for more panels: the focused one lies over the strips.
             view.lesson_open = panel == Panel::Lesson;

@@ -30,7 +30,7 @@ impl App {
         let Some(stage) = course.stages.get(at) else { return self.first_contact() };
         self.study.enter(at, stage);
         self.view.scroll.clear();
-        self.view.confirm = None;
+        (self.view.confirm, self.view.third) = (None, None);
         if self.recording.is_some() {
             return Vec::new();
         }

@@ -55,6 +55,11 @@ pub struct Study {
 }
 
 impl Study {
+    /// With what was kept from earlier sittings.
+    pub fn new(progress: Progress) -> Self {
+        Self { progress, ..Self::default() }
+    }
+
     /// What is known of a stage.
     pub fn of(&self, stage: &Stage) -> StageProgress {
         self.progress.stage(&stage.id)

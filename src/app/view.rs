@@ -136,6 +136,8 @@ pub enum Room {
 pub struct View {
     pub size: (u16, u16),
     pub focus: Option<Panel>,
+    /// The panel that the learner brought up last where not all have room.
+    pub third: Option<Panel>,
     /// One panel over all others.
     pub expanded: bool,
     /// In a compact layout: the lesson lies over the strips.

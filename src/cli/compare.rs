@@ -27,7 +27,7 @@ const SAME: &[&str] = &[
 ];
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
-    let shelf = Shelf::open(&args.course)?;
+    let shelf = Shelf::load(&args.course)?;
     let preset = preset_of(&args.change)?;
     let mut a = Subject::named(&args.a, &shelf, preset)?;
     let mut b = Subject::named(&args.b, &shelf, preset)?;
@@ -92,11 +92,14 @@ fn refuse_different_work(a: &Subject, b: &Subject) -> Result<()> {
         let one_stage = a.stage == b.stage && a.stage != 0;
         one_stage && a.varies.iter().any(|v| v == path)
     };
+    let other_preset = a.config.preset != b.config.preset;
+    // Sizes follow from the preset; naming it says it all.
+    let follows = |path: &str| other_preset && path != "preset" && is_size(path);
     let found: Vec<String> = a
         .config
         .differences(&b.config)
         .into_iter()
-        .filter(|path| SAME.contains(path) && !studied(path))
+        .filter(|path| SAME.contains(path) && !studied(path) && !follows(path))
         .map(|path| format!("{path} ({} and {})", a.value(path), b.value(path)))
         .collect();
     if found.is_empty() {
@@ -108,6 +111,10 @@ fn refuse_different_work(a: &Subject, b: &Subject) -> Result<()> {
         b.name,
         found.join(", ")
     )))
+}
+
+fn is_size(path: &str) -> bool {
+    path.starts_with("model.") || matches!(path, "train.batch" | "train.context")
 }
 
 /// One line, and below it what it rests on.
@@ -136,7 +143,11 @@ mod tests {
     #[test]
     fn different_work_is_refused_by_key() {
         let error = refuse_different_work(&subject(Preset::Tiny), &subject(Preset::Small)).expect_err("refused").to_string();
-        assert!(error.contains("preset (tiny and small)") && error.contains("model.hidden (128 and 512)"), "{error}");
+        assert!(error.contains("differ in preset (tiny and small). Give"), "{error}");
+        let mut seeded = subject(Preset::Tiny);
+        seeded.config.train.seed = 43;
+        let error = refuse_different_work(&subject(Preset::Tiny), &seeded).expect_err("refused").to_string();
+        assert!(error.contains("train.seed (42 and 43)"), "{error}");
         let mut fused = subject(Preset::Tiny);
         fused.config.model.norm = Norm::Fused;
         assert!(refuse_different_work(&subject(Preset::Tiny), &fused).is_ok());

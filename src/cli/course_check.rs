@@ -10,10 +10,25 @@ use super::shelf::Shelf;
 use super::{Cli, CourseArgs, EngineArgs};
 use crate::course::validate::{Compare, Tried, Vocabulary, behaviour, structure};
 use crate::engine::client::split_words;
+use crate::tui::keys::BINDINGS;
+
+/// The plausibility lints, by the names under which `lints.rs` reports them.
+const LINTS: &[&str] = &[
+    "above-peak",
+    "backward-too-short",
+    "below-entropy",
+    "gradient-coverage",
+    "ledger-open",
+    "no-kernels",
+    "not-finite",
+    "stuck-at-ln-vocab",
+    "wrong-logits",
+];
 
 pub fn course_check(measure: bool, as_json: bool, engine: &EngineArgs, args: &CourseArgs) -> Result<Exit> {
     let shelf = Shelf::load(args)?;
-    let vocabulary = Vocabulary { keys: &keys(), lints: &lints(), command: &is_command };
+    let lints: Vec<String> = LINTS.iter().map(|name| (*name).to_owned()).collect();
+    let vocabulary = Vocabulary { keys: &keys(), lints: &lints, command: &is_command };
     let problems = structure(&shelf.source, &shelf.course, &vocabulary);
     for problem in &problems {
         if as_json {
@@ -66,10 +81,7 @@ fn is_command(line: &str) -> Result<(), String> {
     }
 }
 
+/// Names of the keys as the help writes them.
 fn keys() -> Vec<String> {
-    Vec::new()
-}
-
-fn lints() -> Vec<String> {
-    Vec::new()
+    BINDINGS.iter().flat_map(|binding| binding.keys).map(ToString::to_string).collect()
 }

@@ -100,7 +100,7 @@ impl Drive {
                     }
                 }
                 Some(Heard::Stray(text)) => notice(&format!("engine: {text}")),
-                Some(Heard::Malformed(text)) => notice(&format!("engine wrote a line that is no event: {text}")),
+                Some(Heard::Malformed { line, why }) => notice(&format!("the engine wrote a line that is no event ({why}): {line}")),
                 Some(Heard::Silent(after)) => {
                     notice(&format!("nothing from the engine for {:.0} s; waiting", after.as_secs_f64()));
                     silent_since = Some(Instant::now());

@@ -7,6 +7,7 @@ use super::out::{self, Exit, notice, result, usage};
 use super::shelf::Shelf;
 use super::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use crate::course::embedded;
+use crate::course::placeholder::{Figures, fill};
 use crate::course::progress::{self, Progress, State};
 
 pub fn list(args: &ListArgs) -> Result<Exit> {
@@ -40,8 +41,9 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
     let shelf = Shelf::open(&args.course)?;
     let stage = shelf.stage(&args.stage)?;
     let wanted = usize::from(args.hints).min(stage.hints.len());
+    let figures = Figures::none(&stage.broken);
     for (n, hint) in (1..).zip(&stage.hints[..wanted]) {
-        result(&format!("hint {n}/{}: {}", stage.hints.len(), hint.trim()))?;
+        result(&format!("hint {n}/{}: {}", stage.hints.len(), fill(hint.trim(), &figures)))?;
     }
     if let Some(state) = &shelf.state {
         let (progress, _) = progress::load(state);

@@ -15,7 +15,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let mut subject = match (&args.config, &args.stage) {
         (Some(file), _) => Subject::file(file, preset)?,
         (None, Some(name)) => {
-            let shelf = Shelf::open(&args.course)?;
+            let shelf = Shelf::load(&args.course)?;
             let stage = shelf.stage(name)?;
             match args.variant {
                 Some(As::Broken) => Subject::broken(stage, preset),

@@ -63,7 +63,8 @@ impl Shelf {
                 _ => ".".to_owned(),
             };
             let known = if all.is_empty() { "The course has no stage that can be used".to_owned() } else { format!("There are {}", all.join(", ")) };
-            usage(format!("there is no stage `{}`{near} {known}", name.escape_debug()))
+            let broken = self.course.problems.first().map(|p| format!(". Not everything could be loaded: {p}")).unwrap_or_default();
+            usage(format!("there is no stage `{}`{near} {known}{broken}", name.escape_debug()))
         })
     }
 

@@ -31,6 +31,8 @@ pub enum Metric {
     Ratio,
     /// A plausibility lint by name.
     Lint(String),
+    /// A part of the model in the kernel list: `mlp.swiglu`.
+    Part(String),
     /// The stage's questions.
     Quiz,
 }
@@ -44,9 +46,9 @@ pub enum Test {
     AtMost(Target),
     Above(Target),
     Below(Target),
-    /// The lint is there.
+    /// The lint or the part is there.
     Present,
-    /// The lint is not there; the run was long enough to have shown it.
+    /// It is not there, in a run that would have shown it.
     Absent,
     /// Every question answered rightly.
     Right,
@@ -205,6 +207,14 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
             let found = run.lints.iter().any(|lint| lint.name == *name);
             answer(asked, if found { "present" } else { "absent" }.to_owned(), verdict(found == wanted))
         }
+        Metric::Part(part) => {
+            let wanted = check.test == Test::Present;
+            let asked = format!("`{part}` {} the kernel list", if wanted { "in" } else { "not in" });
+            match measured.finished.and_then(|run| metric::has_part(run, part)) {
+                Some(found) => answer(asked, if found { "there" } else { "not there" }.to_owned(), verdict(found == wanted)),
+                None => answer(asked, "not measured: no step was profiled".to_owned(), Outcome::NotMeasured),
+            }
+        }
         Metric::Quiz => {
             let all = stage.quiz.len();
             let asked = format!("all {all} questions answered rightly");
@@ -262,7 +272,7 @@ fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals:
 }
 
 const KEYS: &[&str] = &[
-    "name", "metric", "lint", "present", "within", "of", "at-least", "at-most", "above", "below", "starter", "optional",
+    "name", "metric", "lint", "part", "present", "within", "of", "at-least", "at-most", "above", "below", "starter", "optional",
 ];
 
 /// Reads one `[[check]]`.
@@ -286,9 +296,10 @@ fn read_metric(fields: &mut Fields<'_>, table: Table<'_>) -> Metric {
         "ratio" => Metric::Ratio,
         "quiz" => Metric::Quiz,
         "lint" => Metric::Lint(fields.text(table, "lint")),
+        "part" => Metric::Part(fields.text(table, "part")),
         name => {
             if !name.is_empty() && !metric::known(name) {
-                let all = metric::METRICS.iter().map(|metric| metric.name).chain(["ratio", "lint", "quiz"]);
+                let all = metric::METRICS.iter().map(|metric| metric.name).chain(["ratio", "lint", "part", "quiz"]);
                 let near = nearest(name, all);
                 let line = fields.line_of(table, "metric");
                 fields.fail(line, format!("unknown metric `{name}`; the nearest known one is `{near}`"));
@@ -301,7 +312,7 @@ fn read_metric(fields: &mut Fields<'_>, table: Table<'_>) -> Metric {
 fn read_test(fields: &mut Fields<'_>, table: Table<'_>, metric: &Metric) -> Test {
     match metric {
         Metric::Quiz => return Test::Right,
-        Metric::Lint(_) => {
+        Metric::Lint(_) | Metric::Part(_) => {
             return match fields.flag(table, "present") {
                 Some(true) => Test::Present,
                 Some(false) => Test::Absent,

@@ -181,6 +181,12 @@ pub static FORMULAS: &[Formula] = &[
         value: |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / swiglu_needed(c),
     },
     Formula {
+        name: "launches_goal",
+        decimals: 0,
+        says: "32·layers + 20: nine operations a layer forward, about twice that backward, a few for loss and optimizer",
+        value: |c| 32.0 * layers(c) + 20.0,
+    },
+    Formula {
         name: "qkv_saving_pct",
         decimals: 0,
         says: "1 − fused/separate bytes of the three projections, weights and outputs included: x is read once, not \

@@ -17,10 +17,10 @@ pub fn find(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// The value of a metric, or of `part.<name>.ms`.
+/// The value of a metric, or of `part.<name>.ms`, or of `group.<name>.ms`.
 pub fn value(name: &str, finished: &Finished) -> Option<f64> {
     match part_of(name) {
-        Some(part) => part_ms(finished, part),
+        Some((part, group)) => part_ms(finished, part, group),
         None => (find(name)?.value)(finished),
     }
 }
@@ -35,19 +35,28 @@ pub fn known(name: &str) -> bool {
     find(name).is_some() || part_of(name).is_some()
 }
 
-/// `attention` of `part.attention.ms`: the longest kernels of the profiled step that belong to it.
-fn part_of(name: &str) -> Option<&str> {
-    let part = name.strip_prefix("part.")?.strip_suffix(".ms")?;
-    let plain = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
-    plain.then_some(part)
+/// Whether a kernel belongs to a part of the model, `attention` or `mlp.swiglu`; `None` where nothing was profiled.
+pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
+    Some(profiled(finished)?.kernels.top.iter().any(|row| belongs(&row.scope, part, false)))
 }
 
-fn part_ms(finished: &Finished, part: &str) -> Option<f64> {
-    let belongs = |scope: &str| {
-        scope.split('/').any(|piece| piece == part || piece.strip_prefix(part).is_some_and(|rest| rest.starts_with('.')))
-    };
-    let rows: Vec<f64> = finished.kernels.top.iter().filter(|row| belongs(&row.scope)).map(|row| row.ms).collect();
-    (!rows.is_empty()).then(|| rows.iter().sum())
+/// `attention` of `part.attention.ms`: the kernels of exactly that part. `group.mlp.ms` holds `mlp.gate` as well.
+fn part_of(name: &str) -> Option<(&str, bool)> {
+    let (head, rest) = name.split_once('.')?;
+    let part = rest.strip_suffix(".ms")?;
+    let plain = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
+    (plain && (head == "part" || head == "group")).then_some((part, head == "group"))
+}
+
+fn belongs(scope: &str, part: &str, group: bool) -> bool {
+    let inside = |piece: &str| piece.strip_prefix(part).is_some_and(|rest| rest.starts_with('.'));
+    scope.split('/').any(|piece| piece == part || (group && inside(piece)))
+}
+
+fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
+    let rows = finished.kernels.top.iter().filter(|row| belongs(&row.scope, part, group));
+    let times: Vec<f64> = rows.map(|row| row.ms).collect();
+    (!times.is_empty()).then(|| times.iter().sum())
 }
 
 fn steps(f: &Finished) -> Option<&Finished> {
@@ -99,6 +108,11 @@ metrics! {
     "phases.backward_over_forward" 2 "" "backward / forward" |f| {
         let phases = f.phases_ms.filter(|p| p.forward > 0.0)?;
         Some(phases.backward / phases.forward)
+    };
+    "phases.backward_pct" 1 "%" "backward / (forward + backward + optimizer)" |f| {
+        let phases = f.phases_ms?;
+        let all = phases.forward + phases.backward + phases.optimizer;
+        (all > 0.0).then(|| 100.0 * phases.backward / all)
     };
     "grad.tensors" 0 "" "trainable tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
     "grad.with_grad" 0 "" "tensors that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));

@@ -2,20 +2,23 @@
 //! falls silent or ends, restarts and reaps it. It knows the protocol and no screen; it never opens a device.
 
 mod command;
+mod heard;
+mod launch;
 mod pipes;
 
-use std::io;
-use std::process::{Child, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL};
 
 pub use command::{EngineCommand, split_words};
+pub use heard::{Heard, Over};
 pub use pipes::MAX_LINE;
 
+use heard::{describe, newer};
 use pipes::FromPipe;
 
 /// How long an engine may take. Tests shorten these.
@@ -37,49 +40,16 @@ impl Default for Limits {
 
 /// Lines in a row that are not the protocol before the engine is given up.
 const MAX_NONSENSE: u32 = 100;
-/// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
-const INBOX: usize = 1024;
 
-/// One thing heard from an engine.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
-    /// A line of the stream, with its text as it came.
-    Line(Box<Line>, String),
-    /// Something written to stderr: a driver's warning, a wrapper's complaint.
-    Stray(String),
-    /// A line on stdout that is not the protocol.
-    Malformed(String),
-    /// Nothing came for this long. Said once per silence.
-    Silent(Duration),
-    /// The first line after a silence is about to follow.
-    Awake,
-    /// The engine is gone; nothing follows until a restart.
-    Over(Over),
-}
-
-/// Why an engine is gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// No conversation came about: wrong protocol, nonsense, or no greeting in time.
-    Refused(String),
-    /// It was there and ended.
-    Ended(String),
-}
-
-impl Over {
-    pub fn reason(&self) -> &str {
-        match self {
-            Self::Refused(text) | Self::Ended(text) => text,
-        }
-    }
-}
+/// How long stderr of an engine that exited is waited for; something it started may hold it open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 enum Phase {
     Greeting { since: Instant },
     Talking { silent: bool },
     /// Its output is closed; its exit status is still to come.
-    Closing { since: Instant },
+    Closing { since: Instant, drained: bool },
     Over,
 }
 
@@ -116,7 +86,7 @@ impl Client {
     /// As `spawn`, with other limits.
     pub fn spawn_within(command: EngineCommand, limits: Limits) -> Result<Self> {
         let now = Instant::now();
-        let (child, inbox, outbox) = launch(&command)?;
+        let (child, inbox, outbox) = launch::launch(&command)?;
         Ok(Self {
             command,
             limits,
@@ -185,14 +155,14 @@ impl Client {
                 Some(FromPipe::Text(text)) => self.hear(text),
                 Some(FromPipe::TooLong) => {
                     let limit = MAX_LINE / (1024 * 1024);
-                    self.nonsense(format!("a line of more than {limit} MiB"))
+                    self.nonsense("…".to_owned(), format!("it is longer than {limit} MiB"))
                 }
                 Some(FromPipe::Stray(text)) => {
                     self.last_stray = Some(text.clone());
                     Some(Heard::Stray(text))
                 }
                 Some(FromPipe::Closed) => {
-                    self.phase = Phase::Closing { since: Instant::now() };
+                    self.phase = Phase::Closing { since: Instant::now(), drained: false };
                     None
                 }
                 None => self.check_deadlines(),
@@ -209,20 +179,23 @@ impl Client {
     /// Ends the engine at once and reaps it. `next` says `Over` after it.
     pub fn kill(&mut self) {
         if !self.is_over() {
-            self.end();
+            self.end(Duration::ZERO);
             self.ready = Some(Heard::Over(Over::Ended("the engine was stopped".to_owned())));
         }
     }
 
-    /// Replaces the engine by a new one of the same command, and gives it the last `open` and the last work.
+    /// Replaces the engine by a new one of the same command. What the old one still had to say is dropped.
+    pub fn renew(&mut self) -> Result<()> {
+        self.end(Duration::ZERO);
+        *self = Self::spawn_within(self.command.clone(), self.limits)?;
+        Ok(())
+    }
+
+    /// As `renew`, and gives the new one the last `open` and the last work.
     pub fn restart(&mut self) -> Result<()> {
-        self.end();
-        let fresh = Self::spawn_within(self.command.clone(), self.limits)?;
-        let again = [self.last_open.take(), self.last_work.take()];
-        *self = fresh;
-        for command in again.into_iter().flatten() {
-            self.send(command);
-        }
+        let again = [self.last_open.clone(), self.last_work.clone()];
+        self.renew()?;
+        again.into_iter().flatten().for_each(|command| self.send(command));
         Ok(())
     }
 
@@ -248,20 +221,21 @@ impl Client {
     }
 
     fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
-        if matches!(self.phase, Phase::Closing { .. }) {
-            // Only stderr can still speak; both pipes closed ends the wait at once.
-            return match self.inbox.try_recv() {
-                Ok(piece) => Some(piece),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
-                    std::thread::sleep(wait.min(Duration::from_millis(5)));
-                    None
+        let closing = matches!(self.phase, Phase::Closing { .. });
+        // Of a closed engine only stderr can still speak, and its exit status cannot be waited for.
+        let tick = Duration::from_millis(5);
+        let found = self.inbox.recv_timeout(if closing { wait.min(tick) } else { wait });
+        match (found, &mut self.phase) {
+            (Ok(piece), _) => Some(piece),
+            (Err(RecvTimeoutError::Timeout), _) => None,
+            (Err(RecvTimeoutError::Disconnected), Phase::Closing { drained, .. }) => {
+                if *drained {
+                    std::thread::sleep(wait.min(tick));
                 }
-            };
-        }
-        match self.inbox.recv_timeout(wait) {
-            Ok(piece) => Some(piece),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(FromPipe::Closed),
+                *drained = true;
+                None
+            }
+            (Err(RecvTimeoutError::Disconnected), _) => Some(FromPipe::Closed),
         }
     }
 
@@ -291,7 +265,9 @@ impl Client {
                 self.phase = Phase::Talking { silent: true };
                 Some(Heard::Silent(self.last_line.elapsed()))
             }
-            Phase::Closing { since } => match self.child.try_wait() {
+            Phase::Closing { since, drained } => match self.child.try_wait() {
+                // What it said last may still be on its way.
+                Ok(Some(_)) if !drained && since.elapsed() < LAST_WORDS => None,
                 Ok(Some(status)) => Some(self.ended(describe(status))),
                 Ok(None) if since.elapsed() < self.limits.farewell => None,
                 _ => Some(self.ended("closed its output and was stopped".to_owned())),
@@ -303,7 +279,7 @@ impl Client {
     fn hear(&mut self, text: String) -> Option<Heard> {
         let line = match serde_json::from_str::<Line>(&text) {
             Ok(line) => line,
-            Err(_) => return self.hear_unknown(&text),
+            Err(error) => return self.hear_unknown(&text, &error),
         };
         self.nonsense = 0;
         self.last_line = Instant::now();
@@ -334,7 +310,7 @@ impl Client {
     }
 
     /// A line that is no event of this protocol: perhaps the greeting of a newer one, whatever its shape.
-    fn hear_unknown(&mut self, text: &str) -> Option<Heard> {
+    fn hear_unknown(&mut self, text: &str, error: &serde_json::Error) -> Option<Heard> {
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
             && value["event"] == "hello"
             && let Some(protocol) = value["protocol"].as_u64().filter(|p| *p > u64::from(PROTOCOL))
@@ -343,22 +319,22 @@ impl Client {
             let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
             return Some(self.refuse(text));
         }
-        self.nonsense(pipes::printable(text, 200))
+        self.nonsense(pipes::printable(text, 200), error.to_string())
     }
 
-    fn nonsense(&mut self, shown: String) -> Option<Heard> {
+    fn nonsense(&mut self, line: String, why: String) -> Option<Heard> {
         self.nonsense += 1;
-        self.first_nonsense.get_or_insert_with(|| shown.clone());
+        self.first_nonsense.get_or_insert_with(|| line.clone());
         if self.nonsense < MAX_NONSENSE {
-            return Some(Heard::Malformed(shown));
+            return Some(Heard::Malformed { line, why });
         }
         let command = self.command.to_string();
-        let first = self.first_nonsense.clone().unwrap_or(shown);
+        let first = self.first_nonsense.clone().unwrap_or(line);
         Some(self.refuse(format!("`{command}` does not speak the engine's protocol; its first unreadable line was `{first}`")))
     }
 
     fn refuse(&mut self, text: String) -> Heard {
-        self.end();
+        self.end(Duration::ZERO);
         Heard::Over(Over::Refused(text))
     }
 
@@ -368,12 +344,12 @@ impl Client {
         if let Some(said) = self.last_stray.as_ref().or(self.first_nonsense.as_ref()) {
             text.push_str(&format!("; the last thing it said was `{said}`"));
         }
-        self.end();
+        self.end(Duration::ZERO);
         Heard::Over(if greeted { Over::Ended(text) } else { Over::Refused(text) })
     }
 
-    /// Closes the engine's input, gives it a moment, kills its whole process group, reaps it.
-    fn end(&mut self) {
+    /// Closes the engine's input, gives it so long to end, kills its whole process group, reaps it.
+    fn end(&mut self, farewell: Duration) {
         let was_over = self.is_over();
         self.phase = Phase::Over;
         if was_over {
@@ -382,7 +358,7 @@ impl Client {
         if let Some(outbox) = self.outbox.take() {
             let _ = outbox.try_send(Command::Quit);
         }
-        let until = Instant::now() + self.limits.farewell;
+        let until = Instant::now() + farewell;
         // Both readers end when both pipes close: waiting for that needs no polling.
         while self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
         command::kill_group(&mut self.child);
@@ -396,65 +372,6 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.end();
-    }
-}
-
-fn newer(protocol: u32, version: &str) -> String {
-    let ours = env!("CARGO_PKG_VERSION");
-    format!(
-        "the engine is perflings {version} and speaks protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. \
-         Update perflings on this machine"
-    )
-}
-
-fn launch(command: &EngineCommand) -> Result<(Child, Receiver<FromPipe>, SyncSender<Command>)> {
-    let mut child = command
-        .prepare()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("Failed to start the engine `{command}`"))?;
-    match attach(&mut child) {
-        Ok((inbox, outbox)) => Ok((child, inbox, outbox)),
-        Err(error) => {
-            command::kill_group(&mut child);
-            let _ = child.wait();
-            Err(error).context("Failed to start a thread for the engine's pipes")
-        }
-    }
-}
-
-fn attach(child: &mut Child) -> io::Result<(Receiver<FromPipe>, SyncSender<Command>)> {
-    let missing = || io::Error::other("a pipe is missing");
-    let (to_inbox, inbox) = sync_channel(INBOX);
-    let (outbox, commands) = sync_channel(64);
-    pipes::read_stdout(child.stdout.take().ok_or_else(missing)?, to_inbox.clone())?;
-    pipes::read_stderr(child.stderr.take().ok_or_else(missing)?, to_inbox)?;
-    pipes::write_stdin(child.stdin.take().ok_or_else(missing)?, commands)?;
-    let _ = outbox.try_send(Command::Hello { protocol: PROTOCOL });
-    Ok((inbox, outbox))
-}
-
-fn describe(status: ExitStatus) -> String {
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::ExitStatusExt;
-        if let Some(signal) = status.signal() {
-            let name = match signal {
-                4 => " (illegal instruction)",
-                6 => " (abort)",
-                9 => " (kill; the system does this when memory runs out)",
-                11 => " (segmentation fault)",
-                15 => " (terminate)",
-                _ => "",
-            };
-            return format!("was ended by signal {signal}{name}");
-        }
-    }
-    match status.code() {
-        Some(code) => format!("exited with status {code}"),
-        None => "ended".to_owned(),
+        self.end(self.limits.farewell);
     }
 }

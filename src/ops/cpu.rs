@@ -46,6 +46,7 @@ pub mod linear;
 pub mod matmul;
 pub mod norm;
 pub mod rms_norm;
+pub mod roof;
 pub mod rope;
 pub mod strided_attention;
 pub mod swiglu;
@@ -171,7 +172,7 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
 }
 
 /// Independent sums in a reduction: enough for two 512-bit registers' worth of additions in flight.
-const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 
 /// The sum of `term(a, b)` over two slices of one length, in a fixed order that the compiler can vectorise.
 #[inline(always)]
@@ -218,10 +219,12 @@ pub(crate) fn max(a: &[f32]) -> f32 {
     fold(&most, larger)
 }
 
-/// Combines lanes pairwise; spelled out, because a loop over widths would go through memory.
+/// Combines lanes pairwise.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "has to be compiled with the instruction set of its caller")]
 fn fold(lanes: &[f32; LANES], combine: impl Fn(f32, f32) -> f32) -> f32 {
+    // Without this the compiler shapes the loops that filled the lanes after the narrow end of this reduction.
+    let lanes = std::hint::black_box(lanes);
     let lanes: [f32; 16] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 16]));
     let lanes: [f32; 8] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 8]));
     let lanes: [f32; 4] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 4]));

@@ -18,6 +18,7 @@ pub mod linear;
 pub mod matmul;
 pub mod matmul_plan;
 pub mod matmul_register;
+mod matmul_stage;
 pub mod reduce;
 pub mod rms_norm;
 pub mod rope;
@@ -70,6 +71,12 @@ pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor
         Shape::from(shape),
         DType::F32,
     )
+}
+
+/// The same values under another shape of the same size.
+pub fn shaped<const D: usize>(tensor: CubeTensor, shape: [usize; D]) -> CubeTensor {
+    debug_assert_eq!(tensor.meta.num_elements(), shape.iter().product::<usize>());
+    CubeTensor::new_contiguous(tensor.client, tensor.device, Shape::from(shape), tensor.handle, tensor.dtype)
 }
 
 /// The tensor as a kernel's buffer argument. Kernels index it as one flat run of values.
@@ -146,7 +153,7 @@ fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: u
 /// Sum of a vector's components.
 #[cube]
 fn horizontal_sum<N: Size>(value: Vector<f32, N>) -> f32 {
-    let mut total = value.extract(0);
+    let mut total = value.extract(0usize);
     #[unroll]
     for i in 1..N::value() {
         total += value.extract(i);

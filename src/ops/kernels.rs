@@ -5,8 +5,7 @@
 mod on_cpu;
 mod on_gpu;
 
-use burn::backend::Backend;
-use burn::backend::DispatchDevice;
+use burn::backend::{Backend, Cube, DispatchDevice, Flex};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::attention::{Attention, Rows};
@@ -73,4 +72,13 @@ pub trait Kernels: Backend {
 /// Whether this is the CPU device of ours, behind autodiff or not.
 pub fn is_cpu(device: &Device) -> bool {
     matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_))
+}
+
+/// Strides of a plain tensor in elements, as its backend holds it.
+pub fn strides(x: Tensor<4>) -> Vec<usize> {
+    if is_cpu(&x.device()) {
+        x.try_into_primitive::<Flex>().map(|x| Flex::strides(&x)).unwrap_or_default()
+    } else {
+        x.try_into_primitive::<Cube>().map(|x| Cube::strides(&x)).unwrap_or_default()
+    }
 }

@@ -84,6 +84,7 @@ pub(super) fn printable(text: &str, limit: usize) -> String {
         }
         clean.push(if c.is_control() { ' ' } else { c });
     }
+    clean.truncate(clean.trim_end().len());
     clean
 }
 

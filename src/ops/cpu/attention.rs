@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::matmul::{Product, Write};
 use super::transpose::transpose_serial;
-use super::{Shared, exp, max, sum, sum2};
+use super::{LANES, Shared, exp, max, sum, sum2};
 
 /// Queries and keys in one block: two blocks of scores and a block of values fit in a core's first-level cache.
 const BLOCK: usize = 64;
@@ -304,21 +304,28 @@ simd! {
         diagonal: bool,
         scale: f32,
     ) -> [f32; BLOCK] {
-        let mut rescale = [1.0; BLOCK];
-        let (scores, _) = scores.as_chunks_mut::<BLOCK>();
-        for (row, (((scores, most), total), rescale)) in
-            scores.iter_mut().zip(most).zip(total).zip(&mut rescale).enumerate()
-        {
+        // Whole vectors: hidden scores become exponentials of zero, which costs less than rows cut short.
+        let width = keys.next_multiple_of(LANES).min(BLOCK);
+        // One thing at a time for all rows: a row's chain of maximum, exponential and sum is long, rows are independent.
+        let mut rescale = [0.0; BLOCK];
+        let rows = scores.chunks_exact_mut(BLOCK).zip(most.iter_mut()).zip(&mut rescale).enumerate();
+        for (row, ((scores, most), rescale)) in rows {
             let visible = if diagonal { row + 1 } else { keys };
-            // Hidden scores become exponentials of zero: whole rows cost less than rows cut short.
-            scores[visible..].fill(f32::NEG_INFINITY);
-            let larger = most.max(max(scores) * scale);
-            *rescale = exp(*most - larger);
-            for score in scores.iter_mut() {
-                *score = exp(*score * scale - larger);
-            }
-            *total = *total * *rescale + sum(scores, |x| x);
+            scores[visible..width].fill(f32::NEG_INFINITY);
+            let larger = most.max(max(&scores[..width]) * scale);
+            *rescale = *most - larger;
             *most = larger;
+        }
+        for rescale in &mut rescale {
+            *rescale = exp(*rescale);
+        }
+        for (scores, most) in scores.chunks_exact_mut(BLOCK).zip(most.iter()) {
+            for score in &mut scores[..width] {
+                *score = exp(*score * scale - most);
+            }
+        }
+        for ((scores, total), rescale) in scores.chunks_exact(BLOCK).zip(total).zip(&rescale) {
+            *total = *total * rescale + sum(&scores[..width], |x| x);
         }
         rescale
     }

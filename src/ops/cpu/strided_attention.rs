@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::attention::Shape;
-use super::{Shared, exp, max, sum};
+use super::{Shared, exp, max, sum, sum2};
 
 /// Heads anywhere in a buffer: element (b, t, h, d) is `data[offset + b·sb + t·st + h·sh + d·sd]`.
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +17,20 @@ pub struct Strided<'a> {
     pub strides: [usize; 4],
 }
 
-impl Strided<'_> {
-    fn at(&self, batch: usize, time: usize, head: usize) -> usize {
-        let [sb, st, sh, _] = self.strides;
-        self.offset + batch * sb + time * st + head * sh
+impl<'a> Strided<'a> {
+    /// One head of one sequence.
+    fn head(&self, batch: usize, head: usize) -> Head<'a> {
+        let [sb, st, sh, sd] = self.strides;
+        Head { data: &self.data[self.offset + batch * sb + head * sh..], st, sd }
     }
+}
+
+/// One head of one sequence: element (t, d) is `data[t · st + d · sd]`.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    data: &'a [f32],
+    st: usize,
+    sd: usize,
 }
 
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
@@ -37,16 +46,10 @@ pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Shape, q: Strided, k: St
     lse.par_chunks_mut(time.max(1)).enumerate().for_each(|(index, lse)| {
         let (batch, head) = (index / heads, index % heads);
         let kv_head = head / (heads / shape.kv_heads);
+        let (q, k, v) = (q.head(batch, head), k.head(batch, kv_head), v.head(batch, kv_head));
         let mut scores = vec![0.0; time * time];
-        for query in 0..time {
-            for key in 0..=query {
-                let (q_start, k_start) = (q.at(batch, query, head), k.at(batch, key, kv_head));
-                let mut score = 0.0;
-                for d in 0..head_dim {
-                    score += q.data[q_start + d * q.strides[3]] * k.data[k_start + d * k.strides[3]];
-                }
-                scores[query * time + key] = score / (head_dim as f32).sqrt();
-            }
+        for (query, row) in scores.chunks_exact_mut(time).enumerate() {
+            score(&mut row[..=query], q, k, head_dim);
         }
         for (query, (row, lse)) in scores.chunks_exact_mut(time).zip(lse).enumerate() {
             *lse = softmax(&mut row[..=query]);
@@ -55,15 +58,26 @@ pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Shape, q: Strided, k: St
             #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
             // SAFETY: this row of this head is written by this task alone.
             let out = unsafe { out.part(((batch * time + query) * heads + head) * head_dim, head_dim) };
-            out.fill(0.0);
-            for (key, probability) in row[..=query].iter().enumerate() {
-                let start = v.at(batch, key, kv_head);
-                for (d, out) in out.iter_mut().enumerate() {
-                    *out += probability * v.data[start + d * v.strides[3]];
-                }
-            }
+            mix(out, &row[..=query], v);
         }
     });
+}
+
+simd! {
+    /// The scores of the last query of a row against each key of it.
+    fn score(row: &mut [f32], q: Head, k: Head, head_dim: usize) {
+        let query = &q.data[(row.len() - 1) * q.st..];
+        for (key, score) in row.iter_mut().enumerate() {
+            let key = &k.data[key * k.st..];
+            // Only adjacent elements can be fetched many at a time.
+            let product = if q.sd == 1 && k.sd == 1 {
+                sum2(&query[..head_dim], &key[..head_dim], |q, k| q * k)
+            } else {
+                (0..head_dim).map(|d| query[d * q.sd] * key[d * k.sd]).sum()
+            };
+            *score = product / (head_dim as f32).sqrt();
+        }
+    }
 }
 
 simd! {
@@ -78,6 +92,25 @@ simd! {
             *score /= total;
         }
         most + total.ln()
+    }
+}
+
+simd! {
+    /// The values of a head, weighted by probabilities.
+    fn mix(out: &mut [f32], probabilities: &[f32], v: Head) {
+        out.fill(0.0);
+        for (key, probability) in probabilities.iter().enumerate() {
+            let value = &v.data[key * v.st..];
+            if v.sd == 1 {
+                for (out, value) in out.iter_mut().zip(value) {
+                    *out += probability * value;
+                }
+            } else {
+                for (d, out) in out.iter_mut().enumerate() {
+                    *out += probability * value[d * v.sd];
+                }
+            }
+        }
     }
 }
 

@@ -1,0 +1,213 @@
+//! AdamW over many tensors per launch, in place. Nothing is uploaded per step: the step's two bias corrections live on the
+//! device and a one-invocation kernel advances them.
+
+use super::{arg, empty};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+const THREADS: usize = 256;
+/// Vectors per invocation: enough loads in flight, few enough groups.
+const ITEMS: usize = 4;
+/// Tensors in one launch, where the device has bindings for their four buffers each.
+const MOST_SLOTS: usize = 16;
+
+/// A parameter, its gradient and its two moments, one shape; all but the gradient are overwritten.
+pub struct Slot<'a> {
+    pub param: &'a CubeTensor,
+    pub grad: &'a CubeTensor,
+    pub m: &'a CubeTensor,
+    pub v: &'a CubeTensor,
+}
+
+/// The optimizer's constants.
+#[derive(Clone, Copy, Debug)]
+pub struct Hyper {
+    pub lr: f64,
+    pub beta1: f64,
+    pub beta2: f64,
+    pub eps: f64,
+    pub weight_decay: f64,
+}
+
+/// The bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, at t = 0.
+pub fn clock(like: &CubeTensor) -> CubeTensor {
+    let mut clock = empty(like, [2]);
+    clock.handle = like.client.create_from_slice(&[0; 8]);
+    clock
+}
+
+/// One AdamW step on every slot: the clock goes to t, then p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
+/// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.)
+/// 1 launch for the clock and 1 for each 16 tensors (7 where a device has 31 bindings).
+pub fn step(slots: &[Slot], clock: &CubeTensor, hyper: Hyper) {
+    unsafe {
+        adamw_advance_clock::launch_unchecked(
+            &clock.client,
+            CubeCount::new_single(),
+            CubeDim::new_1d(1),
+            arg(clock),
+            hyper.beta1 as f32,
+            hyper.beta2 as f32,
+            (1.0 - hyper.beta1) as f32,
+            (1.0 - hyper.beta2) as f32,
+        );
+    }
+    // One binding for the clock, one for the scalars.
+    let bindings = clock.client.properties().hardware.max_bindings as usize;
+    let most = (bindings.saturating_sub(2) / 4).clamp(1, MOST_SLOTS);
+    for batch in slots.chunks(most) {
+        launch(batch, clock, hyper);
+    }
+}
+
+fn launch(batch: &[Slot], clock: &CubeTensor, hyper: Hyper) {
+    let sizes: Vec<usize> = batch
+        .iter()
+        .map(|slot| slot.param.meta.num_elements())
+        .collect();
+    let lanes = super::vector_width(&sizes);
+    let mut args = SequenceArg::new();
+    let mut first = 0;
+    for (slot, size) in batch.iter().zip(sizes) {
+        let count = size / lanes;
+        args.push(SlotDataLaunch::new(
+            arg(slot.param),
+            arg(slot.grad),
+            arg(slot.m),
+            arg(slot.v),
+            first,
+            count,
+        ));
+        first += count.div_ceil(THREADS * ITEMS);
+    }
+    unsafe {
+        adamw_update::launch_unchecked(
+            &clock.client,
+            super::groups(first),
+            CubeDim::new_1d(THREADS as u32),
+            lanes,
+            args,
+            arg(clock),
+            hyper.lr as f32,
+            (hyper.lr * hyper.weight_decay) as f32,
+            hyper.beta1 as f32,
+            hyper.beta2 as f32,
+            (1.0 - hyper.beta1) as f32,
+            (1.0 - hyper.beta2) as f32,
+            hyper.eps as f32,
+        );
+    }
+}
+
+/// The four buffers of a slot, the first workgroup that works on it, and its length in vectors.
+#[derive(CubeType, CubeLaunch)]
+struct SlotData<N: Size> {
+    param: Box<[Vector<f32, N>]>,
+    grad: Box<[Vector<f32, N>]>,
+    m: Box<[Vector<f32, N>]>,
+    v: Box<[Vector<f32, N>]>,
+    first: usize,
+    count: usize,
+}
+
+/// c_t = 1 − βᵗ follows c_t = (1−β) + β·c_{t−1}, which keeps its precision where 1 − βᵗ would cancel.
+#[cube(launch_unchecked)]
+fn adamw_advance_clock(clock: &mut [f32], beta1: f32, beta2: f32, rest1: f32, rest2: f32) {
+    clock[0] = rest1 + beta1 * clock[0];
+    clock[1] = rest2 + beta2 * clock[1];
+}
+
+#[cube(launch_unchecked)]
+fn adamw_update<N: Size>(
+    slots: &mut Sequence<SlotData<N>>,
+    clock: &[f32],
+    lr: f32,
+    decay: f32,
+    beta1: f32,
+    beta2: f32,
+    rest1: f32,
+    rest2: f32,
+    eps: f32,
+) {
+    let step = Vector::<f32, N>::new(lr / clock[0]);
+    let root = Vector::<f32, N>::new(1.0 / clock[1].sqrt());
+    #[unroll]
+    for s in 0..slots.len() {
+        let slot = slots.index_mut(s);
+        let groups = slot.count.div_ceil(comptime!(THREADS * ITEMS));
+        if CUBE_POS >= slot.first && CUBE_POS < slot.first + groups {
+            let start = (CUBE_POS - slot.first) * comptime!(THREADS * ITEMS) + UNIT_POS as usize;
+            #[unroll]
+            for i in 0..ITEMS {
+                let at = start + i * THREADS;
+                if at < slot.count {
+                    let g = slot.grad[at];
+                    let m = slot.m[at] * Vector::<f32, N>::new(beta1) + g * Vector::<f32, N>::new(rest1);
+                    let v = slot.v[at] * Vector::<f32, N>::new(beta2) + g * g * Vector::<f32, N>::new(rest2);
+                    let kept = slot.param[at] * Vector::<f32, N>::new(1.0 - decay);
+                    slot.m[at] = m;
+                    slot.v[at] = v;
+                    slot.param[at] = kept - step * m / (v.sqrt() * root + Vector::<f32, N>::new(eps));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::*;
+
+    #[test]
+    fn follows_the_formula_for_several_steps() {
+        let Some(device) = Device::any() else { return };
+        let hyper = Hyper {
+            lr: 3e-4,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+        };
+        for sizes in [vec![1], vec![4, 4096, 8200, 12], (1..40).map(|i| i * 37).collect()] {
+            let mut want: Vec<[Vec<f64>; 3]> = vec![];
+            let mut have = vec![];
+            for (i, &size) in sizes.iter().enumerate() {
+                let p = check::random(size, i as u64 + 1);
+                have.push([&p, &vec![0.0; size], &vec![0.0; size]].map(|x| device.tensor(x, [size])));
+                want.push([p.iter().map(|&x| f64::from(x)).collect(), vec![0.0; size], vec![0.0; size]]);
+            }
+            let clock = clock(&have[0][0]);
+            for t in 1..=5 {
+                let grads: Vec<Vec<f32>> = sizes
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &size)| check::random(size, 100 * t + i as u64))
+                    .collect();
+                let on_device: Vec<_> = grads.iter().map(|g| device.tensor(g, [g.len()])).collect();
+                let slots: Vec<Slot> = have
+                    .iter()
+                    .zip(&on_device)
+                    .map(|([param, m, v], grad)| Slot { param, grad, m, v })
+                    .collect();
+                step(&slots, &clock, hyper);
+                let (c1, c2) = (1.0 - 0.9f64.powi(t as i32), 1.0 - 0.999f64.powi(t as i32));
+                for ([p, m, v], g) in want.iter_mut().zip(&grads) {
+                    for i in 0..p.len() {
+                        let g = f64::from(g[i]);
+                        m[i] = 0.9 * m[i] + 0.1 * g;
+                        v[i] = 0.999 * v[i] + 0.001 * g * g;
+                        p[i] -= 3e-4 * 0.01 * p[i];
+                        p[i] -= 3e-4 * (m[i] / c1) / ((v[i] / c2).sqrt() + 1e-8);
+                    }
+                }
+            }
+            for (have, want) in have.iter().zip(&want) {
+                for (name, i) in [("adamw p", 0), ("adamw m", 1), ("adamw v", 2)] {
+                    let want: Vec<f32> = want[i].iter().map(|&x| x as f32).collect();
+                    check::close(name, &device.read(&have[i]), &want, 1e-6);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Softmax cross-entropy with its gradient in one pass over the logits; the probabilities are never stored.
+
+use super::{arg, empty, groups, horizontal_sum, vector_width, workgroup_max, workgroup_sum};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+const THREADS: usize = 256;
+/// Below every logit, and still finite: −∞ minus −∞ would be NaN.
+const LOWEST: f32 = -3.0e38;
+
+/// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot) / N; logits `[N, V]`,
+/// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`. The running maximum is subtracted
+/// before every exponential, so that no logit overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
+pub fn forward(logits: &CubeTensor, targets: &CubeTensor, vocab: usize) -> (CubeTensor, CubeTensor) {
+    let rows = logits.meta.num_elements() / vocab;
+    let (losses, dlogits) = (empty(logits, [rows]), empty(logits, [rows, vocab]));
+    let loss = empty(logits, [1, 1]);
+    let dim = CubeDim::new_1d(THREADS as u32);
+    unsafe {
+        cross_entropy_rows::launch_unchecked(
+            &logits.client,
+            groups(rows),
+            dim,
+            vector_width(&[vocab]),
+            arg(logits),
+            arg(targets),
+            arg(&dlogits),
+            arg(&losses),
+            rows,
+            vocab,
+        );
+        mean_of_losses::launch_unchecked(
+            &logits.client,
+            CubeCount::new_single(),
+            dim,
+            arg(&losses),
+            arg(&loss),
+            rows,
+        );
+    }
+    (loss, dlogits)
+}
+
+#[cube(launch_unchecked)]
+fn cross_entropy_rows<N: Size>(
+    logits: &[Vector<f32, N>],
+    targets: &[u32],
+    dlogits: &mut [Vector<f32, N>],
+    losses: &mut [f32],
+    rows: usize,
+    vocab: usize,
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let columns = vocab / N::value();
+    let start = row * columns;
+    let target = targets[row] as usize;
+
+    // Each invocation keeps a maximum and a sum per vector lane, rescaling the sum when the maximum grows.
+    let mut top = Vector::<f32, N>::new(LOWEST);
+    let mut sum = Vector::<f32, N>::new(0.0);
+    let mut c = UNIT_POS as usize;
+    while c < columns {
+        let value = logits[start + c];
+        let higher = max(top, value);
+        sum = sum * (top - higher).exp() + (value - higher).exp();
+        top = higher;
+        c += THREADS;
+    }
+    let mut own = top.extract(0usize);
+    #[unroll]
+    for i in 1..N::value() {
+        own = max(own, top.extract(i));
+    }
+    let highest = workgroup_max(own, &mut scratch, THREADS);
+    let scaled = sum * (top - Vector::<f32, N>::new(highest)).exp();
+    let total = workgroup_sum(horizontal_sum::<N>(scaled), &mut scratch, THREADS);
+
+    let share = Vector::<f32, N>::new(1.0 / rows as f32);
+    let inverse = Vector::<f32, N>::new(1.0 / total);
+    c = UNIT_POS as usize;
+    while c < columns {
+        let value = logits[start + c];
+        let mut grad = (value - Vector::<f32, N>::new(highest)).exp() * inverse;
+        #[unroll]
+        for i in 0..N::value() {
+            if c * N::value() + i == target {
+                grad.insert(i, grad.extract(i) - 1.0);
+                losses[row] = highest + total.ln() - value.extract(i);
+            }
+        }
+        dlogits[start + c] = grad * share;
+        c += THREADS;
+    }
+}
+
+/// out = mean(values), by one workgroup.
+#[cube(launch_unchecked)]
+fn mean_of_losses(values: &[f32], out: &mut [f32], count: usize) {
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let mut sum = 0.0f32;
+    let mut i = UNIT_POS as usize;
+    while i < count {
+        sum += values[i];
+        i += THREADS;
+    }
+    let total = workgroup_sum(sum, &mut scratch, THREADS);
+    if UNIT_POS == 0 {
+        out[0] = total / count as f32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_formula_and_does_not_overflow() {
+        let Some(device) = Device::any() else { return };
+        for (n, v, scale) in [(1, 1, 1.0), (3, 7, 3.0), (9, 1000, 30.0), (300, 997, 1.0), (4, 64, 1e4)] {
+            let logits: Vec<f32> = check::random(n * v, 8).iter().map(|x| x * scale).collect();
+            let targets: Vec<i32> = (0..n).map(|i| ((i * 31 + 5) % v) as i32).collect();
+            let (mut loss, mut grad) = (0.0f64, vec![]);
+            for (row, &t) in logits.chunks(v).zip(&targets) {
+                let top = row.iter().fold(f64::MIN, |m, &x| m.max(f64::from(x)));
+                let sum: f64 = row.iter().map(|&x| (f64::from(x) - top).exp()).sum();
+                loss += (top + sum.ln() - f64::from(row[t as usize])) / n as f64;
+                for (i, &x) in row.iter().enumerate() {
+                    let p = (f64::from(x) - top).exp() / sum;
+                    grad.push(((p - f64::from(u8::from(i == t as usize))) / n as f64) as f32);
+                }
+            }
+            let (gloss, ggrad) = forward(&device.tensor(&logits, [n, v]), &device.ints(&targets), v);
+            check::close("cross-entropy", &device.read(&gloss), &[loss as f32], 1e-5);
+            check::close("cross-entropy gradient", &device.read(&ggrad), &grad, 1e-6);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Embedding rows by token, and their gradient without atomics: the same sums in the same order on every run.
+
+use super::{arg, empty, groups, vector_width};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+const THREADS: usize = 128;
+/// Tokens staged in workgroup memory at a time, four to a vector.
+const STAGED: usize = THREADS * 4;
+/// No token has this number.
+const NO_TOKEN: u32 = u32::MAX;
+
+/// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. 1 launch.
+pub fn forward(weight: &CubeTensor, tokens: &CubeTensor, width: usize) -> CubeTensor {
+    let rows = tokens.meta.num_elements();
+    let vocab = weight.meta.num_elements() / width;
+    let out = empty(weight, [rows, width]);
+    let lanes = vector_width(&[width]);
+    let count = rows * width / lanes;
+    unsafe {
+        embedding_gather::launch_unchecked(
+            &weight.client,
+            groups(count.div_ceil(THREADS)),
+            CubeDim::new_1d(THREADS as u32),
+            lanes,
+            arg(weight),
+            arg(tokens),
+            arg(&out),
+            count,
+            width / lanes,
+            vocab,
+        );
+    }
+    out
+}
+
+/// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\] (+ `add`\[v\], the gradient of a tied head); dy `[N, D]`, dweight `[V, D]`.
+/// One workgroup per vocabulary row looks through all tokens, four per comparison step. 1 launch.
+pub fn backward(
+    dy: &CubeTensor,
+    tokens: &CubeTensor,
+    vocab: usize,
+    width: usize,
+    add: Option<&CubeTensor>,
+) -> CubeTensor {
+    let lanes = vector_width(&[width]);
+    let out = empty(dy, [vocab, width]);
+    unsafe {
+        embedding_scatter_add::launch_unchecked(
+            &dy.client,
+            groups(vocab),
+            CubeDim::new_1d(THREADS as u32),
+            lanes,
+            arg(dy),
+            arg(tokens),
+            arg(add.unwrap_or(dy)),
+            arg(&out),
+            tokens.meta.num_elements(),
+            vocab,
+            width / lanes,
+            (width / lanes).div_ceil(THREADS),
+            add.is_some(),
+        );
+    }
+    out
+}
+
+#[cube(launch_unchecked)]
+fn embedding_gather<N: Size>(
+    weight: &[Vector<f32, N>],
+    tokens: &[u32],
+    out: &mut [Vector<f32, N>],
+    count: usize,
+    columns: usize,
+    vocab: usize,
+) {
+    let i = ABSOLUTE_POS;
+    if i >= count {
+        terminate!();
+    }
+    let token = min(tokens[i / columns] as usize, vocab - 1);
+    out[i] = weight[token * columns + i % columns];
+}
+
+/// `owned` is how many vectors of the row one invocation sums.
+#[cube(launch_unchecked)]
+fn embedding_scatter_add<N: Size>(
+    dy: &[Vector<f32, N>],
+    tokens: &[u32],
+    add: &[Vector<f32, N>],
+    out: &mut [Vector<f32, N>],
+    count: usize,
+    vocab: usize,
+    columns: usize,
+    #[comptime] owned: usize,
+    #[comptime] has_add: bool,
+) {
+    let row = CUBE_POS;
+    if row >= vocab {
+        terminate!();
+    }
+    let mut staged = Shared::<[Vector<u32, Const<4>>]>::new_slice(THREADS);
+    let unit = UNIT_POS as usize;
+    let mut sums = Array::<Vector<f32, N>>::new(owned);
+    #[unroll]
+    for i in 0..owned {
+        sums[i] = Vector::<f32, N>::new(0.0);
+    }
+    let mut first = 0usize;
+    while first < count {
+        let mut four = Vector::<u32, Const<4>>::new(NO_TOKEN);
+        #[unroll]
+        for i in 0..4usize {
+            let at = first + unit * 4 + i;
+            if at < count {
+                four.insert(i, tokens[at]);
+            }
+        }
+        sync_cube();
+        staged[unit] = four;
+        sync_cube();
+        for group in 0..THREADS {
+            let seen = staged[group];
+            #[unroll]
+            for i in 0..4usize {
+                if seen.extract(i) == row as u32 {
+                    let start = (first + group * 4 + i) * columns;
+                    #[unroll]
+                    for o in 0..owned {
+                        let c = unit + o * THREADS;
+                        if c < columns {
+                            sums[o] = sums[o] + dy[start + c];
+                        }
+                    }
+                }
+            }
+        }
+        first += STAGED;
+    }
+    #[unroll]
+    for o in 0..owned {
+        let c = unit + o * THREADS;
+        if c < columns {
+            let mut sum = sums[o];
+            if has_add {
+                sum += add[row * columns + c];
+            }
+            out[row * columns + c] = sum;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::*;
+
+    #[test]
+    fn gathers_and_scatters() {
+        let Some(device) = Device::any() else { return };
+        for (n, v, d) in [(1, 1, 1), (5, 3, 7), (1300, 50, 64), (20, 11, 1028)] {
+            let (weight, dy) = (check::random(v * d, 1), check::random(n * d, 2));
+            let tokens: Vec<i32> = (0..n).map(|i| ((i * i * 7 + 3) % v) as i32).collect();
+            let mut want = vec![];
+            let mut grad = weight.clone();
+            for (row, &t) in tokens.iter().enumerate() {
+                want.extend(&weight[t as usize * d..][..d]);
+                for c in 0..d {
+                    grad[t as usize * d + c] += dy[row * d + c];
+                }
+            }
+            let (gw, gt, gdy) = (device.tensor(&weight, [v, d]), device.ints(&tokens), device.tensor(&dy, [n, d]));
+            check::close("embedding", &device.read(&forward(&gw, &gt, d)), &want, 0.0);
+            let got = backward(&gdy, &gt, v, d, Some(&gw));
+            check::close("embedding gradient + add", &device.read(&got), &grad, 1e-5);
+            let plain: Vec<f32> = grad.iter().zip(&weight).map(|(g, w)| g - w).collect();
+            let got = backward(&gdy, &gt, v, d, None);
+            check::close("embedding gradient", &device.read(&got), &plain, 1e-5);
+        }
+    }
+}

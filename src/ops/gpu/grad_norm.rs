@@ -1,0 +1,132 @@
+//! The sum of squares over many tensors, as one value on the device: no read back is needed to scale by it.
+
+use super::{arg, empty, horizontal_sum, workgroup_sum};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+const THREADS: usize = 256;
+/// Vectors per invocation.
+const ITEMS: usize = 16;
+/// Tensors in one launch, where the device has bindings for them.
+const MOST_TENSORS: usize = 24;
+
+/// Σ_tensors Σ_i x_i², shape `[1]`; its square root is the global gradient norm. Partial sums per workgroup, added in a
+/// fixed order. 1 launch for each 24 tensors and 1 for the total.
+///
+/// # Panics
+/// When there is no tensor: there is no device to put the result on.
+pub fn sum_of_squares(tensors: &[&CubeTensor]) -> CubeTensor {
+    let like = tensors.first().expect("a norm of at least one tensor");
+    let bindings = like.client.properties().hardware.max_bindings as usize;
+    let most = bindings.saturating_sub(2).clamp(1, MOST_TENSORS);
+    let sizes: Vec<usize> = tensors.iter().map(|t| t.meta.num_elements()).collect();
+    let per_group = |lanes: usize| THREADS * ITEMS * lanes;
+    let count: usize = tensors
+        .chunks(most)
+        .zip(sizes.chunks(most))
+        .flat_map(|(_, sizes)| sizes.iter().map(|size| size.div_ceil(per_group(super::vector_width(sizes)))))
+        .sum();
+    let partial = empty(like, [count]);
+    let out = empty(like, [1]);
+    let mut first = 0;
+    for (batch, sizes) in tensors.chunks(most).zip(sizes.chunks(most)) {
+        let lanes = super::vector_width(sizes);
+        let mut args = SequenceArg::new();
+        let mut groups = 0;
+        for (tensor, size) in batch.iter().zip(sizes) {
+            args.push(PieceLaunch::new(arg(tensor), groups, size / lanes));
+            groups += size.div_ceil(per_group(lanes));
+        }
+        unsafe {
+            sum_of_squares_per_group::launch_unchecked(
+                &like.client,
+                super::groups(groups),
+                CubeDim::new_1d(THREADS as u32),
+                lanes,
+                args,
+                arg(&partial),
+                first,
+            );
+        }
+        first += groups;
+    }
+    unsafe {
+        total_of_groups::launch_unchecked(
+            &like.client,
+            CubeCount::new_single(),
+            CubeDim::new_1d(THREADS as u32),
+            arg(&partial),
+            arg(&out),
+            count,
+        );
+    }
+    out
+}
+
+/// A tensor, the first workgroup that works on it, and its length in vectors.
+#[derive(CubeType, CubeLaunch)]
+struct Piece<N: Size> {
+    values: Box<[Vector<f32, N>]>,
+    first: usize,
+    count: usize,
+}
+
+#[cube(launch_unchecked)]
+fn sum_of_squares_per_group<N: Size>(pieces: &Sequence<Piece<N>>, partial: &mut [f32], offset: usize) {
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let mut sum = Vector::<f32, N>::new(0.0);
+    let mut valid = 0u32;
+    #[unroll]
+    for p in 0..pieces.len() {
+        let piece = pieces.index(p);
+        let groups = piece.count.div_ceil(comptime!(THREADS * ITEMS));
+        if CUBE_POS >= piece.first && CUBE_POS < piece.first + groups {
+            valid = 1u32;
+            let start = (CUBE_POS - piece.first) * comptime!(THREADS * ITEMS) + UNIT_POS as usize;
+            for i in 0..ITEMS {
+                let at = start + i * THREADS;
+                if at < piece.count {
+                    let value = piece.values[at];
+                    sum += value * value;
+                }
+            }
+        }
+    }
+    let total = workgroup_sum(horizontal_sum::<N>(sum), &mut scratch, THREADS);
+    if UNIT_POS == 0 && valid == 1u32 {
+        partial[offset + CUBE_POS] = total;
+    }
+}
+
+#[cube(launch_unchecked)]
+fn total_of_groups(partial: &[f32], out: &mut [f32], count: usize) {
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let mut sum = 0.0f32;
+    let mut i = UNIT_POS as usize;
+    while i < count {
+        sum += partial[i];
+        i += THREADS;
+    }
+    let total = workgroup_sum(sum, &mut scratch, THREADS);
+    if UNIT_POS == 0 {
+        out[0] = total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::*;
+
+    #[test]
+    fn adds_all_squares() {
+        let Some(device) = Device::any() else { return };
+        for sizes in [vec![1], vec![3, 16384, 5], (1..60).map(|i| i * 364).collect()] {
+            let values: Vec<Vec<f32>> = sizes.iter().enumerate().map(|(i, &n)| check::random(n, i as u64)).collect();
+            let tensors: Vec<_> = values.iter().map(|v| device.tensor(v, [v.len()])).collect();
+            let want: f64 = values.iter().flatten().map(|&v| f64::from(v).powi(2)).sum();
+            let got = sum_of_squares(&tensors.iter().collect::<Vec<_>>());
+            check::close("sum of squares", &device.read(&got), &[want as f32], 1e-6);
+        }
+    }
+}

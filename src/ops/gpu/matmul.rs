@@ -1,0 +1,243 @@
+//! Matrix products of every transposition, with an optional matrix added to the result.
+//! The versions and the choice among them are data in `matmul_plan`.
+
+pub use super::matmul_plan::{Buffering, Limits, Plan, Problem, Version, choose};
+use super::{arg, empty, matmul_register, reduce, shaped};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+/// Side of [`Version::SharedTile`]'s tile.
+const TILE: u32 = 16;
+
+/// A·B (+ `residual`), `[rows, columns]`, by the version that [`choose`] names. 1 launch, or 2 when the plan splits the
+/// inner dimension.
+pub fn matmul(a: &CubeTensor, b: &CubeTensor, residual: Option<&CubeTensor>, problem: Problem) -> CubeTensor {
+    matmul_as(choose(&problem, limits(a)), a, b, residual, problem)
+}
+
+/// What the tensor's device allows a workgroup.
+pub fn limits(tensor: &CubeTensor) -> Limits {
+    let hardware = &tensor.client.properties().hardware;
+    Limits {
+        shared_bytes: hardware.max_shared_memory_size,
+        threads: hardware.max_units_per_cube as usize,
+    }
+}
+
+/// [`matmul`] by a given version.
+pub fn matmul_as(
+    version: Version,
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    problem: Problem,
+) -> CubeTensor {
+    let Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed,
+        b_transposed,
+    } = problem;
+    if let Version::RegisterTile(plan) = version {
+        if plan.splits > 1 {
+            let partial = empty(a, [plan.splits, rows, columns]);
+            matmul_register::launch(a, b, None, &partial, problem, plan);
+            let out = reduce::sum_rows(&partial, plan.splits, rows * columns, residual);
+            return shaped(out, [rows, columns]);
+        }
+        let out = empty(a, [rows, columns]);
+        matmul_register::launch(a, b, residual, &out, problem, plan);
+        return out;
+    }
+    let out = empty(a, [rows, columns]);
+    let grid = CubeCount::Static(
+        (columns as u32).div_ceil(TILE),
+        (rows as u32).div_ceil(TILE),
+        1,
+    );
+    let launch = if version == Version::SharedTile {
+        matmul_shared_tile::launch_unchecked
+    } else {
+        matmul_one_output_each::launch_unchecked
+    };
+    unsafe {
+        launch(
+            &a.client,
+            grid,
+            CubeDim::new_2d(TILE, TILE),
+            arg(a),
+            arg(b),
+            arg(residual.unwrap_or(a)),
+            arg(&out),
+            rows,
+            columns,
+            inner,
+            a_transposed,
+            b_transposed,
+            residual.is_some(),
+        );
+    }
+    out
+}
+
+#[cube]
+fn value_of_a(a: &[f32], row: usize, k: usize, rows: usize, inner: usize, #[comptime] transposed: bool) -> f32 {
+    if transposed { a[k * rows + row] } else { a[row * inner + k] }
+}
+
+#[cube]
+fn value_of_b(b: &[f32], k: usize, column: usize, columns: usize, inner: usize, #[comptime] transposed: bool) -> f32 {
+    if transposed { b[column * inner + k] } else { b[k * columns + column] }
+}
+
+/// One invocation per output, nothing shared: 8 bytes read for 2 FLOPs.
+#[cube(launch_unchecked)]
+fn matmul_one_output_each(
+    a: &[f32],
+    b: &[f32],
+    residual: &[f32],
+    out: &mut [f32],
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    #[comptime] a_transposed: bool,
+    #[comptime] b_transposed: bool,
+    #[comptime] has_residual: bool,
+) {
+    let column = ABSOLUTE_POS_X as usize;
+    let row = ABSOLUTE_POS_Y as usize;
+    if row >= rows || column >= columns {
+        terminate!();
+    }
+    let mut sum = 0.0f32;
+    for k in 0..inner {
+        sum += value_of_a(a, row, k, rows, inner, a_transposed) * value_of_b(b, k, column, columns, inner, b_transposed);
+    }
+    if has_residual {
+        sum += residual[row * columns + column];
+    }
+    out[row * columns + column] = sum;
+}
+
+/// Adds workgroup memory: a 16×16 tile of each operand is read once for 16 outputs' use.
+#[cube(launch_unchecked)]
+fn matmul_shared_tile(
+    a: &[f32],
+    b: &[f32],
+    residual: &[f32],
+    out: &mut [f32],
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    #[comptime] a_transposed: bool,
+    #[comptime] b_transposed: bool,
+    #[comptime] has_residual: bool,
+) {
+    let side = comptime!(TILE as usize);
+    let mut tile_a = Shared::<[f32]>::new_slice(comptime!(side * side));
+    let mut tile_b = Shared::<[f32]>::new_slice(comptime!(side * side));
+    let (x, y) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
+    let column = ABSOLUTE_POS_X as usize;
+    let row = ABSOLUTE_POS_Y as usize;
+    let mut sum = 0.0f32;
+    let mut from = 0usize;
+    while from < inner {
+        let mut left = 0.0f32;
+        if row < rows && from + x < inner {
+            left = value_of_a(a, row, from + x, rows, inner, a_transposed);
+        }
+        let mut right = 0.0f32;
+        if column < columns && from + y < inner {
+            right = value_of_b(b, from + y, column, columns, inner, b_transposed);
+        }
+        tile_a[y * side + x] = left;
+        tile_b[y * side + x] = right;
+        sync_cube();
+        #[unroll]
+        for k in 0..side {
+            sum += tile_a[y * side + k] * tile_b[k * side + x];
+        }
+        sync_cube();
+        from += side;
+    }
+    if row < rows && column < columns {
+        if has_residual {
+            sum += residual[row * columns + column];
+        }
+        out[row * columns + column] = sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::*;
+
+    fn reference(a: &[f32], b: &[f32], p: Problem) -> Vec<f32> {
+        let mut out = vec![];
+        for (row, column) in (0..p.rows).flat_map(|r| (0..p.columns).map(move |c| (r, c))) {
+            let product = |k: usize| {
+                let left = a[if p.a_transposed { k * p.rows + row } else { row * p.inner + k }];
+                let right = b[if p.b_transposed { column * p.inner + k } else { k * p.columns + column }];
+                f64::from(left) * f64::from(right)
+            };
+            out.push((0..p.inner).map(product).sum::<f64>() as f32);
+        }
+        out
+    }
+
+    fn check_all(device: &Device, versions: &[Version], sizes: &[(usize, usize, usize)]) {
+        for &(rows, columns, inner) in sizes {
+            let (a, b) = (check::random(rows * inner, 1), check::random(inner * columns, 2));
+            let extra = check::random(rows * columns, 3);
+            let (ga, gb) = (device.tensor(&a, [rows * inner]), device.tensor(&b, [inner * columns]));
+            let gextra = device.tensor(&extra, [rows, columns]);
+            for (a_transposed, b_transposed) in [(false, true), (false, false), (true, false), (true, true)] {
+                let problem = Problem { rows, columns, inner, a_transposed, b_transposed };
+                let plain = reference(&a, &b, problem);
+                let more: Vec<f32> = plain.iter().zip(&extra).map(|(x, y)| x + y).collect();
+                for &version in versions {
+                    let name = format!("{version:?} {problem:?}");
+                    let got = matmul_as(version, &ga, &gb, None, problem);
+                    check::close(&name, &device.read(&got), &plain, 1e-5);
+                    let got = matmul_as(version, &ga, &gb, Some(&gextra), problem);
+                    check::close(&name, &device.read(&got), &more, 1e-5);
+                }
+            }
+        }
+    }
+
+    const SIZES: [(usize, usize, usize); 4] = [(1, 1, 1), (33, 47, 19), (64, 128, 32), (68, 132, 100)];
+
+    #[test]
+    fn simple_versions() {
+        let Some(device) = Device::any() else { return };
+        check_all(&device, &[Version::OneOutputEach, Version::SharedTile], &SIZES);
+    }
+
+    #[test]
+    fn register_tiles() {
+        let Some(device) = Device::any() else { return };
+        let plans = [
+            Plan::new((32, 64), 16, (4, 8)),
+            Plan::new((64, 32), 8, (8, 4)).buffering(Buffering::Single).unroll(false),
+            Plan::new((32, 32), 16, (8, 8)).slices(4).buffering(Buffering::Double),
+            Plan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
+        ];
+        check_all(&device, &plans.map(Version::RegisterTile), &SIZES);
+    }
+
+    #[test]
+    fn chosen_versions_at_odd_sizes() {
+        let Some(device) = Device::any() else { return };
+        for (rows, columns, inner) in [(997, 61, 130), (128, 512, 256)] {
+            for (a_transposed, b_transposed) in [(false, true), (false, false), (true, false)] {
+                let problem = Problem { rows, columns, inner, a_transposed, b_transposed };
+                let (a, b) = (check::random(rows * inner, 1), check::random(inner * columns, 2));
+                let got = matmul(&device.tensor(&a, [a.len()]), &device.tensor(&b, [b.len()]), None, problem);
+                check::close(&format!("{problem:?}"), &device.read(&got), &reference(&a, &b, problem), 1e-5);
+            }
+        }
+    }
+}

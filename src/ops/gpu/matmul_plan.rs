@@ -1,0 +1,150 @@
+//! Which matmul version and which tile for which shape: plain data and one table, to be changed from measurements.
+
+/// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` when transposed, B is `[inner, columns]`,
+/// or `[columns, inner]` when transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Problem {
+    pub rows: usize,
+    pub columns: usize,
+    pub inner: usize,
+    pub a_transposed: bool,
+    pub b_transposed: bool,
+}
+
+impl Problem {
+    pub fn flops(&self) -> f64 {
+        2.0 * self.rows as f64 * self.columns as f64 * self.inner as f64
+    }
+}
+
+/// The versions, each adding one idea to the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// One invocation per output value, reading its row and column by itself.
+    OneOutputEach,
+    /// A workgroup of 16×16 stages the values it shares in workgroup memory.
+    SharedTile,
+    /// Each invocation keeps a block of outputs in registers, so that one staged value feeds several products.
+    RegisterTile(Plan),
+}
+
+/// When the next step's values leave global memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Buffering {
+    /// At the step's start; other workgroups hide the wait.
+    Single,
+    /// During the step before, into registers.
+    Prefetch,
+    /// During the step before, into registers and then a second half of workgroup memory: one barrier per step.
+    Double,
+}
+
+/// The blocking of [`Version::RegisterTile`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// Outputs of one workgroup, rows by columns; multiples of 4.
+    pub tile: (usize, usize),
+    /// Inner values staged per step; a multiple of 4 and of `slices`.
+    pub step: usize,
+    /// Outputs of one invocation, rows by columns; multiples of 4.
+    pub block: (usize, usize),
+    /// Groups of invocations that compute the same tile from different parts of each step, added at the end: more
+    /// invocations for a tile without more outputs.
+    pub slices: usize,
+    /// Workgroups along `inner`, whose results a second launch adds: more workgroups for a small output.
+    pub splits: usize,
+    pub buffering: Buffering,
+    /// Write the inner loop out instead of leaving that to the driver.
+    pub unroll: bool,
+}
+
+impl Plan {
+    pub const fn new(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
+        Self {
+            tile,
+            step,
+            block,
+            slices: 1,
+            splits: 1,
+            buffering: Buffering::Prefetch,
+            unroll: true,
+        }
+    }
+
+    pub const fn slices(self, slices: usize) -> Self {
+        Self { slices, ..self }
+    }
+
+    pub const fn splits(self, splits: usize) -> Self {
+        Self { splits, ..self }
+    }
+
+    pub const fn buffering(self, buffering: Buffering) -> Self {
+        Self { buffering, ..self }
+    }
+
+    pub const fn unroll(self, unroll: bool) -> Self {
+        Self { unroll, ..self }
+    }
+
+    /// Invocations of one slice.
+    pub const fn slice_threads(&self) -> usize {
+        (self.tile.0 / self.block.0) * (self.tile.1 / self.block.1)
+    }
+
+    pub const fn threads(&self) -> usize {
+        self.slice_threads() * self.slices
+    }
+
+    /// Vectors of four in workgroup memory: the staged tiles, and later the slices' results in the same place.
+    pub const fn shared_vectors(&self) -> usize {
+        let buffers = if matches!(self.buffering, Buffering::Double) { 2 } else { 1 };
+        let staged = buffers * self.step * (self.tile.0 + self.tile.1) / 4;
+        let results = (self.slices / 2) * self.tile.0 * self.tile.1 / 4;
+        if staged > results { staged } else { results }
+    }
+
+    pub const fn shared_bytes(&self) -> usize {
+        self.shared_vectors() * 16
+    }
+
+    /// Workgroups for a problem.
+    pub fn groups(&self, problem: &Problem) -> usize {
+        problem.rows.div_ceil(self.tile.0) * problem.columns.div_ceil(self.tile.1) * self.splits
+    }
+}
+
+/// What a device allows a workgroup.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub shared_bytes: usize,
+    pub threads: usize,
+}
+
+/// Candidates from the largest tile to the smallest. The first that fills the device is taken: a large tile reads
+/// least per product, but a device with idle processors loses more than that.
+const LADDER: [Plan; 4] = [
+    Plan::new((128, 128), 16, (8, 8)),
+    Plan::new((64, 64), 32, (8, 8)).slices(4),
+    Plan::new((64, 64), 16, (8, 8)).slices(2),
+    Plan::new((32, 32), 16, (4, 4)),
+];
+
+/// Workgroups that fill a large GPU (132 processors on an H100) at least once.
+const FULL: usize = 120;
+
+/// The version for a shape.
+pub fn choose(problem: &Problem, limits: Limits) -> Version {
+    let fits = |plan: &&Plan| plan.shared_bytes() <= limits.shared_bytes && plan.threads() <= limits.threads;
+    let candidates: Vec<&Plan> = LADDER.iter().filter(fits).collect();
+    let filling = candidates.iter().find(|plan| plan.groups(problem) >= FULL);
+    let Some(plan) = filling.or(candidates.last()) else {
+        return Version::SharedTile;
+    };
+    let mut plan = **plan;
+    // Too few tiles even so, and a long inner dimension: let several workgroups share it.
+    while plan.groups(problem) < FULL && problem.inner / (plan.splits * 2) >= 128 && plan.splits < 8 {
+        plan.splits *= 2;
+    }
+    Version::RegisterTile(plan)
+}

@@ -1,0 +1,282 @@
+//! The register-tiled matmul kernel: any of the four transpositions, any sizes, any [`Plan`].
+//! It does not choose its plan; `matmul_plan` does.
+
+use super::matmul_plan::{Buffering, Plan, Problem};
+use super::matmul_stage::{Form, Source, blocks_per_step, fetch, stage};
+use super::{Float4, arg, vector_width};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+/// Writes `splits` partial products, one after the other, or the product plus `residual`, into `out`.
+pub fn launch(
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    out: &CubeTensor,
+    problem: Problem,
+    plan: Plan,
+) {
+    let Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed,
+        b_transposed,
+    } = problem;
+    let inner_per_split = inner.div_ceil(plan.splits).next_multiple_of(plan.step);
+    let form = Form {
+        a_transposed,
+        b_transposed,
+        has_residual: residual.is_some(),
+        ragged_rows: !rows.is_multiple_of(plan.tile.0),
+        ragged_columns: !columns.is_multiple_of(plan.tile.1),
+        ragged_inner: inner_per_split * plan.splits != inner,
+    };
+    unsafe {
+        matmul_register_tile::launch_unchecked(
+            &a.client,
+            CubeCount::Static(
+                columns.div_ceil(plan.tile.1) as u32,
+                rows.div_ceil(plan.tile.0) as u32,
+                plan.splits as u32,
+            ),
+            CubeDim::new_1d(plan.threads() as u32),
+            vector_width(&[if a_transposed { rows } else { inner }]),
+            vector_width(&[if b_transposed { inner } else { columns }]),
+            vector_width(&[columns]),
+            arg(a),
+            arg(b),
+            arg(residual.unwrap_or(out)),
+            arg(out),
+            rows,
+            columns,
+            inner,
+            inner_per_split,
+            form,
+            plan,
+        );
+    }
+}
+
+/// Both tiles are staged with the inner dimension outermost, in vectors of four rows (or columns), so that an invocation
+/// reads its block's values as vectors whatever the operand's layout was.
+#[cube(launch_unchecked)]
+fn matmul_register_tile<A: Size, B: Size, O: Size>(
+    a: &[Vector<f32, A>],
+    b: &[Vector<f32, B>],
+    residual: &[Vector<f32, O>],
+    out: &mut [Vector<f32, O>],
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    inner_per_split: usize,
+    #[comptime] form: Form,
+    #[comptime] plan: Plan,
+) {
+    let mut shared = Shared::<[Float4]>::new_slice(comptime!(plan.shared_vectors()));
+    let accumulators = comptime!(plan.block.0 * plan.block.1 / 4);
+    let mut acc = Array::<Float4>::new(accumulators);
+    #[unroll]
+    for i in 0..accumulators {
+        acc[i] = Float4::new(0.0);
+    }
+    // Values on their way from global to workgroup memory: this invocation's share of a step.
+    let staged = comptime!(blocks_per_step(plan).div_ceil(plan.threads()));
+    let mut held = Array::<Float4>::new(comptime!(staged * 4));
+
+    let source = Source {
+        row: CUBE_POS_Y as usize * plan.tile.0,
+        column: CUBE_POS_X as usize * plan.tile.1,
+        rows,
+        columns,
+        inner,
+        end: min((CUBE_POS_Z as usize + 1) * inner_per_split, inner),
+    };
+    let begin = CUBE_POS_Z as usize * inner_per_split;
+    let unit = UNIT_POS as usize;
+    let place = Place::of(unit, plan);
+    let double = comptime!(plan.buffering == Buffering::Double);
+    let half = comptime!(plan.step * (plan.tile.0 + plan.tile.1) / 4);
+
+    if comptime!(plan.buffering != Buffering::Single) {
+        fetch::<A, B>(a, b, &mut held, &source, begin, unit, form, plan);
+    }
+    if double {
+        stage(&mut shared, &held, 0usize, unit, form, plan);
+        sync_cube();
+    }
+    let mut from = begin;
+    let mut buffer = 0usize;
+    while from < source.end {
+        let next = from + plan.step;
+        if double {
+            if next < source.end {
+                fetch::<A, B>(a, b, &mut held, &source, next, unit, form, plan);
+            }
+            multiply(&shared, &mut acc, buffer, &place, plan);
+            buffer = half - buffer;
+            if next < source.end {
+                stage(&mut shared, &held, buffer, unit, form, plan);
+            }
+            sync_cube();
+        } else {
+            if comptime!(plan.buffering == Buffering::Single) {
+                fetch::<A, B>(a, b, &mut held, &source, from, unit, form, plan);
+            }
+            stage(&mut shared, &held, 0usize, unit, form, plan);
+            sync_cube();
+            if comptime!(plan.buffering == Buffering::Prefetch) {
+                if next < source.end {
+                    fetch::<A, B>(a, b, &mut held, &source, next, unit, form, plan);
+                }
+            }
+            multiply(&shared, &mut acc, 0usize, &place, plan);
+            sync_cube();
+        }
+        from = next;
+    }
+    add_slices(&mut shared, &mut acc, &place, plan);
+    if place.slice == 0 {
+        store::<O>(out, residual, &acc, &source, &place, form, plan);
+    }
+}
+
+/// An invocation's slice, its number in the slice, and its block's place in the tile, in blocks.
+#[derive(CubeType)]
+struct Place {
+    slice: usize,
+    id: usize,
+    row: usize,
+    column: usize,
+}
+
+#[cube]
+impl Place {
+    /// 32 neighbouring invocations take 4 block rows by 8 block columns where the tile allows it: together they read
+    /// 12 vectors per inner value instead of 18 or 33.
+    fn of(unit: usize, #[comptime] plan: Plan) -> Place {
+        let across = comptime!(plan.tile.1 / plan.block.1);
+        let down = comptime!(plan.tile.0 / plan.block.0);
+        let id = unit % comptime!(across * down);
+        let mut row = id / across;
+        let mut column = id % across;
+        if comptime!(across.is_multiple_of(8) && down.is_multiple_of(4)) {
+            let group = id / 32;
+            let lane = id % 32;
+            row = group / comptime!(across / 8) * 4 + lane / 8;
+            column = group % comptime!(across / 8) * 8 + lane % 8;
+        }
+        Place {
+            slice: unit / comptime!(across * down),
+            id,
+            row,
+            column,
+        }
+    }
+}
+
+/// Adds one step's products to the block. An invocation's vectors are spread over the tile (its rows in groups of four),
+/// so that neighbours read neighbouring vectors.
+#[cube]
+fn multiply(shared: &Shared<[Float4]>, acc: &mut Array<Float4>, buffer: usize, place: &Place, #[comptime] plan: Plan) {
+    let down = comptime!(plan.block.0 / 4);
+    let across = comptime!(plan.block.1 / 4);
+    let per_slice = comptime!(plan.step / plan.slices);
+    let a_start = buffer + place.slice * comptime!(per_slice * plan.tile.0 / 4) + place.row;
+    let b_start = buffer + place.slice * comptime!(per_slice * plan.tile.1 / 4) + place.column
+        + comptime!(plan.step * plan.tile.0 / 4);
+    #[unroll(plan.unroll)]
+    for k in 0..per_slice {
+        let mut left = Array::<Float4>::new(down);
+        let mut right = Array::<Float4>::new(across);
+        #[unroll]
+        for i in 0..down {
+            left[i] = shared[a_start + k * comptime!(plan.tile.0 / 4) + comptime!(i * plan.tile.0 / 4 / down)];
+        }
+        #[unroll]
+        for j in 0..across {
+            right[j] = shared[b_start + k * comptime!(plan.tile.1 / 4) + comptime!(j * plan.tile.1 / 4 / across)];
+        }
+        #[unroll]
+        for i in 0..plan.block.0 {
+            let value = Float4::new(left[comptime!(i / 4)].extract(comptime!(i % 4)));
+            #[unroll]
+            for j in 0..across {
+                let at = comptime!(i * across + j);
+                acc[at] = fma(value, right[j], acc[at]);
+            }
+        }
+    }
+}
+
+/// Adds the slices' blocks pairwise until slice 0 holds the sum. Ends behind a barrier.
+#[cube]
+fn add_slices(shared: &mut Shared<[Float4]>, acc: &mut Array<Float4>, place: &Place, #[comptime] plan: Plan) {
+    let accumulators = comptime!(plan.block.0 * plan.block.1 / 4);
+    let threads = comptime!(plan.slice_threads());
+    #[unroll]
+    for round in 0..comptime!(plan.slices.ilog2() as usize) {
+        let half = comptime!(plan.slices >> (round + 1));
+        if place.slice >= half && place.slice < comptime!(2 * half) {
+            #[unroll]
+            for i in 0..accumulators {
+                shared[(place.slice - half) * comptime!(threads * accumulators) + i * threads + place.id] = acc[i];
+            }
+        }
+        sync_cube();
+        if place.slice < half {
+            #[unroll]
+            for i in 0..accumulators {
+                acc[i] = acc[i] + shared[place.slice * comptime!(threads * accumulators) + i * threads + place.id];
+            }
+        }
+        sync_cube();
+    }
+}
+
+#[cube]
+fn store<O: Size>(
+    out: &mut [Vector<f32, O>],
+    residual: &[Vector<f32, O>],
+    acc: &Array<Float4>,
+    source: &Source,
+    place: &Place,
+    #[comptime] form: Form,
+    #[comptime] plan: Plan,
+) {
+    let width = O::value();
+    let across = comptime!(plan.block.1 / 4);
+    let down = comptime!(plan.block.0 / 4);
+    let split = CUBE_POS_Z as usize * source.rows;
+    #[unroll]
+    for i in 0..plan.block.0 {
+        let row = source.row + place.row * 4 + comptime!(i / 4 * (plan.tile.0 / down) + i % 4);
+        #[unroll]
+        for j in 0..across {
+            let column = source.column + place.column * 4 + comptime!(j * (plan.tile.1 / across));
+            let at = (split + row) * source.columns + column;
+            let mut value = acc[comptime!(i * across + j)];
+            if comptime!(width == 4) {
+                let inside_rows = comptime!(!form.ragged_rows) || row < source.rows;
+                let inside_columns = comptime!(!form.ragged_columns) || column < source.columns;
+                if inside_rows && inside_columns {
+                    if form.has_residual {
+                        value += Float4::cast_from(residual[at / 4]);
+                    }
+                    out[at / 4] = Vector::<f32, O>::cast_from(value);
+                }
+            } else {
+                #[unroll]
+                for c in 0..4usize {
+                    if row < source.rows && column + c < source.columns {
+                        let mut one = Vector::<f32, O>::new(value.extract(c));
+                        if form.has_residual {
+                            one += residual[at + c];
+                        }
+                        out[at + c] = one;
+                    }
+                }
+            }
+        }
+    }
+}

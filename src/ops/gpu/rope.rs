@@ -1,0 +1,136 @@
+//! Rotary position embedding over a row buffer, in one launch. It leaves the columns that are not to
+//! be rotated (the values of a packed q, k, v) as they are.
+
+use super::{arg, empty, groups};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+const THREADS: usize = 256;
+
+/// Which columns to rotate, and by which rows of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rotation {
+    /// Width of a row.
+    pub width: usize,
+    /// Columns from the left that hold heads to rotate; a multiple of `head_dim`.
+    pub rotated: usize,
+    pub head_dim: usize,
+    /// Rows per sequence: the position of row n is n mod context.
+    pub context: usize,
+    /// Rotate back: the backward pass is the rotation by the opposite angle.
+    pub inverse: bool,
+}
+
+/// Pairs (a, b) of columns (2i, 2i+1) of each head become (a·cos − b·sin, a·sin + b·cos); x `[N, width]`, cos and
+/// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) 1 launch.
+pub fn apply(x: &CubeTensor, cos: &CubeTensor, sin: &CubeTensor, rotation: Rotation) -> CubeTensor {
+    let Rotation {
+        width,
+        rotated,
+        head_dim,
+        ..
+    } = rotation;
+    assert!(
+        width.is_multiple_of(2) && head_dim.is_multiple_of(2) && rotated.is_multiple_of(head_dim),
+        "rotation works on pairs of columns in whole heads"
+    );
+    let rows = x.meta.num_elements() / width;
+    let lanes = super::vector_width(&[width, rotated, head_dim]).max(2);
+    let out = empty(x, [rows, width]);
+    let count = rows * width / lanes;
+    unsafe {
+        rope_rotate::launch_unchecked(
+            &x.client,
+            groups(count.div_ceil(THREADS)),
+            CubeDim::new_1d(THREADS as u32),
+            lanes,
+            arg(x),
+            arg(cos),
+            arg(sin),
+            arg(&out),
+            count,
+            rotation,
+        );
+    }
+    out
+}
+
+#[cube(launch_unchecked)]
+fn rope_rotate<N: Size>(
+    x: &[Vector<f32, N>],
+    cos: &[f32],
+    sin: &[f32],
+    out: &mut [Vector<f32, N>],
+    count: usize,
+    #[comptime] rotation: Rotation,
+) {
+    let i = ABSOLUTE_POS;
+    if i >= count {
+        terminate!();
+    }
+    let per_row = comptime!(rotation.width) / N::value();
+    let row = i / per_row;
+    let column = (i % per_row) * N::value();
+    let value = x[i];
+    let mut turned = value;
+    if column < comptime!(rotation.rotated) {
+        let half = comptime!(rotation.head_dim / 2);
+        let angle = (row % comptime!(rotation.context)) * half + (column % comptime!(rotation.head_dim)) / 2;
+        let lanes = N::value();
+        #[unroll]
+        for pair in 0..comptime!(lanes / 2) {
+            let a = value.extract(pair * 2);
+            let b = value.extract(pair * 2 + 1);
+            let c = cos[angle + pair];
+            let mut s = sin[angle + pair];
+            if comptime!(rotation.inverse) {
+                s = -s;
+            }
+            turned.insert(pair * 2, a * c - b * s);
+            turned.insert(pair * 2 + 1, a * s + b * c);
+        }
+    }
+    out[i] = turned;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::*;
+
+    #[test]
+    fn rotates_pairs_and_copies_the_rest() {
+        let Some(device) = Device::any() else { return };
+        for (n, t, heads, rest, dh) in [(1, 1, 1, 0, 4), (6, 3, 2, 8, 8), (14, 7, 3, 6, 6), (8, 4, 2, 32, 64)] {
+            let width = heads * dh + rest;
+            let x = check::random(n * width, 5);
+            let angle = |i: usize| {
+                (i / (dh / 2)) as f64 * 10000f64.powf(-2.0 * (i % (dh / 2)) as f64 / dh as f64)
+            };
+            let (cos, sin): (Vec<f32>, Vec<f32>) = (0..t * dh / 2)
+                .map(|i| (angle(i).cos() as f32, angle(i).sin() as f32))
+                .unzip();
+            let mut want = x.clone();
+            for row in 0..n {
+                for pair in 0..heads * dh / 2 {
+                    let at = row * width + pair * 2;
+                    let k = row % t * dh / 2 + pair % (dh / 2);
+                    want[at] = x[at] * cos[k] - x[at + 1] * sin[k];
+                    want[at + 1] = x[at] * sin[k] + x[at + 1] * cos[k];
+                }
+            }
+            let rotation = |inverse| Rotation {
+                width,
+                rotated: heads * dh,
+                head_dim: dh,
+                context: t,
+                inverse,
+            };
+            let (gc, gs) = (device.tensor(&cos, [t, dh / 2]), device.tensor(&sin, [t, dh / 2]));
+            let y = apply(&device.tensor(&x, [n, width]), &gc, &gs, rotation(false));
+            check::close("rope", &device.read(&y), &want, 1e-6);
+            let back = apply(&y, &gc, &gs, rotation(true));
+            check::close("rope, there and back", &device.read(&back), &x, 1e-6);
+        }
+    }
+}

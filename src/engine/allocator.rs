@@ -1,0 +1,151 @@
+//! The process's allocator: the system's, counted, with large blocks kept for reuse. A training step frees and asks for
+//! the same large buffers again and again; handing them back to the system would cost a page fault per 4 KiB each time.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Blocks of at least this size are kept.
+const LARGE: usize = 128 * 1024;
+/// Size classes of kept blocks: four per power of two.
+const CLASSES: usize = 128;
+/// Blocks kept per class.
+const DEPTH: usize = 32;
+
+static CURRENT: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+struct Shelf {
+    blocks: [usize; DEPTH],
+    count: usize,
+}
+
+static SHELVES: [Mutex<Shelf>; CLASSES] = [const { Mutex::new(Shelf { blocks: [0; DEPTH], count: 0 }) }; CLASSES];
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The class whose blocks hold `size`, and the size of its blocks.
+fn class(size: usize) -> Option<(usize, usize)> {
+    let power = size.checked_next_power_of_two()?;
+    let quarter = power / 8;
+    // Blocks of 5/8, 6/8, 7/8 and 8/8 of the power of two above: at most a quarter is wasted.
+    let eighths = size.div_ceil(quarter).clamp(5, 8);
+    let index = (power.trailing_zeros() as usize - LARGE.trailing_zeros() as usize) * 4 + eighths - 5;
+    (index < CLASSES).then_some((index, quarter * eighths))
+}
+
+fn grew(bytes: usize) {
+    let now = CURRENT.fetch_add(bytes, Relaxed) + bytes;
+    PEAK.fetch_max(now, Relaxed);
+}
+
+#[expect(unsafe_code, reason = "an allocator is an unsafe trait")]
+// SAFETY: every block comes from `System` with the alignment asked for and at least the size asked for, and is returned
+// to it or kept for a later request of the same class; counting touches no memory of the caller.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grew(layout.size());
+        if layout.size() >= LARGE && layout.align() <= 64 {
+            if let Some((index, size)) = class(layout.size()) {
+                if let Ok(mut shelf) = SHELVES[index].lock()
+                    && shelf.count > 0
+                {
+                    shelf.count -= 1;
+                    return std::ptr::with_exposed_provenance_mut(shelf.blocks[shelf.count]);
+                }
+                return match Layout::from_size_align(size, 64) {
+                    // SAFETY: the size is not zero.
+                    Ok(block) => unsafe { System.alloc(block) },
+                    Err(_) => std::ptr::null_mut(),
+                };
+            }
+        }
+        // SAFETY: the caller's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        CURRENT.fetch_sub(layout.size(), Relaxed);
+        if layout.size() >= LARGE && layout.align() <= 64 {
+            if let Some((index, size)) = class(layout.size()) {
+                if let Ok(mut shelf) = SHELVES[index].lock()
+                    && shelf.count < DEPTH
+                {
+                    let at = shelf.count;
+                    shelf.blocks[at] = pointer.expose_provenance();
+                    shelf.count += 1;
+                    return;
+                }
+                if let Ok(block) = Layout::from_size_align(size, 64) {
+                    // SAFETY: `alloc` took it from the system with this layout.
+                    unsafe { System.dealloc(pointer, block) };
+                }
+                return;
+            }
+        }
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Bytes in use now, kept blocks not counted.
+pub fn current() -> u64 {
+    CURRENT.load(Relaxed) as u64
+}
+
+/// Most bytes in use at once since the last [`reset_peak`].
+pub fn peak() -> u64 {
+    PEAK.load(Relaxed) as u64
+}
+
+/// Starts a new peak at the present use.
+pub fn reset_peak() {
+    PEAK.store(CURRENT.load(Relaxed), Relaxed);
+}
+
+/// Gives all kept blocks back to the system: after a run, and before another of a different size.
+pub fn release() {
+    for (index, shelf) in SHELVES.iter().enumerate() {
+        let Ok(mut shelf) = shelf.lock() else { continue };
+        let power = LARGE << (index / 4);
+        let size = power / 8 * (index % 4 + 5);
+        while shelf.count > 0 {
+            shelf.count -= 1;
+            if let Ok(block) = Layout::from_size_align(size, 64) {
+                let pointer = std::ptr::with_exposed_provenance_mut(shelf.blocks[shelf.count]);
+                #[expect(unsafe_code, reason = "kept blocks came from the system allocator")]
+                // SAFETY: every kept block was taken from the system with its class's layout.
+                unsafe {
+                    System.dealloc(pointer, block);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_they_promise() {
+        for size in (LARGE..LARGE * 40).step_by(4093) {
+            let (index, block) = class(size).expect("in range");
+            assert!(block >= size && block <= size + size / 3 + 1, "{size} in {block}");
+            assert_eq!((LARGE << (index / 4)) / 8 * (index % 4 + 5), block);
+        }
+        assert!(class(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn blocks_are_counted() {
+        let before = current();
+        let block = vec![1_u8; 3 * LARGE];
+        assert!(current() >= before + 3 * LARGE as u64);
+        assert!(peak() >= current());
+        drop(block);
+    }
+}

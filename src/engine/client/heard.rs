@@ -1,0 +1,72 @@
+//! What a reader of an engine hears, and in which words an engine's end is told.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use crate::protocol::{Line, PROTOCOL};
+
+/// One thing heard from an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// A line of the stream, with its text as it came.
+    Line(Box<Line>, String),
+    /// Something written to stderr: a driver's warning, a wrapper's complaint.
+    Stray(String),
+    /// A line on stdout that is not the protocol, and why.
+    Malformed { line: String, why: String },
+    /// Nothing came for this long. Said once per silence.
+    Silent(Duration),
+    /// The first line after a silence is about to follow.
+    Awake,
+    /// The engine is gone; nothing follows until a restart.
+    Over(Over),
+}
+
+/// Why an engine is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// No conversation came about: wrong protocol, nonsense, or no greeting in time.
+    Refused(String),
+    /// It was there and ended.
+    Ended(String),
+}
+
+impl Over {
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Refused(text) | Self::Ended(text) => text,
+        }
+    }
+}
+
+/// Why a greeting of a newer protocol is refused: both versions, and what to update.
+pub(super) fn newer(protocol: u32, version: &str) -> String {
+    let ours = env!("CARGO_PKG_VERSION");
+    format!(
+        "the engine is perflings {version} and speaks protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. \
+         Update perflings on this machine"
+    )
+}
+
+/// How a process ended.
+pub(super) fn describe(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        if let Some(signal) = status.signal() {
+            let name = match signal {
+                4 => " (illegal instruction)",
+                6 => " (abort)",
+                9 => " (kill; the system does this when memory runs out)",
+                11 => " (segmentation fault)",
+                15 => " (terminate)",
+                _ => "",
+            };
+            return format!("was ended by signal {signal}{name}");
+        }
+    }
+    match status.code() {
+        Some(code) => format!("exited with status {code}"),
+        None => "ended".to_owned(),
+    }
+}

@@ -1,0 +1,166 @@
+//! Profiles one step: spans of our operations everywhere, and on CubeCL devices every launch with its device time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use burn::cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
+
+use crate::ops::trace::{self, Phase, Span};
+use crate::profile::rows::{self, Launch};
+use crate::protocol::KernelRow;
+
+/// A profile in progress.
+pub struct Profile {
+    observed: Option<(Arc<Launches>, LaunchObservation)>,
+}
+
+/// A finished profile.
+#[derive(Clone, Debug, Default)]
+pub struct Profiled {
+    pub rows: Vec<KernelRow>,
+    pub launches: u32,
+    pub launches_by_phase: [u32; 3],
+    pub unique: u32,
+    /// `device`, `system` or `host`.
+    pub clock: String,
+}
+
+/// Starts a profile on this thread.
+pub fn start(cpu: bool) -> Profile {
+    trace::start();
+    let observed = (!cpu).then(|| {
+        let launches = Arc::new(Launches::default());
+        (launches.clone(), LaunchObservation::new(launches))
+    });
+    Profile { observed }
+}
+
+impl Profile {
+    /// Ends it. Call after the closing sync.
+    pub fn stop(self) -> Profiled {
+        let spans = trace::stop();
+        match self.observed {
+            None => on_host(&spans),
+            Some((launches, guard)) => {
+                drop(guard);
+                on_device(&spans, &launches)
+            }
+        }
+    }
+}
+
+fn phase_index(phase: Phase) -> usize {
+    match phase {
+        Phase::Forward => 0,
+        Phase::Backward => 1,
+        Phase::Optimizer => 2,
+    }
+}
+
+fn on_host(spans: &[Span]) -> Profiled {
+    let rows = rows::from_spans(spans);
+    let mut launches_by_phase = [0; 3];
+    for span in spans {
+        launches_by_phase[phase_index(span.row.phase)] += 1;
+    }
+    let unique: std::collections::BTreeSet<_> = spans.iter().map(|span| (span.row.op, span.row.version, span.row.phase.name())).collect();
+    Profiled { rows, launches: spans.len() as u32, launches_by_phase, unique: unique.len() as u32, clock: "host".to_owned() }
+}
+
+fn on_device(spans: &[Span], launches: &Launches) -> Profiled {
+    let seen = std::mem::take(&mut *launches.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    let mut system = false;
+    let mut all = Vec::with_capacity(seen.len());
+    let mut by_phase = [0; 3];
+    let mut last = 1;
+    for (span, kernel, timing) in seen {
+        let (length, method) = match timing {
+            Timing::Unread(profile) => {
+                let method = profile.timing_method();
+                (burn::cubecl::future::block_on(profile.resolve()).map_or(Duration::ZERO, |ticks| ticks.duration()), method)
+            }
+            Timing::Read(length, method) => (length, method),
+        };
+        system |= method == TimingMethod::System;
+        if let Some(span) = span.and_then(|span| spans.get(span)) {
+            last = phase_index(span.row.phase);
+        }
+        by_phase[last] += 1;
+        all.push(Launch { span, kernel: short(kernel), length });
+    }
+    let unique: std::collections::BTreeSet<_> = all.iter().map(|launch| launch.kernel.clone()).collect();
+    Profiled {
+        rows: rows::from_launches(spans, &all),
+        launches: all.len() as u32,
+        launches_by_phase: by_phase,
+        unique: unique.len() as u32,
+        clock: if system { "system" } else { "device" }.to_owned(),
+    }
+}
+
+/// `path::to::kernel_name<f32, …>` as `kernel_name`.
+fn short(kernel: &str) -> String {
+    let plain = kernel.split(['<', '(']).next().unwrap_or(kernel);
+    plain.rsplit("::").next().unwrap_or(plain).to_owned()
+}
+
+enum Timing {
+    Unread(ProfileDuration),
+    Read(Duration, TimingMethod),
+}
+
+#[derive(Default)]
+struct Launches {
+    seen: Mutex<Vec<(Option<usize>, &'static str, Timing)>>,
+}
+
+impl Launches {
+    fn push(&self, kernel: &'static str, timing: Timing) {
+        if let Ok(mut seen) = self.seen.lock() {
+            seen.push((trace::current(), kernel, timing));
+        }
+    }
+}
+
+impl LaunchObserver for Launches {
+    fn launched(&self, _: &'static str) {}
+
+    fn timing(&self) -> TimingRequest {
+        TimingRequest::Deferred
+    }
+
+    fn profiled(&self, kernel: &'static str, profile: ProfileDuration) {
+        self.push(kernel, Timing::Unread(profile));
+    }
+
+    fn timed(&self, kernel: &'static str, length: Duration, method: TimingMethod) {
+        self.push(kernel, Timing::Read(length, method));
+    }
+}
+
+/// Counts kernels while they are first used: what is being compiled cannot be known in advance.
+#[derive(Default)]
+pub struct Compiling {
+    seen: Mutex<std::collections::BTreeSet<&'static str>>,
+}
+
+impl Compiling {
+    /// Kernels seen so far and the name of one that is new since `known`.
+    pub fn news(&self, known: usize) -> Option<(u32, String)> {
+        let seen = self.seen.lock().ok()?;
+        (seen.len() > known).then(|| (seen.len() as u32, seen.iter().next_back().map(|name| short(name)).unwrap_or_default()))
+    }
+
+    /// Watches launches until the guard drops.
+    pub fn watch(self: &Arc<Self>) -> LaunchObservation {
+        LaunchObservation::new(self.clone())
+    }
+}
+
+impl LaunchObserver for Compiling {
+    fn launched(&self, kernel: &'static str) {
+        if let Ok(mut seen) = self.seen.lock() {
+            seen.insert(kernel);
+        }
+    }
+}

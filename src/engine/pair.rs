@@ -1,0 +1,161 @@
+//! Two configurations on one device, the same seed and batches, interleaved A B B A, so that drift cancels.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use super::devices::Opened;
+use super::queue::Place;
+use super::wire::Outlet;
+use super::worker::Worker;
+use crate::config::{RunConfig, Sync};
+use crate::data::Source;
+use crate::profile::stats::{MIN_PAIRS, compare, median, spread};
+use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Step, Verdict};
+
+/// Pairs taken while the verdict stays unclear and no number was asked for.
+const PATIENCE: u32 = 240;
+
+/// A comparison in progress.
+pub struct Paired {
+    sides: [Side; 2],
+    wanted: u32,
+    asked: bool,
+    times: Vec<(f64, f64)>,
+    began: Instant,
+    pub last: Pair,
+    outlet: Outlet,
+    differs: Vec<String>,
+}
+
+struct Side {
+    spec: RunSpec,
+    place: Place,
+    source: Source,
+    step: u64,
+}
+
+impl Side {
+    fn new(spec: RunSpec, opened: &Opened) -> Result<Self> {
+        let (config, device) = (spec.config.clone(), opened.device.clone());
+        let place = Place::new(opened.queued, move || Worker::new(&config, &device))?;
+        Ok(Self { source: Source::new(&spec.config), spec, place, step: 0 })
+    }
+
+    /// One step in milliseconds, bracketed by syncs; inside, the syncs its configuration asks for.
+    fn step(&mut self, outlet: &Outlet) -> Result<f64> {
+        let batch = self.source.batch(self.step);
+        self.place.ask(move |worker| worker.load(&batch))?;
+        self.place.sync()?;
+        let phases = self.spec.config.measure.sync == Sync::PerPhase;
+        let began = Instant::now();
+        for task in [Worker::forward, Worker::backward, Worker::update] {
+            self.place.submit(task)?;
+            if phases {
+                self.place.sync()?;
+            }
+        }
+        self.place.sync()?;
+        let ms = began.elapsed().as_secs_f64() * 1e3;
+        let loss = self.place.ask(Worker::loss)??;
+        outlet.send(Event::Step(Step {
+            slot: self.spec.slot,
+            step: self.step,
+            loss: Num(loss),
+            ms,
+            synced: true,
+            profiled: false,
+            phases: None,
+        }));
+        ensure!(loss.is_finite(), "the loss of {} is {} at step {}", self.spec.variant, Num(loss), self.step);
+        self.step += 1;
+        Ok(ms)
+    }
+}
+
+impl Paired {
+    /// Builds both models and warms both up.
+    pub fn new(a: RunSpec, b: RunSpec, pairs: u32, opened: &Opened, outlet: Outlet) -> Result<Self> {
+        refuse_too_large(&a.config, &b.config, opened)?;
+        let differs = a.config.differences(&b.config).into_iter().map(str::to_owned).collect();
+        let warmup = a.config.measure.warmup.clamp(2, 10);
+        let a = RunSpec { slot: Slot::A, ..a };
+        let b = RunSpec { slot: Slot::B, ..b };
+        let mut sides = [Side::new(a, opened)?, Side::new(b, opened)?];
+        for side in &mut sides {
+            for _ in 0..warmup {
+                side.step(&outlet)?;
+            }
+        }
+        let wanted = if pairs == 0 { MIN_PAIRS as u32 } else { pairs };
+        Ok(Self { sides, wanted, asked: pairs > 0, times: Vec::new(), began: Instant::now(), last: Pair::default(), outlet, differs })
+    }
+
+    /// Whether the verdict is in, or will not come.
+    pub fn done(&self) -> bool {
+        self.last.done
+    }
+
+    /// Measures one pair.
+    pub fn advance(&mut self) -> Result<()> {
+        let [a, b] = &mut self.sides;
+        // A B, then B A: what drifts, drifts for both.
+        let pair = if self.times.len() % 2 == 0 {
+            let first = a.step(&self.outlet)?;
+            (first, b.step(&self.outlet)?)
+        } else {
+            let first = b.step(&self.outlet)?;
+            (a.step(&self.outlet)?, first)
+        };
+        self.times.push(pair);
+        let n = self.times.len() as u32;
+        // Intervals cost a few milliseconds; early ones and every tenth are enough to watch.
+        if n % 5 == 0 || n >= self.wanted || n < 5 {
+            self.report(n);
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, n: u32) {
+        let result = compare(&self.times);
+        if result.verdict == Verdict::Unclear && n >= self.wanted && !self.asked && self.wanted < PATIENCE {
+            self.wanted = (self.wanted * 2).min(PATIENCE);
+        }
+        let (a, b): (Vec<f64>, Vec<f64>) = self.times.iter().copied().unzip();
+        let pace = self.began.elapsed().as_secs_f64() / f64::from(n);
+        self.last = Pair {
+            n,
+            wanted: self.wanted,
+            ratio: result.ratio,
+            low: result.low,
+            high: result.high,
+            verdict: result.verdict,
+            a_ms: spread(&a),
+            b_ms: spread(&b),
+            remaining_s: pace * f64::from(self.wanted.saturating_sub(n)),
+            done: n >= self.wanted,
+            differs: self.differs.clone(),
+        };
+        debug_assert!(median(&a) >= 0.0);
+        self.outlet.send(Event::Pair(self.last.clone()));
+    }
+
+    /// The B side's specification, for the summary.
+    pub fn fixed(&self) -> &RunSpec {
+        &self.sides[1].spec
+    }
+}
+
+/// Two parameter sets with their moments, and one set of activations, must fit.
+fn refuse_too_large(a: &RunConfig, b: &RunConfig, opened: &Opened) -> Result<()> {
+    let Some(free) = opened.queued.then(super::memory_available).flatten() else { return Ok(()) };
+    let need = a.memory_estimate().max(b.memory_estimate()) + 12 * a.parameters().min(b.parameters());
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    ensure!(
+        need <= free,
+        "a paired run holds two models: about {:.0} MiB, and {:.0} MiB are free. Use a smaller preset, batch or context",
+        mib(need),
+        mib(free)
+    );
+    Ok(())
+}

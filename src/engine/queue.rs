@@ -1,0 +1,107 @@
+//! Where a worker runs. A GPU is asynchronous by itself: its worker runs inline and `sync` waits for the device. The
+//! CPU device gets a queue of ours: one device thread owns the worker, the host enqueues and goes on, at most two steps
+//! ahead. So what a missing sync does can be seen on a laptop, too.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+use anyhow::{Result, anyhow};
+
+use super::worker::Worker;
+
+/// Two steps of three tasks each.
+const AHEAD: usize = 6;
+
+type Task = Box<dyn FnOnce(&mut Worker) + Send>;
+
+/// A worker and its place.
+pub enum Place {
+    Inline(Box<Worker>),
+    Queued { tasks: Option<SyncSender<Task>>, thread: Option<JoinHandle<()>> },
+}
+
+impl Place {
+    /// Makes the worker where it will live.
+    ///
+    /// # Errors
+    /// What `make` reports, or the text of its panic.
+    pub fn new(queued: bool, make: impl FnOnce() -> Result<Worker> + Send + 'static) -> Result<Self> {
+        if !queued {
+            return Ok(Self::Inline(Box::new(guard(make)??)));
+        }
+        let (tasks, inbox) = sync_channel::<Task>(AHEAD);
+        let (answer, made) = channel();
+        let thread = Builder::new().name("device".into()).spawn(move || {
+            match guard(make).and_then(|worker| worker) {
+                Ok(worker) => {
+                    let _ = answer.send(Ok(()));
+                    serve(worker, &inbox);
+                }
+                Err(error) => drop(answer.send(Err(error))),
+            }
+        })?;
+        made.recv().map_err(|_| gone())??;
+        Ok(Self::Queued { tasks: Some(tasks), thread: Some(thread) })
+    }
+
+    /// Hands work over without waiting for it; blocks only while two steps are outstanding.
+    pub fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
+        match self {
+            Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
+            Self::Queued { tasks, .. } => {
+                let sender = tasks.as_ref().ok_or_else(gone)?;
+                sender.send(Box::new(task)).map_err(|_| gone())
+            }
+        }
+    }
+
+    /// Hands work over and waits for its answer.
+    pub fn ask<R: Send + 'static>(&mut self, task: impl FnOnce(&mut Worker) -> R + Send + 'static) -> Result<R> {
+        match self {
+            Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
+            Self::Queued { .. } => {
+                let (sender, answer) = channel();
+                self.submit(move |worker| drop(sender.send(task(worker))))?;
+                answer.recv().map_err(|_| gone())
+            }
+        }
+    }
+
+    /// Waits until everything handed over is done.
+    pub fn sync(&mut self) -> Result<()> {
+        self.ask(Worker::sync)?
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Self::Queued { tasks, thread } = self {
+            drop(tasks.take());
+            if let Some(thread) = thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Runs tasks until one panics or no more can come. A panic ends the thread; the host learns of it at its next call.
+fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
+    while let Ok(task) = inbox.recv() {
+        if catch_unwind(AssertUnwindSafe(|| task(&mut worker))).is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs `work`; a panic becomes an error with its text.
+fn guard<R>(work: impl FnOnce() -> R) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        anyhow!("{}", text.unwrap_or("a panic without text"))
+    })
+}
+
+fn gone() -> anyhow::Error {
+    anyhow!("the device thread ended; the log says why")
+}

@@ -1,0 +1,261 @@
+//! The conversation: one command after the other, one step of the current work between two looks at the inbox.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::devices::{self, Opened};
+use super::pair::Paired;
+use super::trainer::Trainer;
+use super::wire::Wire;
+use super::{allocator, memory_available};
+use crate::protocol::{Command, Event, Failed, FailedKind, Finished, Hello, PROTOCOL, RunSpec};
+
+/// What the engine is busy with.
+enum Work {
+    Nothing,
+    Training(Box<Trainer>),
+    Paused(Box<Trainer>, Instant),
+    Comparing(Box<Paired>, Opened),
+}
+
+struct Session<'a> {
+    wire: &'a Wire,
+    /// Devices opened so far: a runtime can be set up once per process.
+    opened: Vec<(String, Opened)>,
+    work: Work,
+}
+
+/// Serves commands until `quit` or the end of input.
+pub fn run(wire: &Wire, commands: &Receiver<Command>) {
+    let mut session = Session { wire, opened: Vec::new(), work: Work::Nothing };
+    loop {
+        let next = match session.work {
+            Work::Nothing | Work::Paused(..) => commands.recv().map_err(|_| TryRecvError::Disconnected),
+            _ => commands.try_recv(),
+        };
+        match next {
+            Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
+            Ok(command) => session.obey(command),
+            Err(TryRecvError::Empty) => {}
+        }
+        session.advance();
+    }
+    session.end(Some("stopped"));
+}
+
+impl Session<'_> {
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Hello { protocol } => self.hello(protocol),
+            Command::Probe => self.wire.send(Event::Devices { devices: devices::probe() }),
+            Command::Open { device } => match self.open(&device) {
+                Ok(opened) => self.wire.send(Event::DeviceReady { device: opened.info }),
+                Err(error) => self.fail(FailedKind::Device, &error),
+            },
+            Command::Start { device, run } => self.start(&device, run),
+            Command::Apply { run } => self.apply(run),
+            Command::Pair { device, a, b, pairs, .. } => self.pair(&device, a, b, pairs),
+            Command::Pause => self.pause(),
+            Command::Resume => self.resume(),
+            Command::Profile => {
+                if let Work::Training(trainer) = &mut self.work {
+                    trainer.request_profile();
+                }
+            }
+            Command::Stop => self.end(Some("stopped")),
+            Command::Quit => {}
+        }
+    }
+
+    fn hello(&self, protocol: u32) {
+        self.wire.send(Event::Hello(Hello {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            date: today(),
+        }));
+        if protocol != PROTOCOL {
+            let reason = format!("the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs");
+            self.wire.send(Event::Failed(Failed { kind: FailedKind::Usage, reason }));
+        }
+    }
+
+    fn open(&mut self, select: &str) -> Result<Opened> {
+        if let Some((_, opened)) = self.opened.iter().find(|(name, _)| name == select) {
+            return Ok(opened.clone());
+        }
+        let opened = devices::open(select)?;
+        self.opened.push((select.to_owned(), opened.clone()));
+        Ok(opened)
+    }
+
+    fn start(&mut self, device: &str, run: RunSpec) {
+        self.end(None);
+        let opened = match self.open(device) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let unknown = error.to_string().starts_with("unknown device");
+                return self.fail(if unknown { FailedKind::Usage } else { FailedKind::Device }, &error);
+            }
+        };
+        if let Err(error) = refuse(&run, &opened) {
+            return self.fail(FailedKind::Usage, &error);
+        }
+        match Trainer::new(run, opened, self.wire.outlet()) {
+            Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
+            Err(error) => self.fail(FailedKind::Internal, &error),
+        }
+    }
+
+    fn apply(&mut self, run: RunSpec) {
+        let result = match &mut self.work {
+            Work::Training(trainer) | Work::Paused(trainer, _) => {
+                if trainer.spec.config.keeps_parameters(&run.config) {
+                    match first_problem(&run) {
+                        Ok(()) => trainer.apply(run),
+                        Err(error) => Err(error),
+                    }
+                } else {
+                    Err(anyhow::anyhow!("this change needs new parameters; start a run instead"))
+                }
+            }
+            _ => Err(anyhow::anyhow!("nothing is running that could change")),
+        };
+        if let Err(error) = result {
+            self.fail(FailedKind::Usage, &error);
+        }
+    }
+
+    fn pair(&mut self, device: &str, a: RunSpec, b: RunSpec, pairs: u32) {
+        self.end(None);
+        let opened = match self.open(device) {
+            Ok(opened) => opened,
+            Err(error) => return self.fail(FailedKind::Device, &error),
+        };
+        if let Err(error) = refuse(&a, &opened).and_then(|()| refuse(&b, &opened)) {
+            return self.fail(FailedKind::Usage, &error);
+        }
+        match Paired::new(a, b, pairs, &opened, self.wire.outlet()) {
+            Ok(paired) => self.work = Work::Comparing(Box::new(paired), opened),
+            Err(error) => self.fail(FailedKind::Usage, &error),
+        }
+    }
+
+    fn pause(&mut self) {
+        match std::mem::replace(&mut self.work, Work::Nothing) {
+            Work::Training(trainer) => {
+                self.wire.send(Event::Paused { slot: trainer.spec.slot });
+                self.work = Work::Paused(trainer, Instant::now());
+            }
+            other => self.work = other,
+        }
+    }
+
+    fn resume(&mut self) {
+        match std::mem::replace(&mut self.work, Work::Nothing) {
+            Work::Paused(mut trainer, since) => {
+                trainer.paused += since.elapsed();
+                self.wire.send(Event::Resumed { slot: trainer.spec.slot });
+                self.work = Work::Training(trainer);
+            }
+            other => self.work = other,
+        }
+    }
+
+    /// One step of whatever is running.
+    fn advance(&mut self) {
+        let result = match &mut self.work {
+            Work::Training(trainer) if trainer.done() => return self.end(None),
+            Work::Comparing(paired, _) if paired.done() => return self.end(None),
+            Work::Training(trainer) => trainer.advance(),
+            Work::Comparing(paired, _) => paired.advance(),
+            Work::Nothing | Work::Paused(..) => Ok(()),
+        };
+        if let Err(error) = result {
+            self.work = Work::Nothing;
+            self.fail(FailedKind::Internal, &error);
+        }
+    }
+
+    /// Ends the current work with its summary.
+    fn end(&mut self, why: Option<&str>) {
+        let summary = match std::mem::replace(&mut self.work, Work::Nothing) {
+            Work::Nothing => return,
+            Work::Training(trainer) | Work::Paused(trainer, _) => trainer.finish(why),
+            Work::Comparing(paired, opened) => {
+                let spec = paired.fixed();
+                Finished {
+                    stage: spec.stage,
+                    variant: "pair".to_owned(),
+                    slot: spec.slot,
+                    config: spec.config.hash(),
+                    device: opened.info.clone(),
+                    ln_vocab: spec.config.ln_vocab(),
+                    clock: "host-sync".to_owned(),
+                    pair: Some(paired.last.clone()),
+                    ended: why.map(str::to_owned),
+                    ..Finished::default()
+                }
+            }
+        };
+        self.wire.send(Event::Finished(Box::new(summary)));
+        allocator::release();
+        for (_, opened) in &self.opened {
+            if !opened.queued {
+                opened.device.memory_cleanup();
+            }
+        }
+    }
+
+    fn fail(&self, kind: FailedKind, error: &anyhow::Error) {
+        self.wire.send(Event::Failed(Failed { kind, reason: format!("{error:#}") }));
+    }
+}
+
+/// What cannot run is refused before anything is built.
+fn refuse(run: &RunSpec, opened: &Opened) -> Result<()> {
+    first_problem(run)?;
+    let precision = run.config.train.precision;
+    ensure!(
+        precision == crate::config::Precision::F32,
+        "train.precision = \"{precision}\" is not computed on {} yet; write \"f32\"",
+        opened.info.name
+    );
+    if let Some(free) = opened.queued.then(memory_available).flatten() {
+        let need = run.config.memory_estimate();
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        ensure!(
+            need <= free,
+            "this run needs about {:.0} MiB and {:.0} MiB are free. Use a smaller preset, batch or context",
+            mib(need),
+            mib(free)
+        );
+    }
+    Ok(())
+}
+
+fn first_problem(run: &RunSpec) -> Result<()> {
+    match run.config.problems().first() {
+        Some(problem) => Err(anyhow::anyhow!("{}", problem.what)),
+        None => Ok(()),
+    }
+}
+
+/// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
+fn today() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let days = (since.as_secs() / 86_400) as i64 + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}

@@ -1,0 +1,153 @@
+//! The two ends of the stream. A thread of its own writes, so a slow reader cannot stall a timed step; another beats
+//! the heart; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
+
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
+
+/// Two beats a second.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// Where events go.
+pub struct Wire {
+    sender: Sender<Option<Event>>,
+    writer: JoinHandle<()>,
+}
+
+/// A cheap handle for other threads.
+#[derive(Clone)]
+pub struct Outlet(Sender<Option<Event>>);
+
+impl Outlet {
+    /// Queues an event; a reader that is gone is not an error here, the input's end will say so.
+    pub fn send(&self, event: Event) {
+        let _ = self.0.send(Some(event));
+    }
+}
+
+impl Wire {
+    /// Queues an event.
+    pub fn send(&self, event: Event) {
+        let _ = self.sender.send(Some(event));
+    }
+
+    /// A handle for another thread.
+    pub fn outlet(&self) -> Outlet {
+        Outlet(self.sender.clone())
+    }
+
+    /// Writes what is queued and ends.
+    pub fn close(self) {
+        let _ = self.sender.send(None);
+        let _ = self.writer.join();
+    }
+}
+
+/// Takes over stdin and stdout.
+pub fn open() -> Result<(Wire, Receiver<Command>)> {
+    let output = own_stdout().context("Failed to set the real standard output aside")?;
+    let began = Instant::now();
+    let (sender, events) = channel::<Option<Event>>();
+    let writer = Builder::new().name("writer".into()).spawn(move || write(output, &events, began))?;
+
+    let beat = Outlet(sender.clone());
+    Builder::new().name("heartbeat".into()).spawn(move || {
+        loop {
+            std::thread::sleep(BEAT);
+            beat.send(Event::Heartbeat);
+        }
+    })?;
+
+    route_logs(Outlet(sender.clone()));
+
+    let (to_session, commands) = channel();
+    let complaints = Outlet(sender.clone());
+    Builder::new().name("reader".into()).spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if line.trim().is_empty() {
+                continue;
+            }
+            match serde_json::from_str::<Command>(&line) {
+                Ok(command) => {
+                    if to_session.send(command).is_err() {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    let reason = format!("not a command: {error}");
+                    complaints.send(Event::Failed(Failed { kind: FailedKind::Usage, reason }));
+                }
+            }
+        }
+        // The reader is gone. The main thread may be inside a kernel that never returns; nothing is left to save.
+        #[expect(clippy::disallowed_methods, reason = "no engine may outlive its reader")]
+        std::process::exit(0);
+    })?;
+    Ok((Wire { sender, writer }, commands))
+}
+
+fn write(mut output: impl Write, events: &Receiver<Option<Event>>, began: Instant) {
+    while let Ok(Some(event)) = events.recv() {
+        let line = Line { t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3, event };
+        let Ok(mut text) = serde_json::to_string(&line) else { continue };
+        text.push('\n');
+        if output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The real stdout, after pointing file descriptor 1 at stderr: drivers and libraries print where they like.
+#[cfg(unix)]
+fn own_stdout() -> Result<std::fs::File> {
+    let real = rustix::io::dup(std::io::stdout())?;
+    rustix::stdio::dup2_stdout(std::io::stderr())?;
+    Ok(real.into())
+}
+
+#[cfg(not(unix))]
+fn own_stdout() -> Result<std::io::Stdout> {
+    Ok(std::io::stdout())
+}
+
+struct Logs(Outlet);
+
+static LOGGING: AtomicBool = AtomicBool::new(false);
+
+impl log::Log for Logs {
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record) {
+        // naga and wgpu describe what they support at length; only what went wrong is of interest.
+        if self.enabled(record.metadata()) && LOGGING.load(Ordering::Relaxed) {
+            let text = format!("{}: {}", record.target(), record.args());
+            self.0.send(Event::Log(Log { level: record.level().as_str().to_lowercase(), text: text.chars().take(2000).collect() }));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Warnings of libraries and the text of any panic become events.
+fn route_logs(outlet: Outlet) {
+    let for_panics = Arc::new(outlet.clone());
+    if log::set_logger(Box::leak(Box::new(Logs(outlet)))).is_ok() {
+        log::set_max_level(log::LevelFilter::Warn);
+    }
+    LOGGING.store(true, Ordering::Relaxed);
+    std::panic::set_hook(Box::new(move |info| {
+        let thread = std::thread::current();
+        let text = format!("panic in thread {}: {info}", thread.name().unwrap_or("without a name"));
+        for_panics.send(Event::Log(Log { level: "error".to_owned(), text }));
+    }));
+}

@@ -1,0 +1,92 @@
+//! What lives on the device: model, optimizer, and the loss and gradients of the step in progress.
+
+use anyhow::{Result, anyhow};
+use burn::tensor::{Device, Tensor};
+
+use super::observer::{self, Profile};
+use crate::config::RunConfig;
+use crate::data::Batch;
+use crate::model::{Model, Tokens, weights};
+use crate::ops::kernels::is_cpu;
+use crate::ops::optimizer::Optimizer;
+
+/// A model in training.
+pub struct Worker {
+    pub model: Model,
+    pub optimizer: Optimizer,
+    pub tokens: Option<Tokens>,
+    loss: Option<Tensor<2>>,
+    pub gradients: Vec<Option<Tensor<2>>>,
+    learning_rate: f64,
+    device: Device,
+    profile: Option<Profile>,
+}
+
+impl Worker {
+    /// A fresh model with the seed's weights.
+    pub fn new(config: &RunConfig, device: &Device) -> Result<Self> {
+        let device = device.clone().autodiff();
+        let initial = weights::initial(&config.model, config.train.seed);
+        let model = Model::new(config, &initial, &device)?;
+        let optimizer = Optimizer::new(config.train.optimizer, model.parameters().len());
+        let learning_rate = config.train.learning_rate;
+        Ok(Self { model, optimizer, tokens: None, loss: None, gradients: Vec::new(), learning_rate, device, profile: None })
+    }
+
+    /// Takes on knobs that keep parameters and optimizer state.
+    pub fn reconfigure(&mut self, config: &RunConfig) {
+        self.model.reconfigure(config);
+        self.learning_rate = config.train.learning_rate;
+    }
+
+    /// Copies a batch to the device.
+    pub fn load(&mut self, batch: &Batch) {
+        self.tokens = Some(Tokens::new(batch, &self.device));
+    }
+
+    /// The forward pass, up to the loss.
+    pub fn forward(&mut self) {
+        self.loss = self.tokens.as_ref().map(|tokens| self.model.loss(tokens)); // [1, 1]
+    }
+
+    /// The backward pass: one gradient per parameter, or none where none arrived.
+    pub fn backward(&mut self) {
+        if let Some(loss) = &self.loss {
+            let mut all = loss.backward();
+            self.gradients = self.model.parameters().iter().map(|p| p.value.grad_remove(&mut all)).collect();
+        }
+    }
+
+    /// The optimizer's update; the gradients are used up.
+    pub fn update(&mut self) {
+        let gradients = std::mem::take(&mut self.gradients);
+        self.optimizer.step(self.model.parameters_mut(), gradients, self.learning_rate);
+    }
+
+    /// The loss of the last forward pass. Waits for it.
+    pub fn loss(&mut self) -> Result<f64> {
+        let loss = self.loss.take().ok_or_else(|| anyhow!("no forward pass has run"))?;
+        let data = loss.inner().try_into_data().map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
+        data.iter::<f64>().next().ok_or_else(|| anyhow!("the loss is empty"))
+    }
+
+    /// Waits for the device.
+    pub fn sync(&mut self) -> Result<()> {
+        self.device.clone().inner().sync().map_err(|error| anyhow!("the device was lost: {error:?}"))
+    }
+
+    /// Starts to profile what this thread does from here on.
+    pub fn start_profile(&mut self) {
+        self.profile = Some(observer::start(is_cpu(&self.device)));
+    }
+
+    /// Ends the profile.
+    pub fn stop_profile(&mut self) -> Option<observer::Profiled> {
+        self.profile.take().map(Profile::stop)
+    }
+
+    /// The device without autodiff.
+    pub fn device(&self) -> Device {
+        self.device.clone().inner()
+    }
+}

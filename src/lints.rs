@@ -1,0 +1,197 @@
+//! Plausibility lints on a run: what cannot be true, or should not be, with its reason and what to look at next.
+//! Each is one function over the facts so far; none knows a device or a screen.
+
+use std::collections::VecDeque;
+
+use crate::config::{Data, RunConfig, Sync};
+use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
+
+/// Losses kept for the lints on training progress.
+const RECENT: usize = 64;
+/// Steps after which a learnable chain must have moved the loss.
+const PATIENCE: u64 = 300;
+/// Share of the step by which the phases may miss it.
+pub const LEDGER_LIMIT: f64 = 0.05;
+/// Largest relative difference from the reference logits.
+pub const PARITY_LIMIT: f64 = 1e-3;
+
+/// What is known about a run.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    config: RunConfig,
+    entropy: Option<f64>,
+    steps: u64,
+    losses: VecDeque<f64>,
+    phases: Option<Phases>,
+    throughput: Option<Throughput>,
+    gradients: Option<Gradients>,
+    kernels: Option<Kernels>,
+    evidence: Option<Evidence>,
+    not_finite: Option<(u64, String)>,
+}
+
+impl Facts {
+    /// Nothing seen yet.
+    pub fn new(config: &RunConfig, entropy: Option<f64>) -> Self {
+        Self {
+            config: config.clone(),
+            entropy,
+            steps: 0,
+            losses: VecDeque::new(),
+            phases: None,
+            throughput: None,
+            gradients: None,
+            kernels: None,
+            evidence: None,
+            not_finite: None,
+        }
+    }
+
+    /// Takes in one event of this run.
+    pub fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Step(step) => {
+                self.steps = self.steps.max(step.step + 1);
+                if self.losses.len() == RECENT {
+                    self.losses.pop_front();
+                }
+                self.losses.push_back(step.loss.0);
+                if step.phases.is_some() && !step.profiled {
+                    self.phases = step.phases;
+                }
+            }
+            Event::Throughput(throughput) => self.throughput = Some(throughput.clone()),
+            Event::Gradients(gradients) => self.gradients = Some(gradients.clone()),
+            Event::Kernels(kernels) => self.kernels = Some(kernels.clone()),
+            Event::Evidence(evidence) => self.evidence = Some(evidence.clone()),
+            _ => {}
+        }
+    }
+
+    /// The first tensor that was not finite, and when.
+    pub fn stopped_at(&mut self, step: u64, tensor: &str) {
+        self.not_finite = Some((step, tensor.to_owned()));
+    }
+
+    /// Every lint that holds.
+    pub fn lints(&self) -> Vec<Lint> {
+        [not_finite, gradient_coverage, backward_too_short, ledger_open, above_peak, wrong_logits, stuck_at_ln_vocab, below_entropy, no_kernels]
+            .iter()
+            .filter_map(|lint| lint(self))
+            .collect()
+    }
+
+    /// Median phases where there are some, else those of the last measured step.
+    fn ledger(&self) -> Option<Phases> {
+        self.throughput.as_ref().and_then(|t| t.phases).or(self.phases)
+    }
+}
+
+fn lint(name: &str, why: String, next: &str) -> Option<Lint> {
+    Some(Lint { name: name.to_owned(), why, next: next.to_owned() })
+}
+
+fn not_finite(f: &Facts) -> Option<Lint> {
+    let (step, tensor) = f.not_finite.as_ref()?;
+    lint(
+        "not-finite",
+        format!("{tensor} holds NaN or infinity at step {step}; the run stopped there."),
+        "Look at the loss just before, and at the learning rate and the initial weights.",
+    )
+}
+
+fn gradient_coverage(f: &Facts) -> Option<Lint> {
+    let g = f.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
+    lint(
+        "gradient-coverage",
+        format!("Only {:.1} % of the parameters received a gradient: {} of {} tensors.", g.params_pct, g.with_grad, g.tensors),
+        "Find the first tensor, counted from the loss, that has none: the graph is cut between the two.",
+    )
+}
+
+fn backward_too_short(f: &Facts) -> Option<Lint> {
+    if f.config.measure.sync != Sync::PerPhase {
+        return None;
+    }
+    let p = f.ledger().filter(|p| p.forward > 0.0 && p.backward / p.forward < 0.5)?;
+    lint(
+        "backward-too-short",
+        format!("Backward takes {:.2} of the forward's time; the same products twice should take about 2.", p.backward / p.forward),
+        "Compare with the gradient audit: work that is not done costs nothing.",
+    )
+}
+
+fn ledger_open(f: &Facts) -> Option<Lint> {
+    let p = f.ledger().filter(|p| p.step > 0.0 && p.residual.abs() > LEDGER_LIMIT * p.step)?;
+    lint(
+        "ledger-open",
+        format!("Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({:+.0} %).", p.residual, p.step, 100.0 * p.residual / p.step),
+        "Ask of each timer what it waits for: enqueueing work is not doing it.",
+    )
+}
+
+fn above_peak(f: &Facts) -> Option<Lint> {
+    let t = f.throughput.as_ref()?;
+    let reached = match t.flops {
+        Some(flops) => flops,
+        None => 3.0 * f.config.forward_flops() / (t.step_ms.median * 1e-3),
+    };
+    let peak = t.peak_flops.filter(|peak| reached > 1.05 * peak)?;
+    lint(
+        "above-peak",
+        format!("{:.3} TFLOP/s claimed; the most this device was measured to do is {:.3}.", reached / 1e12, peak / 1e12),
+        "No code does that. Either the clock is read too early or work is missing.",
+    )
+}
+
+fn wrong_logits(f: &Facts) -> Option<Lint> {
+    let parity = f.evidence.as_ref()?.parity.filter(|p| p.0.is_nan() || p.0 > PARITY_LIMIT)?;
+    lint(
+        "wrong-logits",
+        format!("The logits differ from the plain reference's by {:.1e} of the largest; rounding explains 1e-4.", parity.0),
+        "The loss may look right all the same. Compare what the operation reads with what lies in memory.",
+    )
+}
+
+fn stuck_at_ln_vocab(f: &Facts) -> Option<Lint> {
+    if f.config.train.data != Data::Markov || f.steps < PATIENCE || f.losses.len() < RECENT {
+        return None;
+    }
+    let mean = f.losses.iter().sum::<f64>() / f.losses.len() as f64;
+    let uniform = f.config.ln_vocab();
+    if (mean - uniform).abs() > 0.02 * uniform {
+        return None;
+    }
+    lint(
+        "stuck-at-ln-vocab",
+        format!("After {} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned.", f.steps),
+        "Check that gradients arrive and that the optimizer changes the weights.",
+    )
+}
+
+fn below_entropy(f: &Facts) -> Option<Lint> {
+    let entropy = f.entropy?;
+    if f.losses.len() < RECENT / 2 {
+        return None;
+    }
+    let n = f.losses.len() as f64;
+    let mean = f.losses.iter().sum::<f64>() / n;
+    let error = (f.losses.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+    if mean + 4.0 * error >= entropy {
+        return None;
+    }
+    lint(
+        "below-entropy",
+        format!("The loss is {mean:.3}; the data's entropy rate is {entropy:.3}, and nothing can predict better than that."),
+        "The answer leaks into the input. Check the mask, and what attention can see.",
+    )
+}
+
+fn no_kernels(f: &Facts) -> Option<Lint> {
+    let k = f.kernels.as_ref().filter(|k| k.rows.is_empty())?;
+    lint(
+        "no-kernels",
+        format!("Steps ran, but the profile is empty: {}.", k.reason.as_deref().unwrap_or("no reason given")),
+        "Absent is not zero: check that the profiler saw this device.",
+    )
+}

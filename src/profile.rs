@@ -1,0 +1,4 @@
+//! From raw timings to what is shown: robust statistics, verdicts, kernel rows. Pure arithmetic; nothing here waits.
+
+pub mod rows;
+pub mod stats;

@@ -1,0 +1,127 @@
+//! Kernel rows of one profiled step: spans and launches, summed over layers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::ops::trace::{Row, Span};
+use crate::protocol::KernelRow;
+
+/// A kernel that ran inside a span.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Index of its span; `None` when it was issued outside every operation.
+    pub span: Option<usize>,
+    pub kernel: String,
+    pub length: Duration,
+}
+
+/// Rows on a device whose work is timed by the spans themselves.
+pub fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
+    let mut rows = Rows::default();
+    for span in spans {
+        rows.add(&span.row, span.row.version, span.length, true);
+    }
+    rows.sorted()
+}
+
+/// Rows on a device that times its launches. An operation's work by shape is counted once, in the row of the kernel
+/// that took longest inside that span.
+pub fn from_launches(spans: &[Span], launches: &[Launch]) -> Vec<KernelRow> {
+    let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
+    for (index, launch) in launches.iter().enumerate() {
+        if let Some(span) = launch.span {
+            let best = longest.entry(span).or_insert(index);
+            if launch.length > launches[*best].length {
+                *best = index;
+            }
+        }
+    }
+    let mut rows = Rows::default();
+    for (index, launch) in launches.iter().enumerate() {
+        match launch.span.and_then(|span| spans.get(span)) {
+            Some(span) => {
+                let carries = launch.span.and_then(|span| longest.get(&span)) == Some(&index);
+                rows.add(&span.row, &launch.kernel, launch.length, carries);
+            }
+            None => rows.outside(&launch.kernel, launch.length),
+        }
+    }
+    rows.sorted()
+}
+
+#[derive(Default)]
+struct Rows {
+    found: BTreeMap<[String; 4], (KernelRow, BTreeSet<Option<u16>>)>,
+}
+
+impl Rows {
+    fn add(&mut self, row: &Row, kernel: &str, length: Duration, counts_work: bool) {
+        let key = [row.scope.part, row.phase.name(), row.op, kernel].map(str::to_owned);
+        let (sum, layers) = self.entry(key);
+        sum.calls += 1;
+        sum.ms += length.as_secs_f64() * 1e3;
+        if counts_work {
+            sum.flops += row.cost.flops;
+            sum.bytes += row.cost.bytes;
+        }
+        layers.insert(row.scope.layer);
+    }
+
+    /// A launch that no operation of ours issued: burn's own glue, such as adding up two gradients of one tensor.
+    fn outside(&mut self, kernel: &str, length: Duration) {
+        let (sum, _) = self.entry(["glue", "backward", "library", kernel].map(str::to_owned));
+        sum.calls += 1;
+        sum.ms += length.as_secs_f64() * 1e3;
+    }
+
+    fn entry(&mut self, key: [String; 4]) -> &mut (KernelRow, BTreeSet<Option<u16>>) {
+        self.found.entry(key.clone()).or_insert_with(|| {
+            let [part, phase, op, kernel] = key;
+            (KernelRow { part, phase, op, kernel, ..KernelRow::default() }, BTreeSet::new())
+        })
+    }
+
+    fn sorted(self) -> Vec<KernelRow> {
+        let finish = |(mut row, layers): (KernelRow, BTreeSet<Option<u16>>)| {
+            row.layers = layers.len() as u32;
+            row
+        };
+        let mut rows: Vec<KernelRow> = self.found.into_values().map(finish).collect();
+        rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::trace::{Cost, Phase, Scope};
+
+    fn span(layer: usize, ms: u64) -> Span {
+        let row = Row {
+            scope: Scope::layer(layer, "mlp.up"),
+            phase: Phase::Forward,
+            op: "linear",
+            version: "library",
+            cost: Cost { flops: 10.0, bytes: 4.0 },
+        };
+        Span { row, start: Duration::ZERO, length: Duration::from_millis(ms) }
+    }
+
+    #[test]
+    fn layers_add_up() {
+        let rows = from_spans(&[span(0, 2), span(1, 3)]);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].layers, rows[0].calls, rows[0].ms, rows[0].flops), (2, 2, 5.0, 20.0));
+    }
+
+    #[test]
+    fn work_is_counted_once_in_the_longest_kernel_of_an_operation() {
+        let launch = |span, kernel: &str, ms| Launch { span, kernel: kernel.to_owned(), length: Duration::from_millis(ms) };
+        let rows = from_launches(&[span(0, 9)], &[launch(Some(0), "copy", 1), launch(Some(0), "matmul", 4), launch(None, "add", 2)]);
+        let total: f64 = rows.iter().map(|row| row.flops).sum();
+        assert_eq!(total, 10.0);
+        assert_eq!((rows[0].kernel.as_str(), rows[0].flops), ("matmul", 10.0));
+        assert!(rows.iter().any(|row| row.part == "glue" && row.kernel == "add"));
+    }
+}

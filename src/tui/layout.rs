@@ -1,0 +1,159 @@
+//! Which panel goes where at which size. Pure arithmetic over the size and the state: the drawing and the mouse use
+//! the same answer.
+
+use ratatui::layout::Rect;
+
+use crate::app::{App, Overlay, Panel, Room};
+
+/// Where everything is in one frame. An empty rectangle: not shown.
+#[derive(Clone, Debug, Default)]
+pub struct Arrangement {
+    pub room: Option<Room>,
+    pub header: Rect,
+    pub vitals: Rect,
+    pub panels: Vec<(Panel, Rect)>,
+    /// Panels stand in boxes, not under rules.
+    pub boxed: bool,
+    pub guide: Rect,
+    pub status: Rect,
+    pub footer: Rect,
+    /// What lies on top.
+    pub overlay: Option<(Overlay, Rect)>,
+}
+
+impl Arrangement {
+    /// The panel under a cell.
+    pub fn panel_at(&self, x: u16, y: u16) -> Option<Panel> {
+        let hit = |area: &Rect| area.contains((x, y).into());
+        self.panels.iter().rev().find(|(_, area)| hit(area)).map(|(panel, _)| *panel)
+    }
+}
+
+/// Arranges a frame.
+pub fn arrange(area: Rect, app: &App) -> Arrangement {
+    let room = room_of(area);
+    let mut it = Arrangement { room: Some(room), boxed: room > Room::Compact, ..Arrangement::default() };
+    if room == Room::Numbers {
+        return it;
+    }
+    let mut rest = area;
+    it.header = take_top(&mut rest, u16::from(area.height >= 20));
+    it.vitals = take_top(&mut rest, 1);
+    it.footer = take_bottom(&mut rest, 1);
+    it.status = take_bottom(&mut rest, 1);
+    it.guide = take_bottom(&mut rest, 1);
+    it.overlay = app.view.overlay.map(|overlay| (overlay, overlay_area(overlay, rest)));
+    it.panels = match (app.view.focus, room) {
+        (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
+        (_, Room::Compact) if app.view.lesson_open => vec![(Panel::Lesson, rest)],
+        (_, Room::Compact) => strips(rest),
+        (_, Room::Split) => split(rest, app),
+        _ => full(rest),
+    };
+    if app.view.expanded || app.view.lesson_open && room == Room::Compact {
+        it.boxed = true;
+    }
+    it
+}
+
+/// The class of a size; the same thresholds as the state's.
+fn room_of(area: Rect) -> Room {
+    let view = crate::app::View { size: (area.width, area.height), ..Default::default() };
+    view.room()
+}
+
+fn take_top(rest: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(rest.height);
+    let taken = Rect { height: rows, ..*rest };
+    rest.y += rows;
+    rest.height -= rows;
+    taken
+}
+
+fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(rest.height);
+    rest.height -= rows;
+    Rect { y: rest.y + rest.height, height: rows, ..*rest }
+}
+
+fn take_left(rest: &mut Rect, columns: u16) -> Rect {
+    let columns = columns.min(rest.width);
+    let taken = Rect { width: columns, ..*rest };
+    rest.x += columns;
+    rest.width -= columns;
+    taken
+}
+
+/// Three strips: the loss, the throughput in large numerals, the longest operations.
+fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
+    let throughput = if rest.height >= 16 { 5 } else { 3 };
+    let kernels = match rest.height {
+        0..=12 => 4,
+        13..=20 => 5,
+        tall => tall / 3,
+    };
+    let kernels = take_bottom(&mut rest, kernels);
+    let throughput = take_bottom(&mut rest, throughput);
+    vec![(Panel::Loss, rest), (Panel::Throughput, throughput), (Panel::Kernels, kernels)]
+}
+
+/// The lesson left, three panels right: the loss, the throughput, and what the stage or the focus points at.
+fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
+    let lesson = take_left(&mut rest, (rest.width * 2 / 5).min(80));
+    let mut right = rest;
+    let loss = take_top(&mut right, rest.height * 2 / 5);
+    let throughput = take_top(&mut right, 7);
+    vec![(Panel::Lesson, lesson), (Panel::Loss, loss), (Panel::Throughput, throughput), (third_panel(app), right)]
+}
+
+/// The focused panel, else the first that the stage's evidence names, else the kernels.
+fn third_panel(app: &App) -> Panel {
+    let shown = |panel: &Panel| !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
+    let pointed = || {
+        let stage = app.stage()?;
+        stage.evidence.iter().filter_map(|pointer| Panel::parse(&pointer.panel)).find(shown)
+    };
+    app.view.third.filter(shown).or_else(pointed).unwrap_or(Panel::Kernels)
+}
+
+/// Every panel: the lesson, the curves of the run, what it is made of.
+fn full(mut rest: Rect) -> Vec<(Panel, Rect)> {
+    let lesson = take_left(&mut rest, (rest.width * 36 / 100).clamp(56, 80));
+    let mut middle = take_left(&mut rest, rest.width / 2);
+    let mut right = rest;
+    let ledger = take_bottom(&mut middle, 11);
+    let throughput = take_bottom(&mut middle, 9);
+    let lints = take_bottom(&mut right, 8);
+    let evidence = take_bottom(&mut right, 10);
+    let mut pair = take_bottom(&mut right, 9);
+    let gradients = take_left(&mut pair, pair.width / 2);
+    vec![
+        (Panel::Lesson, lesson),
+        (Panel::Loss, middle),
+        (Panel::Throughput, throughput),
+        (Panel::Ledger, ledger),
+        (Panel::Kernels, right),
+        (Panel::Gradients, gradients),
+        (Panel::Memory, pair),
+        (Panel::Evidence, evidence),
+        (Panel::Lints, lints),
+    ]
+}
+
+fn overlay_area(overlay: Overlay, rest: Rect) -> Rect {
+    let columns = match overlay {
+        Overlay::Help => 74,
+        Overlay::Stages => 78,
+        Overlay::Devices => 90,
+        Overlay::Log | Overlay::Problems => 110,
+        Overlay::Glossary => 84,
+        Overlay::Solution => 120,
+    };
+    centred(rest, columns, rest.height)
+}
+
+/// A rectangle of at most this size in the middle.
+pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
+    let (width, height) = (columns.min(area.width), rows.min(area.height));
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}

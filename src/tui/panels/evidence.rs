@@ -1,0 +1,94 @@
+//! What the stage's lesson points at, measured on this model: the logits, the residual stream, parity with the plain
+//! reference, strides as the attention received them.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{missing, open, show, slots};
+use crate::app::guide::number;
+use crate::app::{App, Panel};
+use crate::protocol::{Evidence, Num, Slot};
+use crate::tui::text;
+use crate::tui::theme::Theme;
+
+/// Largest parity that rounding explains.
+const PARITY: f64 = 1e-4;
+
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
+    let known: Vec<(Slot, &Evidence)> = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?))).collect();
+    let aside = known.last().map_or(String::new(), |(_, it)| format!("step {}", it.step));
+    let inner = open(frame, area, Panel::Evidence, &aside, app, theme);
+    let mut lines = Vec::new();
+    if known.is_empty() {
+        lines.push(missing("the engine has not looked yet", theme));
+    }
+    figure(&mut lines, "logits' spread", &known, theme, |it| it.logit_std.map(|x| (number(x.0), None)));
+    figure(&mut lines, "logits from, to", &known, theme, |it| {
+        Some((format!("{}, {}", number(it.logit_min?.0), number(it.logit_max?.0)), None))
+    });
+    figure(&mut lines, "predicts its input", &known, theme, |it| {
+        it.argmax_is_input.map(|share| (format!("{:.0} % of positions", 100.0 * share), None))
+    });
+    figure(&mut lines, "against reference", &known, theme, |it| {
+        it.parity.map(|x| {
+            let good = x.0.is_finite() && x.0 <= PARITY;
+            (format!("{:.1e}", x.0), Some(good))
+        })
+    });
+    for (slot, it) in &known {
+        lines.extend(rms(*slot, &it.rms, theme));
+    }
+    for (slot, it) in &known {
+        for (name, strides) in &it.strides {
+            lines.push(Line::from(vec![
+                Span::styled(text::left(&format!("strides of {name}"), 19), theme.dim),
+                Span::styled(letter(*slot), theme.slot(*slot)),
+                Span::styled(format!("  {strides:?}"), theme.text),
+            ]));
+        }
+    }
+    show(frame, inner, lines, app.view.scroll_of(Panel::Evidence), theme)
+}
+
+fn letter(slot: Slot) -> &'static str {
+    if slot == Slot::A { "A" } else { "B" }
+}
+
+/// One figure of all slots on one line; nothing where none has it.
+fn figure(
+    lines: &mut Vec<Line<'static>>,
+    name: &str,
+    known: &[(Slot, &Evidence)],
+    theme: &Theme,
+    value: impl Fn(&Evidence) -> Option<(String, Option<bool>)>,
+) {
+    let mut spans = vec![Span::styled(text::left(name, 19), theme.dim)];
+    for (slot, it) in known {
+        let Some((figure, good)) = value(it) else { continue };
+        let (mark, style): (&str, Style) = match good {
+            None => ("", theme.text),
+            Some(true) => (theme.symbols.good, theme.good),
+            Some(false) => (theme.symbols.bad, theme.bad),
+        };
+        spans.push(Span::styled(letter(*slot), theme.slot(*slot)));
+        spans.push(Span::styled(text::left(&format!(" {figure} {mark}"), 24), style));
+    }
+    if spans.len() > 1 {
+        lines.push(Line::from(spans));
+    }
+}
+
+/// The residual stream from the embedding to the last layer, as heights from zero.
+fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
+    let (first, last) = (values.first()?, values.last()?);
+    let high = values.iter().map(|x| x.0).filter(|x| x.is_finite()).fold(0.0, f64::max);
+    let heights: String = values.iter().map(|x| theme.symbols.spark(x.0, 0.0, high * 1.001)).collect();
+    Some(Line::from(vec![
+        Span::styled(text::left("rms by layer", 19), theme.dim),
+        Span::styled(letter(slot), theme.slot(slot)),
+        Span::styled(format!(" {heights} "), theme.slot(slot)),
+        Span::styled(format!(" {} after the embedding, {} at the end", number(first.0), number(last.0)), theme.text),
+    ]))
+}

@@ -1,0 +1,206 @@
+//! The lesson beside the run: symptom, hints, and once a prediction was made the evidence, the cause and the fix; in
+//! the end the measured checks and the debrief. An open question stays at the foot, whatever is scrolled above it.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{missing, open, question, show};
+use crate::app::figures::{Figures, letter};
+use crate::app::study::Beat;
+use crate::app::{App, Panel};
+use crate::course::check::Outcome;
+use crate::course::placeholder::Lookup;
+use crate::course::progress::Prediction;
+use crate::course::{SectionKind, Stage};
+use crate::tui::prose;
+use crate::tui::theme::Theme;
+
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
+    let aside = app.stage().map_or(String::new(), |stage| stage.level.name().to_owned());
+    let inner = open(frame, area, Panel::Lesson, &aside, app, theme);
+    let Some(stage) = app.stage() else {
+        frame.render_widget(missing("this course has no stage", theme), inner);
+        return 0;
+    };
+    let figures = Figures::of(app);
+    let figures = figures.as_ref().map(|it| it as &dyn Lookup);
+    let columns = usize::from(inner.width);
+    let mut asked = question::lines(app, columns, figures, theme);
+    let mut text = lines(app, stage, columns, figures, theme);
+    // A question that leaves no room to read is part of the text instead.
+    if asked.len() + 4 > usize::from(inner.height) {
+        text.push(Line::default());
+        text.append(&mut asked);
+    }
+    let foot = u16::try_from(asked.len()).unwrap_or(0);
+    let (above, below) = (inner.height - foot, Rect { y: inner.bottom() - foot, height: foot, ..inner });
+    let limit = show(frame, Rect { height: above, ..inner }, text, app.view.scroll_of(Panel::Lesson), theme);
+    show(frame, below, asked, 0, theme);
+    limit
+}
+
+/// The text above the question.
+fn lines(app: &App, stage: &Stage, columns: usize, figures: Option<&dyn Lookup>, theme: &Theme) -> Vec<Line<'static>> {
+    let revealed = app.study.revealed(stage);
+    let page = Page { app, stage, columns, figures, theme };
+    let mut out = page.symptom();
+    page.hints(&mut out);
+    if revealed {
+        page.prediction(&mut out);
+        page.evidence(&mut out);
+    }
+    for section in &stage.lesson.sections {
+        let hidden = match section.kind {
+            SectionKind::Symptom | SectionKind::Background => false,
+            SectionKind::Evidence | SectionKind::Why => !revealed,
+            SectionKind::Debrief => !revealed || app.study.beat(stage) < Beat::Measure,
+        };
+        if hidden || section.blocks.is_empty() && section.title.is_empty() {
+            continue;
+        }
+        page.heading(&section.title, &mut out);
+        out.extend(prose::lines(&section.blocks, columns, figures, theme));
+    }
+    page.checks(&mut out);
+    if app.study.beat(stage) == Beat::Debrief {
+        page.claims(&mut out);
+    }
+    if !revealed {
+        out.push(Line::default());
+        out.push(Line::styled("The cause is told once you have predicted.", theme.dim));
+    }
+    out
+}
+
+struct Page<'a> {
+    app: &'a App,
+    stage: &'a Stage,
+    columns: usize,
+    figures: Option<&'a dyn Lookup>,
+    theme: &'a Theme,
+}
+
+impl Page<'_> {
+    fn heading(&self, title: &str, out: &mut Vec<Line<'static>>) {
+        if !title.is_empty() {
+            out.push(Line::default());
+            out.extend(crate::tui::text::wrap_plain(title, self.columns, self.theme.heading));
+        }
+    }
+
+    fn item(&self, marker: &str, text: &str, out: &mut Vec<Line<'static>>) {
+        out.extend(prose::item(marker, self.theme.dim, text, self.columns, self.theme.text, self.figures));
+    }
+
+    /// Where in the stage we are, and what the panels show.
+    fn symptom(&self) -> Vec<Line<'static>> {
+        let now = self.app.study.beat(self.stage);
+        let mut beats = Vec::new();
+        for beat in Beat::ALL {
+            if beat != Beat::Predict {
+                beats.push(Span::styled(format!(" {} ", self.theme.symbols.pointer), self.theme.dim));
+            }
+            let (mark, style) = match beat.cmp(&now) {
+                std::cmp::Ordering::Less => (format!("{} ", self.theme.symbols.good), self.theme.good),
+                std::cmp::Ordering::Equal => (String::new(), self.theme.key),
+                std::cmp::Ordering::Greater => (String::new(), self.theme.dim),
+            };
+            beats.push(Span::styled(format!("{mark}{}", beat.name()), style));
+        }
+        let mut out = vec![Line::from(beats), Line::default()];
+        let body = prose::item("", self.theme.dim, &self.stage.symptom, self.columns, self.theme.strong, self.figures);
+        out.extend(body);
+        if let Some(note) = &self.stage.cpu_note
+            && self.app.device().is_some_and(|device| device.kind == "cpu")
+        {
+            out.push(Line::default());
+            self.item("On this CPU: ", note, &mut out);
+        }
+        out
+    }
+
+    fn hints(&self, out: &mut Vec<Line<'static>>) {
+        let count = self.stage.hints.len();
+        for (at, hint) in self.stage.hints.iter().take(self.app.study.hints as usize).enumerate() {
+            out.push(Line::default());
+            let marker = format!("Hint {}/{count}  ", at + 1);
+            out.extend(prose::item(&marker, self.theme.warning, hint, self.columns, self.theme.text, self.figures));
+        }
+    }
+
+    fn prediction(&self, out: &mut Vec<Line<'static>>) {
+        self.heading("Your prediction", out);
+        let question = &self.stage.prediction;
+        match self.app.study.of(self.stage).prediction {
+            Some(Prediction::Choice { choice, right }) => {
+                let said = question.choices.get(choice).map_or("", String::as_str);
+                self.item(&format!("You said {}: ", letter(choice)), said, out);
+                if !self.app.study.tried(self.stage) {
+                    out.push(Line::styled("Now see whether it is so.", self.theme.dim));
+                    return;
+                }
+                let (mark, style, word) = if right {
+                    (self.theme.symbols.good, self.theme.good, "It was so. ")
+                } else {
+                    (self.theme.symbols.bad, self.theme.bad, "It was not so. ")
+                };
+                let marker = format!("{mark} {word}");
+                out.extend(prose::item(&marker, style, &question.explanation, self.columns, self.theme.text, self.figures));
+            }
+            _ => {
+                out.push(Line::styled("Skipped; it does not count in your score.", self.theme.dim));
+                if self.app.study.tried(self.stage) {
+                    let truth = letter(question.answer);
+                    self.item(&format!("The answer is {truth}. "), &question.explanation, out);
+                }
+            }
+        }
+    }
+
+    /// Where to look, what is wrong, what the fix changes.
+    fn evidence(&self, out: &mut Vec<Line<'static>>) {
+        if !self.stage.evidence.is_empty() {
+            self.heading("Where to look", out);
+        }
+        for pointer in &self.stage.evidence {
+            let marker = format!("{} {}  ", self.theme.symbols.pointer, pointer.panel);
+            out.extend(prose::item(&marker, self.theme.key, &pointer.text, self.columns, self.theme.text, self.figures));
+        }
+        if !self.stage.fault.is_empty() {
+            self.heading("The fault", out);
+            self.item("", &self.stage.fault, out);
+        }
+        if !self.stage.fix.is_empty() {
+            self.heading("The fix", out);
+            self.item("", &self.stage.fix, out);
+        }
+    }
+
+    /// The stage's criteria, as far as they are measured.
+    fn checks(&self, out: &mut Vec<Line<'static>>) {
+        let Some(report) = &self.app.study.report else { return };
+        self.heading("Measured checks", out);
+        for line in &report.lines {
+            let (mark, style) = match line.outcome {
+                Outcome::Passed => (self.theme.symbols.good, self.theme.good),
+                Outcome::Failed => (self.theme.symbols.bad, self.theme.bad),
+                Outcome::NotMeasured => (self.theme.symbols.ghost, self.theme.dim),
+            };
+            let optional = if line.optional { " (optional)" } else { "" };
+            let text = format!("{}{optional}: {}; measured: {}", line.name, line.asked, line.measured);
+            out.extend(prose::item(&format!("{mark} "), style, &text, self.columns, self.theme.text, self.figures));
+        }
+    }
+
+    fn claims(&self, out: &mut Vec<Line<'static>>) {
+        if self.stage.claims.is_empty() {
+            return;
+        }
+        self.heading("What others published", out);
+        for claim in &self.stage.claims {
+            let text = format!("{} ({})", claim.text, claim.source);
+            self.item("· ", &text, out);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The solution of a stage: every knob that changes, and the files as they pass. And the glossary.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{card, show};
+use crate::app::App;
+use crate::app::clean::harmful;
+use crate::config::Knob;
+use crate::tui::theme::Theme;
+use crate::tui::{prose, text};
+
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let inner = card(frame, area, "solution", "esc closes", theme.border_focused, theme);
+    let Some(stage) = app.stage() else { return };
+    let columns = usize::from(inner.width);
+    let mut lines = prose::item("", theme.dim, &stage.fix, columns, theme.strong, None);
+    lines.push(Line::default());
+    for path in stage.broken.differences(&stage.fixed) {
+        let Ok(knob) = Knob::find(path) else { continue };
+        lines.push(Line::from(vec![
+            Span::styled(text::left(path, 26), theme.text),
+            Span::styled(format!("{} ", (knob.get)(&stage.broken)), theme.a),
+            Span::styled(if theme.symbols.ascii { "-> " } else { "→ " }, theme.dim),
+            Span::styled((knob.get)(&stage.fixed), theme.b),
+        ]));
+    }
+    for file in &stage.files {
+        lines.push(Line::default());
+        lines.push(Line::styled(file.name.clone(), theme.heading));
+        lines.extend(file.solution.lines().map(|line| {
+            let clean: String = line.replace('\t', "    ").chars().map(|c| if harmful(c) { '·' } else { c }).collect();
+            Line::styled(format!("  {clean}"), theme.code)
+        }));
+    }
+    show(frame, inner, lines, app.view.overlay_scroll, theme);
+}
+
+/// The words of the course side by side.
+pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let inner = card(frame, area, "glossary", "esc closes", theme.border_focused, theme);
+    let mut lines = Vec::new();
+    for section in app.course.glossary.iter().flat_map(|glossary| &glossary.sections) {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        if !section.title.is_empty() {
+            lines.push(Line::styled(section.title.clone(), theme.heading));
+        }
+        lines.extend(prose::lines(&section.blocks, usize::from(inner.width), None, theme));
+    }
+    show(frame, inner, lines, app.view.overlay_scroll, theme);
+}

@@ -1,0 +1,98 @@
+//! One line: stage, run state, step, samples/s with its spread, clock, hints. And above it the next move, or the
+//! question that wants yes or no.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{ms, sentence};
+use crate::app::guide::{confirmation, next_move, number};
+use crate::app::{App, RunState};
+use crate::tui::theme::Theme;
+
+/// What comes next, in one sentence.
+pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let line = if let Some(confirm) = app.view.confirm {
+        let mut line = sentence(&confirmation(confirm), app, theme, theme.warning);
+        line.spans.insert(0, Span::styled(" ? ", theme.badge));
+        line.spans.insert(1, Span::raw(" "));
+        line
+    } else if let Some(notice) = &app.notice {
+        let style = if notice.warning { theme.warning } else { theme.text };
+        let mark = if notice.warning { theme.symbols.warning } else { theme.symbols.pointer };
+        Line::styled(format!(" {mark} {}", notice.text), style)
+    } else {
+        let mut line = sentence(&next_move(app), app, theme, theme.text);
+        line.spans.insert(0, Span::styled(format!(" {} ", theme.symbols.pointer), theme.key));
+        line
+    };
+    frame.render_widget(line, area);
+}
+
+/// The status line.
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let separator = || Span::styled(" · ", theme.dim);
+    let mut spans = vec![Span::raw(" ")];
+    if let Some(stage) = app.stage() {
+        spans.push(Span::styled(format!("stage {}/{}", stage.number, app.course.stages.len()), theme.text));
+        spans.push(separator());
+    }
+    spans.extend(state(app, theme));
+    let run = app.run.shown();
+    if let Some(step) = app.step() {
+        spans.push(separator());
+        spans.push(Span::styled(format!("step {step}"), theme.text));
+    }
+    if let Some(it) = run.throughput.as_ref().filter(|it| it.step_ms.median > 0.0) {
+        let spread = it.samples_per_s * (it.step_ms.p75 - it.step_ms.p25) / (2.0 * it.step_ms.median);
+        spans.push(separator());
+        let samples = format!("{} ± {} samples/s", number(it.samples_per_s), number(spread.max(0.0)));
+        spans.push(Span::styled(samples, theme.strong));
+        spans.push(separator());
+        let style = if it.clock == "enqueue" { theme.warning } else { theme.text };
+        spans.push(Span::styled(format!("{} clock", it.clock), style));
+    }
+    if let Some(stage) = app.stage()
+        && app.study.hints > 0
+    {
+        spans.push(separator());
+        spans.push(Span::styled(format!("hint {}/{}", app.study.hints, stage.hints.len()), theme.text));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// The run's state in words, with what it waits for.
+fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
+    let waited = app.now_ms.saturating_sub(app.run.asked_ms) / 1000;
+    let (mark, style): (&str, Style) = match &app.run.state {
+        RunState::Running => (theme.symbols.live, theme.good),
+        RunState::Failed { .. } | RunState::EngineGone { .. } => (theme.symbols.bad, theme.bad),
+        RunState::Finished => (theme.symbols.good, theme.text),
+        RunState::Idle => (theme.symbols.ghost, theme.dim),
+        _ => (theme.symbols.ghost, theme.warning),
+    };
+    let mut text = match &app.run.state {
+        RunState::Starting if waited >= 2 => format!("{mark} starting, {waited} s"),
+        RunState::Warming => match &app.run.compiling {
+            Some((kernels, latest)) => format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s"),
+            None => format!("{mark} warming up"),
+        },
+        state => format!("{mark} {}", state.words()),
+    };
+    if app.run.pairing {
+        text += " in pairs";
+    }
+    if app.run.switching.is_some() {
+        text += ", switching at the next step";
+    }
+    if let Some(step) = app.run.shown().last.as_ref().filter(|step| step.profiled) {
+        text += &format!(", profiled step {} ms", ms(step.ms));
+    }
+    let mut spans = vec![Span::styled(text, style)];
+    let variant = app.run.shown().variant();
+    if !variant.is_empty() {
+        spans.push(Span::styled(format!(" {}", app.slot_name(app.run.active)), theme.slot(app.run.active)));
+    }
+    spans
+}

@@ -1,0 +1,150 @@
+//! Blocks of a lesson as lines of a given width: text wraps, drawings and code do not. Figures in the text are filled
+//! in from the learner's run while drawing, so they are never older than the frame.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span as Run};
+
+use super::text::{self, wrap};
+use super::theme::Theme;
+use crate::app::clean::harmful;
+use crate::course::placeholder::{Lookup, fill, resolve};
+use crate::course::{Block, Span};
+
+/// Widest line of text that reads well.
+pub const READING: usize = 76;
+
+/// Turns blocks into lines.
+pub fn lines(blocks: &[Block], columns: usize, figures: Option<&dyn Lookup>, theme: &Theme) -> Vec<Line<'static>> {
+    let columns = columns.clamp(1, READING);
+    let mut out: Vec<Line<'static>> = Vec::new();
+    let mut after_item = false;
+    for block in blocks {
+        let is_item = matches!(block, Block::Item { .. });
+        if !out.is_empty() && !(is_item && after_item) {
+            out.push(Line::default());
+        }
+        after_item = is_item;
+        let page = Page { columns, figures, theme };
+        page.block(block, &mut out);
+    }
+    out
+}
+
+struct Page<'a> {
+    columns: usize,
+    figures: Option<&'a dyn Lookup>,
+    theme: &'a Theme,
+}
+
+impl Page<'_> {
+    fn block(&self, block: &Block, out: &mut Vec<Line<'static>>) {
+        let theme = self.theme;
+        match block {
+            Block::Heading(_, spans) => out.extend(self.wrapped(spans, theme.heading, "", "")),
+            Block::Paragraph(spans) => out.extend(self.wrapped(spans, theme.text, "", "")),
+            Block::Item { depth, marker, spans } => {
+                let indent = "  ".repeat(usize::from((*depth).min(6)));
+                let wide = text::width(marker).max(1);
+                let first = format!("{indent}{} ", text::left(marker, wide));
+                let rest = " ".repeat(text::width(&first));
+                out.extend(self.wrapped(spans, theme.text, &first, &rest));
+            }
+            Block::Code { text, .. } => out.extend(text.lines().map(|line| {
+                let line: String = line.replace('\t', "    ").chars().map(|c| if harmful(c) { '·' } else { c }).collect();
+                Line::styled(format!("  {line}"), theme.code)
+            })),
+            Block::Quote(spans) => {
+                let bar = format!("{} ", theme.symbols.vertical);
+                out.extend(self.wrapped(spans, theme.quote, &bar, &bar));
+            }
+            Block::Table { head, rows } => self.table(head, rows, out),
+            Block::Rule => out.push(Line::styled(theme.symbols.rule.repeat(self.columns), theme.border)),
+        }
+    }
+
+    fn runs(&self, spans: &[Span], base: Style) -> Vec<(String, Style)> {
+        let theme = self.theme;
+        spans
+            .iter()
+            .map(|span| match span {
+                Span::Text(text) => (text.clone(), base),
+                Span::Strong(text) => (text.clone(), base.patch(theme.strong)),
+                Span::Emphasis(text) => (text.clone(), base.patch(theme.emphasis)),
+                Span::Code(text) => (text.clone(), theme.code),
+                Span::Link { text, .. } => (text.clone(), theme.link),
+                Span::Placeholder(name) => (self.figure(name), theme.figure),
+            })
+            .collect()
+    }
+
+    fn figure(&self, name: &str) -> String {
+        self.figures.map_or_else(|| format!("{{{{{name}}}}}"), |figures| resolve(name, figures))
+    }
+
+    fn wrapped(&self, spans: &[Span], base: Style, first: &str, rest: &str) -> Vec<Line<'static>> {
+        let dim = self.theme.dim;
+        let (first, rest) = (Run::styled(first.to_owned(), dim), Run::styled(rest.to_owned(), dim));
+        wrap(&self.runs(spans, base), self.columns, first, rest)
+    }
+
+    /// Columns share the width by their longest cell; cells wrap.
+    fn table(&self, head: &[Vec<Span>], rows: &[Vec<Vec<Span>>], out: &mut Vec<Line<'static>>) {
+        let count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
+        if count == 0 {
+            return;
+        }
+        let natural = |column: usize| {
+            let cells = std::iter::once(head.get(column)).chain(rows.iter().map(|row| row.get(column)));
+            let widths = cells.flatten().map(|cell| self.runs(cell, Style::new()).iter().map(|(t, _)| text::width(t)).sum());
+            widths.max().unwrap_or(1_usize).max(1)
+        };
+        let mut widths: Vec<usize> = (0..count).map(natural).collect();
+        let room = self.columns.saturating_sub(2 * (count - 1)).max(count);
+        while widths.iter().sum::<usize>() > room {
+            match widths.iter_mut().max_by_key(|w| **w) {
+                Some(widest) if *widest > 1 => *widest -= 1,
+                _ => break,
+            }
+        }
+        self.table_row(head, &widths, self.theme.strong, out);
+        let wide = widths.iter().sum::<usize>() + 2 * (count - 1);
+        out.push(Line::styled(self.theme.symbols.rule.repeat(wide.min(self.columns)), self.theme.border));
+        rows.iter().for_each(|row| self.table_row(row, &widths, self.theme.text, out));
+    }
+
+    fn table_row(&self, cells: &[Vec<Span>], widths: &[usize], base: Style, out: &mut Vec<Line<'static>>) {
+        let empty = Vec::new();
+        let columns: Vec<Vec<Line<'static>>> = widths
+            .iter()
+            .enumerate()
+            .map(|(at, wide)| {
+                let runs = self.runs(cells.get(at).unwrap_or(&empty), base);
+                wrap(&runs, *wide, Run::raw(""), Run::raw(""))
+            })
+            .collect();
+        for row in 0..columns.iter().map(Vec::len).max().unwrap_or(0) {
+            let mut spans = Vec::new();
+            for (column, wide) in columns.iter().zip(widths) {
+                let line = column.get(row).cloned().unwrap_or_default();
+                let used = line.width();
+                spans.extend(line.spans);
+                spans.push(Run::raw(" ".repeat(wide.saturating_sub(used) + 2)));
+            }
+            spans.pop();
+            out.push(Line::from(spans));
+        }
+    }
+}
+
+/// One text with figures in it, wrapped behind a marker.
+pub fn item(
+    marker: &str,
+    marker_style: Style,
+    body: &str,
+    columns: usize,
+    style: Style,
+    figures: Option<&dyn Lookup>,
+) -> Vec<Line<'static>> {
+    let body = figures.map_or_else(|| body.to_owned(), |figures| fill(body, figures));
+    text::wrap_item(marker, marker_style, &body, columns.clamp(1, READING), style)
+}
