@@ -27,7 +27,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use out::{Exit, Stop};
 
 #[derive(Debug, Parser)]
-#[command(name = "perflings", version, about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix.")]
+#[command(
+    name = "perflings",
+    version,
+    about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix."
+)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
@@ -115,8 +119,9 @@ struct WorkshopArgs {
     /// Begin at this stage: its number or id
     #[arg(long, value_name = "N")]
     stage: Option<String>,
-    #[command(flatten)]
-    change: ChangeArgs,
+    /// Model size for every stage: tiny, small or medium
+    #[arg(long, value_name = "PRESET")]
+    preset: Option<String>,
     /// auto, dark, light, high-contrast, colour-blind, mono or projector
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
@@ -149,7 +154,12 @@ struct RunArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The stage as shipped, or its solution; without it, your own file if you have one
-    #[arg(long = "as", value_enum, value_name = "VARIANT", conflicts_with = "config")]
+    #[arg(
+        long = "as",
+        value_enum,
+        value_name = "VARIANT",
+        conflicts_with = "config"
+    )]
     variant: Option<As>,
     #[command(flatten)]
     change: ChangeArgs,
@@ -340,7 +350,11 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
         Err(error) => {
             // Help and version are errors to clap, with an exit code of 0.
             let _ = error.print();
-            return if error.exit_code() == 0 { Exit::Ok } else { Exit::Usage };
+            return if error.exit_code() == 0 {
+                Exit::Ok
+            } else {
+                Exit::Usage
+            };
         }
     };
     match dispatch(cli) {
@@ -355,9 +369,15 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Task::Run(args)) => run::run(&args),
         Some(Task::Compare(args)) => compare::compare(&args),
         Some(Task::Check(args)) => check::check(&args),
-        Some(Task::Course(CourseCommand { task: CourseTask::Check { measure, json, engine, course } })) => {
-            course_check::course_check(measure, json, &engine, &course)
-        }
+        Some(Task::Course(CourseCommand {
+            task:
+                CourseTask::Check {
+                    measure,
+                    json,
+                    engine,
+                    course,
+                },
+        })) => course_check::course_check(measure, json, &engine, &course),
         Some(Task::List(args)) => list::list(&args),
         Some(Task::Hint(args)) => list::hint(&args),
         Some(Task::Reset(args)) => list::reset(&args),

@@ -29,11 +29,20 @@ pub struct Recorder {
 impl Recorder {
     /// Opens `FILE.part` beside the target.
     pub fn create(target: &Path) -> Result<Self> {
-        let mut name: OsString = target.file_name().context("a recording needs a file name")?.to_owned();
+        let mut name: OsString = target
+            .file_name()
+            .context("a recording needs a file name")?
+            .to_owned();
         name.push(".part");
         let part = target.with_file_name(name);
-        let file = File::create(&part).with_context(|| format!("Failed to create {}", part.display()))?;
-        Ok(Self { file, part, target: target.to_owned(), thin: thin::Thinning::default() })
+        let file =
+            File::create(&part).with_context(|| format!("Failed to create {}", part.display()))?;
+        Ok(Self {
+            file,
+            part,
+            target: target.to_owned(),
+            thin: thin::Thinning::default(),
+        })
     }
 
     /// Adds a line, as it came. A cut recording keeps every line up to here.
@@ -49,9 +58,16 @@ impl Recorder {
 
     /// Gives the recording its name.
     pub fn finish(self) -> Result<PathBuf> {
-        self.file.sync_all().with_context(|| format!("Failed to write {}", self.part.display()))?;
-        std::fs::rename(&self.part, &self.target)
-            .with_context(|| format!("Failed to rename {} to {}", self.part.display(), self.target.display()))?;
+        self.file
+            .sync_all()
+            .with_context(|| format!("Failed to write {}", self.part.display()))?;
+        std::fs::rename(&self.part, &self.target).with_context(|| {
+            format!(
+                "Failed to rename {} to {}",
+                self.part.display(),
+                self.target.display()
+            )
+        })?;
         Ok(self.target)
     }
 
@@ -82,7 +98,11 @@ impl Recording {
     }
 
     fn parse(text: String, path: &Path) -> Result<Self, FileError> {
-        let fail = |line, what| FileError { path: path.display().to_string(), line, what };
+        let fail = |line, what| FileError {
+            path: path.display().to_string(),
+            line,
+            what,
+        };
         let mut lines = Vec::new();
         let mut hello = None;
         let mut device = None;
@@ -93,11 +113,23 @@ impl Recording {
             let line = match serde_json::from_str::<Line>(piece) {
                 Ok(line) => line,
                 Err(_) if let Some(problem) = newer(piece) => return Err(fail(number, problem)),
-                Err(_) if number == 1 => return Err(fail(1, "is not a recording: its first line is no event".to_owned())),
+                Err(_) if number == 1 => {
+                    return Err(fail(
+                        1,
+                        "is not a recording: its first line is no event".to_owned(),
+                    ));
+                }
                 Err(error) => {
-                    let shown = if range.end == text.len() { "is cut in the middle of" } else { "cannot be read from" };
-                    notice = Some(format!("{}: the recording {shown} line {number} on ({error}); the {} lines before it are shown",
-                        path.display(), number - 1));
+                    let shown = if range.end == text.len() {
+                        "is cut in the middle of"
+                    } else {
+                        "cannot be read from"
+                    };
+                    notice = Some(format!(
+                        "{}: the recording {shown} line {number} on ({error}); the {} lines before it are shown",
+                        path.display(),
+                        number - 1
+                    ));
                     break;
                 }
             };
@@ -108,7 +140,12 @@ impl Recording {
                     }
                     hello = Some(said);
                 }
-                _ if number == 1 => return Err(fail(1, "is not a recording: it does not begin with `hello`".to_owned())),
+                _ if number == 1 => {
+                    return Err(fail(
+                        1,
+                        "is not a recording: it does not begin with `hello`".to_owned(),
+                    ));
+                }
                 Event::Started(started) if device.is_none() => device = Some(started.device),
                 Event::Finished(_) => finished = true,
                 _ => {}
@@ -117,9 +154,19 @@ impl Recording {
         }
         let hello = hello.ok_or_else(|| fail(0, "is empty; it is no recording".to_owned()))?;
         if notice.is_none() && !finished {
-            notice = Some(format!("{}: the recording ends without a summary; its run was cut short", path.display()));
+            notice = Some(format!(
+                "{}: the recording ends without a summary; its run was cut short",
+                path.display()
+            ));
         }
-        Ok(Self { text, lines, path: path.to_owned(), hello, device, notice })
+        Ok(Self {
+            text,
+            lines,
+            path: path.to_owned(),
+            hello,
+            device,
+            notice,
+        })
     }
 
     pub fn len(&self) -> usize {
@@ -146,15 +193,40 @@ impl Recording {
         (0..self.len()).filter_map(|at| self.line(at))
     }
 
+    /// The stage of its first run, if it belongs to one.
+    pub fn stage(&self) -> Option<u32> {
+        self.iter()
+            .find_map(|line| match line.event {
+                Event::Started(started) => Some(started.run.stage),
+                _ => None,
+            })
+            .filter(|stage| *stage > 0)
+    }
+
     /// The summaries of the runs in it.
     pub fn finished(&self) -> Vec<Finished> {
-        self.iter().filter_map(|line| if let Event::Finished(f) = line.event { Some(*f) } else { None }).collect()
+        self.iter()
+            .filter_map(|line| {
+                if let Event::Finished(f) = line.event {
+                    Some(*f)
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// `NVIDIA H100 (Vulkan), 2026-11-21`: where and when, for every screen and report that shows it.
     pub fn badge(&self) -> String {
-        let device = self.device.as_ref().map_or("no run", |device| device.name.as_str());
-        let date = if self.hello.date.is_empty() { "date unknown" } else { &self.hello.date };
+        let device = self
+            .device
+            .as_ref()
+            .map_or("no run", |device| device.name.as_str());
+        let date = if self.hello.date.is_empty() {
+            "date unknown"
+        } else {
+            &self.hello.date
+        };
         format!("{device}, {date}")
     }
 }
@@ -173,7 +245,9 @@ fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 /// The complaint about a greeting of a newer protocol, whatever else the line holds.
 fn newer(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
-    let protocol = value["protocol"].as_u64().filter(|p| value["event"] == "hello" && *p > u64::from(PROTOCOL))?;
+    let protocol = value["protocol"]
+        .as_u64()
+        .filter(|p| value["event"] == "hello" && *p > u64::from(PROTOCOL))?;
     let version = value["version"].as_str().unwrap_or("unknown");
     let ours = env!("CARGO_PKG_VERSION");
     Some(format!(
@@ -199,16 +273,39 @@ mod tests {
         let recording = parse(cut).expect("the readable part");
         assert_eq!(recording.len(), 2);
         let notice = recording.notice.expect("says that it is cut");
-        assert!(notice.contains("is cut in the middle of line 3"), "{notice}");
-        assert!(parse(&whole).expect("whole").notice.expect("no summary").contains("without a summary"));
+        assert!(
+            notice.contains("is cut in the middle of line 3"),
+            "{notice}"
+        );
+        assert!(
+            parse(&whole)
+                .expect("whole")
+                .notice
+                .expect("no summary")
+                .contains("without a summary")
+        );
     }
 
     #[test]
     fn what_is_no_recording_is_refused_by_name() {
-        assert_eq!(parse("").expect_err("empty"), "run.jsonl: is empty; it is no recording");
-        assert_eq!(parse("hello\n").expect_err("text"), "run.jsonl:1: is not a recording: its first line is no event");
-        assert_eq!(parse(STEP).expect_err("no hello"), "run.jsonl:1: is not a recording: it does not begin with `hello`");
-        let newer = parse(r#"{"t":0,"event":"hello","protocol":99,"version":"9.0.0","soul":{}}"#).expect_err("newer");
-        assert!(newer.contains("perflings 9.0.0 with protocol 99") && newer.contains("Update perflings"), "{newer}");
+        assert_eq!(
+            parse("").expect_err("empty"),
+            "run.jsonl: is empty; it is no recording"
+        );
+        assert_eq!(
+            parse("hello\n").expect_err("text"),
+            "run.jsonl:1: is not a recording: its first line is no event"
+        );
+        assert_eq!(
+            parse(STEP).expect_err("no hello"),
+            "run.jsonl:1: is not a recording: it does not begin with `hello`"
+        );
+        let newer = parse(r#"{"t":0,"event":"hello","protocol":99,"version":"9.0.0","soul":{}}"#)
+            .expect_err("newer");
+        assert!(
+            newer.contains("perflings 9.0.0 with protocol 99")
+                && newer.contains("Update perflings"),
+            "{newer}"
+        );
     }
 }

@@ -7,8 +7,7 @@ use perflings::config::{Preset, RunConfig};
 use perflings::engine::client::{Client, EngineCommand, Heard, Limits, MAX_LINE, Over};
 use perflings::protocol::{Command, Event, RunSpec, Slot};
 
-const HELLO: &str =
-    r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
+const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
 /// Long enough that only a hanging test waits for it.
 const LONG: Duration = Duration::from_secs(20);
 
@@ -17,7 +16,11 @@ fn shell(script: &str) -> EngineCommand {
 }
 
 fn limits() -> Limits {
-    Limits { hello: LONG, silence: LONG, farewell: Duration::from_millis(500) }
+    Limits {
+        hello: LONG,
+        silence: LONG,
+        farewell: Duration::from_millis(500),
+    }
 }
 
 fn spawn(script: &str) -> Client {
@@ -47,37 +50,65 @@ fn is_hello(heard: &Heard) -> bool {
 fn is_alive(pid: u32) -> bool {
     // A zombie that somebody else has to reap is dead.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next()).is_some_and(|state| state != 'Z')
+    stat.rsplit(')')
+        .next()
+        .and_then(|rest| rest.trim().chars().next())
+        .is_some_and(|state| state != 'Z')
 }
 
 fn start() -> Command {
     let config = RunConfig::preset(Preset::Tiny);
-    let run = RunSpec { stage: 1, variant: "broken".to_owned(), slot: Slot::A, config, steps: Some(3) };
-    Command::Start { device: "cpu".to_owned(), run }
+    let run = RunSpec {
+        stage: 1,
+        variant: "broken".to_owned(),
+        slot: Slot::A,
+        config,
+        steps: Some(3),
+    };
+    Command::Start {
+        device: "cpu".to_owned(),
+        run,
+    }
 }
 
 #[test]
 fn greets_and_keeps_commands_until_the_engine_has_greeted() {
-    let mut client = spawn(r#"read greeting; echo "$HELLO"; read command; echo "$greeting" >&2; echo "$command" >&2; read end"#);
+    let mut client = spawn(
+        r#"read greeting; echo "$HELLO"; read command; echo "$greeting" >&2; echo "$command" >&2; read end"#,
+    );
     client.send(Command::Probe);
     assert!(client.hello().is_none());
     assert!(is_hello(&next(&mut client)));
     assert_eq!(client.hello().expect("greeted").version, "0.1.0");
-    assert_eq!(next(&mut client), Heard::Stray(r#"{"command":"hello","protocol":1}"#.to_owned()));
-    assert_eq!(next(&mut client), Heard::Stray(r#"{"command":"probe"}"#.to_owned()));
+    assert_eq!(
+        next(&mut client),
+        Heard::Stray(r#"{"command":"hello","protocol":1}"#.to_owned())
+    );
+    assert_eq!(
+        next(&mut client),
+        Heard::Stray(r#"{"command":"probe"}"#.to_owned())
+    );
 }
 
 #[test]
 fn what_drivers_write_is_stray_and_harmless() {
-    let mut client = spawn(r#"printf 'MESA: \033[31mwarning\n' >&2; read x; echo "$HELLO"; read x"#);
+    let mut client =
+        spawn(r#"printf 'MESA: \033[31mwarning\n' >&2; read x; echo "$HELLO"; read x"#);
     let heard = [next(&mut client), next(&mut client)];
-    assert!(heard.contains(&Heard::Stray("MESA:  [31mwarning".to_owned())), "{heard:?}");
+    assert!(
+        heard.contains(&Heard::Stray("MESA:  [31mwarning".to_owned())),
+        "{heard:?}"
+    );
 }
 
 #[test]
 fn a_line_that_is_no_event_is_reported_and_the_talk_goes_on() {
-    let mut client = spawn(r#"read x; echo "Welcome to host"; echo "$HELLO"; echo '{"t":1,"event":"heartbeat"}'; read x"#);
-    assert!(matches!(next(&mut client), Heard::Malformed { line, why } if line == "Welcome to host" && why.contains("expected")));
+    let mut client = spawn(
+        r#"read x; echo "Welcome to host"; echo "$HELLO"; echo '{"t":1,"event":"heartbeat"}'; read x"#,
+    );
+    assert!(
+        matches!(next(&mut client), Heard::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
+    );
     assert!(is_hello(&next(&mut client)));
     assert!(matches!(next(&mut client), Heard::Line(line, _) if line.event == Event::Heartbeat));
 }
@@ -86,37 +117,66 @@ fn a_line_that_is_no_event_is_reported_and_the_talk_goes_on() {
 fn nothing_but_nonsense_is_refused_with_its_first_line() {
     let (heard, over) = until_over(&mut spawn("yes nonsense"));
     assert!(heard.iter().all(|h| matches!(h, Heard::Malformed { .. })));
-    let Over::Refused(reason) = over else { panic!("{over:?}") };
-    assert!(reason.contains("does not speak the engine's protocol") && reason.contains("`nonsense`"), "{reason}");
+    let Over::Refused(reason) = over else {
+        panic!("{over:?}")
+    };
+    assert!(
+        reason.contains("does not speak the engine's protocol") && reason.contains("`nonsense`"),
+        "{reason}"
+    );
 }
 
 #[test]
 fn a_line_without_end_does_not_fill_the_memory() {
-    let script = format!(r#"head -c {} /dev/zero | tr '\0' x; echo; echo "$HELLO"; read x; read x"#, MAX_LINE + 1);
+    let script = format!(
+        r#"head -c {} /dev/zero | tr '\0' x; echo; echo "$HELLO"; read x; read x"#,
+        MAX_LINE + 1
+    );
     let mut client = spawn(&script);
-    assert!(matches!(next(&mut client), Heard::Malformed { why, .. } if why.contains("longer than 8 MiB")));
+    assert!(
+        matches!(next(&mut client), Heard::Malformed { why, .. } if why.contains("longer than 8 MiB"))
+    );
     assert!(is_hello(&next(&mut client)));
 }
 
 #[test]
 fn an_engine_that_says_nothing_is_refused_after_its_time() {
-    let limits = Limits { hello: Duration::from_millis(100), ..limits() };
+    let limits = Limits {
+        hello: Duration::from_millis(100),
+        ..limits()
+    };
     let mut client = Client::spawn_within(shell("cat > /dev/null"), limits).expect("sh starts");
     let (_, over) = until_over(&mut client);
-    assert!(over.reason().contains("did not greet within 0.1 s (nothing came at all)"), "{}", over.reason());
+    assert!(
+        over.reason()
+            .contains("did not greet within 0.1 s (nothing came at all)"),
+        "{}",
+        over.reason()
+    );
     assert!(client.is_over());
 }
 
 #[test]
 fn a_newer_protocol_is_refused_with_both_versions() {
     for hello in [
-        HELLO.replace("\"protocol\":1,\"version\":\"0.1.0\"", "\"protocol\":7,\"version\":\"9.9.9\""),
+        HELLO.replace(
+            "\"protocol\":1,\"version\":\"0.1.0\"",
+            "\"protocol\":7,\"version\":\"9.9.9\"",
+        ),
         r#"{"event":"hello","protocol":7,"version":"9.9.9","t":"later","extra":[]}"#.to_owned(),
     ] {
         let (_, over) = until_over(&mut spawn(&format!("read x; echo '{hello}'; read x")));
-        let Over::Refused(reason) = over else { panic!("{over:?}") };
-        assert!(reason.contains("perflings 9.9.9 and speaks protocol 7"), "{reason}");
-        assert!(reason.contains("protocol 1") && reason.contains("Update perflings on this machine"), "{reason}");
+        let Over::Refused(reason) = over else {
+            panic!("{over:?}")
+        };
+        assert!(
+            reason.contains("perflings 9.9.9 and speaks protocol 7"),
+            "{reason}"
+        );
+        assert!(
+            reason.contains("protocol 1") && reason.contains("Update perflings on this machine"),
+            "{reason}"
+        );
     }
 }
 
@@ -124,12 +184,21 @@ fn a_newer_protocol_is_refused_with_both_versions() {
 fn an_engine_may_refuse_us() {
     let failed = r#"{"t":0,"event":"failed","kind":"usage","reason":"protocol 1 is too old; update perflings"}"#;
     let (_, over) = until_over(&mut spawn(&format!("read x; echo '{failed}'; read x")));
-    assert_eq!(over, Over::Refused("the engine refused the conversation: protocol 1 is too old; update perflings".to_owned()));
+    assert_eq!(
+        over,
+        Over::Refused(
+            "the engine refused the conversation: protocol 1 is too old; update perflings"
+                .to_owned()
+        )
+    );
 }
 
 #[test]
 fn silence_is_said_once_and_ends_with_the_next_line() {
-    let limits = Limits { silence: Duration::from_millis(50), ..limits() };
+    let limits = Limits {
+        silence: Duration::from_millis(50),
+        ..limits()
+    };
     // It goes on when the parent has noticed the silence and asks.
     let script = r#"read x; echo "$HELLO"; read x; echo '{"t":1,"event":"heartbeat"}'; read x"#;
     let mut client = Client::spawn_within(shell(script), limits).expect("sh starts");
@@ -143,32 +212,60 @@ fn silence_is_said_once_and_ends_with_the_next_line() {
 
 #[test]
 fn a_dying_engine_is_named_with_its_last_words() {
-    let (_, over) = until_over(&mut spawn(r#"read x; echo "$HELLO"; echo 'device lost' >&2; exit 3"#));
-    assert_eq!(over, Over::Ended("the engine exited with status 3; the last thing it said was `device lost`".to_owned()));
+    let (_, over) = until_over(&mut spawn(
+        r#"read x; echo "$HELLO"; echo 'device lost' >&2; exit 3"#,
+    ));
+    assert_eq!(
+        over,
+        Over::Ended(
+            "the engine exited with status 3; the last thing it said was `device lost`".to_owned()
+        )
+    );
     let (_, over) = until_over(&mut spawn(r#"read x; echo "$HELLO"; kill -9 $$"#));
-    assert!(over.reason().contains("was ended by signal 9 (kill"), "{over:?}");
+    assert!(
+        over.reason().contains("was ended by signal 9 (kill"),
+        "{over:?}"
+    );
     let (_, over) = until_over(&mut spawn("echo 'ssh: no route to host' >&2; exit 255"));
-    let Over::Refused(reason) = over else { panic!("{over:?}") };
-    assert!(reason.contains("exited with status 255 before its greeting"), "{reason}");
+    let Over::Refused(reason) = over else {
+        panic!("{over:?}")
+    };
+    assert!(
+        reason.contains("exited with status 255 before its greeting"),
+        "{reason}"
+    );
     assert!(reason.contains("no route to host"), "{reason}");
 }
 
 #[test]
 fn an_engine_that_closes_its_output_is_stopped() {
-    let (_, over) = until_over(&mut spawn(r#"read x; echo "$HELLO"; exec >&- 2>&-; read x; read x"#));
-    assert_eq!(over, Over::Ended("the engine closed its output and was stopped".to_owned()));
+    let (_, over) = until_over(&mut spawn(
+        r#"read x; echo "$HELLO"; exec >&- 2>&-; read x; read x"#,
+    ));
+    assert_eq!(
+        over,
+        Over::Ended("the engine closed its output and was stopped".to_owned())
+    );
 }
 
 #[test]
 fn a_missing_program_is_one_message() {
-    let error = Client::spawn(EngineCommand::parse("no-such-engine --x").expect("splits")).expect_err("cannot start");
-    assert!(error.to_string().contains("Failed to start the engine `no-such-engine --x`"), "{error}");
+    let error = Client::spawn(EngineCommand::parse("no-such-engine --x").expect("splits"))
+        .expect_err("cannot start");
+    assert!(
+        error
+            .to_string()
+            .contains("Failed to start the engine `no-such-engine --x`"),
+        "{error}"
+    );
 }
 
 #[test]
 fn killing_says_so_and_restarting_repeats_the_last_work() {
     let mut client = spawn(r#"read x; echo "$HELLO"; while read c; do echo "$c" >&2; done"#);
-    client.send(Command::Open { device: "cpu".to_owned() });
+    client.send(Command::Open {
+        device: "cpu".to_owned(),
+    });
     client.send(start());
     client.kill();
     assert!(matches!(next(&mut client), Heard::Over(Over::Ended(_))));
@@ -179,14 +276,24 @@ fn killing_says_so_and_restarting_repeats_the_last_work() {
         Heard::Stray(text) => serde_json::from_str::<Command>(&text).ok(),
         _ => None,
     });
-    assert_eq!(told, [Some(Command::Open { device: "cpu".to_owned() }), Some(start())]);
+    assert_eq!(
+        told,
+        [
+            Some(Command::Open {
+                device: "cpu".to_owned()
+            }),
+            Some(start())
+        ]
+    );
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn no_process_is_left_behind_not_even_a_wrapper_s() {
     // The wrapper stays and its own child, which ignores the end of its input, is the engine.
-    let script = format!(r#"sh -c 'read x; echo "$0"; echo $$ >&2; while :; do sleep 60; done' '{HELLO}'; echo unreachable"#);
+    let script = format!(
+        r#"sh -c 'read x; echo "$0"; echo $$ >&2; while :; do sleep 60; done' '{HELLO}'; echo unreachable"#
+    );
     let mut client = spawn(&script);
     let mut engine = None;
     while engine.is_none() {
@@ -197,7 +304,10 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
     let (wrapper, engine) = (client.pid(), engine.expect("told"));
     assert!(is_alive(wrapper) && is_alive(engine));
     drop(client);
-    assert!(!std::path::Path::new(&format!("/proc/{wrapper}")).exists(), "the wrapper was reaped");
+    assert!(
+        !std::path::Path::new(&format!("/proc/{wrapper}")).exists(),
+        "the wrapper was reaped"
+    );
     // Killed with the group; whoever inherits it reaps it.
     let gone = (0..2000).any(|_| {
         std::thread::yield_now();
@@ -211,8 +321,13 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
 
 #[test]
 fn a_reader_that_looked_away_does_not_blame_the_engine() {
-    let limits = Limits { silence: Duration::from_secs(1), ..limits() };
-    let mut client = Client::spawn_within(shell(r#"read x; echo "$HELLO"; read x; read x"#), limits).expect("sh starts");
+    let limits = Limits {
+        silence: Duration::from_secs(1),
+        ..limits()
+    };
+    let mut client =
+        Client::spawn_within(shell(r#"read x; echo "$HELLO"; read x; read x"#), limits)
+            .expect("sh starts");
     assert!(is_hello(&next(&mut client)));
     // As a suspended program comes back.
     std::thread::sleep(Duration::from_millis(1100));

@@ -1,33 +1,331 @@
 //! The course as data: everything shipped loads and refers to things that exist, and every fault of a course file is
 //! one message with file and line. Nothing here trains.
+//!
+//! A folder of `tests/courses/invalid` or `unsound` lies over `example`; its `expected.txt` holds the messages.
 
-use perflings::course::validate::{Vocabulary, structure};
-use perflings::course::{Course, Source};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-fn vocabulary(check: impl FnOnce(&Vocabulary<'_>)) {
+use perflings::config::{Data, RunConfig};
+use perflings::course::check::{Measured, Outcome, evaluate};
+use perflings::course::validate::{Vocabulary, behaviour, structure};
+use perflings::course::{Block, Course, SectionKind, Source, Span, lesson, text};
+use perflings::protocol::{Finished, Pair, Verdict};
+use proptest::prelude::*;
+
+const KEYS: &str = "1 2 3 4 5 6 n p a b c d t space r T h s l tab e y m C o x w g ? q";
+const LINTS: &str = "gradient-coverage ledger-open backward-too-short above-peak stuck-at-ln-vocab below-entropy not-finite no-kernels";
+const COMMANDS: &str = "run compare check course list hint reset init doctor replay";
+
+/// Everything wrong with a course, as lines.
+fn findings(source: &Source, language: &str) -> Vec<String> {
     let words = |list: &str| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let keys = words("1 2 3 4 5 6 n p a b c d t space r T h s l tab e y m C o x w g ? q");
-    let lints = words(
-        "gradient-coverage ledger-open backward-too-short above-peak stuck-at-ln-vocab below-entropy not-finite no-kernels",
-    );
-    let command = |line: &str| match line.split_whitespace().nth(1) {
-        Some("run" | "compare" | "check" | "course" | "list" | "hint" | "reset" | "init" | "doctor" | "replay") => Ok(()),
-        _ => Err("unknown command".to_owned()),
+    let (keys, lints, commands) = (words(KEYS), words(LINTS), words(COMMANDS));
+    let command = |line: &str| {
+        let name = line.split_whitespace().nth(1).unwrap_or_default();
+        if commands.iter().any(|c| c == name) { Ok(()) } else { Err(format!("unknown command `{name}`")) }
     };
-    check(&Vocabulary { keys: &keys, lints: &lints, command: &command });
+    let vocabulary = Vocabulary { keys: &keys, lints: &lints, command: &command };
+    let course = Course::open(source, language);
+    structure(source, &course, &vocabulary).iter().map(ToString::to_string).collect()
+}
+
+fn courses(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/courses").join(name)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a fixture").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
+/// A copy of the example with something over it.
+fn example() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let course = dir.path().join("course");
+    copy(&courses("example"), &course);
+    (dir, course)
+}
+
+fn open(course: &Path) -> (Source, Course) {
+    let source = Source::folder(course).expect("a course folder");
+    let loaded = Course::open(&source, "en");
+    (source, loaded)
+}
+
+/// Messages of a folder, its own path taken out.
+fn messages(course: &Path) -> Vec<String> {
+    let prefix = format!("{}/", course.display());
+    findings(&Source::folder(course).expect("a course folder"), "en")
+        .into_iter()
+        .map(|line| line.replace(&prefix, ""))
+        .collect()
 }
 
 #[test]
 fn the_shipped_course_is_whole() {
     for language in ["en", "de"] {
+        assert_eq!(findings(&Source::Embedded, language), Vec::<String>::new());
         let course = Course::builtin(language);
-        let problems: Vec<String> = course.problems.iter().map(ToString::to_string).collect();
-        assert_eq!(problems, Vec::<String>::new());
         assert_eq!(course.stages.iter().map(|stage| stage.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         assert!(course.glossary.is_some());
-        vocabulary(|vocabulary| {
-            let found = structure(&Source::Embedded, &course, vocabulary);
-            assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
-        });
+    }
+}
+
+#[test]
+fn every_stage_has_all_its_parts() {
+    for stage in Course::builtin("en").stages {
+        let kinds: Vec<SectionKind> = stage.lesson.sections.iter().map(|section| section.kind).collect();
+        for kind in [SectionKind::Symptom, SectionKind::Evidence, SectionKind::Why, SectionKind::Debrief] {
+            assert!(kinds.contains(&kind), "{}: no {kind:?}", stage.id);
+        }
+        assert_eq!(stage.hints.len(), 3);
+        assert!(stage.quiz.len() >= 3 && !stage.claims.is_empty() && stage.estimate.is_some(), "{}", stage.id);
+        let answers: Vec<usize> = stage.quiz.iter().map(|question| question.answer).collect();
+        assert!(answers.iter().any(|a| *a != answers[0]), "{}: every answer has the same letter", stage.id);
+        assert!(stage.broken.problems().is_empty() && stage.fixed.problems().is_empty());
+    }
+}
+
+#[test]
+fn a_stage_keeps_its_own_shape_at_another_preset() {
+    use perflings::config::Preset;
+    let course = Course::builtin("en");
+    let strides = course.stage_by_id("strides").expect("stage 2").broken_at(Preset::Small);
+    assert_eq!((strides.model.hidden, strides.model.layers, strides.train.context), (512, 2, 256));
+    let init = course.stage(1).expect("stage 1").broken_at(Preset::Small);
+    assert_eq!((init.model.hidden, init.model.layers, init.train.batch), (512, 8, 8));
+}
+
+#[test]
+fn german_covers_stage_1_and_the_rest_stays_english() {
+    let course = Course::builtin("de");
+    assert_eq!(course.stages[0].title, "Ein Loss, den es nicht geben dürfte");
+    assert_eq!((course.stages[0].language.as_str(), course.stages[1].language.as_str()), ("de", "en"));
+    let english = Course::builtin("en");
+    assert_eq!(course.stages[0].prediction.answer, english.stages[0].prediction.answer);
+    for (german, english) in course.stages[0].quiz.iter().zip(&english.stages[0].quiz) {
+        assert_ne!(german.prompt, english.prompt);
+        assert_ne!(german.choices, english.choices);
+    }
+}
+
+#[test]
+fn each_fault_of_a_course_is_one_message() {
+    assert_eq!(messages(&courses("example")), Vec::<String>::new());
+    let mut wrong = Vec::new();
+    for group in ["invalid", "unsound"] {
+        for fixture in fs::read_dir(courses(group)).expect("fixtures").flatten() {
+            let (_dir, course) = example();
+            copy(&fixture.path(), &course);
+            let found = messages(&course).join("\n") + "\n";
+            let file = fixture.path().join("expected.txt");
+            if std::env::var_os("BLESS").is_some() {
+                fs::write(&file, &found).expect("written");
+            }
+            let expected = fs::read_to_string(&file).unwrap_or_default();
+            if found != expected {
+                wrong.push(format!("{}:\n{found}expected:\n{expected}", fixture.path().display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_bad_stage_leaves_the_others() {
+    let (_dir, course) = example();
+    fs::remove_file(course.join("exercises/01-nothing-to-learn/config.toml")).expect("removed");
+    let (_, loaded) = open(&course);
+    assert_eq!(loaded.stages.iter().map(|stage| stage.id.as_str()).collect::<Vec<_>>(), ["too-fast"]);
+    let shown = loaded.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(shown.len(), 1);
+    assert!(shown[0].ends_with("exercises/01-nothing-to-learn/config.toml: is missing"), "{shown:?}");
+
+    let (_dir, course) = example();
+    fs::remove_file(course.join("lessons/02-too-fast.md")).expect("removed");
+    let (_, loaded) = open(&course);
+    assert_eq!(loaded.stages.len(), 2);
+    assert!(loaded.problems[0].to_string().ends_with("lessons/02-too-fast.md: is missing"));
+}
+
+#[test]
+fn unreadable_files_are_named() {
+    let (_dir, course) = example();
+    let stage = course.join("exercises/01-nothing-to-learn/stage.toml");
+    fs::write(&stage, b"id = \"a\"\ntitle = \"\xff\"\n").expect("written");
+    fs::write(course.join("lessons/02-too-fast.md"), "x".repeat(300 * 1024)).expect("written");
+    let shown: Vec<String> = open(&course).1.problems.iter().map(ToString::to_string).collect();
+    assert!(shown[0].ends_with("stage.toml:2: is not UTF-8 text; save it as UTF-8"), "{shown:?}");
+    assert!(shown[1].ends_with("02-too-fast.md: has 307200 bytes; the limit is 262144"), "{shown:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_leads_out_of_the_folder() {
+    let (dir, course) = example();
+    let secret = dir.path().join("secret.md");
+    fs::write(&secret, "# Secret\n").expect("written");
+    let lesson = course.join("lessons/01-nothing-to-learn.md");
+    fs::remove_file(&lesson).expect("removed");
+    std::os::unix::fs::symlink(&secret, &lesson).expect("linked");
+    fs::create_dir(dir.path().join("elsewhere")).expect("made");
+    fs::copy(course.join("exercises/02-too-fast/stage.toml"), dir.path().join("elsewhere/stage.toml")).expect("copied");
+    std::os::unix::fs::symlink(dir.path().join("elsewhere"), course.join("exercises/03-linked")).expect("linked");
+    let (_, loaded) = open(&course);
+    let shown: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    let what = "is a link that leads out of the course folder; copy the file into it";
+    assert!(shown.iter().any(|line| line.ends_with(&format!("01-nothing-to-learn.md: {what}"))), "{shown:?}");
+    assert!(shown.iter().any(|line| line.ends_with(&format!("03-linked/stage.toml: {what}"))), "{shown:?}");
+    assert_eq!(loaded.stages.len(), 2);
+    assert!(loaded.stages[0].lesson.sections.is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let (_dir, course) = example();
+    let path = course.join("lessons/01-nothing-to-learn.md");
+    fs::remove_file(&path).expect("removed");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success());
+    if made {
+        assert!(open(&course).1.problems[0].to_string().ends_with("is not a plain file"));
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_course_is_an_error() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let error = Source::folder(dir.path()).expect_err("no course").to_string();
+    assert!(error.ends_with("has no folder exercises/; name the folder that holds exercises/ and lessons/"), "{error}");
+    assert!(Source::folder(&dir.path().join("missing")).is_err());
+}
+
+/// A trainer that knows what the example's two faults do.
+fn fake(config: &RunConfig, steps: u64) -> Result<Finished, String> {
+    let learns = config.train.data == Data::Markov && config.train.learning_rate < 0.1;
+    let last = if learns { 6.2 } else { 6.94 };
+    Ok(Finished { steps, loss_first: 6.93.into(), loss_last: last.into(), ln_vocab: config.ln_vocab(), ..Finished::default() })
+}
+
+#[test]
+fn course_check_tells_starters_from_solutions() {
+    let (_dir, course) = example();
+    let (_, loaded) = open(&course);
+    let tried = behaviour(&loaded, &mut fake, None);
+    assert_eq!(tried.len(), 4);
+    assert!(tried.iter().all(|t| t.passed), "{tried:#?}");
+    assert!(tried[0].detail.contains("`the model learns`"), "{tried:#?}");
+
+    let stage = course.join("exercises/01-nothing-to-learn");
+    fs::write(stage.join("config.toml"), "[train]\ndata = \"markov\"\nseed = 43\n").expect("written");
+    fs::write(stage.join("solution/config.toml"), "[train]\ndata = \"noise\"\nseed = 43\n").expect("written");
+    let tried = behaviour(&open(&course).1, &mut fake, None);
+    assert_eq!(tried.iter().map(|t| t.passed).collect::<Vec<_>>(), [false, false, true, true]);
+    assert_eq!(tried[0].what, "1 nothing-to-learn, starter");
+    assert!(tried[0].detail.starts_with("must fail: `the model learns`"), "{tried:#?}");
+    assert!(tried[1].detail.starts_with("must pass: `the model learns`"), "{tried:#?}");
+}
+
+#[test]
+fn checks_answer_line_by_line() {
+    let course = Course::builtin("en");
+    let stage = course.stage_by_id("broken-init").expect("stage 1");
+    let mut run = Finished { steps: 60, loss_first: 6.93.into(), loss_last: 6.1.into(), ..Finished::default() };
+    run.ln_vocab = stage.fixed.ln_vocab();
+    (run.grad.tensors, run.grad.with_grad, run.grad.params_pct) = (38, 38, 100.0);
+    let measured = Measured { config: Some(&stage.fixed), finished: Some(&run), pair: None, quiz_right: None };
+    let report = evaluate(stage, measured);
+    assert!(report.passed(), "{report:#?}");
+    assert_eq!(report.lines[1].asked, "loss_first within 3 % of 6.93 (formula.first_loss)");
+    assert_eq!(report.lines.last().expect("the quiz").outcome, Outcome::NotMeasured);
+
+    let nothing = evaluate(stage, Measured { config: Some(&stage.fixed), ..Measured::default() });
+    assert_eq!(nothing.outcome(), Outcome::NotMeasured);
+
+    let mut cheat = stage.fixed.clone();
+    cheat.train.seed = 7;
+    let report = evaluate(stage, Measured { config: Some(&cheat), finished: Some(&run), ..Measured::default() });
+    assert_eq!(report.outcome(), Outcome::Failed);
+    assert_eq!(report.lines[0].measured, "train.seed differs");
+}
+
+#[test]
+fn an_unclear_ratio_never_passes() {
+    let course = Course::builtin("en");
+    let stage = course.stage_by_id("naive-swiglu").expect("stage 4");
+    let ratio = |pair: &Pair| {
+        let report = evaluate(stage, Measured { pair: Some(pair), ..Measured::default() });
+        report.lines.iter().find(|line| line.asked.starts_with("ratio")).expect("a ratio").outcome
+    };
+    let mut pair = Pair { n: 30, ratio: 3.0, low: 2.5, high: 3.5, verdict: Verdict::Unclear, ..Pair::default() };
+    assert_eq!(ratio(&pair), Outcome::NotMeasured);
+    pair.verdict = Verdict::Faster;
+    assert_eq!(ratio(&pair), Outcome::Passed);
+    (pair.low, pair.verdict) = (0.98, Verdict::Same);
+    assert_eq!(ratio(&pair), Outcome::Failed);
+}
+
+#[test]
+fn markdown_becomes_blocks() {
+    let source = "# T\n\n## Why <!-- why -->\n\nA **b** *c* `d` {{run.loss_first}} [e](f.md) <kbd>t</kbd>\n\n- one\n  - two\n\n1. x\n2. y\n\n```text\nz\n```\n\n> q\n\n| a | b |\n|---|---|\n| 1 | {{ln_vocab}} |\n\n---\n";
+    let parsed = lesson::parse(source, "x.md");
+    assert_eq!(parsed.problems, []);
+    let section = &parsed.lesson.sections[0];
+    assert_eq!((section.title.as_str(), section.kind), ("Why", SectionKind::Why));
+    let Block::Paragraph(spans) = &section.blocks[0] else { panic!("{:?}", section.blocks[0]) };
+    assert!(spans.contains(&Span::Strong("b".into())) && spans.contains(&Span::Emphasis("c".into())));
+    assert!(spans.contains(&Span::Code("d".into())) && spans.contains(&Span::Code("t".into())));
+    assert!(spans.contains(&Span::Placeholder("run.loss_first".into())));
+    assert!(spans.contains(&Span::Link { text: "e".into(), to: "f.md".into() }));
+    let markers: Vec<(u8, &str)> = section
+        .blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Item { depth, marker, .. } => Some((*depth, marker.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(markers, [(0, "•"), (1, "•"), (0, "1."), (0, "2.")]);
+    assert!(section.blocks.contains(&Block::Code { language: "text".into(), text: "z".into() }));
+    assert!(section.blocks.contains(&Block::Quote(vec![Span::Text("q".into())])));
+    assert!(matches!(section.blocks.last(), Some(Block::Rule)));
+    let table = section.blocks.iter().find_map(|block| match block {
+        Block::Table { head, rows } => Some((head.len(), rows)),
+        _ => None,
+    });
+    assert_eq!(table.expect("a table").1[0][1], [Span::Placeholder("ln_vocab".into())]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_lesson_without_escapes(source in ".{0,400}", tail in "[-#>*`|\\[\\]{}<! a\\n\u{1b}\u{9b}\u{7}]{0,200}") {
+        let parsed = lesson::parse(&format!("{source}\n{tail}"), "x.md");
+        for section in &parsed.lesson.sections {
+            let shown = format!("{section:?}");
+            prop_assert!(!shown.contains("\\u{1b}") && !shown.contains("\\u{9b}"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn cleaned_text_stays_clean(source in "(?s).{0,300}") {
+        let (once, _) = text::clean(&source);
+        prop_assert!(once.chars().all(|c| c == '\n' || !c.is_control()));
+        prop_assert_eq!(text::clean(&once), (once.clone(), Vec::new()));
+    }
+
+    #[test]
+    fn any_stage_file_is_answered(source in "(?s)[a-z\\[\\]=\" \\n0-9.{}#-]{0,300}") {
+        let (_dir, course) = example();
+        fs::write(course.join("exercises/01-nothing-to-learn/stage.toml"), source).expect("written");
+        let (_, loaded) = open(&course);
+        prop_assert!(loaded.stages.len() == 1 && !loaded.problems.is_empty());
     }
 }

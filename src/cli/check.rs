@@ -10,9 +10,9 @@ use super::out::{self, Exit, notice, progress, result};
 use super::shelf::Shelf;
 use super::{CheckArgs, EngineArgs, machine};
 use crate::config::RunConfig;
-use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
-use crate::course::progress::{State, StageProgress, save_stage};
 use crate::course::Stage;
+use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
+use crate::course::progress::{StageProgress, State, save_stage};
 use crate::protocol::{Command, Event, Finished, Pair, RunSpec, Slot};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
@@ -27,7 +27,8 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     for stage in stages {
         let mine = shelf.learner(stage, None)?;
         let quiz = &known.stage(&stage.id).quiz;
-        let Some(report) = bench.report(stage, &shelf.starter(stage), &mine.config, quiz.len())? else {
+        let Some(report) = bench.report(stage, &shelf.starter(stage), &mine.config, quiz.len())?
+        else {
             return Ok(Exit::Interrupted);
         };
         if args.json {
@@ -37,8 +38,13 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         }
         if report.passed() {
             if let Some(state) = &shelf.state {
-                let passed = StageProgress { state: State::Passed, best: BTreeMap::new(), ..known.stage(&stage.id) };
-                if let Ok((_, Some(problem))) | Err(problem) = save_stage(state, &stage.id, &passed) {
+                let passed = StageProgress {
+                    state: State::Passed,
+                    best: BTreeMap::new(),
+                    ..known.stage(&stage.id)
+                };
+                if let Ok((_, Some(problem))) | Err(problem) = save_stage(state, &stage.id, &passed)
+                {
                     notice(&problem.to_string());
                 }
             }
@@ -60,23 +66,51 @@ impl Bench {
     pub fn new(engine: &EngineArgs) -> Result<Self> {
         let command = engine_command(engine.engine.as_deref())?;
         let own = command.is_own();
-        Ok(Self { drive: Drive::new(command, None)?, device: engine.device.clone(), own })
+        Ok(Self {
+            drive: Drive::new(command, None)?,
+            device: engine.device.clone(),
+            own,
+        })
     }
 
     /// The answers for one stage; none when interrupted.
-    fn report(&mut self, stage: &Stage, starter: &RunConfig, mine: &RunConfig, quiz: usize) -> Result<Option<Report>> {
-        progress(&format!("stage {} ({}): {} steps", stage.number, stage.id, stage.steps));
-        let Some(finished) = self.run(stage.number, mine, stage.steps)? else { return Ok(None) };
+    fn report(
+        &mut self,
+        stage: &Stage,
+        starter: &RunConfig,
+        mine: &RunConfig,
+        quiz: usize,
+    ) -> Result<Option<Report>> {
+        progress(&format!(
+            "stage {} ({}): {} steps",
+            stage.number, stage.id, stage.steps
+        ));
+        let Some(finished) = self.run(stage.number, mine, stage.steps)? else {
+            return Ok(None);
+        };
         let mut pair = None;
-        if stage.checks.iter().any(|check| check.metric == Metric::Ratio) && starter != mine {
-            progress(&format!("stage {} ({}): pairs against the starter", stage.number, stage.id));
+        if stage
+            .checks
+            .iter()
+            .any(|check| check.metric == Metric::Ratio)
+            && starter != mine
+        {
+            progress(&format!(
+                "stage {} ({}): pairs against the starter",
+                stage.number, stage.id
+            ));
             pair = self.pair(stage.number, starter, mine)?;
             if pair.is_none() {
                 return Ok(None);
             }
         }
         let quiz_right = (quiz > 0).then_some(quiz);
-        let measured = Measured { config: Some(mine), finished: Some(&finished), pair: pair.as_ref(), quiz_right };
+        let measured = Measured {
+            config: Some(mine),
+            finished: Some(&finished),
+            pair: pair.as_ref(),
+            quiz_right,
+        };
         Ok(Some(evaluate(stage, measured)))
     }
 
@@ -85,13 +119,19 @@ impl Bench {
         self.fits(&[config])?;
         let run = spec(stage, config, Slot::A, Some(steps));
         let mut found = None;
-        let ending = self.drive.converse(Command::Start { device: self.device.clone(), run }, |line, _| {
-            if let Event::Finished(finished) = &line.event {
-                found = Some((**finished).clone());
-                return Ok(Flow::Done);
-            }
-            Ok(Flow::Go)
-        })?;
+        let ending = self.drive.converse(
+            Command::Start {
+                device: self.device.clone(),
+                run,
+            },
+            |line, _| {
+                if let Event::Finished(finished) = &line.event {
+                    found = Some((**finished).clone());
+                    return Ok(Flow::Done);
+                }
+                Ok(Flow::Go)
+            },
+        )?;
         Ok(found.filter(|_| ending == Ending::Done))
     }
 
@@ -121,12 +161,22 @@ impl Bench {
     }
 
     fn fits(&self, configs: &[&RunConfig]) -> Result<()> {
-        if self.own { machine::check_memory(&self.device, configs) } else { Ok(()) }
+        if self.own {
+            machine::check_memory(&self.device, configs)
+        } else {
+            Ok(())
+        }
     }
 }
 
 fn spec(stage: u32, config: &RunConfig, slot: Slot, steps: Option<u64>) -> RunSpec {
-    RunSpec { stage, variant: "custom".to_owned(), slot, config: config.clone(), steps }
+    RunSpec {
+        stage,
+        variant: "custom".to_owned(),
+        slot,
+        config: config.clone(),
+        steps,
+    }
 }
 
 fn text(stage: &Stage, report: &Report) -> String {
@@ -147,5 +197,8 @@ fn line(line: &Line) -> String {
         Outcome::NotMeasured => "----",
     };
     let optional = if line.optional { " (optional)" } else { "" };
-    format!("  {mark}  {}{optional}: asked {}; measured {}", line.name, line.asked, line.measured)
+    format!(
+        "  {mark}  {}{optional}: asked {}; measured {}",
+        line.name, line.asked, line.measured
+    )
 }

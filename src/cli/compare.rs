@@ -58,14 +58,22 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
             Event::Pair(pair) => {
                 if !args.json && pair.n >= shown + 5 {
                     shown = pair.n;
-                    progress(&format!("{} of {} pairs, ratio {:.3} so far, {:.0} s left", pair.n, pair.wanted, pair.ratio, pair.remaining_s));
+                    progress(&format!(
+                        "{} of {} pairs, ratio {:.3} so far, {:.0} s left",
+                        pair.n, pair.wanted, pair.ratio, pair.remaining_s
+                    ));
                 }
                 last = Some(pair.clone());
             }
             Event::Started(started) if !args.json => {
-                progress(&format!("{:?}: {} on {}", started.run.slot, started.run.variant, started.device.name));
+                progress(&format!(
+                    "{:?}: {} on {}",
+                    started.run.slot, started.run.variant, started.device.name
+                ));
             }
-            Event::Log(log) if log.level != "info" => progress(&format!("{}: {}", log.level, log.text)),
+            Event::Log(log) if log.level != "info" => {
+                progress(&format!("{}: {}", log.level, log.text))
+            }
             Event::Finished(finished) => {
                 last = finished.pair.clone().or(last.take());
                 return Ok(Flow::Done);
@@ -79,11 +87,21 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         Some(_) => {}
         None => notice("no pair was measured"),
     }
-    Ok(if ending == Ending::Interrupted { Exit::Interrupted } else { Exit::Ok })
+    Ok(if ending == Ending::Interrupted {
+        Exit::Interrupted
+    } else {
+        Exit::Ok
+    })
 }
 
 fn spec(subject: Subject, slot: Slot) -> RunSpec {
-    RunSpec { stage: subject.stage, variant: subject.variant, slot, config: subject.config, steps: None }
+    RunSpec {
+        stage: subject.stage,
+        variant: subject.variant,
+        slot,
+        config: subject.config,
+        steps: None,
+    }
 }
 
 /// Names every key that makes the two do different work, unless the stage they belong to studies it.
@@ -119,16 +137,32 @@ fn is_size(path: &str) -> bool {
 
 /// One line, and below it what it rests on.
 fn verdict(pair: &Pair, a: &str, b: &str) -> String {
-    let interval = format!("{:.3}x [{:.3}, {:.3}], n = {}", pair.ratio, pair.low, pair.high, pair.n);
+    let interval = format!(
+        "{:.3}x [{:.3}, {:.3}], n = {}",
+        pair.ratio, pair.low, pair.high, pair.n
+    );
     let line = match pair.verdict {
         Verdict::Faster => format!("{b} is faster than {a}: {interval}"),
         Verdict::Slower => format!("{b} is slower than {a}: {interval}"),
         Verdict::Same => format!("{b} and {a} are the same within noise: {interval}"),
         Verdict::Unclear => format!("unclear (n={}): {interval}", pair.n),
     };
-    let differs = if pair.differs.is_empty() { "nothing".to_owned() } else { pair.differs.join(", ") };
-    let spread = |s: &crate::protocol::Spread| format!("{:.2} ms [{:.2}, {:.2}], p95 {:.2}", s.median, s.p25, s.p75, s.p95);
-    format!("{line}\n  A  {a}: {}\n  B  {b}: {}\n  differ in {differs}", spread(&pair.a_ms), spread(&pair.b_ms))
+    let differs = if pair.differs.is_empty() {
+        "nothing".to_owned()
+    } else {
+        pair.differs.join(", ")
+    };
+    let spread = |s: &crate::protocol::Spread| {
+        format!(
+            "{:.2} ms [{:.2}, {:.2}], p95 {:.2}",
+            s.median, s.p25, s.p75, s.p95
+        )
+    };
+    format!(
+        "{line}\n  A  {a}: {}\n  B  {b}: {}\n  differ in {differs}",
+        spread(&pair.a_ms),
+        spread(&pair.b_ms)
+    )
 }
 
 #[cfg(test)]
@@ -137,16 +171,29 @@ mod tests {
     use crate::config::{Norm, Preset, RunConfig};
 
     fn subject(preset: Preset) -> Subject {
-        Subject { name: preset.to_string(), stage: 0, variant: "custom".to_owned(), config: RunConfig::preset(preset), varies: Vec::new() }
+        Subject {
+            name: preset.to_string(),
+            stage: 0,
+            variant: "custom".to_owned(),
+            config: RunConfig::preset(preset),
+            varies: Vec::new(),
+        }
     }
 
     #[test]
     fn different_work_is_refused_by_key() {
-        let error = refuse_different_work(&subject(Preset::Tiny), &subject(Preset::Small)).expect_err("refused").to_string();
-        assert!(error.contains("differ in preset (tiny and small). Give"), "{error}");
+        let error = refuse_different_work(&subject(Preset::Tiny), &subject(Preset::Small))
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            error.contains("differ in preset (tiny and small). Give"),
+            "{error}"
+        );
         let mut seeded = subject(Preset::Tiny);
         seeded.config.train.seed = 43;
-        let error = refuse_different_work(&subject(Preset::Tiny), &seeded).expect_err("refused").to_string();
+        let error = refuse_different_work(&subject(Preset::Tiny), &seeded)
+            .expect_err("refused")
+            .to_string();
         assert!(error.contains("train.seed (42 and 43)"), "{error}");
         let mut fused = subject(Preset::Tiny);
         fused.config.model.norm = Norm::Fused;
@@ -165,7 +212,17 @@ mod tests {
 
     #[test]
     fn the_verdict_carries_its_interval() {
-        let pair = Pair { n: 30, ratio: 1.25, low: 1.2, high: 1.3, verdict: Verdict::Faster, ..Pair::default() };
-        assert!(verdict(&pair, "v1", "v3").starts_with("v3 is faster than v1: 1.250x [1.200, 1.300], n = 30\n"));
+        let pair = Pair {
+            n: 30,
+            ratio: 1.25,
+            low: 1.2,
+            high: 1.3,
+            verdict: Verdict::Faster,
+            ..Pair::default()
+        };
+        assert!(
+            verdict(&pair, "v1", "v3")
+                .starts_with("v3 is faster than v1: 1.250x [1.200, 1.300], n = 30\n")
+        );
     }
 }

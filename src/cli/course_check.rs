@@ -25,14 +25,25 @@ const LINTS: &[&str] = &[
     "wrong-logits",
 ];
 
-pub fn course_check(measure: bool, as_json: bool, engine: &EngineArgs, args: &CourseArgs) -> Result<Exit> {
+pub fn course_check(
+    measure: bool,
+    as_json: bool,
+    engine: &EngineArgs,
+    args: &CourseArgs,
+) -> Result<Exit> {
     let shelf = Shelf::load(args)?;
     let lints: Vec<String> = LINTS.iter().map(|name| (*name).to_owned()).collect();
-    let vocabulary = Vocabulary { keys: &keys(), lints: &lints, command: &is_command };
+    let vocabulary = Vocabulary {
+        keys: &keys(),
+        lints: &lints,
+        command: &is_command,
+    };
     let problems = structure(&shelf.source, &shelf.course, &vocabulary);
     for problem in &problems {
         if as_json {
-            out::json(&json!({ "what": problem.path, "line": problem.line, "passed": false, "detail": problem.what }))?;
+            out::json(
+                &json!({ "what": problem.path, "line": problem.line, "passed": false, "detail": problem.what }),
+            )?;
         } else {
             result(&format!("FAIL  {problem}"))?;
         }
@@ -49,7 +60,10 @@ pub fn course_check(measure: bool, as_json: bool, engine: &EngineArgs, args: &Co
     let failed = problems.len() + tried.iter().filter(|tried| !tried.passed).count();
     if !as_json {
         result(&match failed {
-            0 => format!("passed: {} stages, every starter fails by name, every solution passes", shelf.course.stages.len()),
+            0 => format!(
+                "passed: {} stages, every starter fails by name, every solution passes",
+                shelf.course.stages.len()
+            ),
             n => format!("not passed: {n} to mend"),
         })?;
     }
@@ -61,11 +75,15 @@ fn try_all(shelf: &Shelf, measure: bool, engine: &EngineArgs) -> Result<Vec<Trie
     let interrupted = || "interrupted".to_owned();
     let mut run = |config: &_, steps| {
         let found = bench.borrow_mut().run(0, config, steps);
-        found.map_err(|error| format!("{error:#}"))?.ok_or_else(interrupted)
+        found
+            .map_err(|error| format!("{error:#}"))?
+            .ok_or_else(interrupted)
     };
     let mut compare = |a: &_, b: &_| {
         let found = bench.borrow_mut().pair(0, a, b);
-        found.map_err(|error| format!("{error:#}"))?.ok_or_else(interrupted)
+        found
+            .map_err(|error| format!("{error:#}"))?
+            .ok_or_else(interrupted)
     };
     let compare: Option<&mut Compare<'_>> = if measure { Some(&mut compare) } else { None };
     Ok(behaviour(&shelf.course, &mut run, compare))
@@ -77,11 +95,20 @@ fn is_command(line: &str) -> Result<(), String> {
     match Cli::try_parse_from(&words) {
         Ok(_) => Ok(()),
         Err(error) if error.exit_code() == 0 => Ok(()),
-        Err(error) => Err(error.to_string().lines().next().unwrap_or("unknown").to_owned()),
+        Err(error) => Err(error
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or("unknown")
+            .to_owned()),
     }
 }
 
 /// Names of the keys as the help writes them.
 fn keys() -> Vec<String> {
-    BINDINGS.iter().flat_map(|binding| binding.keys).map(ToString::to_string).collect()
+    BINDINGS
+        .iter()
+        .flat_map(|binding| binding.keys)
+        .map(ToString::to_string)
+        .collect()
 }

@@ -28,7 +28,11 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
         result(&as_text(&probed, &terminal, &folders, &advice))?;
     }
     // A machine without a working engine cannot run anything; a missing GPU is no fault.
-    Ok(if probed.devices.is_empty() { Exit::Failed } else { Exit::Ok })
+    Ok(if probed.devices.is_empty() {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    })
 }
 
 struct Probed {
@@ -40,17 +44,28 @@ struct Probed {
 }
 
 fn probe(engine: Option<&str>) -> Result<Probed> {
-    let mut client = Client::spawn(engine_command(engine)?).map_err(|error| out::usage(format!("{error:#}")))?;
+    let mut client =
+        Client::spawn(engine_command(engine)?).map_err(|error| out::usage(format!("{error:#}")))?;
     client.send(Command::Probe);
     let until = Instant::now() + PROBE;
-    let mut found = Probed { hello: None, devices: Vec::new(), problem: None, stray: Vec::new() };
+    let mut found = Probed {
+        hello: None,
+        devices: Vec::new(),
+        problem: None,
+        stray: Vec::new(),
+    };
     while found.devices.is_empty() && found.problem.is_none() {
         if Instant::now() >= until {
-            found.problem = Some(format!("the drivers listed no device within {} s", PROBE.as_secs()));
+            found.problem = Some(format!(
+                "the drivers listed no device within {} s",
+                PROBE.as_secs()
+            ));
         }
         match client.next(Duration::from_millis(100)) {
             Some(Heard::Line(line, _)) => match line.event {
-                Event::Devices { devices } if devices.is_empty() => found.problem = Some("the engine found no device at all".to_owned()),
+                Event::Devices { devices } if devices.is_empty() => {
+                    found.problem = Some("the engine found no device at all".to_owned())
+                }
                 Event::Devices { devices } => found.devices = devices,
                 Event::Failed(failed) => found.problem = Some(failed.reason),
                 _ => {}
@@ -89,10 +104,23 @@ fn terminal() -> Terminal {
     } else {
         "16"
     };
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().map(var).find(|v| !v.is_empty()).unwrap_or_default();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .map(var)
+        .find(|v| !v.is_empty())
+        .unwrap_or_default();
     let utf8 = cfg!(windows) || locale.to_lowercase().replace('-', "").contains("utf8");
-    let inside = [("TMUX", "tmux"), ("ZELLIJ", "zellij"), ("STY", "screen")].into_iter().find_map(|(key, name)| set(key).then_some(name));
-    Terminal { is_terminal: std::io::stdout().is_terminal(), size: crossterm::terminal::size().ok(), term, colours, utf8, inside }
+    let inside = [("TMUX", "tmux"), ("ZELLIJ", "zellij"), ("STY", "screen")]
+        .into_iter()
+        .find_map(|(key, name)| set(key).then_some(name));
+    Terminal {
+        is_terminal: std::io::stdout().is_terminal(),
+        size: crossterm::terminal::size().ok(),
+        term,
+        colours,
+        utf8,
+        inside,
+    }
 }
 
 struct Folder {
@@ -102,14 +130,23 @@ struct Folder {
 }
 
 fn folders() -> Vec<Folder> {
-    let Some(base) = directories::BaseDirs::new() else { return Vec::new() };
+    let Some(base) = directories::BaseDirs::new() else {
+        return Vec::new();
+    };
     let own = |what, root: &Path| {
         let path = root.join("perflings");
         let writable = is_writable(&path);
-        Folder { what, path, writable }
+        Folder {
+            what,
+            path,
+            writable,
+        }
     };
     vec![
-        own("progress", base.state_dir().unwrap_or_else(|| base.data_local_dir())),
+        own(
+            "progress",
+            base.state_dir().unwrap_or_else(|| base.data_local_dir()),
+        ),
         own("recordings", base.data_dir()),
         own("settings", base.config_dir()),
         own("caches", base.cache_dir()),
@@ -118,7 +155,9 @@ fn folders() -> Vec<Folder> {
 
 /// Whether a file could be made here: in the folder, or in the nearest one above that exists.
 fn is_writable(path: &Path) -> bool {
-    path.ancestors().find(|p| p.is_dir()).is_some_and(|dir| tempfile::tempfile_in(dir).is_ok())
+    path.ancestors()
+        .find(|p| p.is_dir())
+        .is_some_and(|dir| tempfile::tempfile_in(dir).is_ok())
 }
 
 /// What to do, one sentence each. Empty: nothing.
@@ -142,8 +181,15 @@ fn advice(probed: &Probed, terminal: &Terminal, folders: &[Folder]) -> Vec<Strin
                 .to_owned(),
         );
     }
-    for device in probed.devices.iter().filter(|d| d.device.kind != "cpu" && !d.timestamps) {
-        found.push(format!("{} has no timestamps: its kernels are timed with the host's clock.", device.device.name));
+    for device in probed
+        .devices
+        .iter()
+        .filter(|d| d.device.kind != "cpu" && !d.timestamps)
+    {
+        found.push(format!(
+            "{} has no timestamps: its kernels are timed with the host's clock.",
+            device.device.name
+        ));
     }
     if !terminal.utf8 {
         found.push("The locale is not UTF-8; press m in the workshop for ASCII charts, or set LANG=C.UTF-8.".to_owned());
@@ -155,30 +201,75 @@ fn advice(probed: &Probed, terminal: &Terminal, folders: &[Folder]) -> Vec<Strin
         found.push("tmux shows 16 colours; `set -g default-terminal tmux-256color` in ~/.tmux.conf gives 256.".to_owned());
     }
     for folder in folders.iter().filter(|f| !f.writable) {
-        found.push(format!("{} cannot be written: {} will not be kept.", folder.path.display(), folder.what));
+        found.push(format!(
+            "{} cannot be written: {} will not be kept.",
+            folder.path.display(),
+            folder.what
+        ));
     }
     found
 }
 
 fn as_text(probed: &Probed, terminal: &Terminal, folders: &[Folder], advice: &[String]) -> String {
-    let mut lines = vec![format!("perflings {} (protocol {PROTOCOL})", env!("CARGO_PKG_VERSION"))];
+    let mut lines = vec![format!(
+        "perflings {} (protocol {PROTOCOL})",
+        env!("CARGO_PKG_VERSION")
+    )];
     if let Some(hello) = &probed.hello {
-        lines.push(format!("engine     {} on {}, {} cores", hello.version, hello.os, hello.cores));
+        lines.push(format!(
+            "engine     {} on {}, {} cores",
+            hello.version, hello.os, hello.cores
+        ));
     }
     for info in &probed.devices {
-        let clock = if info.timestamps { "kernels timed on the device's clock" } else { "kernels timed on the host's clock" };
-        let note = if info.note.is_empty() { String::new() } else { format!("; {}", info.note) };
-        let driver = [info.backend.as_str(), info.driver.as_str()].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(", ");
-        lines.push(format!("device     {:<11} {} ({driver}), {clock}{note}", info.select, info.device.name));
+        let clock = if info.timestamps {
+            "kernels timed on the device's clock"
+        } else {
+            "kernels timed on the host's clock"
+        };
+        let note = if info.note.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", info.note)
+        };
+        let driver = [info.backend.as_str(), info.driver.as_str()]
+            .into_iter()
+            .filter(|s| !s.is_empty())
+            .collect::<Vec<_>>()
+            .join(", ");
+        lines.push(format!(
+            "device     {:<11} {} ({driver}), {clock}{note}",
+            info.select, info.device.name
+        ));
     }
-    let size = terminal.size.map_or("size unknown".to_owned(), |(w, h)| format!("{w}x{h}"));
-    let kind = if terminal.is_terminal { "" } else { "; stdout is no terminal" };
-    let inside = terminal.inside.map(|name| format!(", inside {name}")).unwrap_or_default();
+    let size = terminal
+        .size
+        .map_or("size unknown".to_owned(), |(w, h)| format!("{w}x{h}"));
+    let kind = if terminal.is_terminal {
+        ""
+    } else {
+        "; stdout is no terminal"
+    };
+    let inside = terminal
+        .inside
+        .map(|name| format!(", inside {name}"))
+        .unwrap_or_default();
     let text = if terminal.utf8 { "UTF-8" } else { "not UTF-8" };
-    lines.push(format!("terminal   {size}, TERM={}, colours: {}, {text}{inside}{kind}", terminal.term, terminal.colours));
+    lines.push(format!(
+        "terminal   {size}, TERM={}, colours: {}, {text}{inside}{kind}",
+        terminal.term, terminal.colours
+    ));
     for folder in folders {
-        let state = if folder.writable { "" } else { " (cannot be written)" };
-        lines.push(format!("{:<10} {}{state}", folder.what, folder.path.display()));
+        let state = if folder.writable {
+            ""
+        } else {
+            " (cannot be written)"
+        };
+        lines.push(format!(
+            "{:<10} {}{state}",
+            folder.what,
+            folder.path.display()
+        ));
     }
     lines.extend(probed.stray.iter().map(|text| format!("driver     {text}")));
     lines.extend(advice.iter().map(|text| format!("to do      {text}")));

@@ -50,7 +50,10 @@ pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
 impl Drive {
     /// Starts the engine.
     pub fn new(command: EngineCommand, record: Option<&Path>) -> Result<Self> {
-        let recorder = record.map(Recorder::create).transpose().map_err(|error| usage(format!("--record: {error:#}")))?;
+        let recorder = record
+            .map(Recorder::create)
+            .transpose()
+            .map_err(|error| usage(format!("--record: {error:#}")))?;
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The second one ends the process as usual; the engine follows when its input closes.
@@ -58,9 +61,17 @@ impl Drive {
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
                 .context("Failed to watch for ctrl-c")?;
         }
-        let limits = Limits { farewell: Duration::from_secs(2), ..Limits::default() };
-        let client = Client::spawn_within(command, limits).map_err(|error| usage(format!("{error:#}")))?;
-        Ok(Self { client, recorder, interrupted })
+        let limits = Limits {
+            farewell: Duration::from_secs(2),
+            ..Limits::default()
+        };
+        let client =
+            Client::spawn_within(command, limits).map_err(|error| usage(format!("{error:#}")))?;
+        Ok(Self {
+            client,
+            recorder,
+            interrupted,
+        })
     }
 
     /// Sends `command` and hands every line to `hear` until it says that it is done.
@@ -82,7 +93,11 @@ impl Drive {
                 return Ok(Ending::Interrupted);
             }
             if silent_since.is_some_and(|since| since.elapsed() > PATIENCE) {
-                return Err(Stop { exit: Exit::Failed, text: "the engine stays silent; it was ended".to_owned() }.into());
+                return Err(Stop {
+                    exit: Exit::Failed,
+                    text: "the engine stays silent; it was ended".to_owned(),
+                }
+                .into());
             }
             match self.client.next(Duration::from_millis(50)) {
                 None | Some(Heard::Awake) => {}
@@ -96,18 +111,35 @@ impl Drive {
                     }
                     if flow == Flow::Done {
                         self.save()?;
-                        return Ok(if stopping.is_some() { Ending::Interrupted } else { Ending::Done });
+                        return Ok(if stopping.is_some() {
+                            Ending::Interrupted
+                        } else {
+                            Ending::Done
+                        });
                     }
                 }
                 Some(Heard::Stray(text)) => notice(&format!("engine: {text}")),
-                Some(Heard::Malformed { line, why }) => notice(&format!("the engine wrote a line that is no event ({why}): {line}")),
+                Some(Heard::Malformed { line, why }) => notice(&format!(
+                    "the engine wrote a line that is no event ({why}): {line}"
+                )),
                 Some(Heard::Silent(after)) => {
-                    notice(&format!("nothing from the engine for {:.0} s; waiting", after.as_secs_f64()));
+                    notice(&format!(
+                        "nothing from the engine for {:.0} s; waiting",
+                        after.as_secs_f64()
+                    ));
                     silent_since = Some(Instant::now());
                 }
                 Some(Heard::Over(over)) => {
-                    let exit = if matches!(over, Over::Refused(_)) { Exit::Usage } else { Exit::Failed };
-                    return Err(Stop { exit, text: over.reason().to_owned() }.into());
+                    let exit = if matches!(over, Over::Refused(_)) {
+                        Exit::Usage
+                    } else {
+                        Exit::Failed
+                    };
+                    return Err(Stop {
+                        exit,
+                        text: over.reason().to_owned(),
+                    }
+                    .into());
                 }
             }
         }

@@ -19,11 +19,14 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     };
     match &args.out {
         Some(path) => {
-            std::fs::write(path, bytes).with_context(|| format!("Failed to write {}", path.display()))?;
+            std::fs::write(path, bytes)
+                .with_context(|| format!("Failed to write {}", path.display()))?;
             notice(&format!("wrote {}", path.display()));
         }
         None if args.format == Format::Perfetto && std::io::stdout().is_terminal() => {
-            return Err(usage("a trace is binary; write it with --out run.pftrace and open it in ui.perfetto.dev"));
+            return Err(usage(
+                "a trace is binary; write it with --out run.pftrace and open it in ui.perfetto.dev",
+            ));
         }
         None => {
             let mut out = std::io::stdout().lock();
@@ -42,9 +45,16 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
 
 /// The report of a recording.
 pub fn markdown(recording: &Recording) -> String {
+    collect(recording).markdown()
+}
+
+/// What a recording showed.
+pub fn collect(recording: &Recording) -> Collector {
     let mut collector = Collector::default();
-    recording.iter().for_each(|line| collector.hear(&line.event));
-    collector.markdown()
+    recording
+        .iter()
+        .for_each(|line| collector.hear(&line.event));
+    collector
 }
 
 /// Reads a recording and says what is to be known about it.

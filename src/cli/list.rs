@@ -20,7 +20,10 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
         let known = progress.stage(&stage.id);
         let current = progress.current.as_deref() == Some(&stage.id);
         if args.json {
-            let edited = shelf.workspace().ok().and_then(|work| work.existing(stage, "config.toml"));
+            let edited = shelf
+                .workspace()
+                .ok()
+                .and_then(|work| work.existing(stage, "config.toml"));
             out::json(&json!({
                 "number": stage.number, "id": stage.id, "title": stage.title, "level": stage.level.name(),
                 "state": known.state.name(), "hints": known.hints, "current": current, "file": edited,
@@ -28,7 +31,14 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
         } else {
             let mark = if current { '>' } else { ' ' };
             let state = known.state.name();
-            result(&format!("{mark} {}  {:<9}  {:<24} {} ({})", stage.number, state, stage.id, stage.title, stage.level.name()))?;
+            result(&format!(
+                "{mark} {}  {:<9}  {:<24} {} ({})",
+                stage.number,
+                state,
+                stage.id,
+                stage.title,
+                stage.level.name()
+            ))?;
         }
     }
     if shelf.course.stages.is_empty() {
@@ -43,7 +53,11 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
     let wanted = usize::from(args.hints).min(stage.hints.len());
     let figures = Figures::none(&stage.broken);
     for (n, hint) in (1..).zip(&stage.hints[..wanted]) {
-        result(&format!("hint {n}/{}: {}", stage.hints.len(), fill(hint.trim(), &figures)))?;
+        result(&format!(
+            "hint {n}/{}: {}",
+            stage.hints.len(),
+            fill(hint.trim(), &figures)
+        ))?;
     }
     if let Some(state) = &shelf.state {
         let (progress, _) = progress::load(state);
@@ -59,10 +73,16 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
     let shelf = Shelf::open(&args.course)?;
     let stage = shelf.stage(&args.stage)?;
     let kept = shelf.workspace()?.reset(stage)?;
-    let state = shelf.state.as_ref().context("this system names no folder for a program's state")?;
+    let state = shelf
+        .state
+        .as_ref()
+        .context("this system names no folder for a program's state")?;
     let (_, aside) = progress::reset_stage(state, &stage.id)?;
     keep(Ok(aside));
-    result(&format!("stage {} ({}) is as it began", stage.number, stage.id))?;
+    result(&format!(
+        "stage {} ({}) is as it began",
+        stage.number, stage.id
+    ))?;
     for path in kept {
         result(&format!("your file is kept as {}", path.display()))?;
     }
@@ -74,7 +94,10 @@ pub fn init(args: &InitArgs) -> Result<Exit> {
     match std::fs::read_dir(dir) {
         Ok(mut entries) => {
             if entries.next().is_some() {
-                return Err(usage(format!("{} is not empty; name a new folder", dir.display())));
+                return Err(usage(format!(
+                    "{} is not empty; name a new folder",
+                    dir.display()
+                )));
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -84,17 +107,28 @@ pub fn init(args: &InitArgs) -> Result<Exit> {
     for (path, bytes) in &files {
         let target = dir.join(path);
         let folder = target.parent().unwrap_or(dir);
-        std::fs::create_dir_all(folder).with_context(|| format!("Failed to create {}", folder.display()))?;
-        std::fs::write(&target, bytes).with_context(|| format!("Failed to write {}", target.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("Failed to create {}", folder.display()))?;
+        std::fs::write(&target, bytes)
+            .with_context(|| format!("Failed to write {}", target.display()))?;
     }
-    result(&format!("wrote {} files into {}", files.len(), dir.display()))?;
-    notice(&format!("start with `perflings --course {}`", dir.display()));
+    result(&format!(
+        "wrote {} files into {}",
+        files.len(),
+        dir.display()
+    ))?;
+    notice(&format!(
+        "start with `perflings --course {}`",
+        dir.display()
+    ));
     Ok(Exit::Ok)
 }
 
 /// The learner's progress; a damaged file is named and set aside.
 pub fn progress_of(shelf: &Shelf) -> Progress {
-    let Some(state) = &shelf.state else { return Progress::default() };
+    let Some(state) = &shelf.state else {
+        return Progress::default();
+    };
     let (progress, aside) = progress::load(state);
     if let Some(problem) = aside {
         notice(&problem.to_string());

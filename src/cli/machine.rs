@@ -9,12 +9,16 @@ const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
 /// Checks the form of a `--device`; whether it is here only the engine knows.
 pub fn device_name(text: &str) -> Result<String, String> {
-    let numbered = text.strip_prefix("gpu:").is_some_and(|n| n.parse::<u16>().is_ok());
+    let numbered = text
+        .strip_prefix("gpu:")
+        .is_some_and(|n| n.parse::<u16>().is_ok());
     if numbered || DEVICES.contains(&text) {
         return Ok(text.to_owned());
     }
     let near = nearest(text, DEVICES.iter().copied());
-    Err(format!("unknown device; did you mean `{near}`? It is auto, cpu, gpu, gpu:N or vulkan-cpu"))
+    Err(format!(
+        "unknown device; did you mean `{near}`? It is auto, cpu, gpu, gpu:N or vulkan-cpu"
+    ))
 }
 
 /// Refuses configurations whose runs need more memory than this machine can give. Only devices that live in the
@@ -31,7 +35,11 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
             bytes(need),
             bytes(have),
             configs.iter().map(|c| c.parameters()).max().unwrap_or(0),
-            configs.iter().map(|c| c.tokens_per_step()).max().unwrap_or(0),
+            configs
+                .iter()
+                .map(|c| c.tokens_per_step())
+                .max()
+                .unwrap_or(0),
         ))),
         _ => Ok(()),
     }
@@ -40,22 +48,41 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
 /// Two runs hold two sets of parameters, gradients and moments, and the larger of their activations.
 fn needed(configs: &[&RunConfig]) -> u64 {
     let state = |c: &&RunConfig| 16 * c.parameters();
-    let activations = configs.iter().map(|c| c.memory_estimate().saturating_sub(state(c))).max();
-    configs.iter().map(state).sum::<u64>().saturating_add(activations.unwrap_or(0))
+    let activations = configs
+        .iter()
+        .map(|c| c.memory_estimate().saturating_sub(state(c)))
+        .max();
+    configs
+        .iter()
+        .map(state)
+        .sum::<u64>()
+        .saturating_add(activations.unwrap_or(0))
 }
 
 /// Bytes that can be had now: what the system calls available, within a container's limit.
 fn available() -> Option<u64> {
     let system = if cfg!(target_os = "macos") {
-        let said = std::process::Command::new("sysctl").args(["-n", "hw.memsize"]).output().ok()?;
+        let said = std::process::Command::new("sysctl")
+            .args(["-n", "hw.memsize"])
+            .output()
+            .ok()?;
         String::from_utf8_lossy(&said.stdout).trim().parse().ok()
     } else {
         let info = std::fs::read_to_string("/proc/meminfo").ok()?;
         meminfo(&info, "MemAvailable").or_else(|| meminfo(&info, "MemTotal"))
     };
-    let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-        .into_iter()
-        .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+    let container = [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ]
+    .into_iter()
+    .find_map(|path| {
+        std::fs::read_to_string(path)
+            .ok()?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
     match (system, container) {
         (Some(system), Some(container)) => Some(system.min(container)),
         (system, container) => system.or(container),
@@ -63,8 +90,15 @@ fn available() -> Option<u64> {
 }
 
 fn meminfo(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }
 
 /// `1.5 GiB`.
@@ -76,7 +110,11 @@ pub fn bytes(n: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", units[unit]) }
+    if unit == 0 {
+        format!("{n} B")
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
 }
 
 #[cfg(test)]
@@ -87,7 +125,11 @@ mod tests {
     #[test]
     fn device_names_are_checked_by_form() {
         assert_eq!(device_name("gpu:1").as_deref(), Ok("gpu:1"));
-        assert!(device_name("gpux").expect_err("unknown").contains("did you mean `gpu`"));
+        assert!(
+            device_name("gpux")
+                .expect_err("unknown")
+                .contains("did you mean `gpu`")
+        );
         assert!(device_name("gpu:x").is_err());
     }
 
@@ -95,12 +137,18 @@ mod tests {
     fn a_pair_holds_two_sets_of_parameters_and_one_of_activations() {
         let tiny = RunConfig::preset(Preset::Tiny);
         assert_eq!(needed(&[&tiny]), tiny.memory_estimate());
-        assert_eq!(needed(&[&tiny, &tiny]), tiny.memory_estimate() + 16 * tiny.parameters());
+        assert_eq!(
+            needed(&[&tiny, &tiny]),
+            tiny.memory_estimate() + 16 * tiny.parameters()
+        );
     }
 
     #[test]
     fn memory_is_read_and_shown_in_units() {
-        assert_eq!(meminfo("MemTotal:  24 kB\nMemAvailable:   16 kB\n", "MemAvailable"), Some(16 * 1024));
+        assert_eq!(
+            meminfo("MemTotal:  24 kB\nMemAvailable:   16 kB\n", "MemAvailable"),
+            Some(16 * 1024)
+        );
         assert_eq!(bytes(1536 * 1024 * 1024), "1.5 GiB");
         assert_eq!(bytes(12), "12 B");
     }

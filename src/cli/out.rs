@@ -117,7 +117,9 @@ mod tests {
 
     #[test]
     fn errors_keep_their_code_under_context() {
-        let error = Err::<(), _>(usage("no")).context("while trying").expect_err("is one");
+        let error = Err::<(), _>(usage("no"))
+            .context("while trying")
+            .expect_err("is one");
         assert_eq!(exit_of(&error), Exit::Usage);
         let file = FileError {
             path: "a.toml".to_owned(),

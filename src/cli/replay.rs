@@ -14,7 +14,10 @@ pub use source::Replay;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
     if !(args.speed.is_finite() && args.speed > 0.0) {
-        return Err(usage(format!("--speed {}: write a number above 0, such as 4", args.speed)));
+        return Err(usage(format!(
+            "--speed {}: write a number above 0, such as 4",
+            args.speed
+        )));
     }
     if workshop::has_terminal() {
         return workshop::show_recording(args);
@@ -25,7 +28,11 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
 }
 
 fn text(recording: &Recording) -> String {
-    let mut parts = vec![format!("recording of {}, {} lines", recording.badge(), recording.len())];
+    let mut parts = vec![format!(
+        "recording of {}, {} lines",
+        recording.badge(),
+        recording.len()
+    )];
     let finished = recording.finished();
     if finished.is_empty() {
         parts.push(markdown(recording).trim_end().to_owned());

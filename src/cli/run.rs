@@ -39,8 +39,14 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         steps: Some(args.steps),
     };
     let mut finished = None;
-    let mut reporter = Reporter { steps: args.steps, latest: None };
-    let start = Command::Start { device: args.engine.device.clone(), run: spec };
+    let mut reporter = Reporter {
+        steps: args.steps,
+        latest: None,
+    };
+    let start = Command::Start {
+        device: args.engine.device.clone(),
+        run: spec,
+    };
     let ending = drive.converse(start, |line, text| {
         if args.json {
             result(text)?;
@@ -53,7 +59,9 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         }
         Ok(Flow::Go)
     })?;
-    let Some(finished) = finished else { return Ok(Exit::Interrupted) };
+    let Some(finished) = finished else {
+        return Ok(Exit::Interrupted);
+    };
     if !args.json {
         result(&summary::text(&finished))?;
     }
@@ -79,22 +87,36 @@ impl Reporter {
     fn hear(&mut self, event: &Event) {
         match event {
             Event::Compiling { kernels, latest } if kernels.is_power_of_two() => {
-                progress(&format!("compiling kernels: {kernels} so far, now {latest}"));
+                progress(&format!(
+                    "compiling kernels: {kernels} so far, now {latest}"
+                ));
             }
             Event::Started(started) => progress(&format!(
                 "stage {} {} on {}: {} parameters, ln V = {:.3}",
-                started.run.stage, started.run.variant, started.device.name, started.parameters, started.ln_vocab
+                started.run.stage,
+                started.run.variant,
+                started.device.name,
+                started.parameters,
+                started.ln_vocab
             )),
             Event::Throughput(throughput) => self.latest = Some(throughput.samples_per_s),
             Event::Step(step) => {
                 let every = (self.steps / 10).max(1);
                 if step.step % every == 0 || step.step + 1 == self.steps {
-                    let speed = self.latest.map(|s| format!(", {s:.1} samples/s")).unwrap_or_default();
+                    let speed = self
+                        .latest
+                        .map(|s| format!(", {s:.1} samples/s"))
+                        .unwrap_or_default();
                     let profiled = if step.profiled { " (profiled)" } else { "" };
-                    progress(&format!("step {:>5}  loss {:<9.4}  {:.1} ms{profiled}{speed}", step.step, step.loss.0, step.ms));
+                    progress(&format!(
+                        "step {:>5}  loss {:<9.4}  {:.1} ms{profiled}{speed}",
+                        step.step, step.loss.0, step.ms
+                    ));
                 }
             }
-            Event::Log(log) if log.level != "info" => progress(&format!("{}: {}", log.level, log.text)),
+            Event::Log(log) if log.level != "info" => {
+                progress(&format!("{}: {}", log.level, log.text))
+            }
             _ => {}
         }
     }

@@ -8,18 +8,43 @@ use crate::protocol::{Finished, Num, Phases};
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {
     let mut lines = Vec::new();
-    let what = if f.stage == 0 { f.variant.clone() } else { format!("stage {} {}", f.stage, f.variant) };
-    let ended = f.ended.as_ref().map(|why| format!(", ended early: {why}")).unwrap_or_default();
-    lines.push(format!("{what} on {} ({}): {} steps{ended}", f.device.name, f.device.kind, f.steps));
-    let entropy = f.entropy.map(|h| format!(", entropy of the data {h:.3}")).unwrap_or_default();
-    lines.push(row("loss", &format!("{} first, {} last; ln V {:.3}{entropy}", loss(f.loss_first), loss(f.loss_last), f.ln_vocab)));
+    let what = if f.stage == 0 {
+        f.variant.clone()
+    } else {
+        format!("stage {} {}", f.stage, f.variant)
+    };
+    let ended = f
+        .ended
+        .as_ref()
+        .map(|why| format!(", ended early: {why}"))
+        .unwrap_or_default();
+    lines.push(format!(
+        "{what} on {} ({}): {} steps{ended}",
+        f.device.name, f.device.kind, f.steps
+    ));
+    let entropy = f
+        .entropy
+        .map(|h| format!(", entropy of the data {h:.3}"))
+        .unwrap_or_default();
+    lines.push(row(
+        "loss",
+        &format!(
+            "{} first, {} last; ln V {:.3}{entropy}",
+            loss(f.loss_first),
+            loss(f.loss_last),
+            f.ln_vocab
+        ),
+    ));
     lines.push(row("speed", &speed(f)));
     if let Some(phases) = &f.phases_ms {
         lines.push(row("phases", &ledger(phases)));
     }
     lines.push(row(
         "gradients",
-        &format!("{} of {} tensors, {:.1} % of the parameters", f.grad.with_grad, f.grad.tensors, f.grad.params_pct),
+        &format!(
+            "{} of {} tensors, {:.1} % of the parameters",
+            f.grad.with_grad, f.grad.tensors, f.grad.params_pct
+        ),
     ));
     lines.push(row("kernels", &kernels(f)));
     lines.push(row("memory", &memory(f)));
@@ -27,7 +52,10 @@ pub fn text(f: &Finished) -> String {
         lines.push(row("lints", "none"));
     }
     for lint in &f.lints {
-        lines.push(row("lint", &format!("{}: {}. Next: {}", lint.name, lint.why, lint.next)));
+        lines.push(row(
+            "lint",
+            &format!("{}: {}. Next: {}", lint.name, lint.why, lint.next),
+        ));
     }
     lines.join("\n")
 }
@@ -38,7 +66,11 @@ fn row(name: &str, text: &str) -> String {
 
 /// A loss with as many digits as it needs; NaN as NaN.
 pub fn loss(x: Num) -> String {
-    if x.0.is_finite() { format!("{:.4}", x.0) } else { x.to_string() }
+    if x.0.is_finite() {
+        format!("{:.4}", x.0)
+    } else {
+        x.to_string()
+    }
 }
 
 fn speed(f: &Finished) -> String {
@@ -49,13 +81,18 @@ fn speed(f: &Finished) -> String {
         ),
         (Some(samples), None) => format!("{samples:.2} samples/s ({}, {})", f.state, f.clock),
         _ if f.clock == "enqueue" => "not measured: no step waited for the device".to_owned(),
-        _ => "not measured: no synchronised, unprofiled step after warm-up; run more steps".to_owned(),
+        _ => "not measured: no synchronised, unprofiled step after warm-up; run more steps"
+            .to_owned(),
     }
 }
 
 /// Forward, backward, optimizer and the signed rest.
 pub fn ledger(p: &Phases) -> String {
-    let share = if p.step > 0.0 { format!(" = {:+.1} % of the step", 100.0 * p.residual / p.step) } else { String::new() };
+    let share = if p.step > 0.0 {
+        format!(" = {:+.1} % of the step", 100.0 * p.residual / p.step)
+    } else {
+        String::new()
+    };
     format!(
         "forward {:.2} + backward {:.2} + optimizer {:.2} + residual {:+.2} = {:.2} ms; residual{share}",
         p.forward, p.backward, p.optimizer, p.residual, p.step
@@ -77,14 +114,23 @@ fn kernels(f: &Finished) -> String {
     );
     for top in k.top.iter().take(3) {
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n{:14}{:8.2} ms  {:>4} calls  {} ({})", "", top.ms, top.calls, top.kernel, top.scope);
+        let _ = write!(
+            text,
+            "\n{:14}{:8.2} ms  {:>4} calls  {} ({})",
+            "", top.ms, top.calls, top.kernel, top.scope
+        );
     }
     text
 }
 
 fn memory(f: &Finished) -> String {
     let m = &f.memory;
-    let parts = format!("weights {}, gradients {}, moments {}", bytes(m.weights), bytes(m.gradients), bytes(m.moments));
+    let parts = format!(
+        "weights {}, gradients {}, moments {}",
+        bytes(m.weights),
+        bytes(m.gradients),
+        bytes(m.moments)
+    );
     match (m.peak_bytes, &m.reason) {
         (Some(peak), _) => format!("peak {}; {parts}", bytes(peak)),
         (None, Some(reason)) => format!("peak not measured: {reason}; {parts}"),

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::out::usage;
 use super::ChangeArgs;
+use super::out::usage;
 use super::shelf::Shelf;
 use crate::config::file::{load, set};
-use crate::config::{Attention, KNOBS, Loss, Matmul, Norm, Optimizer, Preset, Qkv, RunConfig, Swiglu, nearest};
+use crate::config::{
+    Attention, KNOBS, Loss, Matmul, Norm, Optimizer, Preset, Qkv, RunConfig, Swiglu, nearest,
+};
 use crate::course::Stage;
 
 /// A configuration and where it came from.
@@ -27,12 +29,20 @@ pub struct Subject {
 impl Subject {
     /// The stage as shipped, at another preset if one is given.
     pub fn broken(stage: &Stage, preset: Option<Preset>) -> Self {
-        Self::of(stage, "broken", stage.broken_at(preset.unwrap_or(stage.broken.preset)))
+        Self::of(
+            stage,
+            "broken",
+            stage.broken_at(preset.unwrap_or(stage.broken.preset)),
+        )
     }
 
     /// The stage's solution.
     pub fn fixed(stage: &Stage, preset: Option<Preset>) -> Self {
-        Self::of(stage, "fixed", stage.fixed_at(preset.unwrap_or(stage.fixed.preset)))
+        Self::of(
+            stage,
+            "fixed",
+            stage.fixed_at(preset.unwrap_or(stage.fixed.preset)),
+        )
     }
 
     pub fn of(stage: &Stage, variant: &str, config: RunConfig) -> Self {
@@ -52,7 +62,13 @@ impl Subject {
             config.set_preset(preset);
         }
         let name = path.display().to_string();
-        Ok(Self { name, stage: 0, variant: "custom".to_owned(), config, varies: Vec::new() })
+        Ok(Self {
+            name,
+            stage: 0,
+            variant: "custom".to_owned(),
+            config,
+            varies: Vec::new(),
+        })
     }
 
     /// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
@@ -65,19 +81,28 @@ impl Subject {
         let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
         if let (Some(named), Some(mut config)) = (Preset::parse(named), version_of(version)) {
             config.set_preset(preset.unwrap_or(named));
-            return Ok(Self { name: text.to_owned(), stage: 0, variant: version.to_owned(), config, varies: Vec::new() });
+            return Ok(Self {
+                name: text.to_owned(),
+                stage: 0,
+                variant: version.to_owned(),
+                config,
+                varies: Vec::new(),
+            });
         }
         let path = Path::new(text);
         if path.exists() || text.contains(['/', '\\']) || text.ends_with(".toml") {
             return Self::file(path, preset);
         }
-        Err(usage(format!("`{text}` is no stage variant (4:broken, 4:fixed), no version (v1 to v4, small:v3) and no file")))
+        Err(usage(format!(
+            "`{text}` is no stage variant (4:broken, 4:fixed), no version (v1 to v4, small:v3) and no file"
+        )))
     }
 
     /// Applies every `--set`, then checks the result.
     pub fn change(&mut self, change: &ChangeArgs) -> Result<()> {
         for assignment in &change.sets {
-            set(&mut self.config, assignment).map_err(|why| usage(format!("--set {assignment}: {why}")))?;
+            set(&mut self.config, assignment)
+                .map_err(|why| usage(format!("--set {assignment}: {why}")))?;
         }
         match self.config.problems().first() {
             None => Ok(()),
@@ -87,7 +112,11 @@ impl Subject {
 
     /// The value at a path, as a file would write it.
     pub fn value(&self, path: &str) -> String {
-        KNOBS.iter().find(|knob| knob.path == path).map(|knob| (knob.get)(&self.config)).unwrap_or_default()
+        KNOBS
+            .iter()
+            .find(|knob| knob.path == path)
+            .map(|knob| (knob.get)(&self.config))
+            .unwrap_or_default()
     }
 }
 
@@ -120,11 +149,16 @@ fn version_of(name: &str) -> Option<RunConfig> {
 
 /// The preset that `--preset` names.
 pub fn preset_of(change: &ChangeArgs) -> Result<Option<Preset>> {
-    let Some(name) = &change.preset else { return Ok(None) };
+    let Some(name) = &change.preset else {
+        return Ok(None);
+    };
     let unknown = || {
         let near = nearest(name, Preset::NAMES.iter().copied());
         let all = Preset::NAMES.join(", ");
-        usage(format!("--preset: unknown preset `{}`; did you mean `{near}`? There are {all}", name.escape_debug()))
+        usage(format!(
+            "--preset: unknown preset `{}`; did you mean `{near}`? There are {all}",
+            name.escape_debug()
+        ))
     };
     Preset::parse(name).map(Some).ok_or_else(unknown)
 }
@@ -140,8 +174,16 @@ mod tests {
         assert_eq!(named("v1"), RunConfig::preset(Preset::Tiny));
         assert_eq!(named("small:v1"), RunConfig::preset(Preset::Small));
         assert_eq!(named("small:v3").model.matmul, Matmul::Own);
-        assert_eq!((named("v4").model.qkv, named("v4").model.attention), (Qkv::Fused, Attention::Flash));
-        assert!(Subject::named("v5", &shelf, None).expect_err("unknown").to_string().contains("v1 to v4"));
+        assert_eq!(
+            (named("v4").model.qkv, named("v4").model.attention),
+            (Qkv::Fused, Attention::Flash)
+        );
+        assert!(
+            Subject::named("v5", &shelf, None)
+                .expect_err("unknown")
+                .to_string()
+                .contains("v1 to v4")
+        );
         assert!(Subject::named("big:v1", &shelf, None).is_err());
     }
 }

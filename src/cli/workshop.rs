@@ -1,27 +1,94 @@
 //! `perflings`: the workshop. Builds the screen's state and its source, and hands both to the screen. Without a
 //! terminal it runs a stage headless, and says so.
 
+mod editor;
+mod host;
 mod live;
+mod watch;
 
-use std::io::IsTerminal;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::out::{Exit, notice};
-use super::{ReplayArgs, RunArgs, WorkshopArgs, run};
+use super::drive::engine_command;
+use super::export::collect;
+use super::out::{Exit, notice, usage};
+use super::replay::Replay;
+use super::shelf::Shelf;
+use super::variant::preset_of;
+use super::{ChangeArgs, ReplayArgs, RunArgs, WorkshopArgs, run};
+use crate::app::{self, App, Options, ThemeName};
+use crate::config::nearest;
+use crate::course::progress;
+use crate::export::report::Collector;
+use crate::record::{Recorder, Recording};
+use crate::tui::{self, Outcome, terminal};
 
-pub use live::Live;
+use host::Host;
+use live::Live;
 
 /// Whether there is somebody to show a screen to, and keys to read.
 pub fn has_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    terminal::is_present()
 }
 
 pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     if !has_terminal() {
         return headless(args);
     }
-    Ok(Exit::Ok)
+    let preset = preset_of(&changes(args))?;
+    let theme = theme_of(args.theme.as_deref())?;
+    let shelf = Shelf::load(&args.course)?;
+    let stage = args.stage.as_deref().map(|name| shelf.stage(name).map(|stage| stage.number)).transpose()?;
+    let (progress, aside) = match &shelf.state {
+        Some(state) => progress::load(state),
+        None => Default::default(),
+    };
+    let recorder = args.record.as_deref().map(Recorder::create).transpose().map_err(|e| usage(format!("--record: {e:#}")))?;
+    let collector = Rc::new(RefCell::new(Collector::default()));
+    let mut live = Live::new(engine_command(args.engine.engine.as_deref())?, recorder, Rc::clone(&collector))
+        .map_err(|error| usage(format!("{error:#}")))?;
+    let options = Options {
+        device: args.engine.device.clone(),
+        preset,
+        stage,
+        theme,
+        notice: aside.map(|problem| problem.to_string()),
+        ..Options::default()
+    };
+    let (mut app, first) = App::new(shelf.course.clone(), progress, options);
+    let mut host = Host::new(shelf, collector, false);
+    let outcome = tui::run(&mut live, &mut host, &mut app, first, abilities());
+    live.close();
+    Ok(exit_of(outcome?))
+}
+
+/// Shows a recording in the same screen.
+pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
+    let recording = Recording::read(&args.file)?;
+    let theme = theme_of(args.theme.as_deref())?;
+    let shelf = Shelf::load(&args.course)?;
+    let stage = recording.stage().filter(|number| shelf.course.stage(*number).is_some());
+    let options = Options {
+        stage,
+        theme,
+        notice: recording.notice.clone(),
+        recording: Some(app::Recording {
+            file: args.file.display().to_string(),
+            device: recording.device.clone().unwrap_or_default(),
+            date: recording.hello.date.clone(),
+            paused: false,
+            speed: args.speed,
+        }),
+        ..Options::default()
+    };
+    let collector = Rc::new(RefCell::new(collect(&recording)));
+    let mut replay = Replay::new(recording, args.speed);
+    let (mut app, first) = App::new(shelf.course.clone(), progress::Progress::default(), options);
+    let mut host = Host::new(shelf, collector, true);
+    let outcome = tui::run(&mut replay, &mut host, &mut app, first, abilities())?;
+    Ok(exit_of(outcome))
 }
 
 fn headless(args: &WorkshopArgs) -> Result<Exit> {
@@ -31,7 +98,7 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
         stage: Some(stage),
         config: None,
         variant: None,
-        change: args.change.clone(),
+        change: changes(args),
         steps: 50,
         json: false,
         record: args.record.clone(),
@@ -40,7 +107,27 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
     })
 }
 
-/// Shows a recording in the same screen.
-pub fn show_recording(_args: &ReplayArgs) -> Result<Exit> {
-    Ok(Exit::Ok)
+fn changes(args: &WorkshopArgs) -> ChangeArgs {
+    ChangeArgs { preset: args.preset.clone(), sets: Vec::new() }
+}
+
+fn theme_of(name: Option<&str>) -> Result<ThemeName> {
+    let Some(name) = name else { return Ok(ThemeName::default()) };
+    let all: Vec<&str> = ThemeName::ALL.iter().map(|theme| theme.name()).collect();
+    let found = ThemeName::parse(name);
+    found.ok_or_else(|| {
+        let near = nearest(name, all.iter().copied());
+        usage(format!("--theme: unknown theme `{}`; did you mean `{near}`? There are {}", name.escape_debug(), all.join(", ")))
+    })
+}
+
+fn abilities() -> tui::theme::Terminal {
+    terminal::abilities(|name| std::env::var(name).ok())
+}
+
+fn exit_of(outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Quit => Exit::Ok,
+        Outcome::Signal => Exit::Interrupted,
+    }
 }

@@ -18,7 +18,9 @@ pub struct Workspace {
 impl Workspace {
     /// The workspace under a course's state folder.
     pub fn new(state: &Path) -> Self {
-        Self { root: state.join("work") }
+        Self {
+            root: state.join("work"),
+        }
     }
 
     /// Where the learner's copy is, or would be.
@@ -48,7 +50,8 @@ impl Workspace {
             let Ok(mine) = fs::read(&path) else { continue };
             if mine != file.starter.as_bytes() {
                 let aside = free_name(&path)?;
-                fs::rename(&path, &aside).with_context(|| format!("Failed to set {} aside", path.display()))?;
+                fs::rename(&path, &aside)
+                    .with_context(|| format!("Failed to set {} aside", path.display()))?;
                 kept.push(aside);
             }
             write(&path, &file.starter)?;
@@ -62,7 +65,13 @@ fn declared<'a>(stage: &'a Stage, file: &str) -> Result<&'a StageFile> {
         .files
         .iter()
         .find(|known| known.name == file)
-        .with_context(|| format!("stage {} has no file `{}`", stage.number, file.escape_debug()))
+        .with_context(|| {
+            format!(
+                "stage {} has no file `{}`",
+                stage.number,
+                file.escape_debug()
+            )
+        })
 }
 
 /// `config.toml.1`, or the next number that is free.
@@ -72,7 +81,10 @@ fn free_name(path: &Path) -> Result<PathBuf> {
         name.push(format!(".{n}"));
         PathBuf::from(name)
     };
-    match (1..10_000).map(numbered).find(|path| path.symlink_metadata().is_err()) {
+    match (1..10_000)
+        .map(numbered)
+        .find(|path| path.symlink_metadata().is_err())
+    {
         Some(path) => Ok(path),
         None => bail!("there are too many files beside {}", path.display()),
     }

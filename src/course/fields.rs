@@ -15,6 +15,8 @@ pub struct Fields<'a> {
     pub problems: Vec<FileError>,
     /// Whether any problem is more than a removed character.
     pub failed: bool,
+    /// Keys that an unknown key was taken for: not missing as well.
+    meant: Vec<(usize, String)>,
 }
 
 /// One table of the file.
@@ -26,7 +28,7 @@ pub struct Table<'a> {
 
 impl<'a> Fields<'a> {
     pub fn new(source: &'a str, path: &str) -> Self {
-        Self { path: path.to_owned(), source, problems: Vec::new(), failed: false }
+        Self { path: path.to_owned(), source, problems: Vec::new(), failed: false, meant: Vec::new() }
     }
 
     /// Parses the whole file; a syntax error is a problem of its own.
@@ -52,6 +54,7 @@ impl<'a> Fields<'a> {
             if !known.contains(&key) {
                 let near = nearest(key, known.iter().copied());
                 let line = self.line(table, key, item);
+                self.meant.push((table.line, near.to_owned()));
                 let key = text::one_line(&key.escape_debug().to_string());
                 self.fail(line, format!("unknown key `{key}`; the nearest known key is `{near}`"));
             }
@@ -191,7 +194,15 @@ impl<'a> Fields<'a> {
     }
 
     pub fn missing(&mut self, table: Table<'_>, key: &str, example: &str) {
+        if self.was_meant(table, key) {
+            return;
+        }
         self.fail(table.line, format!("`{key}` is missing; write `{key} {example}`"));
+    }
+
+    /// Whether an unknown key of the table was probably this one.
+    pub fn was_meant(&self, table: Table<'_>, key: &str) -> bool {
+        self.meant.iter().any(|(line, meant)| *line == table.line && meant == key)
     }
 
     /// The line of a key, or of its table.

@@ -153,7 +153,8 @@ fn is_new(source: &Source, stage: &Stage, known: &[Stage], problems: &mut Vec<Fi
         false
     };
     if let Some(other) = known.iter().find(|other| other.number == stage.number) {
-        let free = (1..100).find(|n| known.iter().all(|s| s.number != *n)).unwrap_or(99);
+        let taken = |n: u32| source.entries("exercises").iter().any(|entry| entry.name.starts_with(&format!("{n:02}-")));
+        let free = (1..100).find(|n| !taken(*n)).unwrap_or(99);
         return fail(format!(
             "number {} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
             stage.number, other.path, stage.id

@@ -62,7 +62,7 @@ impl Source {
 
     /// Whether there is such a file, or something in its place.
     pub fn exists(&self, path: &str) -> bool {
-        match self {
+        inside(path) && match self {
             Self::Embedded => embedded::text(path).is_some(),
             Self::Folder { root, .. } => root.join(path).symlink_metadata().is_ok(),
         }
@@ -71,7 +71,7 @@ impl Source {
     /// The text of a file of the course.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let fail = |what: String| FileError { path: self.shown(path), line: 0, what };
-        if Path::new(path).components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
+        if !inside(path) {
             return Err(fail("leads out of the course folder; name a file inside it".to_owned()));
         }
         match self {
@@ -94,6 +94,11 @@ impl Source {
             }
         }
     }
+}
+
+/// Whether a path neither begins at the root nor climbs.
+fn inside(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
 }
 
 /// One entry of a folder.

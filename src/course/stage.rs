@@ -65,7 +65,7 @@ fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> 
         fields.missing(t, "level", "= \"beginner\"");
     }
     let hints = fields.texts(t, "hints");
-    if hints.len() != 3 {
+    if hints.len() != 3 && !fields.was_meant(t, "hints") {
         let line = fields.line_of(t, "hints");
         fields.fail(line, format!("has {} hints; write exactly 3, the last all but gives it away", hints.len()));
     }
@@ -87,6 +87,10 @@ fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> 
         fields.fail(1, "has no check; write at least one `[[check]]`".to_owned());
     }
     let files = fields.texts(t, "files");
+    for name in files.iter().filter(|name| !plain_file(name, &["toml", "wgsl"])) {
+        let line = fields.line_of(t, "files");
+        fields.fail(line, format!("`files` names `{name}`; name files beside stage.toml, such as \"kernel.wgsl\""));
+    }
     let stage = Stage {
         id,
         number,
@@ -114,6 +118,10 @@ fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> 
         id_line: fields.line_of(t, "id"),
     };
     let lesson = fields.optional_text(t, "lesson").unwrap_or_else(|| format!("{folder}.md"));
+    if !plain_file(&lesson, &["md"]) {
+        let line = fields.line_of(t, "lesson");
+        fields.fail(line, format!("`lesson` is `{lesson}`; name a file of lessons/, such as \"{folder}.md\""));
+    }
     Read { stage, lesson }
 }
 
@@ -242,6 +250,11 @@ pub fn plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+/// A file name without a folder, with one of these endings.
+pub fn plain_file(name: &str, endings: &[&str]) -> bool {
+    name.rsplit_once('.').is_some_and(|(stem, ending)| plain_name(stem) && endings.contains(&ending))
 }
 
 impl Stage {

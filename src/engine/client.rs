@@ -34,7 +34,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { hello: Duration::from_secs(10), silence: Duration::from_secs(5), farewell: Duration::from_millis(400) }
+        Self {
+            hello: Duration::from_secs(10),
+            silence: Duration::from_secs(5),
+            farewell: Duration::from_millis(400),
+        }
     }
 }
 
@@ -46,10 +50,17 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 enum Phase {
-    Greeting { since: Instant },
-    Talking { silent: bool },
+    Greeting {
+        since: Instant,
+    },
+    Talking {
+        silent: bool,
+    },
     /// Its output is closed; its exit status is still to come.
-    Closing { since: Instant, drained: bool },
+    Closing {
+        since: Instant,
+        drained: bool,
+    },
     Over,
 }
 
@@ -162,7 +173,10 @@ impl Client {
                     Some(Heard::Stray(text))
                 }
                 Some(FromPipe::Closed) => {
-                    self.phase = Phase::Closing { since: Instant::now(), drained: false };
+                    self.phase = Phase::Closing {
+                        since: Instant::now(),
+                        drained: false,
+                    };
                     None
                 }
                 None => self.check_deadlines(),
@@ -180,7 +194,9 @@ impl Client {
     pub fn kill(&mut self) {
         if !self.is_over() {
             self.end(Duration::ZERO);
-            self.ready = Some(Heard::Over(Over::Ended("the engine was stopped".to_owned())));
+            self.ready = Some(Heard::Over(Over::Ended(
+                "the engine was stopped".to_owned(),
+            )));
         }
     }
 
@@ -195,7 +211,10 @@ impl Client {
     pub fn restart(&mut self) -> Result<()> {
         let again = [self.last_open.clone(), self.last_work.clone()];
         self.renew()?;
-        again.into_iter().flatten().for_each(|command| self.send(command));
+        again
+            .into_iter()
+            .flatten()
+            .for_each(|command| self.send(command));
         Ok(())
     }
 
@@ -224,7 +243,9 @@ impl Client {
         let closing = matches!(self.phase, Phase::Closing { .. });
         // Of a closed engine only stderr can still speak, and its exit status cannot be waited for.
         let tick = Duration::from_millis(5);
-        let found = self.inbox.recv_timeout(if closing { wait.min(tick) } else { wait });
+        let found = self
+            .inbox
+            .recv_timeout(if closing { wait.min(tick) } else { wait });
         match (found, &mut self.phase) {
             (Ok(piece), _) => Some(piece),
             (Err(RecvTimeoutError::Timeout), _) => None,
@@ -243,7 +264,9 @@ impl Client {
     fn until_deadline(&self) -> Duration {
         match self.phase {
             Phase::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
-            Phase::Talking { silent: false } => self.limits.silence.saturating_sub(self.last_line.elapsed()),
+            Phase::Talking { silent: false } => {
+                self.limits.silence.saturating_sub(self.last_line.elapsed())
+            }
             _ => Duration::MAX,
         }
     }
@@ -313,7 +336,9 @@ impl Client {
     fn hear_unknown(&mut self, text: &str, error: &serde_json::Error) -> Option<Heard> {
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
             && value["event"] == "hello"
-            && let Some(protocol) = value["protocol"].as_u64().filter(|p| *p > u64::from(PROTOCOL))
+            && let Some(protocol) = value["protocol"]
+                .as_u64()
+                .filter(|p| *p > u64::from(PROTOCOL))
         {
             let version = value["version"].as_str().unwrap_or("unknown").to_owned();
             let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
@@ -340,12 +365,20 @@ impl Client {
 
     fn ended(&mut self, how: String) -> Heard {
         let greeted = self.hello.is_some();
-        let mut text = if greeted { format!("the engine {how}") } else { format!("`{}` {how} before its greeting", self.command) };
+        let mut text = if greeted {
+            format!("the engine {how}")
+        } else {
+            format!("`{}` {how} before its greeting", self.command)
+        };
         if let Some(said) = self.last_stray.as_ref().or(self.first_nonsense.as_ref()) {
             text.push_str(&format!("; the last thing it said was `{said}`"));
         }
         self.end(Duration::ZERO);
-        Heard::Over(if greeted { Over::Ended(text) } else { Over::Refused(text) })
+        Heard::Over(if greeted {
+            Over::Ended(text)
+        } else {
+            Over::Refused(text)
+        })
     }
 
     /// Closes the engine's input, gives it so long to end, kills its whole process group, reaps it.
@@ -360,7 +393,11 @@ impl Client {
         }
         let until = Instant::now() + farewell;
         // Both readers end when both pipes close: waiting for that needs no polling.
-        while self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
+        while self
+            .inbox
+            .recv_timeout(until.saturating_duration_since(Instant::now()))
+            .is_ok()
+        {}
         command::kill_group(&mut self.child);
         // A process stuck in a driver cannot be reaped; the UI must not hang with it.
         let until = Instant::now() + Duration::from_secs(1);

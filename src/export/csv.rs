@@ -11,12 +11,19 @@ pub fn steps(lines: impl Iterator<Item = Line>) -> String {
     let mut runs = [(0, String::new()), (0, String::new())];
     for line in lines {
         match line.event {
-            Event::Started(started) => runs[started.run.slot as usize] = (started.run.stage, started.run.variant),
+            Event::Started(started) => {
+                runs[started.run.slot as usize] = (started.run.stage, started.run.variant)
+            }
             Event::Step(s) => {
                 let (stage, variant) = &runs[s.slot as usize];
                 let phases = s.phases.map_or_else(
                     || ",,,".to_owned(),
-                    |p| format!("{},{},{},{}", p.forward, p.backward, p.optimizer, p.residual),
+                    |p| {
+                        format!(
+                            "{},{},{},{}",
+                            p.forward, p.backward, p.optimizer, p.residual
+                        )
+                    },
                 );
                 out.push_str(&format!(
                     "{},{},{stage},{},{},{},{},{},{},{phases}\n",
@@ -42,12 +49,22 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,clock\n",
     );
     for line in lines {
-        let Event::Kernels(k) = line.event else { continue };
+        let Event::Kernels(k) = line.event else {
+            continue;
+        };
         for row in &k.rows {
-            let share = if k.device_ms > 0.0 { (100.0 * row.ms / k.device_ms).to_string() } else { String::new() };
+            let share = if k.device_ms > 0.0 {
+                (100.0 * row.ms / k.device_ms).to_string()
+            } else {
+                String::new()
+            };
             let rate = |amount: f64| {
                 let known = amount > 0.0 && row.ms > 0.0;
-                if known { (amount / row.ms / 1e6).to_string() } else { String::new() }
+                if known {
+                    (amount / row.ms / 1e6).to_string()
+                } else {
+                    String::new()
+                }
             };
             out.push_str(&format!(
                 "{},{},{},{},{},{},{},{},{},{},{share},{},{},{},{},{}\n",
@@ -76,10 +93,19 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
 pub fn gradients(lines: impl Iterator<Item = Line>) -> String {
     let mut out = String::from("t_s,slot,step,tensor,parameters,norm\n");
     for line in lines {
-        let Event::Gradients(g) = line.event else { continue };
+        let Event::Gradients(g) = line.event else {
+            continue;
+        };
         for row in &g.rows {
             let norm = row.norm.as_ref().map(Num::to_string).unwrap_or_default();
-            out.push_str(&format!("{},{},{},{},{},{norm}\n", line.t, slot(g.slot), g.step, cell(&row.name), row.parameters));
+            out.push_str(&format!(
+                "{},{},{},{},{},{norm}\n",
+                line.t,
+                slot(g.slot),
+                g.step,
+                cell(&row.name),
+                row.parameters
+            ));
         }
     }
     out
@@ -114,15 +140,35 @@ mod tests {
 
     #[test]
     fn nan_and_missing_are_not_zero() {
-        let step = Step { slot: Slot::B, step: 3, loss: Num(f64::NAN), ms: 2.5, synced: true, profiled: false, phases: None };
+        let step = Step {
+            slot: Slot::B,
+            step: 3,
+            loss: Num(f64::NAN),
+            ms: 2.5,
+            synced: true,
+            profiled: false,
+            phases: None,
+        };
         let table = steps([line(Event::Step(step))].into_iter());
-        assert_eq!(table.lines().nth(1), Some("1.5,b,0,,3,NaN,2.5,true,false,,,,"));
+        assert_eq!(
+            table.lines().nth(1),
+            Some("1.5,b,0,,3,NaN,2.5,true,false,,,,")
+        );
     }
 
     #[test]
     fn names_with_commas_stay_one_cell() {
-        let row = KernelRow { kernel: "void f<float, 2>(\"x\")".to_owned(), ms: 2.0, flops: 4e9, ..KernelRow::default() };
-        let k = Kernels { rows: vec![row], device_ms: 4.0, ..Kernels::default() };
+        let row = KernelRow {
+            kernel: "void f<float, 2>(\"x\")".to_owned(),
+            ms: 2.0,
+            flops: 4e9,
+            ..KernelRow::default()
+        };
+        let k = Kernels {
+            rows: vec![row],
+            device_ms: 4.0,
+            ..Kernels::default()
+        };
         let table = kernels([line(Event::Kernels(k))].into_iter());
         let row = table.lines().nth(1).expect("one row");
         assert!(row.contains("\"void f<float, 2>(\"\"x\"\")\""), "{row}");

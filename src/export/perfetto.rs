@@ -67,7 +67,10 @@ struct Trace {
 
 /// The trace; `badge` names the device and the date of the run.
 pub fn trace(lines: impl Iterator<Item = Line>, badge: &str) -> Vec<u8> {
-    let mut trace = Trace { out: Message::default(), ends: HashMap::new() };
+    let mut trace = Trace {
+        out: Message::default(),
+        ends: HashMap::new(),
+    };
     trace.packet(|p| {
         p.nested(60, |d| {
             d.uint(1, PROCESS).nested(3, |process| {
@@ -91,7 +94,10 @@ pub fn trace(lines: impl Iterator<Item = Line>, badge: &str) -> Vec<u8> {
                 for lint in lints {
                     let track = uuid(*slot, Track::Steps);
                     trace.event(at, |e| {
-                        e.uint(9, 3).uint(11, track).text(22, "lint").text(23, &lint.name);
+                        e.uint(9, 3)
+                            .uint(11, track)
+                            .text(22, "lint")
+                            .text(23, &lint.name);
                     });
                 }
             }
@@ -118,13 +124,19 @@ impl Trace {
     fn declare(&mut self, slot: Slot) {
         for (track, name, unit) in [
             (Track::Steps, "steps", None),
-            (Track::Kernels, "profiled step: sums per kernel row, not a timeline", None),
+            (
+                Track::Kernels,
+                "profiled step: sums per kernel row, not a timeline",
+                None,
+            ),
             (Track::Loss, "loss", Some("nats")),
             (Track::Speed, "samples/s (median)", Some("samples/s")),
         ] {
             self.packet(|p| {
                 p.nested(60, |d| {
-                    d.uint(1, uuid(slot, track)).uint(5, PROCESS).text(2, &format!("{slot:?}: {name}"));
+                    d.uint(1, uuid(slot, track))
+                        .uint(5, PROCESS)
+                        .text(2, &format!("{slot:?}: {name}"));
                     if let Some(unit) = unit {
                         d.nested(8, |counter| {
                             counter.text(6, unit);
@@ -143,7 +155,10 @@ impl Trace {
         let clock = if step.synced { "host-sync" } else { "enqueue" };
         let profiled = if step.profiled { " (profiled)" } else { "" };
         self.event(begin, |e| {
-            e.uint(9, 1).uint(11, track).text(22, "step").text(23, &format!("step {}{profiled}", step.step));
+            e.uint(9, 1)
+                .uint(11, track)
+                .text(22, "step")
+                .text(23, &format!("step {}{profiled}", step.step));
             e.nested(4, |a| {
                 a.text(10, "loss").text(6, &step.loss.to_string());
             });
@@ -153,7 +168,11 @@ impl Trace {
         });
         let mut inner = begin;
         if let Some(phases) = &step.phases {
-            for (name, ms) in [("forward", phases.forward), ("backward", phases.backward), ("optimizer", phases.optimizer)] {
+            for (name, ms) in [
+                ("forward", phases.forward),
+                ("backward", phases.backward),
+                ("optimizer", phases.optimizer),
+            ] {
                 let end = (inner + nanoseconds(ms / 1e3)).min(begin + length);
                 self.slice(track, inner, end, "phase", name);
                 inner = end;
@@ -171,13 +190,21 @@ impl Trace {
     fn kernels(&mut self, kernels: &Kernels, at: u64) {
         let track = uuid(kernels.slot, Track::Kernels);
         let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
-        let mut begin = at.saturating_sub(nanoseconds(total / 1e3)).max(self.end_of(track));
+        let mut begin = at
+            .saturating_sub(nanoseconds(total / 1e3))
+            .max(self.end_of(track));
         for phase in ["forward", "backward", "optimizer", ""] {
-            let belongs = |p: &str| p == phase || (phase.is_empty() && !["forward", "backward", "optimizer"].contains(&p));
+            let belongs = |p: &str| {
+                p == phase
+                    || (phase.is_empty() && !["forward", "backward", "optimizer"].contains(&p))
+            };
             for row in kernels.rows.iter().filter(|row| belongs(&row.phase)) {
                 let end = begin + nanoseconds(row.ms / 1e3);
                 self.event(begin, |e| {
-                    e.uint(9, 1).uint(11, track).text(22, &row.phase).text(23, &format!("{} {}", row.part, row.kernel));
+                    e.uint(9, 1)
+                        .uint(11, track)
+                        .text(22, &row.phase)
+                        .text(23, &format!("{} {}", row.part, row.kernel));
                     for (name, value) in [
                         ("calls", f64::from(row.calls)),
                         ("layers", f64::from(row.layers)),
@@ -200,7 +227,10 @@ impl Trace {
 
     fn slice(&mut self, track: u64, begin: u64, end: u64, category: &str, name: &str) {
         self.event(begin, |e| {
-            e.uint(9, 1).uint(11, track).text(22, category).text(23, name);
+            e.uint(9, 1)
+                .uint(11, track)
+                .text(22, category)
+                .text(23, name);
         });
         self.event(end, |e| {
             e.uint(9, 2).uint(11, track);
@@ -248,7 +278,10 @@ mod tests {
         message.uint(1, 300).text(2, "hi").nested(3, |m| {
             m.uint(1, 1);
         });
-        assert_eq!(message.0, [0x08, 0xac, 0x02, 0x12, 2, b'h', b'i', 0x1a, 2, 0x08, 1]);
+        assert_eq!(
+            message.0,
+            [0x08, 0xac, 0x02, 0x12, 2, b'h', b'i', 0x1a, 2, 0x08, 1]
+        );
     }
 
     /// Reads the fields of one message: number, and either a varint or its bytes.
@@ -296,16 +329,30 @@ mod tests {
             ms: 10.0,
             synced: true,
             profiled: false,
-            phases: Some(Phases { forward: 3.0, backward: 5.0, optimizer: 1.0, residual: 1.0, step: 10.0 }),
+            phases: Some(Phases {
+                forward: 3.0,
+                backward: 5.0,
+                optimizer: 1.0,
+                residual: 1.0,
+                step: 10.0,
+            }),
         };
         // Written a little early: the second step would begin before the first one's end.
-        let lines = [0.010, 0.019, 0.030].into_iter().enumerate().map(|(i, t)| Line { t, event: Event::Step(step(i as u64)) });
+        let lines = [0.010, 0.019, 0.030]
+            .into_iter()
+            .enumerate()
+            .map(|(i, t)| Line {
+                t,
+                event: Event::Step(step(i as u64)),
+            });
         let bytes = trace(lines, "cpu, 2026-11-21");
         let (mut depth, mut last, mut slices) = (0_i32, 0, 0);
         for (number, _, packet) in fields(&bytes) {
             assert_eq!(number, 1, "every field of a trace is a packet");
             let packet = fields(&packet);
-            let Some((.., event)) = packet.iter().find(|f| f.0 == 11) else { continue };
+            let Some((.., event)) = packet.iter().find(|f| f.0 == 11) else {
+                continue;
+            };
             let at = packet.iter().find(|f| f.0 == 8).expect("a time").1;
             let kind = fields(event).iter().find(|f| f.0 == 9).expect("a kind").1;
             if kind == 1 || kind == 2 {

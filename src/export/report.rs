@@ -65,7 +65,11 @@ impl Collector {
                 && s.started.run.stage == started.run.stage
                 && s.started.run.variant == started.run.variant
         };
-        let at = self.sections.iter().position(same).unwrap_or(self.sections.len());
+        let at = self
+            .sections
+            .iter()
+            .position(same)
+            .unwrap_or(self.sections.len());
         let fresh = Section {
             started: started.clone(),
             first: None,
@@ -97,14 +101,25 @@ impl Collector {
     }
 
     fn pair(&mut self, pair: &Pair) {
-        let stage = self.current[0].and_then(|at| self.sections.get(at)).map_or(0, |s| s.started.run.stage);
+        let stage = self.current[0]
+            .and_then(|at| self.sections.get(at))
+            .map_or(0, |s| s.started.run.stage);
         self.pairs.retain(|(of, _)| *of != stage);
         self.pairs.push((stage, pair.clone()));
     }
 
+    /// The date of the stream; empty where it did not say.
+    pub fn date(&self) -> &str {
+        &self.hello.date
+    }
+
     /// The report. Every figure in it is one that the stream carried.
     pub fn markdown(&self) -> String {
-        let date = if self.hello.date.is_empty() { "date unknown" } else { &self.hello.date };
+        let date = if self.hello.date.is_empty() {
+            "date unknown"
+        } else {
+            &self.hello.date
+        };
         let mut out = format!(
             "# perflings report\n\nMeasured on {date} by perflings {}, {}, {} cores.\n",
             plain(&self.hello.version),
@@ -127,8 +142,16 @@ impl Collector {
 impl Section {
     fn write(&self, out: &mut String) {
         let run = &self.started.run;
-        let title = if run.stage == 0 { plain(&run.variant) } else { format!("Stage {}, {}", run.stage, plain(&run.variant)) };
-        let early = self.ended.as_ref().map(|why| format!(" Ended early: {}.", plain(why))).unwrap_or_default();
+        let title = if run.stage == 0 {
+            plain(&run.variant)
+        } else {
+            format!("Stage {}, {}", run.stage, plain(&run.variant))
+        };
+        let early = self
+            .ended
+            .as_ref()
+            .map(|why| format!(" Ended early: {}.", plain(why)))
+            .unwrap_or_default();
         out.push_str(&format!(
             "\n## {title}\n\nOn {} ({}). {} parameters; configuration `{}`.{early}\n\n| figure | value |\n|---|---|\n",
             plain(&self.started.device.name),
@@ -137,34 +160,88 @@ impl Section {
             plain(&self.started.config)
         ));
         let mut row = |name: &str, value: String| out.push_str(&format!("| {name} | {value} |\n"));
-        let loss = |found: Option<(u64, Num)>| found.map_or(missing("no step was made"), |(step, x)| format!("{} at step {step}", short(x)));
+        let loss = |found: Option<(u64, Num)>| {
+            found.map_or(missing("no step was made"), |(step, x)| {
+                format!("{} at step {step}", short(x))
+            })
+        };
         row("loss, first", loss(self.first));
         row("loss, last", loss(self.last));
         row("ln V", format!("{:.3}", self.started.ln_vocab));
-        row("entropy of the data", self.started.entropy.map_or(missing("unknown"), |h| format!("{h:.3}")));
+        row(
+            "entropy of the data",
+            self.started
+                .entropy
+                .map_or(missing("unknown"), |h| format!("{h:.3}")),
+        );
         match &self.throughput {
-            None => row("samples/s", missing("too few synchronised, unprofiled steps")),
+            None => row(
+                "samples/s",
+                missing("too few synchronised, unprofiled steps"),
+            ),
             Some(t) => {
-                row("samples/s", format!("{:.2} ({}, clock {})", t.samples_per_s, t.state, plain(&t.clock)));
+                row(
+                    "samples/s",
+                    format!(
+                        "{:.2} ({}, clock {})",
+                        t.samples_per_s,
+                        t.state,
+                        plain(&t.clock)
+                    ),
+                );
                 let s = &t.step_ms;
-                row("step, ms", format!("median {:.3}, quartiles {:.3} to {:.3}, p95 {:.3}, n = {}", s.median, s.p25, s.p75, s.p95, s.n));
+                row(
+                    "step, ms",
+                    format!(
+                        "median {:.3}, quartiles {:.3} to {:.3}, p95 {:.3}, n = {}",
+                        s.median, s.p25, s.p75, s.p95, s.n
+                    ),
+                );
                 if let Some(p) = &t.phases {
                     let text = "forward, backward, optimizer, residual, ms";
-                    row(text, format!("{:.3}, {:.3}, {:.3}, {:+.3}", p.forward, p.backward, p.optimizer, p.residual));
+                    row(
+                        text,
+                        format!(
+                            "{:.3}, {:.3}, {:.3}, {:+.3}",
+                            p.forward, p.backward, p.optimizer, p.residual
+                        ),
+                    );
                 }
             }
         }
-        row("parameters with a gradient", self.gradients.as_ref().map_or(missing("no audit was made"), |g| {
-            format!("{:.1} % ({} of {} tensors)", g.params_pct, g.with_grad, g.tensors)
-        }));
-        row("memory, peak", match &self.memory {
-            Some(Memory { peak_bytes: Some(peak), .. }) => format!("{:.1} MiB", *peak as f64 / 1_048_576.0),
-            Some(Memory { reason: Some(reason), .. }) => missing(reason),
-            _ => missing("not reported"),
-        });
+        row(
+            "parameters with a gradient",
+            self.gradients
+                .as_ref()
+                .map_or(missing("no audit was made"), |g| {
+                    format!(
+                        "{:.1} % ({} of {} tensors)",
+                        g.params_pct, g.with_grad, g.tensors
+                    )
+                }),
+        );
+        row(
+            "memory, peak",
+            match &self.memory {
+                Some(Memory {
+                    peak_bytes: Some(peak),
+                    ..
+                }) => format!("{:.1} MiB", *peak as f64 / 1_048_576.0),
+                Some(Memory {
+                    reason: Some(reason),
+                    ..
+                }) => missing(reason),
+                _ => missing("not reported"),
+            },
+        );
         self.write_kernels(out);
         for lint in &self.lints {
-            out.push_str(&format!("\n- **{}**: {}. Next: {}\n", plain(&lint.name), plain(&lint.why), plain(&lint.next)));
+            out.push_str(&format!(
+                "\n- **{}**: {}. Next: {}\n",
+                plain(&lint.name),
+                plain(&lint.why),
+                plain(&lint.next)
+            ));
         }
     }
 
@@ -186,14 +263,25 @@ impl Section {
         ));
         for row in k.rows.iter().take(10) {
             let cells = [&row.kernel, &row.part, &row.phase].map(|text| plain(text));
-            out.push_str(&format!("| {} | {} | {} | {} | {:.3} |\n", cells[0], cells[1], cells[2], row.calls, row.ms));
+            out.push_str(&format!(
+                "| {} | {} | {} | {} | {:.3} |\n",
+                cells[0], cells[1], cells[2], row.calls, row.ms
+            ));
         }
     }
 }
 
 fn comparison(stage: u32, pair: &Pair) -> String {
-    let title = if stage == 0 { "Comparison".to_owned() } else { format!("Comparison, stage {stage}") };
-    let verdict = if pair.verdict == Verdict::Unclear { format!("unclear (n={})", pair.n) } else { format!("B is {}", pair.verdict) };
+    let title = if stage == 0 {
+        "Comparison".to_owned()
+    } else {
+        format!("Comparison, stage {stage}")
+    };
+    let verdict = if pair.verdict == Verdict::Unclear {
+        format!("unclear (n={})", pair.n)
+    } else {
+        format!("B is {}", pair.verdict)
+    };
     format!(
         "\n## {title}\n\n{verdict}: time of A over time of B {:.3}, 95 % interval {:.3} to {:.3}, n = {} pairs.\n\
          A median {:.3} ms, B median {:.3} ms. They differ in {}.\n",
@@ -203,7 +291,11 @@ fn comparison(stage: u32, pair: &Pair) -> String {
         pair.n,
         pair.a_ms.median,
         pair.b_ms.median,
-        if pair.differs.is_empty() { "nothing".to_owned() } else { plain(&pair.differs.join(", ")) }
+        if pair.differs.is_empty() {
+            "nothing".to_owned()
+        } else {
+            plain(&pair.differs.join(", "))
+        }
     )
 }
 
@@ -212,10 +304,17 @@ fn missing(why: &str) -> String {
 }
 
 fn short(x: Num) -> String {
-    if x.0.is_finite() { format!("{:.4}", x.0) } else { x.to_string() }
+    if x.0.is_finite() {
+        format!("{:.4}", x.0)
+    } else {
+        x.to_string()
+    }
 }
 
 /// A text that cannot break a table or act on a terminal.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().replace('|', "\\|")
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect::<String>()
+        .replace('|', "\\|")
 }

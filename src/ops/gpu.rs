@@ -9,6 +9,7 @@ pub mod adamw;
 pub mod attention;
 pub mod attention_backward;
 pub mod attention_simple;
+mod attention_tile;
 #[cfg(test)]
 mod check;
 pub mod cross_entropy;

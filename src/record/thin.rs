@@ -45,23 +45,49 @@ impl Thinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Kernels, KernelRow, Num, Step};
+    use crate::protocol::{KernelRow, Kernels, Num, Step};
 
     #[test]
     fn an_hour_stays_below_fifty_megabytes() {
         let mut thin = Thinning::default();
         let mut bytes = 0;
-        let row = KernelRow { part: "mlp.gate".to_owned(), phase: "backward".to_owned(), op: "linear".to_owned(),
-            kernel: "matmul_tiled_64x64_f32".to_owned(), layers: 8, calls: 8, ms: 12.345_678_9, flops: 1.25e11, bytes: 3.5e8 };
+        let row = KernelRow {
+            part: "mlp.gate".to_owned(),
+            phase: "backward".to_owned(),
+            op: "linear".to_owned(),
+            kernel: "matmul_tiled_64x64_f32".to_owned(),
+            layers: 8,
+            calls: 8,
+            ms: 12.345_678_9,
+            flops: 1.25e11,
+            bytes: 3.5e8,
+        };
         let rows = vec![row; 60];
         // 200 steps a second, every twentieth profiled.
         for i in 0_u64..720_000 {
             let t = i as f64 * 0.005;
-            let step = Step { slot: Slot::A, step: i, loss: Num(6.123_456_789), ms: 4.987_654_321, synced: true, profiled: i % 20 == 0,
-                phases: Some(crate::protocol::Phases { forward: 1.234_567_8, backward: 2.345_678_9, optimizer: 0.567_890_1, residual: 0.012_345_6, step: 4.987_654_3 }) };
+            let step = Step {
+                slot: Slot::A,
+                step: i,
+                loss: Num(6.123_456_789),
+                ms: 4.987_654_321,
+                synced: true,
+                profiled: i % 20 == 0,
+                phases: Some(crate::protocol::Phases {
+                    forward: 1.234_567_8,
+                    backward: 2.345_678_9,
+                    optimizer: 0.567_890_1,
+                    residual: 0.012_345_6,
+                    step: 4.987_654_3,
+                }),
+            };
             let mut events = vec![Event::Step(step)];
             if i % 20 == 0 {
-                events.push(Event::Kernels(Kernels { rows: rows.clone(), step: i, ..Kernels::default() }));
+                events.push(Event::Kernels(Kernels {
+                    rows: rows.clone(),
+                    step: i,
+                    ..Kernels::default()
+                }));
             }
             for event in events {
                 let line = Line { t, event };

@@ -11,9 +11,9 @@ pub struct Arrangement {
     pub room: Option<Room>,
     pub header: Rect,
     pub vitals: Rect,
+    /// Between the top lines and the bottom lines.
+    pub body: Rect,
     pub panels: Vec<(Panel, Rect)>,
-    /// Panels stand in boxes, not under rules.
-    pub boxed: bool,
     pub guide: Rect,
     pub status: Rect,
     pub footer: Rect,
@@ -32,7 +32,7 @@ impl Arrangement {
 /// Arranges a frame.
 pub fn arrange(area: Rect, app: &App) -> Arrangement {
     let room = room_of(area);
-    let mut it = Arrangement { room: Some(room), boxed: room > Room::Compact, ..Arrangement::default() };
+    let mut it = Arrangement { room: Some(room), ..Arrangement::default() };
     if room == Room::Numbers {
         return it;
     }
@@ -42,6 +42,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
     it.guide = take_bottom(&mut rest, 1);
+    it.body = rest;
     it.overlay = app.view.overlay.map(|overlay| (overlay, overlay_area(overlay, rest)));
     it.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
@@ -50,9 +51,6 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         (_, Room::Split) => split(rest, app),
         _ => full(rest),
     };
-    if app.view.expanded || app.view.lesson_open && room == Room::Compact {
-        it.boxed = true;
-    }
     it
 }
 
@@ -99,7 +97,8 @@ fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
 
 /// The lesson left, three panels right: the loss, the throughput, and what the stage or the focus points at.
 fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
-    let lesson = take_left(&mut rest, (rest.width * 2 / 5).min(80));
+    let width = rest.width;
+    let lesson = take_left(&mut rest, (width * 2 / 5).min(80));
     let mut right = rest;
     let loss = take_top(&mut right, rest.height * 2 / 5);
     let throughput = take_top(&mut right, 7);
@@ -118,15 +117,18 @@ fn third_panel(app: &App) -> Panel {
 
 /// Every panel: the lesson, the curves of the run, what it is made of.
 fn full(mut rest: Rect) -> Vec<(Panel, Rect)> {
-    let lesson = take_left(&mut rest, (rest.width * 36 / 100).clamp(56, 80));
-    let mut middle = take_left(&mut rest, rest.width / 2);
+    let width = rest.width;
+    let lesson = take_left(&mut rest, (width * 36 / 100).clamp(56, 80));
+    let width = rest.width;
+    let mut middle = take_left(&mut rest, width / 2);
     let mut right = rest;
     let ledger = take_bottom(&mut middle, 11);
     let throughput = take_bottom(&mut middle, 9);
     let lints = take_bottom(&mut right, 8);
     let evidence = take_bottom(&mut right, 10);
     let mut pair = take_bottom(&mut right, 9);
-    let gradients = take_left(&mut pair, pair.width / 2);
+    let width = pair.width;
+    let gradients = take_left(&mut pair, width / 2);
     vec![
         (Panel::Lesson, lesson),
         (Panel::Loss, middle),

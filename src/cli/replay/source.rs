@@ -25,7 +25,16 @@ pub struct Replay {
 impl Replay {
     pub fn new(recording: Recording, speed: f64) -> Self {
         let clock = recording.time(0).unwrap_or(0.0);
-        Self { recording, at: 0, clock, looked: Instant::now(), paused: false, stepping: false, speed, over: false }
+        Self {
+            recording,
+            at: 0,
+            clock,
+            looked: Instant::now(),
+            paused: false,
+            stepping: false,
+            speed,
+            over: false,
+        }
     }
 
     /// Moves on by so many seconds of the viewer's time.
@@ -37,7 +46,9 @@ impl Replay {
 
     fn take(&mut self) -> Option<FromEngine> {
         let Some(time) = self.recording.time(self.at) else {
-            let end = FromEngine::Gone { reason: "the recording ends here".to_owned() };
+            let end = FromEngine::Gone {
+                reason: "the recording ends here".to_owned(),
+            };
             return (!std::mem::replace(&mut self.over, true)).then_some(end);
         };
         if !self.stepping && time > self.clock {
@@ -110,7 +121,11 @@ mod tests {
         replay.advance(0.4);
         assert_eq!(drain(&mut replay), 0);
         replay.advance(0.2);
-        assert_eq!(drain(&mut replay), 1, "a second of the recording in half of one");
+        assert_eq!(
+            drain(&mut replay),
+            1,
+            "a second of the recording in half of one"
+        );
         replay.advance(100.0);
         assert_eq!(drain(&mut replay), 3, "two steps and the end");
         replay.restart();

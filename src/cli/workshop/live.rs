@@ -1,7 +1,9 @@
 //! The screen's source when it is live: one engine that runs, and behind it, at first light, a second one that warms
 //! a GPU up until the learner moves there. It records on the way.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ pub struct Live {
     own: VecDeque<FromEngine>,
     recorder: Option<Recorder>,
     /// What the stream has shown so far, for a report.
-    pub collector: Collector,
+    collector: Rc<RefCell<Collector>>,
 }
 
 struct Warm {
@@ -40,7 +42,11 @@ struct Warm {
 }
 
 impl Live {
-    pub fn new(command: EngineCommand, recorder: Option<Recorder>) -> anyhow::Result<Self> {
+    pub fn new(
+        command: EngineCommand,
+        recorder: Option<Recorder>,
+        collector: Rc<RefCell<Collector>>,
+    ) -> anyhow::Result<Self> {
         let main = Client::spawn(command.clone())?;
         Ok(Self {
             command,
@@ -50,7 +56,7 @@ impl Live {
             last_run: None,
             own: VecDeque::new(),
             recorder,
-            collector: Collector::default(),
+            collector,
         })
     }
 
@@ -68,8 +74,15 @@ impl Live {
     fn warm_up(&mut self, select: String) {
         match Client::spawn(self.command.clone()) {
             Ok(mut client) => {
-                client.send(Command::Open { device: select.clone() });
-                self.warm = Some(Warm { client, select, opened: None, reported: false });
+                client.send(Command::Open {
+                    device: select.clone(),
+                });
+                self.warm = Some(Warm {
+                    client,
+                    select,
+                    opened: None,
+                    reported: false,
+                });
             }
             Err(error) => self.own.push_back(failed(format!("{error:#}"))),
         }
@@ -77,7 +90,10 @@ impl Live {
 
     /// Work goes to the engine that has its device open.
     fn work(&mut self, device: &str, command: Command) {
-        if let Some(warm) = self.warm.take_if(|warm| warm.select == device && !warm.client.is_over()) {
+        if let Some(warm) = self
+            .warm
+            .take_if(|warm| warm.select == device && !warm.client.is_over())
+        {
             retire(std::mem::replace(&mut self.main, warm.client));
         }
         self.device = Some(device.to_owned());
@@ -89,7 +105,10 @@ impl Live {
             let warm = self.warm.as_mut()?;
             let report = match warm.client.next(Duration::ZERO)? {
                 Heard::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
-                    Some(FromEngine::Line(Line { event: Event::Failed(failure), .. })) => {
+                    Some(FromEngine::Line(Line {
+                        event: Event::Failed(failure),
+                        ..
+                    })) => {
                         self.drop_warm();
                         Some(failed(failure.reason))
                     }
@@ -103,7 +122,9 @@ impl Live {
                 }
                 Heard::Silent(_) => {
                     self.drop_warm();
-                    Some(failed("the engine that opened it stopped answering".to_owned()))
+                    Some(failed(
+                        "the engine that opened it stopped answering".to_owned(),
+                    ))
                 }
                 Heard::Malformed { .. } | Heard::Awake => None,
             };
@@ -121,11 +142,12 @@ impl Live {
     }
 
     fn record(&mut self, line: &Line, text: &str) {
-        self.collector.hear(&line.event);
+        self.collector.borrow_mut().hear(&line.event);
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.add(line, text)
         {
-            self.own.push_back(FromEngine::Stray(format!("recording ends here: {error}")));
+            self.own
+                .push_back(FromEngine::Stray(format!("recording ends here: {error}")));
             self.recorder = None;
         }
     }
@@ -142,14 +164,24 @@ impl Warm {
                     self.reported = true;
                     return Some(FromEngine::Line(line));
                 };
-                let run = RunSpec { variant: "warm-up".to_owned(), steps: Some(WARM_UP), ..run.clone() };
-                self.client.send(Command::Start { device: self.select.clone(), run });
+                let run = RunSpec {
+                    variant: "warm-up".to_owned(),
+                    steps: Some(WARM_UP),
+                    ..run.clone()
+                };
+                self.client.send(Command::Start {
+                    device: self.select.clone(),
+                    run,
+                });
                 None
             }
             Event::Finished(_) if !self.reported => {
                 self.reported = true;
                 let device = self.opened.clone()?;
-                Some(FromEngine::Line(Line { t: line.t, event: Event::DeviceReady { device } }))
+                Some(FromEngine::Line(Line {
+                    t: line.t,
+                    event: Event::DeviceReady { device },
+                }))
             }
             _ => None,
         }
@@ -159,7 +191,9 @@ impl Warm {
 impl Source for Live {
     fn send(&mut self, command: Command) {
         match &command {
-            Command::Open { device } if self.device.as_deref().is_some_and(|busy| busy != device) => {
+            Command::Open { device }
+                if self.device.as_deref().is_some_and(|busy| busy != device) =>
+            {
                 self.warm_up(device.clone());
             }
             Command::Start { device, run } => {
@@ -190,14 +224,18 @@ impl Source for Live {
                 Heard::Malformed { line, why } => FromEngine::Malformed { line, why },
                 Heard::Silent(_) => FromEngine::Silent,
                 Heard::Awake => continue,
-                Heard::Over(over) => FromEngine::Gone { reason: over.reason().to_owned() },
+                Heard::Over(over) => FromEngine::Gone {
+                    reason: over.reason().to_owned(),
+                },
             });
         }
     }
 
     fn restart(&mut self) {
         if let Err(error) = self.main.renew() {
-            self.own.push_back(FromEngine::Gone { reason: format!("{error:#}") });
+            self.own.push_back(FromEngine::Gone {
+                reason: format!("{error:#}"),
+            });
         }
     }
 
@@ -207,11 +245,16 @@ impl Source for Live {
 }
 
 fn failed(reason: String) -> FromEngine {
-    let event = Event::Failed(Failed { kind: FailedKind::Device, reason });
+    let event = Event::Failed(Failed {
+        kind: FailedKind::Device,
+        reason,
+    });
     FromEngine::Line(Line { t: 0.0, event })
 }
 
 /// Lets an engine end in its own time, away from the screen. Without a thread it ends here.
 fn retire(client: Client) {
-    let _ = Builder::new().name("engine-farewell".to_owned()).spawn(move || drop(client));
+    let _ = Builder::new()
+        .name("engine-farewell".to_owned())
+        .spawn(move || drop(client));
 }

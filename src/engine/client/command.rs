@@ -20,19 +20,36 @@ impl EngineCommand {
     /// This same binary, as `engine`.
     pub fn own() -> Result<Self> {
         let program = std::env::current_exe().context("Failed to find this program's own file")?;
-        Ok(Self { program: program.into_os_string(), args: vec!["engine".into()], own: true })
+        Ok(Self {
+            program: program.into_os_string(),
+            args: vec!["engine".into()],
+            own: true,
+        })
     }
 
     /// A command line such as `ssh host perflings engine`.
     pub fn parse(line: &str) -> Result<Self, String> {
         let mut words = split_words(line)?.into_iter();
-        let program = words.next().ok_or("the engine command is empty; write for example `ssh host perflings engine`")?;
-        Ok(Self { program: program.into(), args: words.map(OsString::from).collect(), own: false })
+        let program = words
+            .next()
+            .ok_or("the engine command is empty; write for example `ssh host perflings engine`")?;
+        Ok(Self {
+            program: program.into(),
+            args: words.map(OsString::from).collect(),
+            own: false,
+        })
     }
 
     /// A program with arguments, as they are.
-    pub fn new(program: impl Into<OsString>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        Self { program: program.into(), args: args.into_iter().map(Into::into).collect(), own: false }
+    pub fn new(
+        program: impl Into<OsString>,
+        args: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Self {
+        Self {
+            program: program.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            own: false,
+        }
     }
 
     /// Whether the engine is this program on this machine, so that this machine's memory is the one that counts.
@@ -57,7 +74,9 @@ impl fmt::Display for EngineCommand {
             return f.write_str("perflings engine");
         }
         write!(f, "{}", self.program.to_string_lossy())?;
-        self.args.iter().try_for_each(|arg| write!(f, " {}", arg.to_string_lossy()))
+        self.args
+            .iter()
+            .try_for_each(|arg| write!(f, " {}", arg.to_string_lossy()))
     }
 }
 
@@ -124,13 +143,35 @@ mod tests {
     #[test]
     fn words_are_split_as_a_shell_would() {
         let split = |line| split_words(line).expect("splits");
-        assert_eq!(split("ssh -p 22 host  perflings engine"), ["ssh", "-p", "22", "host", "perflings", "engine"]);
-        assert_eq!(split(r#"sh -c 'exec "$0" engine' ./a\ b """#), ["sh", "-c", r#"exec "$0" engine"#, "./a b", ""]);
+        assert_eq!(
+            split("ssh -p 22 host  perflings engine"),
+            ["ssh", "-p", "22", "host", "perflings", "engine"]
+        );
+        assert_eq!(
+            split(r#"sh -c 'exec "$0" engine' ./a\ b """#),
+            ["sh", "-c", r#"exec "$0" engine"#, "./a b", ""]
+        );
         assert_eq!(split(r#""a\"b\\c\d""#), [r#"a"b\c\d"#]);
         assert_eq!(split(" "), Vec::<String>::new());
-        assert!(split_words("sh 'x").expect_err("open quote").contains("' is not closed"));
-        assert!(split_words("sh \"x").expect_err("open quote").contains("\" is not closed"));
-        assert!(split_words("sh x\\").expect_err("backslash").contains("backslash ends"));
-        assert!(EngineCommand::parse("  ").expect_err("empty").contains("is empty"));
+        assert!(
+            split_words("sh 'x")
+                .expect_err("open quote")
+                .contains("' is not closed")
+        );
+        assert!(
+            split_words("sh \"x")
+                .expect_err("open quote")
+                .contains("\" is not closed")
+        );
+        assert!(
+            split_words("sh x\\")
+                .expect_err("backslash")
+                .contains("backslash ends")
+        );
+        assert!(
+            EngineCommand::parse("  ")
+                .expect_err("empty")
+                .contains("is empty")
+        );
     }
 }

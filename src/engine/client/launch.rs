@@ -16,7 +16,9 @@ const INBOX: usize = 1024;
 const OUTBOX: usize = 64;
 
 /// A child with what it says and what it is told. Its greeting is on its way.
-pub(super) fn launch(command: &EngineCommand) -> Result<(Child, Receiver<FromPipe>, SyncSender<Command>)> {
+pub(super) fn launch(
+    command: &EngineCommand,
+) -> Result<(Child, Receiver<FromPipe>, SyncSender<Command>)> {
     let mut child = command
         .prepare()
         .stdin(Stdio::piped())
@@ -44,4 +46,3 @@ fn attach(child: &mut Child) -> io::Result<(Receiver<FromPipe>, SyncSender<Comma
     let _ = outbox.try_send(Command::Hello { protocol: PROTOCOL });
     Ok((inbox, outbox))
 }
-

@@ -22,7 +22,10 @@ pub(super) enum FromPipe {
     Closed,
 }
 
-pub(super) fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
+pub(super) fn read_stdout(
+    pipe: impl Read + Send + 'static,
+    inbox: SyncSender<FromPipe>,
+) -> io::Result<()> {
     let read = move || {
         let mut reader = BufReader::with_capacity(64 * 1024, pipe);
         let mut bytes = Vec::new();
@@ -39,10 +42,16 @@ pub(super) fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<Fr
             }
         }
     };
-    Builder::new().name("engine-events".to_owned()).spawn(read).map(drop)
+    Builder::new()
+        .name("engine-events".to_owned())
+        .spawn(read)
+        .map(drop)
 }
 
-pub(super) fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
+pub(super) fn read_stderr(
+    pipe: impl Read + Send + 'static,
+    inbox: SyncSender<FromPipe>,
+) -> io::Result<()> {
     let read = move || {
         let mut reader = BufReader::new(pipe);
         let mut bytes = Vec::new();
@@ -50,28 +59,45 @@ pub(super) fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<Fr
             let text = match found {
                 Bounded::End => return,
                 Bounded::Line => printable(&String::from_utf8_lossy(&bytes), MAX_STRAY),
-                Bounded::TooLong => format!("{}…", printable(&String::from_utf8_lossy(&bytes), 200)),
+                Bounded::TooLong => {
+                    format!("{}…", printable(&String::from_utf8_lossy(&bytes), 200))
+                }
             };
             if !text.is_empty() && inbox.send(FromPipe::Stray(text)).is_err() {
                 return;
             }
         }
     };
-    Builder::new().name("engine-stderr".to_owned()).spawn(read).map(drop)
+    Builder::new()
+        .name("engine-stderr".to_owned())
+        .spawn(read)
+        .map(drop)
 }
 
 /// Writes commands until the other side of the channel is gone, then closes the engine's input.
-pub(super) fn write_stdin(mut pipe: impl Write + Send + 'static, commands: Receiver<Command>) -> io::Result<()> {
+pub(super) fn write_stdin(
+    mut pipe: impl Write + Send + 'static,
+    commands: Receiver<Command>,
+) -> io::Result<()> {
     let write = move || {
         for command in commands {
-            let Ok(mut text) = serde_json::to_string(&command) else { continue };
+            let Ok(mut text) = serde_json::to_string(&command) else {
+                continue;
+            };
             text.push('\n');
-            if pipe.write_all(text.as_bytes()).and_then(|()| pipe.flush()).is_err() {
+            if pipe
+                .write_all(text.as_bytes())
+                .and_then(|()| pipe.flush())
+                .is_err()
+            {
                 return;
             }
         }
     };
-    Builder::new().name("engine-commands".to_owned()).spawn(write).map(drop)
+    Builder::new()
+        .name("engine-commands".to_owned())
+        .spawn(write)
+        .map(drop)
 }
 
 /// Text that cannot act on a terminal: control characters become spaces, at most `limit` bytes.
@@ -96,7 +122,11 @@ enum Bounded {
 
 /// Reads one line into `bytes`, without its end. A longer one than `limit` is read to its end and dropped, but for
 /// its first `limit` bytes.
-fn bounded_line(reader: &mut impl BufRead, bytes: &mut Vec<u8>, limit: usize) -> io::Result<Bounded> {
+fn bounded_line(
+    reader: &mut impl BufRead,
+    bytes: &mut Vec<u8>,
+    limit: usize,
+) -> io::Result<Bounded> {
     bytes.clear();
     let mut too_long = false;
     let mut any = false;
@@ -121,7 +151,11 @@ fn bounded_line(reader: &mut impl BufRead, bytes: &mut Vec<u8>, limit: usize) ->
         let used = end.map_or(chunk.len(), |at| at + 1);
         reader.consume(used);
         if end.is_some() {
-            return Ok(if too_long { Bounded::TooLong } else { Bounded::Line });
+            return Ok(if too_long {
+                Bounded::TooLong
+            } else {
+                Bounded::Line
+            });
         }
     }
 }

@@ -67,15 +67,28 @@ impl AdamW {
     pub fn step_many<'a>(&self, parameters: impl IntoIterator<Item = Parameter<'a>>) {
         let factors = self.factors();
         let mut tasks = Vec::new();
-        for Parameter { value, gradient, mean, square } in parameters {
+        for Parameter {
+            value,
+            gradient,
+            mean,
+            square,
+        } in parameters
+        {
             let len = value.len();
             assert_eq!((gradient.len(), mean.len(), square.len()), (len, len, len));
             let state = mean.chunks_mut(GRAIN).zip(square.chunks_mut(GRAIN));
-            tasks.extend(value.chunks_mut(GRAIN).zip(gradient.chunks(GRAIN)).zip(state));
+            tasks.extend(
+                value
+                    .chunks_mut(GRAIN)
+                    .zip(gradient.chunks(GRAIN))
+                    .zip(state),
+            );
         }
-        tasks.into_par_iter().for_each(|((value, gradient), (mean, square))| {
-            update(value, gradient, mean, square, factors);
-        });
+        tasks
+            .into_par_iter()
+            .for_each(|((value, gradient), (mean, square))| {
+                update(value, gradient, mean, square, factors);
+            });
     }
 
     fn factors(&self) -> Factors {
@@ -120,9 +133,20 @@ mod tests {
             let mut other = numbers(7, 5);
             for time in 1..=4 {
                 let gradient = numbers(10 + time as u64, len);
-                let settings = AdamW { lr, beta1, beta2, eps, weight_decay, time };
-                let first =
-                    Parameter { value: &mut value, gradient: &gradient, mean: &mut mean, square: &mut square };
+                let settings = AdamW {
+                    lr,
+                    beta1,
+                    beta2,
+                    eps,
+                    weight_decay,
+                    time,
+                };
+                let first = Parameter {
+                    value: &mut value,
+                    gradient: &gradient,
+                    mean: &mut mean,
+                    square: &mut square,
+                };
                 let (zeros, mut no_mean, mut no_square) = ([0.0; 5], [0.0; 5], [0.0; 5]);
                 let second = Parameter {
                     value: &mut other,
@@ -136,12 +160,18 @@ mod tests {
                     want[i] -= lr * weight_decay * want[i];
                     m[i] = beta1 * m[i] + (1.0 - beta1) * g;
                     v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
-                    let (m, v) = (m[i] / (1.0 - beta1.powi(time)), v[i] / (1.0 - beta2.powi(time)));
+                    let (m, v) = (
+                        m[i] / (1.0 - beta1.powi(time)),
+                        v[i] / (1.0 - beta2.powi(time)),
+                    );
                     want[i] -= lr * m / (v.sqrt() + eps);
                 }
             }
             assert_near(&value, &want, 2e-6);
-            let decayed: Vec<f64> = wide(&numbers(7, 5)).iter().map(|x| x * (1.0 - lr * weight_decay).powi(4)).collect();
+            let decayed: Vec<f64> = wide(&numbers(7, 5))
+                .iter()
+                .map(|x| x * (1.0 - lr * weight_decay).powi(4))
+                .collect();
             assert_near(&other, &decayed, 1e-6);
         }
     }

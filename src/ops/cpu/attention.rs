@@ -2,13 +2,18 @@
 //! Memory grows with T, not with T²: scores exist one block at a time, and the backward pass computes them again.
 //! Dao et al., "FlashAttention", 2022. The plain way, with all scores in memory, is `strided_attention`.
 
+mod backward;
+
 use std::ops::Range;
+
+pub use backward::{Gradients, backward};
 
 use rayon::prelude::*;
 
 use super::matmul::{Product, Write};
+use super::reduce::STEP;
 use super::transpose::transpose_serial;
-use super::{LANES, Shared, exp, max, sum, sum2};
+use super::{Shared, exp, max, sum};
 
 /// Queries and keys in one block: two blocks of scores and a block of values fit in a core's first-level cache.
 const BLOCK: usize = 64;
@@ -39,25 +44,12 @@ pub struct View<'a> {
     pub row_stride: usize,
 }
 
-/// Where the backward pass writes the gradients of q, k and v.
-#[derive(Debug)]
-pub enum Gradients<'a> {
-    /// Into three buffers: dq of B·T × H·dh, dk and dv of B·T × KV·dh.
-    Separate {
-        /// Gradient of the queries.
-        dq: &'a mut [f32],
-        /// Gradient of the keys.
-        dk: &'a mut [f32],
-        /// Gradient of the values.
-        dv: &'a mut [f32],
-    },
-    /// Into one buffer of B·T × (H + 2·KV)·dh, in the order q, k, v.
-    Packed(&'a mut [f32]),
-}
-
 impl Shape {
     fn check(self) {
-        assert!(self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads), "{self:?}");
+        assert!(
+            self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads),
+            "{self:?}"
+        );
     }
 
     fn rows(self) -> usize {
@@ -80,7 +72,11 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn separate(data: &'a [f32], shape: Shape, heads: usize) -> Self {
         assert_eq!(data.len(), shape.rows() * heads * shape.head_dim);
-        Self { data, offset: 0, row_stride: heads * shape.head_dim }
+        Self {
+            data,
+            offset: 0,
+            row_stride: heads * shape.head_dim,
+        }
     }
 
     /// The queries, keys and values of one buffer of B·T × (H + 2·KV)·dh.
@@ -89,19 +85,34 @@ impl<'a> View<'a> {
         let (heads, kv_heads, head_dim) = (shape.heads, shape.kv_heads, shape.head_dim);
         let row_stride = (heads + 2 * kv_heads) * head_dim;
         assert_eq!(data.len(), shape.rows() * row_stride);
-        [0, heads * head_dim, (heads + kv_heads) * head_dim].map(|offset| Self { data, offset, row_stride })
+        [0, heads * head_dim, (heads + kv_heads) * head_dim].map(|offset| Self {
+            data,
+            offset,
+            row_stride,
+        })
     }
 
     fn check(self, shape: Shape, heads: usize) {
-        assert!(heads * shape.head_dim <= self.row_stride || shape.rows() <= 1, "rows overlap: {shape:?}");
+        assert!(
+            heads * shape.head_dim <= self.row_stride || shape.rows() <= 1,
+            "rows overlap: {shape:?}"
+        );
         if shape.rows() > 0 {
             let end = self.offset + (shape.rows() - 1) * self.row_stride + heads * shape.head_dim;
-            assert!(end <= self.data.len(), "{end} elements of {}", self.data.len());
+            assert!(
+                end <= self.data.len(),
+                "{end} elements of {}",
+                self.data.len()
+            );
         }
     }
 
     fn place(self, shape: Shape) -> Place<*const f32> {
-        Place { start: self.data.as_ptr().wrapping_add(self.offset), row_stride: self.row_stride, shape }
+        Place {
+            start: self.data.as_ptr().wrapping_add(self.offset),
+            row_stride: self.row_stride,
+            shape,
+        }
     }
 }
 
@@ -120,7 +131,9 @@ unsafe impl<P> Sync for Place<P> {}
 impl Place<*const f32> {
     /// Head `head` of row `time` of sequence `batch`.
     fn at(&self, batch: usize, time: usize, head: usize) -> *const f32 {
-        self.start.wrapping_add((batch * self.shape.time + time) * self.row_stride + head * self.shape.head_dim)
+        self.start.wrapping_add(
+            (batch * self.shape.time + time) * self.row_stride + head * self.shape.head_dim,
+        )
     }
 
     /// One row of one head.
@@ -138,14 +151,22 @@ impl Place<*const f32> {
         #[expect(unsafe_code, reason = "views are kept as raw places")]
         // SAFETY: as in `row`; the last row ends inside the view.
         let from = unsafe { std::slice::from_raw_parts(self.at(batch, first, head), len) };
-        transpose_serial(to, BLOCK, from, self.row_stride, [count, self.shape.head_dim]);
+        transpose_serial(
+            to,
+            BLOCK,
+            from,
+            self.row_stride,
+            [count, self.shape.head_dim],
+        );
     }
 }
 
 impl Place<*mut f32> {
     /// Head `head` of row `time` of sequence `batch`.
     fn at(&self, batch: usize, time: usize, head: usize) -> *mut f32 {
-        self.start.wrapping_add((batch * self.shape.time + time) * self.row_stride + head * self.shape.head_dim)
+        self.start.wrapping_add(
+            (batch * self.shape.time + time) * self.row_stride + head * self.shape.head_dim,
+        )
     }
 }
 
@@ -160,9 +181,19 @@ pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Shape, q: View, k: View,
     q.check(shape, shape.heads);
     k.check(shape, shape.kv_heads);
     v.check(shape, shape.kv_heads);
-    assert_eq!((out.len(), lse.len()), (shape.rows() * shape.heads * shape.head_dim, shape.rows() * shape.heads));
+    assert_eq!(
+        (out.len(), lse.len()),
+        (
+            shape.rows() * shape.heads * shape.head_dim,
+            shape.rows() * shape.heads
+        )
+    );
     let row_stride = shape.heads * shape.head_dim;
-    let out = Place { start: out.as_mut_ptr(), row_stride, shape };
+    let out = Place {
+        start: out.as_mut_ptr(),
+        row_stride,
+        shape,
+    };
     let (q, k, v) = (q.place(shape), k.place(shape), v.place(shape));
     let lse = Shared::new(lse);
     let blocks = shape.time.div_ceil(BLOCK);
@@ -170,8 +201,17 @@ pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Shape, q: View, k: View,
     tasks.for_each_init(
         || Workspace::new(shape),
         |workspace, index| {
-            let (batch, kv_head) = (index / blocks / shape.kv_heads, index / blocks % shape.kv_heads);
-            forward_block(&out, lse, [&q, &k, &v], workspace, (batch, kv_head, index % blocks * BLOCK));
+            let (batch, kv_head) = (
+                index / blocks / shape.kv_heads,
+                index / blocks % shape.kv_heads,
+            );
+            forward_block(
+                &out,
+                lse,
+                [&q, &k, &v],
+                workspace,
+                (batch, kv_head, index % blocks * BLOCK),
+            );
         },
     );
 }
@@ -211,7 +251,13 @@ fn forward_block(
     (batch, kv_head, first): (usize, usize, usize),
 ) {
     let shape = q.shape;
-    let Workspace { scores, keys: turned, most, total, .. } = workspace;
+    let Workspace {
+        scores,
+        keys: turned,
+        most,
+        total,
+        ..
+    } = workspace;
     let (rows, width) = (BLOCK.min(shape.time - first), shape.head_dim);
     most.fill(f32::NEG_INFINITY);
     total.fill(0.0);
@@ -219,7 +265,10 @@ fn forward_block(
         let keys = BLOCK.min(shape.time - key);
         k.turn(turned, (batch, key, kv_head), keys);
         for (index, head) in shape.group(kv_head).enumerate() {
-            let (most, total) = (&mut most[index * BLOCK..][..rows], &mut total[index * BLOCK..][..rows]);
+            let (most, total) = (
+                &mut most[index * BLOCK..][..rows],
+                &mut total[index * BLOCK..][..rows],
+            );
             let to_scores = Product {
                 m: rows,
                 n: keys,
@@ -257,7 +306,10 @@ fn forward_block(
         }
     }
     for (index, head) in shape.group(kv_head).enumerate() {
-        let (most, total) = (&most[index * BLOCK..][..rows], &mut total[index * BLOCK..][..rows]);
+        let (most, total) = (
+            &most[index * BLOCK..][..rows],
+            &mut total[index * BLOCK..][..rows],
+        );
         #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
         // SAFETY: as above.
         unsafe {
@@ -276,10 +328,16 @@ fn forward_block(
 /// # Safety
 /// Nothing else uses these rows of this head meanwhile, and they are in bounds.
 #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
-unsafe fn scale_rows(out: &Place<*mut f32>, (batch, head, first): (usize, usize, usize), factors: &[f32]) {
+unsafe fn scale_rows(
+    out: &Place<*mut f32>,
+    (batch, head, first): (usize, usize, usize),
+    factors: &[f32],
+) {
     for (row, factor) in factors.iter().enumerate() {
         // SAFETY: passed on to the caller.
-        let row = unsafe { std::slice::from_raw_parts_mut(out.at(batch, first + row, head), out.shape.head_dim) };
+        let row = unsafe {
+            std::slice::from_raw_parts_mut(out.at(batch, first + row, head), out.shape.head_dim)
+        };
         scale_row(row, *factor);
     }
 }
@@ -305,14 +363,14 @@ simd! {
         scale: f32,
     ) -> [f32; BLOCK] {
         // Whole vectors: hidden scores become exponentials of zero, which costs less than rows cut short.
-        let width = keys.next_multiple_of(LANES).min(BLOCK);
+        let width = keys.next_multiple_of(STEP).min(BLOCK);
         // One thing at a time for all rows: a row's chain of maximum, exponential and sum is long, rows are independent.
         let mut rescale = [0.0; BLOCK];
         let rows = scores.chunks_exact_mut(BLOCK).zip(most.iter_mut()).zip(&mut rescale).enumerate();
         for (row, ((scores, most), rescale)) in rows {
             let visible = if diagonal { row + 1 } else { keys };
             scores[visible..width].fill(f32::NEG_INFINITY);
-            let larger = most.max(max(&scores[..width]) * scale);
+            let larger = most.max(max::<L>(&scores[..width]) * scale);
             *rescale = *most - larger;
             *most = larger;
         }
@@ -325,199 +383,9 @@ simd! {
             }
         }
         for ((scores, total), rescale) in scores.chunks_exact(BLOCK).zip(total).zip(&rescale) {
-            *total = *total * rescale + sum(&scores[..width], |x| x);
+            *total = *total * rescale + sum::<L>(&scores[..width], |x| x);
         }
         rescale
-    }
-}
-
-/// The gradients of [`forward`], from what it was given, what it wrote and `dout`, B·T × H·dh.
-///
-/// With P the probabilities: `dv = Pᵀ·dout`, `dP = dout·vᵀ`, `dS = P·(dP - Σ dout·out) / √dh`, `dq = dS·k`, `dk = dSᵀ·q`.
-/// A task owns one key and value head, so sums over its query heads have a fixed order.
-///
-/// # Panics
-/// If the buffers do not fit the shape.
-#[expect(clippy::too_many_arguments, reason = "all that a backward pass reads")]
-pub fn backward(
-    gradients: Gradients,
-    shape: Shape,
-    q: View,
-    k: View,
-    v: View,
-    out: &[f32],
-    lse: &[f32],
-    dout: &[f32],
-) {
-    shape.check();
-    q.check(shape, shape.heads);
-    k.check(shape, shape.kv_heads);
-    v.check(shape, shape.kv_heads);
-    let dense = shape.rows() * shape.heads * shape.head_dim;
-    assert_eq!((out.len(), dout.len(), lse.len()), (dense, dense, shape.rows() * shape.heads));
-    let context = Backward {
-        to: gradients.places(shape),
-        from: [q.place(shape), k.place(shape), v.place(shape)],
-        out: View::separate(out, shape, shape.heads).place(shape),
-        dout: View::separate(dout, shape, shape.heads).place(shape),
-        lse,
-        shape,
-    };
-    (0..shape.batch * shape.kv_heads).into_par_iter().for_each_init(
-        || Workspace::new(shape),
-        |workspace, index| context.kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads),
-    );
-}
-
-impl Gradients<'_> {
-    fn places(self, shape: Shape) -> [Place<*mut f32>; 3] {
-        let (queries, keys) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
-        match self {
-            Self::Separate { dq, dk, dv } => {
-                let lengths = [shape.rows() * queries, shape.rows() * keys, shape.rows() * keys];
-                assert_eq!([dq.len(), dk.len(), dv.len()], lengths);
-                let place = |start, row_stride| Place { start, row_stride, shape };
-                [place(dq.as_mut_ptr(), queries), place(dk.as_mut_ptr(), keys), place(dv.as_mut_ptr(), keys)]
-            }
-            Self::Packed(packed) => {
-                let row_stride = queries + 2 * keys;
-                assert_eq!(packed.len(), shape.rows() * row_stride);
-                let packed = Shared::new(packed);
-                [0, queries, queries + keys].map(|offset| {
-                    let start = if shape.rows() == 0 { packed.pointer(0) } else { packed.pointer(offset) };
-                    Place { start, row_stride, shape }
-                })
-            }
-        }
-    }
-}
-
-/// Everything the backward pass reads and writes.
-struct Backward<'a> {
-    to: [Place<*mut f32>; 3],
-    from: [Place<*const f32>; 3],
-    out: Place<*const f32>,
-    dout: Place<*const f32>,
-    lse: &'a [f32],
-    shape: Shape,
-}
-
-impl Backward<'_> {
-    /// The gradients of one key and value head, and of the query heads it serves.
-    fn kv_head(&self, workspace: &mut Workspace, batch: usize, kv_head: usize) {
-        let time = self.shape.time;
-        let [_, k, v] = &self.from;
-        let delta: Vec<f32> = self.shape.group(kv_head).flat_map(|head| self.delta(batch, head)).collect();
-        for key in (0..time).step_by(BLOCK) {
-            let keys = BLOCK.min(time - key);
-            k.turn(&mut workspace.keys, (batch, key, kv_head), keys);
-            v.turn(&mut workspace.values, (batch, key, kv_head), keys);
-            for (index, head) in self.shape.group(kv_head).enumerate() {
-                for query in (key..time).step_by(BLOCK) {
-                    let write = if index == 0 && query == key { Write::Replace } else { Write::Add };
-                    let delta = &delta[index * time..][query..time];
-                    self.block(workspace, delta, (batch, head, kv_head), (query, key), write);
-                }
-            }
-        }
-    }
-
-    /// `Σ dout · out` over each row of one head.
-    fn delta(&self, batch: usize, head: usize) -> impl Iterator<Item = f32> {
-        (0..self.shape.time).map(move |time| dot(self.dout.row(batch, time, head), self.out.row(batch, time, head)))
-    }
-
-    /// One block of queries against one block of keys; `write` is for the gradients of the keys and values.
-    fn block(
-        &self,
-        workspace: &mut Workspace,
-        delta: &[f32],
-        (batch, head, kv_head): (usize, usize, usize),
-        (query, key): (usize, usize),
-        write: Write,
-    ) {
-        let Workspace { scores, dscores, keys: turned_keys, values: turned_values, .. } = workspace;
-        let time = self.shape.time;
-        let (queries, keys, width) = (BLOCK.min(time - query), BLOCK.min(time - key), self.shape.head_dim);
-        let [dq, dk, dv] = &self.to;
-        let [q, k, _] = &self.from;
-        let to_block = |a: &Place<*const f32>, turned: &[f32], out: &mut [f32]| Product {
-            m: queries,
-            n: keys,
-            k: width,
-            a: a.at(batch, query, head),
-            a_strides: (a.row_stride, 1),
-            b: turned.as_ptr(),
-            b_strides: (BLOCK, 1),
-            out: out.as_mut_ptr(),
-            out_stride: BLOCK,
-            write: Write::Replace,
-        };
-        let to_keys = |block: &[f32], b: &Place<*const f32>, out: &Place<*mut f32>| Product {
-            m: keys,
-            n: width,
-            k: queries,
-            a: block.as_ptr(),
-            a_strides: (1, BLOCK),
-            b: b.at(batch, query, head),
-            b_strides: (b.row_stride, 1),
-            out: out.at(batch, key, kv_head),
-            out_stride: out.row_stride,
-            write,
-        };
-        let lse = &self.lse[(batch * self.shape.heads + head) * time + query..][..queries];
-        #[expect(unsafe_code, reason = "tasks write disjoint parts of the gradients")]
-        // SAFETY: the views were checked against the shape; only this task writes this key head and its query heads.
-        unsafe {
-            to_block(q, turned_keys, scores).run();
-            to_block(&self.dout, turned_values, dscores).run();
-            softmax_backward(scores, dscores, lse, delta, keys, query == key, self.shape.scale());
-            to_keys(scores, &self.dout, dv).run();
-            to_keys(dscores, q, dk).run();
-            let to_queries = Product {
-                m: queries,
-                n: width,
-                k: keys,
-                a: dscores.as_ptr(),
-                a_strides: (BLOCK, 1),
-                b: k.at(batch, key, kv_head),
-                b_strides: (k.row_stride, 1),
-                out: dq.at(batch, query, head),
-                out_stride: dq.row_stride,
-                write: if key == 0 { Write::Replace } else { Write::Add },
-            };
-            to_queries.run();
-        }
-    }
-}
-
-simd! {
-    /// Turns scores into probabilities, and the gradients of probabilities into those of scores.
-    fn softmax_backward(
-        scores: &mut [f32],
-        dscores: &mut [f32],
-        lse: &[f32],
-        delta: &[f32],
-        keys: usize,
-        diagonal: bool,
-        scale: f32,
-    ) {
-        let ((scores, _), (dscores, _)) = (scores.as_chunks_mut::<BLOCK>(), dscores.as_chunks_mut::<BLOCK>());
-        for (row, (((scores, dscores), lse), delta)) in scores.iter_mut().zip(dscores).zip(lse).zip(delta).enumerate()
-        {
-            let visible = if diagonal { row + 1 } else { keys };
-            scores[visible..].fill(f32::NEG_INFINITY);
-            for (score, dscore) in scores.iter_mut().zip(dscores) {
-                *score = exp(*score * scale - lse);
-                *dscore = *score * (*dscore - delta) * scale;
-            }
-        }
-    }
-}
-
-simd! {
-    fn dot(a: &[f32], b: &[f32]) -> f32 {
-        sum2(a, b, |a, b| a * b)
     }
 }
 

@@ -16,9 +16,14 @@ pub fn forward(lse: &mut [f32], logits: &[f32], targets: &[i32]) -> f32 {
     let width = check(logits, targets);
     assert_eq!(lse.len(), targets.len());
     let rows = rows_per_task(width);
-    let inputs = logits.par_chunks(rows * width).zip(targets.par_chunks(rows));
+    let inputs = logits
+        .par_chunks(rows * width)
+        .zip(targets.par_chunks(rows));
     let tasks = lse.par_chunks_mut(rows).zip(inputs);
-    mean(tasks.map(|(lse, (logits, targets))| loss_rows(lse, logits, targets)), targets.len())
+    mean(
+        tasks.map(|(lse, (logits, targets))| loss_rows(lse, logits, targets)),
+        targets.len(),
+    )
 }
 
 /// `dlogits = dloss · (softmax(logits) - onehot(target)) / N`, from the `lse` that [`forward`] wrote.
@@ -30,9 +35,14 @@ pub fn backward(dlogits: &mut [f32], dloss: f32, logits: &[f32], targets: &[i32]
     assert_eq!((dlogits.len(), lse.len()), (logits.len(), targets.len()));
     let scale = dloss / targets.len() as f32;
     let rows = rows_per_task(width);
-    let inputs = logits.par_chunks(rows * width).zip(targets.par_chunks(rows)).zip(lse.par_chunks(rows));
+    let inputs = logits
+        .par_chunks(rows * width)
+        .zip(targets.par_chunks(rows))
+        .zip(lse.par_chunks(rows));
     let tasks = dlogits.par_chunks_mut(rows * width).zip(inputs);
-    tasks.for_each(|(dlogits, ((logits, targets), lse))| backward_rows(dlogits, logits, targets, lse, scale));
+    tasks.for_each(|(dlogits, ((logits, targets), lse))| {
+        backward_rows(dlogits, logits, targets, lse, scale)
+    });
 }
 
 /// [`forward`] and [`backward`] with `dloss` 1 in one pass over the logits; also writes `lse`.
@@ -40,14 +50,25 @@ pub fn backward(dlogits: &mut [f32], dloss: f32, logits: &[f32], targets: &[i32]
 /// # Panics
 /// If the lengths do not fit, or a target is not in 0..V.
 #[must_use]
-pub fn forward_backward(dlogits: &mut [f32], lse: &mut [f32], logits: &[f32], targets: &[i32]) -> f32 {
+pub fn forward_backward(
+    dlogits: &mut [f32],
+    lse: &mut [f32],
+    logits: &[f32],
+    targets: &[i32],
+) -> f32 {
     let width = check(logits, targets);
     assert_eq!((dlogits.len(), lse.len()), (logits.len(), targets.len()));
     let scale = 1.0 / targets.len() as f32;
     let rows = rows_per_task(width);
-    let inputs = logits.par_chunks(rows * width).zip(targets.par_chunks(rows));
-    let tasks = dlogits.par_chunks_mut(rows * width).zip(lse.par_chunks_mut(rows)).zip(inputs);
-    let losses = tasks.map(|((dlogits, lse), (logits, targets))| both_rows(dlogits, lse, logits, targets, scale));
+    let inputs = logits
+        .par_chunks(rows * width)
+        .zip(targets.par_chunks(rows));
+    let tasks = dlogits
+        .par_chunks_mut(rows * width)
+        .zip(lse.par_chunks_mut(rows))
+        .zip(inputs);
+    let losses = tasks
+        .map(|((dlogits, lse), (logits, targets))| both_rows(dlogits, lse, logits, targets, scale));
     mean(losses, targets.len())
 }
 
@@ -57,7 +78,10 @@ fn check(logits: &[f32], targets: &[i32]) -> usize {
     let width = logits.len() / targets.len();
     assert_eq!(logits.len(), width * targets.len());
     for target in targets {
-        assert!(usize::try_from(*target).is_ok_and(|target| target < width), "target {target} of {width} classes");
+        assert!(
+            usize::try_from(*target).is_ok_and(|target| target < width),
+            "target {target} of {width} classes"
+        );
     }
     width
 }
@@ -74,8 +98,8 @@ simd! {
         let width = logits.len() / targets.len();
         let mut losses = 0.0;
         for ((lse, logits), target) in lse.iter_mut().zip(logits.chunks_exact(width)).zip(targets) {
-            let most = max(logits);
-            let log_total = sum(logits, |x| exp(x - most)).ln();
+            let most = max::<L>(logits);
+            let log_total = sum::<L>(logits, |x| exp(x - most)).ln();
             *lse = most + log_total;
             losses += f64::from(log_total) - f64::from(logits[*target as usize] - most);
         }
@@ -102,11 +126,11 @@ simd! {
         let mut losses = 0.0;
         let rows = dlogits.chunks_exact_mut(width).zip(logits.chunks_exact(width)).zip(targets).zip(lse);
         for (((dlogits, logits), target), lse) in rows {
-            let most = max(logits);
+            let most = max::<L>(logits);
             for (dlogit, logit) in dlogits.iter_mut().zip(logits) {
                 *dlogit = exp(*logit - most);
             }
-            let total = sum(dlogits, |x| x);
+            let total = sum::<L>(dlogits, |x| x);
             let log_total = total.ln();
             *lse = most + log_total;
             losses += f64::from(log_total) - f64::from(logits[*target as usize] - most);
@@ -146,13 +170,20 @@ mod tests {
             assert_near(&[loss], &want, 1e-5);
             backward(&mut dlogits, 1.0, &logits, &targets, &lse);
             if v > 1 {
-                assert_gradient(&wide(&logits), &dlogits, |logits| reference(logits, &targets));
+                assert_gradient(&wide(&logits), &dlogits, |logits| {
+                    reference(logits, &targets)
+                });
             }
             let (separate, apart) = (lse.clone(), dlogits.clone());
             let fused = forward_backward(&mut dlogits, &mut lse, &logits, &targets);
             assert_near(&[fused], &want, 1e-5);
             assert_near(&lse, &wide(&separate), 1e-6);
-            assert!(dlogits.iter().zip(&apart).all(|(a, b)| (a - b).abs() < 1e-5));
+            assert!(
+                dlogits
+                    .iter()
+                    .zip(&apart)
+                    .all(|(a, b)| (a - b).abs() < 1e-5)
+            );
         }
     }
 
@@ -162,8 +193,16 @@ mod tests {
         let (mut lse, mut dlogits) = ([f32::NAN; 2], [f32::NAN; 6]);
         let loss = forward_backward(&mut dlogits, &mut lse, &logits, &[1, 1]);
         assert_near(&[loss], &[(2e4 + 3_f64.ln()) / 2.0], 1e-6);
-        assert_near(&dlogits, &[0.5, -0.5, 0.0, 1.0 / 6.0, -1.0 / 3.0, 1.0 / 6.0], 1e-6);
-        assert_near(&[forward(&mut lse, &logits, &[0, 0])], &[3_f64.ln() / 2.0], 1e-6);
+        assert_near(
+            &dlogits,
+            &[0.5, -0.5, 0.0, 1.0 / 6.0, -1.0 / 3.0, 1.0 / 6.0],
+            1e-6,
+        );
+        assert_near(
+            &[forward(&mut lse, &logits, &[0, 0])],
+            &[3_f64.ln() / 2.0],
+            1e-6,
+        );
     }
 
     #[test]

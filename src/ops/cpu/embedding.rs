@@ -12,12 +12,14 @@ use super::rows_per_task;
 pub fn forward(out: &mut [f32], weight: &[f32], tokens: &[i32], width: usize) {
     assert_eq!(out.len(), tokens.len() * width);
     let rows = rows_per_task(width);
-    out.par_chunks_mut(rows * width).zip(tokens.par_chunks(rows)).for_each(|(out, tokens)| {
-        for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
-            let row = usize::try_from(*token).expect("a token number is not negative");
-            out.copy_from_slice(&weight[row * width..][..width]);
-        }
-    });
+    out.par_chunks_mut(rows * width)
+        .zip(tokens.par_chunks(rows))
+        .for_each(|(out, tokens)| {
+            for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
+                let row = usize::try_from(*token).expect("a token number is not negative");
+                out.copy_from_slice(&weight[row * width..][..width]);
+            }
+        });
 }
 
 /// `dw[v] = Σ dy[n]` over the n with `tokens[n] = v`, zero where there are none: dy is N × D, dw V × D.
@@ -41,22 +43,27 @@ fn scatter(dw: &mut [f32], dy: &[f32], tokens: &[i32], width: usize, clear: bool
     assert_eq!(dy.len(), tokens.len() * width);
     let vocabulary = dw.len() / width;
     for token in tokens {
-        assert!(usize::try_from(*token).is_ok_and(|token| token < vocabulary), "token {token} of {vocabulary}");
+        assert!(
+            usize::try_from(*token).is_ok_and(|token| token < vocabulary),
+            "token {token} of {vocabulary}"
+        );
     }
     // Looking through the tokens costs every task the same; larger ranges keep that small beside the adding.
     let rows = rows_per_task(width).max(vocabulary.div_ceil(64));
-    dw.par_chunks_mut(rows * width).enumerate().for_each(|(task, dw)| {
-        if clear {
-            dw.fill(0.0);
-        }
-        let (first, owned) = (task * rows, dw.len() / width);
-        for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
-            let row = (*token as usize).wrapping_sub(first);
-            if row < owned {
-                add(&mut dw[row * width..][..width], dy);
+    dw.par_chunks_mut(rows * width)
+        .enumerate()
+        .for_each(|(task, dw)| {
+            if clear {
+                dw.fill(0.0);
             }
-        }
-    });
+            let (first, owned) = (task * rows, dw.len() / width);
+            for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
+                let row = (*token as usize).wrapping_sub(first);
+                if row < owned {
+                    add(&mut dw[row * width..][..width], dy);
+                }
+            }
+        });
 }
 
 simd! {
@@ -92,7 +99,11 @@ mod tests {
             assert_near(&dw, &want, 1e-6);
             let mut added = weight.clone();
             backward_add(&mut added, &dy, &tokens, d);
-            let want: Vec<f64> = wide(&weight).iter().zip(&want).map(|(a, b)| a + b).collect();
+            let want: Vec<f64> = wide(&weight)
+                .iter()
+                .zip(&want)
+                .map(|(a, b)| a + b)
+                .collect();
             assert_near(&added, &want, 1e-6);
         }
     }

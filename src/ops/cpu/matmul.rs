@@ -1,12 +1,17 @@
 //! The matrix product, over strided views and split into tiles that run in parallel.
 //! It does not choose what to multiply: `linear` and `attention` do.
 
+mod product;
+mod tiles;
+
 use std::cell::Cell;
 
 use rayon::prelude::*;
 
 use super::Shared;
 use super::transpose::transpose;
+pub(crate) use product::Product;
+use tiles::Tiles;
 
 /// A matrix inside a slice: element (row, column) is `data[row * row_stride + column * column_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +27,11 @@ impl<'a> Matrix<'a> {
     /// A row-major matrix that fills `data`: rows × columns.
     #[must_use]
     pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
-        assert_eq!(data.len(), rows * columns, "a matrix of {rows} rows and {columns} columns");
+        assert_eq!(
+            data.len(),
+            rows * columns,
+            "a matrix of {rows} rows and {columns} columns"
+        );
         Self::with_strides(data, rows, columns, columns, 1)
     }
 
@@ -39,7 +48,13 @@ impl<'a> Matrix<'a> {
             let last = (rows - 1) * row_stride + (columns - 1) * column_stride;
             assert!(last < data.len(), "element {last} of {}", data.len());
         }
-        Self { data, rows, columns, row_stride, column_stride }
+        Self {
+            data,
+            rows,
+            columns,
+            row_stride,
+            column_stride,
+        }
     }
 
     /// The same numbers read with rows and columns exchanged; nothing is copied.
@@ -71,8 +86,19 @@ impl<'a> Matrix<'a> {
         if scratch.len() < len {
             scratch.resize(len, 0.0);
         }
-        transpose(scratch, row_stride, self.data, self.column_stride, [self.columns, self.rows]);
-        Matrix { data: scratch, row_stride, column_stride: 1, ..self }
+        transpose(
+            scratch,
+            row_stride,
+            self.data,
+            self.column_stride,
+            [self.columns, self.rows],
+        );
+        Matrix {
+            data: scratch,
+            row_stride,
+            column_stride: 1,
+            ..self
+        }
     }
 }
 
@@ -123,13 +149,17 @@ fn multiply(out: &mut [f32], base: Option<&[f32]>, a: Matrix, b: Matrix, write: 
             out_stride: n,
             write,
         };
-        #[expect(unsafe_code, reason = "tiles of one output are written by several threads")]
+        #[expect(
+            unsafe_code,
+            reason = "tiles of one output are written by several threads"
+        )]
         // SAFETY: `Matrix` checked that a and b are in bounds, the assertion above that out is; tiles do not overlap.
         unsafe {
             if let Some(base) = base {
                 for row in row..row + rows {
                     let start = row * n + column;
-                    out.part(start, columns).copy_from_slice(&base[start..][..columns]);
+                    out.part(start, columns)
+                        .copy_from_slice(&base[start..][..columns]);
                 }
             }
             product.run();
@@ -147,11 +177,13 @@ pub fn matmul_batched<'a>(
     pair: impl Fn(usize) -> (Matrix<'a>, Matrix<'a>) + Sync,
     write: Write,
 ) {
-    out.par_chunks_mut((m * n).max(1)).enumerate().for_each(|(index, out)| {
-        let (a, b) = pair(index);
-        assert_eq!((m, n), (a.rows, b.columns));
-        matmul(out, a, b, write);
-    });
+    out.par_chunks_mut((m * n).max(1))
+        .enumerate()
+        .for_each(|(index, out)| {
+            let (a, b) = pair(index);
+            assert_eq!((m, n), (a.rows, b.columns));
+            matmul(out, a, b, write);
+        });
 }
 
 thread_local! {
@@ -174,117 +206,15 @@ impl Drop for Scratch {
     }
 }
 
-/// How an output is cut into parts that run in parallel. Each element's sum is the same however it is cut.
-struct Tiles {
-    m: usize,
-    n: usize,
-    tile_rows: usize,
-    tile_columns: usize,
-}
-
-impl Tiles {
-    /// Below this many multiplications (some 10 µs) one thread does it all.
-    const SERIAL: usize = 1 << 20;
-    /// Smaller tiles than this square run at nine tenths of the speed and less.
-    const LEAST: usize = 128;
-
-    fn new(m: usize, n: usize, k: usize, threads: usize) -> Self {
-        let mut tiles = Self { m, n, tile_rows: m.max(1), tile_columns: n.max(1) };
-        if threads == 1 || m * n * k < Self::SERIAL {
-            return tiles;
-        }
-        // Two tiles per thread even out threads that run at different speeds; one has to do where tiles get small.
-        while tiles.count() < 2 * threads {
-            let small = tiles.tile_rows.max(tiles.tile_columns) < 2 * Self::LEAST;
-            if small && (tiles.count() >= threads || tiles.tile_rows.max(tiles.tile_columns) < Self::LEAST) {
-                break;
-            }
-            if tiles.tile_rows >= tiles.tile_columns {
-                tiles.tile_rows = tiles.tile_rows.div_ceil(2).next_multiple_of(8);
-            } else {
-                tiles.tile_columns = tiles.tile_columns.div_ceil(2).next_multiple_of(16);
-            }
-        }
-        tiles
-    }
-
-    fn count(&self) -> usize {
-        self.m.div_ceil(self.tile_rows) * self.n.div_ceil(self.tile_columns)
-    }
-
-    /// Calls `work(row, rows, column, columns)` for every tile.
-    fn for_each(&self, work: impl Fn(usize, usize, usize, usize) + Sync) {
-        let across = self.n.div_ceil(self.tile_columns);
-        let one = |index: usize| {
-            let (row, column) = (index / across * self.tile_rows, index % across * self.tile_columns);
-            work(row, self.tile_rows.min(self.m - row), column, self.tile_columns.min(self.n - column));
-        };
-        match self.count() {
-            0 => {}
-            1 => one(0),
-            count => (0..count).into_par_iter().with_max_len(1).for_each(one),
-        }
-    }
-}
-
-/// One product on one thread, by raw places: for parts of buffers that other threads write at the same time.
-pub(crate) struct Product {
-    pub(crate) m: usize,
-    pub(crate) n: usize,
-    pub(crate) k: usize,
-    pub(crate) a: *const f32,
-    /// (row, column).
-    pub(crate) a_strides: (usize, usize),
-    pub(crate) b: *const f32,
-    /// (row, column).
-    pub(crate) b_strides: (usize, usize),
-    pub(crate) out: *mut f32,
-    /// Between rows; columns are adjacent.
-    pub(crate) out_stride: usize,
-    pub(crate) write: Write,
-}
-
-impl Product {
-    /// Multiplies.
-    ///
-    /// # Safety
-    /// All of a, b and out are in bounds of live buffers, and nothing else writes a or b, or touches out, meanwhile.
-    #[expect(unsafe_code, reason = "the gemm crate takes raw places")]
-    pub(crate) unsafe fn run(&self) {
-        // SAFETY: passed on to the caller. With `read_dst` false, gemm does not read the output.
-        unsafe {
-            gemm::gemm(
-                self.m,
-                self.n,
-                self.k,
-                self.out,
-                1,
-                self.out_stride as isize,
-                self.write == Write::Add,
-                self.a,
-                self.a_strides.1 as isize,
-                self.a_strides.0 as isize,
-                self.b,
-                self.b_strides.1 as isize,
-                self.b_strides.0 as isize,
-                1.0,
-                1.0,
-                false,
-                false,
-                false,
-                gemm::Parallelism::None,
-            );
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{assert_near, numbers, on_threads};
     use super::*;
 
     fn naive(a: Matrix, b: Matrix) -> Vec<f64> {
-        let at = |x: Matrix, i: usize, j: usize| f64::from(x.data[i * x.row_stride + j * x.column_stride]);
+        let at = |x: Matrix, i: usize, j: usize| {
+            f64::from(x.data[i * x.row_stride + j * x.column_stride])
+        };
         let mut out = Vec::new();
         for i in 0..a.rows {
             for j in 0..b.columns {
@@ -296,13 +226,24 @@ mod tests {
 
     #[test]
     fn every_layout_agrees_with_the_definition() {
-        for (m, n, k) in [(1, 1, 1), (7, 5, 3), (8, 48, 16), (9, 49, 17), (33, 100, 65), (61, 997, 130), (130, 33, 600)] {
+        for (m, n, k) in [
+            (1, 1, 1),
+            (7, 5, 3),
+            (8, 48, 16),
+            (9, 49, 17),
+            (33, 100, 65),
+            (61, 997, 130),
+            (130, 33, 600),
+        ] {
             let (a, b) = (numbers(1, m * k), numbers(2, k * n));
             let pairs = [
                 (Matrix::new(&a, m, k), Matrix::new(&b, k, n)),
                 (Matrix::new(&a, m, k), Matrix::new(&b, n, k).transposed()),
                 (Matrix::new(&a, k, m).transposed(), Matrix::new(&b, k, n)),
-                (Matrix::new(&a, k, m).transposed(), Matrix::new(&b, n, k).transposed()),
+                (
+                    Matrix::new(&a, k, m).transposed(),
+                    Matrix::new(&b, n, k).transposed(),
+                ),
             ];
             for (a, b) in pairs {
                 let want = naive(a, b);
@@ -310,7 +251,11 @@ mod tests {
                 matmul(&mut out, a, b, Write::Replace);
                 assert_near(&out, &want, 1e-5);
                 matmul(&mut out, a, b, Write::Add);
-                assert_near(&out, &want.iter().map(|x| 2.0 * x).collect::<Vec<_>>(), 1e-5);
+                assert_near(
+                    &out,
+                    &want.iter().map(|x| 2.0 * x).collect::<Vec<_>>(),
+                    1e-5,
+                );
             }
         }
     }
@@ -318,11 +263,26 @@ mod tests {
     #[test]
     fn no_inner_dimension_gives_zeros() {
         let mut out = vec![3.0; 6];
-        matmul(&mut out, Matrix::new(&[], 2, 0), Matrix::new(&[], 0, 3), Write::Add);
+        matmul(
+            &mut out,
+            Matrix::new(&[], 2, 0),
+            Matrix::new(&[], 0, 3),
+            Write::Add,
+        );
         assert_eq!(out, [3.0; 6]);
-        matmul(&mut out, Matrix::new(&[], 2, 0), Matrix::new(&[], 0, 3), Write::Replace);
+        matmul(
+            &mut out,
+            Matrix::new(&[], 2, 0),
+            Matrix::new(&[], 0, 3),
+            Write::Replace,
+        );
         assert_eq!(out, [0.0; 6]);
-        matmul(&mut [], Matrix::new(&[], 0, 2), Matrix::new(&[0.0; 6], 2, 3), Write::Replace);
+        matmul(
+            &mut [],
+            Matrix::new(&[], 0, 2),
+            Matrix::new(&[0.0; 6], 2, 3),
+            Write::Replace,
+        );
     }
 
     #[test]
@@ -333,7 +293,11 @@ mod tests {
             let run = |threads| {
                 let (a, b) = (&a, &b);
                 on_threads(threads, move || {
-                    let b = if transposed { Matrix::new(b, n, k).transposed() } else { Matrix::new(b, k, n) };
+                    let b = if transposed {
+                        Matrix::new(b, n, k).transposed()
+                    } else {
+                        Matrix::new(b, k, n)
+                    };
                     let mut out = vec![0.0; m * n];
                     matmul(&mut out, Matrix::new(a, m, k), b, Write::Replace);
                     out
@@ -349,7 +313,12 @@ mod tests {
     #[test]
     fn a_batch_is_its_products() {
         let (a, b) = (numbers(1, 5 * 6 * 4), numbers(2, 5 * 4 * 3));
-        let pair = |i: usize| (Matrix::new(&a[i * 24..][..24], 6, 4), Matrix::new(&b[i * 12..][..12], 4, 3));
+        let pair = |i: usize| {
+            (
+                Matrix::new(&a[i * 24..][..24], 6, 4),
+                Matrix::new(&b[i * 12..][..12], 4, 3),
+            )
+        };
         let mut out = vec![0.0; 5 * 18];
         matmul_batched(&mut out, (6, 3), pair, Write::Replace);
         for (index, out) in out.chunks(18).enumerate() {

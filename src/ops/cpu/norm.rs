@@ -18,7 +18,7 @@ simd! {
     fn part(x: &[f32]) -> f64 {
         let mut total = 0.0;
         for run in x.chunks(RUN) {
-            total += f64::from(sum(run, |x| x * x));
+            total += f64::from(sum::<L>(run, |x| x * x));
         }
         total
     }

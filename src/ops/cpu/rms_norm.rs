@@ -16,7 +16,10 @@ pub fn forward(y: &mut [f32], inv_rms: &mut [f32], x: &[f32], gain: &[f32], eps:
     let width = gain.len();
     assert_eq!((x.len(), y.len()), (inv_rms.len() * width, x.len()));
     let rows = rows_per_task(width);
-    let tasks = y.par_chunks_mut(rows * width).zip(x.par_chunks(rows * width)).zip(inv_rms.par_chunks_mut(rows));
+    let tasks = y
+        .par_chunks_mut(rows * width)
+        .zip(x.par_chunks(rows * width))
+        .zip(inv_rms.par_chunks_mut(rows));
     tasks.for_each(|((y, x), inv_rms)| forward_rows(y, inv_rms, x, gain, eps));
 }
 
@@ -24,7 +27,7 @@ simd! {
     fn forward_rows(y: &mut [f32], inv_rms: &mut [f32], x: &[f32], gain: &[f32], eps: f32) {
         let width = gain.len();
         for ((y, x), inv_rms) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).zip(inv_rms) {
-            *inv_rms = 1.0 / (sum(x, |x| x * x) / width as f32 + eps).sqrt();
+            *inv_rms = 1.0 / (sum::<L>(x, |x| x * x) / width as f32 + eps).sqrt();
             for ((y, x), gain) in y.iter_mut().zip(x).zip(gain) {
                 *y = *x * *inv_rms * *gain;
             }
@@ -38,15 +41,33 @@ simd! {
 ///
 /// # Panics
 /// If the lengths do not fit each other.
-pub fn backward(dx: &mut [f32], dgain: &mut [f32], dy: &[f32], x: &[f32], gain: &[f32], inv_rms: &[f32]) {
+pub fn backward(
+    dx: &mut [f32],
+    dgain: &mut [f32],
+    dy: &[f32],
+    x: &[f32],
+    gain: &[f32],
+    inv_rms: &[f32],
+) {
     let width = gain.len();
-    assert_eq!((dx.len(), dy.len(), x.len()), (inv_rms.len() * width, dx.len(), dx.len()));
+    assert_eq!(
+        (dx.len(), dy.len(), x.len()),
+        (inv_rms.len() * width, dx.len(), dx.len())
+    );
     assert_eq!(dgain.len(), width);
     let part = GAIN_ROWS * width;
     let mut partial = vec![0.0; inv_rms.len().div_ceil(GAIN_ROWS) * width];
-    let inputs = dy.par_chunks(part).zip(x.par_chunks(part)).zip(inv_rms.par_chunks(GAIN_ROWS));
-    let tasks = partial.par_chunks_mut(width).zip(dx.par_chunks_mut(part)).zip(inputs);
-    tasks.for_each(|((dgain, dx), ((dy, x), inv_rms))| backward_rows(dx, dgain, dy, x, gain, inv_rms));
+    let inputs = dy
+        .par_chunks(part)
+        .zip(x.par_chunks(part))
+        .zip(inv_rms.par_chunks(GAIN_ROWS));
+    let tasks = partial
+        .par_chunks_mut(width)
+        .zip(dx.par_chunks_mut(part))
+        .zip(inputs);
+    tasks.for_each(|((dgain, dx), ((dy, x), inv_rms))| {
+        backward_rows(dx, dgain, dy, x, gain, inv_rms)
+    });
     dgain.fill(0.0);
     for partial in partial.chunks_exact(width) {
         add(dgain, partial);
@@ -64,7 +85,7 @@ simd! {
                 *dx = *dy * *gain;
                 *dgain += *dy * *x * *inv_rms;
             }
-            let shared = inv_rms * inv_rms * sum2(dx, x, |h, x| h * x) / width as f32;
+            let shared = inv_rms * inv_rms * sum2::<L>(dx, x, |h, x| h * x) / width as f32;
             for (dx, x) in dx.iter_mut().zip(x) {
                 *dx = *inv_rms * (*dx - *x * shared);
             }
@@ -105,7 +126,11 @@ mod tests {
             assert_near(&y, &reference(&wide(&x), &wide(&gain)), 1e-6);
 
             let loss = |x: &[f64], gain: &[f64]| {
-                reference(x, gain).iter().zip(&dy).map(|(y, dy)| y * f64::from(*dy)).sum::<f64>()
+                reference(x, gain)
+                    .iter()
+                    .zip(&dy)
+                    .map(|(y, dy)| y * f64::from(*dy))
+                    .sum::<f64>()
             };
             let (mut dx, mut dgain) = (vec![f32::NAN; n * d], vec![f32::NAN; d]);
             backward(&mut dx, &mut dgain, &dy, &x, &gain, &inv_rms);

@@ -12,7 +12,7 @@ simd! {
     fn multiply_add(sums: &mut [f32; LANES], factor: f32, term: f32) {
         for _ in 0..ROUNDS {
             for sum in sums.iter_mut() {
-                *sum = *sum * factor + term;
+                *sum = if L::FUSED { sum.mul_add(factor, term) } else { *sum * factor + term };
             }
         }
     }
@@ -28,7 +28,11 @@ fn once(threads: usize) -> f64 {
     let began = Instant::now();
     let left = rayon::broadcast(|_| {
         let mut sums = [1.0_f32; LANES];
-        multiply_add(&mut sums, std::hint::black_box(0.999), std::hint::black_box(0.001));
+        multiply_add(
+            &mut sums,
+            std::hint::black_box(0.999),
+            std::hint::black_box(0.001),
+        );
         sums.iter().sum::<f32>()
     });
     std::hint::black_box(left);

@@ -20,15 +20,22 @@ impl Angles {
     /// If `head_dim` is odd.
     #[must_use]
     pub fn new(positions: usize, head_dim: usize, theta: f64) -> Self {
-        assert!(head_dim.is_multiple_of(2) && head_dim > 0, "pairs need an even head dimension, not {head_dim}");
+        assert!(
+            head_dim.is_multiple_of(2) && head_dim > 0,
+            "pairs need an even head dimension, not {head_dim}"
+        );
         let half = head_dim / 2;
         let angle = |index: usize| {
             let frequency = theta.powf(-2.0 * (index % half) as f64 / head_dim as f64);
             (index / half) as f64 * frequency
         };
         Self {
-            cos: (0..positions * half).map(|i| angle(i).cos() as f32).collect(),
-            sin: (0..positions * half).map(|i| angle(i).sin() as f32).collect(),
+            cos: (0..positions * half)
+                .map(|i| angle(i).cos() as f32)
+                .collect(),
+            sin: (0..positions * half)
+                .map(|i| angle(i).sin() as f32)
+                .collect(),
             head_dim,
         }
     }
@@ -55,13 +62,28 @@ pub enum Turn {
 ///
 /// # Panics
 /// If the shapes do not fit, or the tables are shorter than `time`.
-pub fn rotate(y: &mut [f32], x: &[f32], width: usize, rotated: usize, time: usize, angles: &Angles, turn: Turn) {
+pub fn rotate(
+    y: &mut [f32],
+    x: &[f32],
+    width: usize,
+    rotated: usize,
+    time: usize,
+    angles: &Angles,
+    turn: Turn,
+) {
     assert_eq!(y.len(), x.len());
     check(y.len(), width, rotated, time, angles);
     let rows = rows_per_task(width);
-    let tasks = y.par_chunks_mut(rows * width).zip(x.par_chunks(rows * width)).enumerate();
+    let tasks = y
+        .par_chunks_mut(rows * width)
+        .zip(x.par_chunks(rows * width))
+        .enumerate();
     tasks.for_each(|(task, (y, x))| {
-        for (row, (y, x)) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate() {
+        for (row, (y, x)) in y
+            .chunks_exact_mut(width)
+            .zip(x.chunks_exact(width))
+            .enumerate()
+        {
             y.copy_from_slice(x);
             let (cos, sin) = tables(angles, (task * rows + row) % time);
             turn_row(&mut y[..rotated], cos, sin, turn);
@@ -73,27 +95,49 @@ pub fn rotate(y: &mut [f32], x: &[f32], width: usize, rotated: usize, time: usiz
 ///
 /// # Panics
 /// If the shapes do not fit, or the tables are shorter than `time`.
-pub fn rotate_in_place(x: &mut [f32], width: usize, rotated: usize, time: usize, angles: &Angles, turn: Turn) {
+pub fn rotate_in_place(
+    x: &mut [f32],
+    width: usize,
+    rotated: usize,
+    time: usize,
+    angles: &Angles,
+    turn: Turn,
+) {
     check(x.len(), width, rotated, time, angles);
     let rows = rows_per_task(width);
-    x.par_chunks_mut(rows * width).enumerate().for_each(|(task, x)| {
-        for (row, x) in x.chunks_exact_mut(width).enumerate() {
-            let (cos, sin) = tables(angles, (task * rows + row) % time);
-            turn_row(&mut x[..rotated], cos, sin, turn);
-        }
-    });
+    x.par_chunks_mut(rows * width)
+        .enumerate()
+        .for_each(|(task, x)| {
+            for (row, x) in x.chunks_exact_mut(width).enumerate() {
+                let (cos, sin) = tables(angles, (task * rows + row) % time);
+                turn_row(&mut x[..rotated], cos, sin, turn);
+            }
+        });
 }
 
 fn check(len: usize, width: usize, rotated: usize, time: usize, angles: &Angles) {
-    assert!(len.is_multiple_of(width.max(1)), "{len} elements in rows of {width}");
-    assert!(rotated <= width && rotated.is_multiple_of(angles.head_dim), "{rotated} of {width} columns to rotate");
-    assert!(time > 0 && time <= angles.positions(), "{time} positions, tables for {}", angles.positions());
+    assert!(
+        len.is_multiple_of(width.max(1)),
+        "{len} elements in rows of {width}"
+    );
+    assert!(
+        rotated <= width && rotated.is_multiple_of(angles.head_dim),
+        "{rotated} of {width} columns to rotate"
+    );
+    assert!(
+        time > 0 && time <= angles.positions(),
+        "{time} positions, tables for {}",
+        angles.positions()
+    );
 }
 
 /// The cosines and sines of one position.
 fn tables(angles: &Angles, position: usize) -> (&[f32], &[f32]) {
     let half = angles.head_dim / 2;
-    (&angles.cos[position * half..][..half], &angles.sin[position * half..][..half])
+    (
+        &angles.cos[position * half..][..half],
+        &angles.sin[position * half..][..half],
+    )
 }
 
 simd! {
@@ -117,7 +161,9 @@ mod tests {
 
     #[test]
     fn rotates_heads_copies_the_rest_and_turns_back() {
-        for (time, batch, head_dim, heads, rest) in [(1, 1, 4, 1, 0), (7, 3, 6, 3, 5), (64, 2, 32, 6, 64)] {
+        for (time, batch, head_dim, heads, rest) in
+            [(1, 1, 4, 1, 0), (7, 3, 6, 3, 5), (64, 2, 32, 6, 64)]
+        {
             let (n, rotated) = (batch * time, heads * head_dim);
             let width = rotated + rest;
             let x = numbers(1, n * width);
@@ -129,7 +175,8 @@ mod tests {
                         return at(column);
                     }
                     let d = column % head_dim;
-                    let angle = (row % time) as f64 * 10000_f64.powf(-((d / 2 * 2) as f64) / head_dim as f64);
+                    let angle = (row % time) as f64
+                        * 10000_f64.powf(-((d / 2 * 2) as f64) / head_dim as f64);
                     if d % 2 == 0 {
                         at(column) * angle.cos() - at(column + 1) * angle.sin()
                     } else {
@@ -146,7 +193,11 @@ mod tests {
             assert!(in_place == y);
             let mut back = vec![f32::NAN; n * width];
             rotate(&mut back, &y, width, rotated, time, &angles, Turn::Inverse);
-            assert_near(&back, &x.iter().copied().map(f64::from).collect::<Vec<_>>(), 1e-6);
+            assert_near(
+                &back,
+                &x.iter().copied().map(f64::from).collect::<Vec<_>>(),
+                1e-6,
+            );
         }
     }
 }

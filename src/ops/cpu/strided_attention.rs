@@ -21,7 +21,11 @@ impl<'a> Strided<'a> {
     /// One head of one sequence.
     fn head(&self, batch: usize, head: usize) -> Head<'a> {
         let [sb, st, sh, sd] = self.strides;
-        Head { data: &self.data[self.offset + batch * sb + head * sh..], st, sd }
+        Head {
+            data: &self.data[self.offset + batch * sb + head * sh..],
+            st,
+            sd,
+        }
     }
 }
 
@@ -40,27 +44,44 @@ struct Head<'a> {
 /// # Panics
 /// If `out` or `lse` do not fit the shape, or a stride leads out of a buffer.
 pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Shape, q: Strided, k: Strided, v: Strided) {
-    let Shape { batch, time, heads, head_dim, .. } = shape;
-    assert_eq!((out.len(), lse.len()), (batch * time * heads * head_dim, batch * heads * time));
+    let Shape {
+        batch,
+        time,
+        heads,
+        head_dim,
+        ..
+    } = shape;
+    assert_eq!(
+        (out.len(), lse.len()),
+        (batch * time * heads * head_dim, batch * heads * time)
+    );
     let out = Shared::new(out);
-    lse.par_chunks_mut(time.max(1)).enumerate().for_each(|(index, lse)| {
-        let (batch, head) = (index / heads, index % heads);
-        let kv_head = head / (heads / shape.kv_heads);
-        let (q, k, v) = (q.head(batch, head), k.head(batch, kv_head), v.head(batch, kv_head));
-        let mut scores = vec![0.0; time * time];
-        for (query, row) in scores.chunks_exact_mut(time).enumerate() {
-            score(&mut row[..=query], q, k, head_dim);
-        }
-        for (query, (row, lse)) in scores.chunks_exact_mut(time).zip(lse).enumerate() {
-            *lse = softmax(&mut row[..=query]);
-        }
-        for (query, row) in scores.chunks_exact(time).enumerate() {
-            #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
-            // SAFETY: this row of this head is written by this task alone.
-            let out = unsafe { out.part(((batch * time + query) * heads + head) * head_dim, head_dim) };
-            mix(out, &row[..=query], v);
-        }
-    });
+    lse.par_chunks_mut(time.max(1))
+        .enumerate()
+        .for_each(|(index, lse)| {
+            let (batch, head) = (index / heads, index % heads);
+            let kv_head = head / (heads / shape.kv_heads);
+            let (q, k, v) = (
+                q.head(batch, head),
+                k.head(batch, kv_head),
+                v.head(batch, kv_head),
+            );
+            let mut scores = vec![0.0; time * time];
+            for (query, row) in scores.chunks_exact_mut(time).enumerate() {
+                score(&mut row[..=query], q, k, head_dim);
+            }
+            for (query, (row, lse)) in scores.chunks_exact_mut(time).zip(lse).enumerate() {
+                *lse = softmax(&mut row[..=query]);
+            }
+            for (query, row) in scores.chunks_exact(time).enumerate() {
+                #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
+                // SAFETY: this row of this head is written by this task alone.
+                let out = unsafe {
+                    out.part(((batch * time + query) * heads + head) * head_dim, head_dim)
+                };
+                mix(out, &row[..=query], v);
+            }
+        });
 }
 
 simd! {
@@ -71,7 +92,7 @@ simd! {
             let key = &k.data[key * k.st..];
             // Only adjacent elements can be fetched many at a time.
             let product = if q.sd == 1 && k.sd == 1 {
-                sum2(&query[..head_dim], &key[..head_dim], |q, k| q * k)
+                sum2::<L>(&query[..head_dim], &key[..head_dim], |q, k| q * k)
             } else {
                 (0..head_dim).map(|d| query[d * q.sd] * key[d * k.sd]).sum()
             };
@@ -83,11 +104,11 @@ simd! {
 simd! {
     /// Turns scores into probabilities; returns the logarithm of the sum of their exponentials.
     fn softmax(scores: &mut [f32]) -> f32 {
-        let most = max(scores);
+        let most = max::<L>(scores);
         for score in scores.iter_mut() {
             *score = exp(*score - most);
         }
-        let total = sum(scores, |x| x);
+        let total = sum::<L>(scores, |x| x);
         for score in scores.iter_mut() {
             *score /= total;
         }
@@ -122,19 +143,50 @@ mod tests {
 
     #[test]
     fn agrees_with_the_blocked_way_in_every_layout() {
-        let shape = Shape { batch: 2, time: 70, heads: 4, kv_heads: 2, head_dim: 6 };
-        let Shape { batch, time, heads, kv_heads, head_dim } = shape;
+        let shape = Shape {
+            batch: 2,
+            time: 70,
+            heads: 4,
+            kv_heads: 2,
+            head_dim: 6,
+        };
+        let Shape {
+            batch,
+            time,
+            heads,
+            kv_heads,
+            head_dim,
+        } = shape;
         let (rows, kv_width) = (batch * time, kv_heads * head_dim);
-        let (q, k, v) = (numbers(1, rows * heads * head_dim), numbers(2, rows * kv_width), numbers(3, rows * kv_width));
+        let (q, k, v) = (
+            numbers(1, rows * heads * head_dim),
+            numbers(2, rows * kv_width),
+            numbers(3, rows * kv_width),
+        );
         let (mut want, mut want_lse) = (vec![f32::NAN; q.len()], vec![f32::NAN; rows * heads]);
-        let views = [View::separate(&q, shape, heads), View::separate(&k, shape, kv_heads), View::separate(&v, shape, kv_heads)];
-        attention::forward(&mut want, &mut want_lse, shape, views[0], views[1], views[2]);
+        let views = [
+            View::separate(&q, shape, heads),
+            View::separate(&k, shape, kv_heads),
+            View::separate(&v, shape, kv_heads),
+        ];
+        attention::forward(
+            &mut want,
+            &mut want_lse,
+            shape,
+            views[0],
+            views[1],
+            views[2],
+        );
 
         // The same keys and values as [B, KV, dh, T]: neighbours along d are T apart.
         let transpose = |x: &[f32]| {
             let mut to = vec![0.0; x.len()];
             for (index, x) in x.iter().enumerate() {
-                let (row, h, d) = (index / kv_width, index % kv_width / head_dim, index % head_dim);
+                let (row, h, d) = (
+                    index / kv_width,
+                    index % kv_width / head_dim,
+                    index % head_dim,
+                );
                 to[((row / time * kv_heads + h) * head_dim + d) * time + row % time] = *x;
             }
             to
@@ -143,10 +195,21 @@ mod tests {
         let near = [time * kv_width, kv_width, head_dim, 1];
         let far = [time * kv_width, 1, head_dim * time, time];
         for (k, v, strides) in [(&k, &v, near), (&far_k, &far_v, far)] {
-            let view = |data, strides| Strided { data, offset: 0, strides };
+            let view = |data, strides| Strided {
+                data,
+                offset: 0,
+                strides,
+            };
             let q = view(&q, [time * heads * head_dim, heads * head_dim, head_dim, 1]);
             let (mut out, mut lse) = (vec![f32::NAN; want.len()], vec![f32::NAN; want_lse.len()]);
-            forward(&mut out, &mut lse, shape, q, view(k, strides), view(v, strides));
+            forward(
+                &mut out,
+                &mut lse,
+                shape,
+                q,
+                view(k, strides),
+                view(v, strides),
+            );
             assert_near(&out, &wide(&want), 1e-5);
             assert_near(&lse, &wide(&want_lse), 1e-5);
         }

@@ -11,7 +11,10 @@ use super::{GRAIN, rows_per_task, sigmoid};
 /// If the lengths differ.
 pub fn forward(out: &mut [f32], gate: &[f32], up: &[f32]) {
     assert_eq!((gate.len(), up.len()), (out.len(), out.len()));
-    let tasks = out.par_chunks_mut(GRAIN).zip(gate.par_chunks(GRAIN)).zip(up.par_chunks(GRAIN));
+    let tasks = out
+        .par_chunks_mut(GRAIN)
+        .zip(gate.par_chunks(GRAIN))
+        .zip(up.par_chunks(GRAIN));
     tasks.for_each(|((out, gate), up)| forward_slice(out, gate, up));
 }
 
@@ -23,9 +26,18 @@ pub fn forward(out: &mut [f32], gate: &[f32], up: &[f32]) {
 /// If the lengths differ.
 pub fn backward(dgate: &mut [f32], dup: &mut [f32], dout: &[f32], gate: &[f32], up: &[f32]) {
     let len = dout.len();
-    assert_eq!((dgate.len(), dup.len(), gate.len(), up.len()), (len, len, len, len));
-    let inputs = dout.par_chunks(GRAIN).zip(gate.par_chunks(GRAIN)).zip(up.par_chunks(GRAIN));
-    let tasks = dgate.par_chunks_mut(GRAIN).zip(dup.par_chunks_mut(GRAIN)).zip(inputs);
+    assert_eq!(
+        (dgate.len(), dup.len(), gate.len(), up.len()),
+        (len, len, len, len)
+    );
+    let inputs = dout
+        .par_chunks(GRAIN)
+        .zip(gate.par_chunks(GRAIN))
+        .zip(up.par_chunks(GRAIN));
+    let tasks = dgate
+        .par_chunks_mut(GRAIN)
+        .zip(dup.par_chunks_mut(GRAIN))
+        .zip(inputs);
     tasks.for_each(|((dgate, dup), ((dout, gate), up))| backward_slice(dgate, dup, dout, gate, up));
 }
 
@@ -37,9 +49,14 @@ pub fn forward_packed(out: &mut [f32], packed: &[f32], width: usize) {
     assert_eq!(packed.len(), 2 * out.len());
     assert!(out.len().is_multiple_of(width.max(1)));
     let rows = rows_per_task(width);
-    let tasks = out.par_chunks_mut(rows * width).zip(packed.par_chunks(rows * 2 * width));
+    let tasks = out
+        .par_chunks_mut(rows * width)
+        .zip(packed.par_chunks(rows * 2 * width));
     tasks.for_each(|(out, packed)| {
-        for (out, packed) in out.chunks_exact_mut(width).zip(packed.chunks_exact(2 * width)) {
+        for (out, packed) in out
+            .chunks_exact_mut(width)
+            .zip(packed.chunks_exact(2 * width))
+        {
             let (gate, up) = packed.split_at(width);
             forward_slice(out, gate, up);
         }
@@ -51,18 +68,26 @@ pub fn forward_packed(out: &mut [f32], packed: &[f32], width: usize) {
 /// # Panics
 /// If the lengths do not fit each other.
 pub fn backward_packed(dpacked: &mut [f32], dout: &[f32], packed: &[f32], width: usize) {
-    assert_eq!((packed.len(), dpacked.len()), (2 * dout.len(), 2 * dout.len()));
+    assert_eq!(
+        (packed.len(), dpacked.len()),
+        (2 * dout.len(), 2 * dout.len())
+    );
     assert!(dout.len().is_multiple_of(width.max(1)));
     let rows = rows_per_task(2 * width);
-    let inputs = dout.par_chunks(rows * width).zip(packed.par_chunks(rows * 2 * width));
-    dpacked.par_chunks_mut(rows * 2 * width).zip(inputs).for_each(|(dpacked, (dout, packed))| {
-        let inputs = dout.chunks_exact(width).zip(packed.chunks_exact(2 * width));
-        for (dpacked, (dout, packed)) in dpacked.chunks_exact_mut(2 * width).zip(inputs) {
-            let (dgate, dup) = dpacked.split_at_mut(width);
-            let (gate, up) = packed.split_at(width);
-            backward_slice(dgate, dup, dout, gate, up);
-        }
-    });
+    let inputs = dout
+        .par_chunks(rows * width)
+        .zip(packed.par_chunks(rows * 2 * width));
+    dpacked
+        .par_chunks_mut(rows * 2 * width)
+        .zip(inputs)
+        .for_each(|(dpacked, (dout, packed))| {
+            let inputs = dout.chunks_exact(width).zip(packed.chunks_exact(2 * width));
+            for (dpacked, (dout, packed)) in dpacked.chunks_exact_mut(2 * width).zip(inputs) {
+                let (dgate, dup) = dpacked.split_at_mut(width);
+                let (gate, up) = packed.split_at(width);
+                backward_slice(dgate, dup, dout, gate, up);
+            }
+        });
 }
 
 simd! {
@@ -89,7 +114,10 @@ mod tests {
     use super::*;
 
     fn reference(gate: &[f64], up: &[f64]) -> Vec<f64> {
-        gate.iter().zip(up).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up).collect()
+        gate.iter()
+            .zip(up)
+            .map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up)
+            .collect()
     }
 
     #[test]
@@ -101,7 +129,11 @@ mod tests {
         forward(&mut out, &gate, &up);
         assert_near(&out, &reference(&wide(&gate), &wide(&up)), 1e-6);
         let loss = |gate: &[f64], up: &[f64]| {
-            reference(gate, up).iter().zip(&dout).map(|(out, dout)| out * f64::from(*dout)).sum::<f64>()
+            reference(gate, up)
+                .iter()
+                .zip(&dout)
+                .map(|(out, dout)| out * f64::from(*dout))
+                .sum::<f64>()
         };
         let (mut dgate, mut dup) = (vec![f32::NAN; len], vec![f32::NAN; len]);
         backward(&mut dgate, &mut dup, &dout, &gate, &up);
@@ -114,7 +146,10 @@ mod tests {
         for (rows, width) in [(1, 1), (7, 33), (40, 997)] {
             let (packed, dout) = (numbers(1, rows * 2 * width), numbers(2, rows * width));
             let half = |second: usize| -> Vec<f32> {
-                packed.chunks(2 * width).flat_map(|row| row[second * width..][..width].to_vec()).collect()
+                packed
+                    .chunks(2 * width)
+                    .flat_map(|row| row[second * width..][..width].to_vec())
+                    .collect()
             };
             let (gate, up) = (half(0), half(1));
             let (mut want, mut got) = (vec![0.0; rows * width], vec![0.0; rows * width]);

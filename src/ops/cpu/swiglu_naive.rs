@@ -20,7 +20,10 @@ pub fn forward(
     weight_up: &[f32],
     [n, f, k]: [usize; 3],
 ) {
-    assert_eq!((x.len(), weight_gate.len(), weight_up.len()), (n * k, f * k, f * k));
+    assert_eq!(
+        (x.len(), weight_gate.len(), weight_up.len()),
+        (n * k, f * k, f * k)
+    );
     assert_eq!((out.len(), gate.len(), up.len()), (n * f, n * f, n * f));
     let outputs = out.par_iter_mut().zip(gate).zip(up).enumerate();
     outputs.for_each(|(index, ((out, gate), up))| {

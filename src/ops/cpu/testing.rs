@@ -4,7 +4,9 @@
 pub fn numbers(seed: u64, len: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((state >> 40) as f32) / ((1_u32 << 23) as f32) - 1.0
     };
     (0..len).map(|_| next()).collect()
@@ -16,7 +18,10 @@ pub fn assert_near(got: &[f32], want: &[f64], tolerance: f64) {
     let scale = want.iter().fold(1e-30, |most: f64, x| most.max(x.abs()));
     for (index, (got, want)) in got.iter().zip(want).enumerate() {
         let error = (f64::from(*got) - want).abs() / scale;
-        assert!(error <= tolerance, "element {index}: got {got}, want {want}, error {error:e} of the largest");
+        assert!(
+            error <= tolerance,
+            "element {index}: got {got}, want {want}, error {error:e} of the largest"
+        );
     }
 }
 
@@ -45,5 +50,9 @@ pub fn wide(values: &[f32]) -> Vec<f64> {
 
 /// Runs `work` on a pool of `threads` threads.
 pub fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("no pool").install(work)
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .expect("no pool")
+        .install(work)
 }

@@ -13,16 +13,25 @@ const SERIAL: usize = 64 * 1024;
 ///
 /// # Panics
 /// If a slice is too short, or rows of a result would overlap.
-pub fn transpose(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usize, [rows, columns]: [usize; 2]) {
+pub fn transpose(
+    to: &mut [f32],
+    to_stride: usize,
+    from: &[f32],
+    from_stride: usize,
+    [rows, columns]: [usize; 2],
+) {
     assert!(rows <= to_stride && columns <= from_stride);
     if rows * columns <= SERIAL {
         transpose_serial(to, to_stride, from, from_stride, [rows, columns]);
         return;
     }
-    to[..columns * to_stride].par_chunks_mut(BLOCK * to_stride).enumerate().for_each(|(block, to)| {
-        let size = [rows, to.len() / to_stride];
-        transpose_serial(to, to_stride, &from[block * BLOCK..], from_stride, size);
-    });
+    to[..columns * to_stride]
+        .par_chunks_mut(BLOCK * to_stride)
+        .enumerate()
+        .for_each(|(block, to)| {
+            let size = [rows, to.len() / to_stride];
+            transpose_serial(to, to_stride, &from[block * BLOCK..], from_stride, size);
+        });
 }
 
 /// [`transpose`] on the calling thread.
@@ -39,19 +48,31 @@ pub(crate) fn transpose_serial(
     for row in (0..rows).step_by(BLOCK) {
         for column in (0..columns).step_by(BLOCK) {
             let size = [BLOCK.min(rows - row), BLOCK.min(columns - column)];
-            let (to, from) = (&mut to[column * to_stride + row..], &from[row * from_stride + column..]);
+            let (to, from) = (
+                &mut to[column * to_stride + row..],
+                &from[row * from_stride + column..],
+            );
             transpose_block(to, to_stride, from, from_stride, size);
         }
     }
 }
 
-fn transpose_block(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usize, [rows, columns]: [usize; 2]) {
+fn transpose_block(
+    to: &mut [f32],
+    to_stride: usize,
+    from: &[f32],
+    from_stride: usize,
+    [rows, columns]: [usize; 2],
+) {
     #[cfg(target_arch = "x86_64")]
     if super::Instructions::detect() != super::Instructions::Baseline {
         let (whole_rows, whole_columns) = (rows / 8 * 8, columns / 8 * 8);
         for column in (0..whole_columns).step_by(8) {
             for row in (0..whole_rows).step_by(8) {
-                let (to, from) = (&mut to[column * to_stride + row..], &from[row * from_stride + column..]);
+                let (to, from) = (
+                    &mut to[column * to_stride + row..],
+                    &from[row * from_stride + column..],
+                );
                 #[expect(unsafe_code, reason = "vector instructions chosen at run time")]
                 // SAFETY: AVX2 was found.
                 unsafe {
@@ -59,8 +80,20 @@ fn transpose_block(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: 
                 }
             }
         }
-        copy_rest(to, to_stride, from, from_stride, [0..whole_rows, whole_columns..columns]);
-        copy_rest(to, to_stride, from, from_stride, [whole_rows..rows, 0..columns]);
+        copy_rest(
+            to,
+            to_stride,
+            from,
+            from_stride,
+            [0..whole_rows, whole_columns..columns],
+        );
+        copy_rest(
+            to,
+            to_stride,
+            from,
+            from_stride,
+            [whole_rows..rows, 0..columns],
+        );
         return;
     }
     copy_rest(to, to_stride, from, from_stride, [0..rows, 0..columns]);
@@ -86,8 +119,8 @@ fn copy_rest(
 #[target_feature(enable = "avx2")]
 fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usize) {
     use std::arch::x86_64::{
-        __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps,
-        _mm256_unpacklo_ps,
+        __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps,
+        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
     };
     let rows: [__m256; 8] = std::array::from_fn(|row| {
         let row = &from[row * from_stride..][..8];
@@ -98,8 +131,10 @@ fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usiz
         }
     });
     // Pairs of rows, then quads, each within the halves of a register; last, the halves are exchanged.
-    let low: [__m256; 4] = std::array::from_fn(|i| _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]));
-    let high: [__m256; 4] = std::array::from_fn(|i| _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]));
+    let low: [__m256; 4] =
+        std::array::from_fn(|i| _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]));
+    let high: [__m256; 4] =
+        std::array::from_fn(|i| _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]));
     let quads = |half: usize| {
         let (low, high) = (&low[half..half + 2], &high[half..half + 2]);
         [
@@ -139,7 +174,11 @@ mod tests {
             transpose(&mut to, to_stride, &from, from_stride, [rows, columns]);
             for (index, to) in to.iter().enumerate() {
                 let (column, row) = (index / to_stride, index % to_stride);
-                let want = if row < rows { from[row * from_stride + column] } else { -1.0 };
+                let want = if row < rows {
+                    from[row * from_stride + column]
+                } else {
+                    -1.0
+                };
                 assert_eq!(*to, want);
             }
         }

@@ -1,0 +1,185 @@
+//! Causal attention with grouped key and value heads, forward, without the score matrix in memory.
+//! The backward pass is in `attention_backward`, the tiles both use in `attention_tile`.
+
+pub use super::attention_tile::Heads;
+use super::attention_tile::{LOWEST, Tile, accumulate, clear, load_other, load_own, products, write_vector};
+use super::{Columns, Float4, arg, empty, groups, vector_width};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+/// out = softmax(q·kᵀ/√dh + causal mask)·v per head; q `[N, H·dh]`, k and v `[N, KV·dh]` as columns of their tensors (packed or
+/// not), N = batch·context. Returns out `[N, H·dh]` and lse `[N, H]`, the logarithm of each row's sum of exponentials, which the
+/// backward pass needs. Memory grows with the context, not with its square. (Dao et al. 2022.) 1 launch.
+pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor, CubeTensor) {
+    let rows = sizes.batch * sizes.context;
+    let width = sizes.heads * sizes.head_dim;
+    let (out, lse) = (
+        empty(q.tensor, [rows, width]),
+        empty(q.tensor, [rows, sizes.heads]),
+    );
+    let tile = Tile::choose(sizes.head_dim, q.tensor, shared_vectors);
+    let tiles = sizes.context.div_ceil(tile.rows());
+    unsafe {
+        flash_attention_forward::launch_unchecked(
+            &out.client,
+            groups(tiles * sizes.batch * sizes.heads),
+            CubeDim::new_1d(tile.threads() as u32),
+            vector_width(&[sizes.head_dim, q.offset, q.stride, k.offset, k.stride, v.offset, v.stride]),
+            q.arg(),
+            k.arg(),
+            v.arg(),
+            arg(&out),
+            arg(&lse),
+            q.offset,
+            q.stride,
+            k.offset,
+            k.stride,
+            v.offset,
+            v.stride,
+            tiles,
+            sizes.scale(),
+            sizes,
+            tile,
+        );
+    }
+    (out, lse)
+}
+
+/// Own rows, keys, values, weights, one vector per invocation for reductions.
+fn shared_vectors(tile: &Tile) -> usize {
+    tile.own_side() + 2 * tile.other_side() + tile.scores() + tile.threads()
+}
+
+/// A running maximum and sum per row, as in an online softmax: when the maximum grows, what has been added so far is
+/// scaled down. Tiles above the diagonal are never visited.
+#[cube(launch_unchecked)]
+fn flash_attention_forward<N: Size>(
+    q: &[Vector<f32, N>],
+    k: &[Vector<f32, N>],
+    v: &[Vector<f32, N>],
+    out: &mut [Vector<f32, N>],
+    lse: &mut [f32],
+    q_offset: usize,
+    q_stride: usize,
+    k_offset: usize,
+    k_stride: usize,
+    v_offset: usize,
+    v_stride: usize,
+    tiles: usize,
+    scale: f32,
+    #[comptime] sizes: Heads,
+    #[comptime] tile: Tile,
+) {
+    let sequences = comptime!(sizes.batch * sizes.heads);
+    if CUBE_POS >= tiles * sequences {
+        terminate!();
+    }
+    let keys = comptime!(tile.own_side());
+    let values = comptime!(keys + tile.other_side());
+    let weights = comptime!(values + tile.other_side());
+    let scratch = comptime!(weights + tile.scores());
+    let mut shared = Shared::<[Float4]>::new_slice(comptime!(shared_vectors(&tile)));
+
+    // The last rows have the most keys before them: they start first.
+    let first = (tiles - 1 - CUBE_POS / sequences) * comptime!(tile.rows());
+    let batch = CUBE_POS % sequences / sizes.heads;
+    let head = CUBE_POS % sequences % sizes.heads;
+    let kv_head = head / comptime!(sizes.group());
+    let context = sizes.context;
+    let y = UNIT_POS as usize % tile.row_groups;
+    let x = UNIT_POS as usize / tile.row_groups;
+
+    let q_start = q_offset + batch * context * q_stride + head * sizes.head_dim;
+    let k_start = k_offset + batch * context * k_stride + kv_head * sizes.head_dim;
+    let v_start = v_offset + batch * context * v_stride + kv_head * sizes.head_dim;
+    load_own::<N>(q, &mut shared, 0usize, q_start, q_stride, first, context, scale, tile);
+
+    let owned = comptime!(tile.owned());
+    let mut acc = Array::<Float4>::new(comptime!(4 * owned));
+    clear(&mut acc, comptime!(4 * owned));
+    let mut scores = Array::<Float4>::new(tile.columns_each);
+    let mut top = Float4::new(LOWEST);
+    let mut sum = Float4::new(0.0);
+    let end = min(first + comptime!(tile.rows()), context);
+    let mut key = 0usize;
+    while key < end {
+        load_other::<N>(k, &mut shared, keys, k_start, k_stride, key, context, tile);
+        load_other::<N>(v, &mut shared, values, v_start, v_stride, key, context, tile);
+        sync_cube();
+        products(&shared, &mut scores, 0usize, keys, x, y, tile);
+        if key + comptime!(tile.columns()) > first {
+            #[unroll]
+            for j in 0..tile.columns_each {
+                let column = key + x + comptime!(j * 8);
+                let mut masked = scores[j];
+                #[unroll]
+                for i in 0..4usize {
+                    if column > first + y * 4 + i {
+                        masked.insert(i, LOWEST);
+                    }
+                }
+                scores[j] = masked;
+            }
+        }
+        let mut highest = scores[0];
+        #[unroll]
+        for j in 1..tile.columns_each {
+            highest = max(highest, scores[j]);
+        }
+        shared[UNIT_POS as usize + scratch] = highest;
+        sync_cube();
+        let mut higher = top;
+        #[unroll]
+        for i in 0..8usize {
+            higher = max(higher, shared[comptime!(i * tile.row_groups + scratch) + y]);
+        }
+        let shrink = (top - higher).exp();
+        top = higher;
+        sum = sum * shrink;
+        #[unroll]
+        for j in 0..tile.columns_each {
+            let weight = (scores[j] - top).exp();
+            sum += weight;
+            shared[(x + comptime!(j * 8)) * tile.row_groups + y + weights] = weight;
+        }
+        #[unroll]
+        for i in 0..4usize {
+            let factor = Float4::new(shrink.extract(i));
+            #[unroll]
+            for j in 0..owned {
+                acc[comptime!(i * owned + j)] = acc[comptime!(i * owned + j)] * factor;
+            }
+        }
+        sync_cube();
+        accumulate(&shared, &mut acc, weights, values, x, y, tile);
+        sync_cube();
+        key += comptime!(tile.columns());
+    }
+
+    shared[UNIT_POS as usize + scratch] = sum;
+    sync_cube();
+    let mut total = shared[scratch + y];
+    #[unroll]
+    for i in 1..8usize {
+        total += shared[comptime!(i * tile.row_groups + scratch) + y];
+    }
+    #[unroll]
+    for i in 0..4usize {
+        let row = first + y * 4 + i;
+        if row < context {
+            let line = batch * context + row;
+            if x == 0 {
+                lse[line * sizes.heads + head] = top.extract(i) + total.extract(i).ln();
+            }
+            let inverse = Float4::new(1.0 / total.extract(i));
+            #[unroll]
+            for j in 0..owned {
+                let vector = x + comptime!(j * 8);
+                if vector < comptime!(tile.vectors()) {
+                    let start = (line * sizes.heads + head) * sizes.head_dim;
+                    write_vector::<N>(out, start, vector, acc[comptime!(i * owned + j)] * inverse, tile);
+                }
+            }
+        }
+    }
+}

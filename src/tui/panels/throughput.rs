@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{as_strip, missing, ms, open, show, slot_label, slots};
+use super::{as_strip, cards, missing, ms, open, show, slot_label, slots};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel, SlotRun};
 use crate::protocol::{State, Throughput};
@@ -32,6 +32,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     } else {
         lines.push(missing(why_not(app), theme));
     }
+    lines.extend(cards::verdict(app, usize::from(inner.width), theme));
     if let Some(line) = sparkline(slot, inner.width, theme) {
         lines.push(line);
     }
@@ -168,6 +169,11 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     head.extend(slot_label(app.run.active, app, theme));
     head.push(Span::styled(format!("  {}  n {}", it.state, it.step_ms.n), state_style(it.state, theme)));
     let mut lines = vec![Line::from(head), Line::styled(spread, theme.text)];
+    let verdict = cards::verdict(app, usize::from(area.width.saturating_sub(wide + 2)), theme);
+    if !verdict.is_empty() {
+        lines.truncate(1);
+        lines.extend(verdict);
+    }
     match (app.run.ghost(), app.run.ghost().and_then(|ghost| ghost.throughput.as_ref())) {
         (Some(ghost), Some(was)) => {
             let slot = ghost.started.as_ref().map_or(app.run.active, |started| started.run.slot);

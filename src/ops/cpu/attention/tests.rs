@@ -5,7 +5,13 @@ use super::*;
 
 /// The definition over separate buffers, one query and head at a time.
 fn reference(shape: Shape, q: &[f64], k: &[f64], v: &[f64]) -> Vec<f64> {
-    let Shape { batch, time, heads, kv_heads, head_dim } = shape;
+    let Shape {
+        batch,
+        time,
+        heads,
+        kv_heads,
+        head_dim,
+    } = shape;
     let mut out = vec![0.0; q.len()];
     for row in 0..batch * time {
         for head in 0..heads {
@@ -15,11 +21,16 @@ fn reference(shape: Shape, q: &[f64], k: &[f64], v: &[f64]) -> Vec<f64> {
             let scores: Vec<f64> = keys
                 .clone()
                 .map(|key| {
-                    let (q, k) = (&q[at(row, heads, head)..][..head_dim], &k[at(key, kv_heads, kv_head)..]);
+                    let (q, k) = (
+                        &q[at(row, heads, head)..][..head_dim],
+                        &k[at(key, kv_heads, kv_head)..],
+                    );
                     q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>() / (head_dim as f64).sqrt()
                 })
                 .collect();
-            let most = scores.iter().fold(f64::NEG_INFINITY, |most, x| most.max(*x));
+            let most = scores
+                .iter()
+                .fold(f64::NEG_INFINITY, |most, x| most.max(*x));
             let total: f64 = scores.iter().map(|x| (x - most).exp()).sum();
             for (key, score) in keys.zip(&scores) {
                 let p = (score - most).exp() / total;
@@ -41,13 +52,34 @@ struct Case {
 }
 
 impl Case {
-    fn new(batch: usize, time: usize, heads: usize, kv_heads: usize, head_dim: usize, size: f32) -> Self {
-        let shape = Shape { batch, time, heads, kv_heads, head_dim };
+    fn new(
+        batch: usize,
+        time: usize,
+        heads: usize,
+        kv_heads: usize,
+        head_dim: usize,
+        size: f32,
+    ) -> Self {
+        let shape = Shape {
+            batch,
+            time,
+            heads,
+            kv_heads,
+            head_dim,
+        };
         let rows = shape.rows();
         let sized = |seed, heads: usize| {
-            numbers(seed, rows * heads * head_dim).iter().map(|x| x * size).collect::<Vec<_>>()
+            numbers(seed, rows * heads * head_dim)
+                .iter()
+                .map(|x| x * size)
+                .collect::<Vec<_>>()
         };
-        Self { shape, q: sized(1, heads), k: sized(2, kv_heads), v: numbers(3, rows * kv_heads * head_dim) }
+        Self {
+            shape,
+            q: sized(1, heads),
+            k: sized(2, kv_heads),
+            v: numbers(3, rows * kv_heads * head_dim),
+        }
     }
 
     fn views(&self) -> [View<'_>; 3] {
@@ -60,14 +92,25 @@ impl Case {
 
     /// The same numbers, row by row as q, k, v.
     fn packed(&self) -> Vec<f32> {
-        let Shape { heads, kv_heads, head_dim, .. } = self.shape;
-        let rows = self.q.chunks(heads * head_dim).zip(self.k.chunks(kv_heads * head_dim));
+        let Shape {
+            heads,
+            kv_heads,
+            head_dim,
+            ..
+        } = self.shape;
+        let rows = self
+            .q
+            .chunks(heads * head_dim)
+            .zip(self.k.chunks(kv_heads * head_dim));
         let rows = rows.zip(self.v.chunks(kv_heads * head_dim));
         rows.flat_map(|((q, k), v)| [q, k, v].concat()).collect()
     }
 
     fn forward(&self, [q, k, v]: [View; 3]) -> (Vec<f32>, Vec<f32>) {
-        let (mut out, mut lse) = (vec![f32::NAN; self.q.len()], vec![f32::NAN; self.shape.rows() * self.shape.heads]);
+        let (mut out, mut lse) = (
+            vec![f32::NAN; self.q.len()],
+            vec![f32::NAN; self.shape.rows() * self.shape.heads],
+        );
         forward(&mut out, &mut lse, self.shape, q, k, v);
         (out, lse)
     }
@@ -77,7 +120,16 @@ impl Case {
         let mut gradients = [&self.q, &self.k, &self.v].map(|x| vec![f32::NAN; x.len()]);
         let [dq, dk, dv] = &mut gradients;
         let [q, k, v] = self.views();
-        backward(Gradients::Separate { dq, dk, dv }, self.shape, q, k, v, &out, &lse, dout);
+        backward(
+            Gradients::Separate { dq, dk, dv },
+            self.shape,
+            q,
+            k,
+            v,
+            &out,
+            &lse,
+            dout,
+        );
         gradients
     }
 }
@@ -98,7 +150,11 @@ fn forward_agrees_with_the_definition() {
         let (out, lse) = case.forward(case.views());
         // Large scores leave few correct digits in a single-precision exponent.
         let tolerance = if size > 1.0 { 2e-3 } else { 1e-5 };
-        assert_near(&out, &reference(case.shape, &wide(&case.q), &wide(&case.k), &wide(&case.v)), tolerance);
+        assert_near(
+            &out,
+            &reference(case.shape, &wide(&case.q), &wide(&case.k), &wide(&case.v)),
+            tolerance,
+        );
         assert!(lse.iter().all(|x| x.is_finite()));
         let packed = case.packed();
         assert!((out, lse) == case.forward(View::packed(&packed, case.shape)));
@@ -107,13 +163,19 @@ fn forward_agrees_with_the_definition() {
 
 #[test]
 fn gradients_agree_with_differences() {
-    for (batch, time, heads, kv_heads, head_dim) in [(1, 1, 1, 1, 4), (2, 7, 4, 2, 6), (1, 70, 2, 1, 4)] {
+    for (batch, time, heads, kv_heads, head_dim) in
+        [(1, 1, 1, 1, 4), (2, 7, 4, 2, 6), (1, 70, 2, 1, 4)]
+    {
         let case = Case::new(batch, time, heads, kv_heads, head_dim, 1.0);
         let dout = numbers(4, case.q.len());
         let [dq, dk, dv] = case.backward(&dout);
         let (q, k, v) = (wide(&case.q), wide(&case.k), wide(&case.v));
         let loss = |q: &[f64], k: &[f64], v: &[f64]| {
-            reference(case.shape, q, k, v).iter().zip(&dout).map(|(out, dout)| out * f64::from(*dout)).sum::<f64>()
+            reference(case.shape, q, k, v)
+                .iter()
+                .zip(&dout)
+                .map(|(out, dout)| out * f64::from(*dout))
+                .sum::<f64>()
         };
         if time > 1 {
             assert_gradient(&q, &dq, |q| loss(q, &k, &v));
@@ -125,8 +187,23 @@ fn gradients_agree_with_differences() {
         let mut dpacked = vec![f32::NAN; packed.len()];
         let [q, k, v] = View::packed(&packed, case.shape);
         let (out, lse) = case.forward([q, k, v]);
-        backward(Gradients::Packed(&mut dpacked), case.shape, q, k, v, &out, &lse, &dout);
-        let want = Case { shape: case.shape, q: dq, k: dk, v: dv }.packed();
+        backward(
+            Gradients::Packed(&mut dpacked),
+            case.shape,
+            q,
+            k,
+            v,
+            &out,
+            &lse,
+            &dout,
+        );
+        let want = Case {
+            shape: case.shape,
+            q: dq,
+            k: dk,
+            v: dv,
+        }
+        .packed();
         assert!(want == dpacked);
     }
 }
@@ -145,7 +222,11 @@ fn blocked_gradients_agree_over_several_blocks() {
 fn long_sequences_and_threads() {
     let case = Case::new(1, 4096, 2, 1, 8, 1.0);
     let dout = numbers(4, case.q.len());
-    let run = |threads| on_threads(threads, || (case.forward(case.views()), case.backward(&dout)));
+    let run = |threads| {
+        on_threads(threads, || {
+            (case.forward(case.views()), case.backward(&dout))
+        })
+    };
     let one = run(1);
     assert!(one == run(3));
     let ((out, _), _) = one;

@@ -1,0 +1,90 @@
+//! Which editor opens a learner's file, and how: beside the workshop where the surroundings can do that, else in
+//! its place.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::Builder;
+
+use anyhow::{Context, Result, bail};
+
+use crate::engine::client::split_words;
+
+/// A command that opens a file, put at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Editor {
+    words: Vec<String>,
+    /// Whether it draws on this terminal, so that the screen must make room.
+    pub needs_terminal: bool,
+}
+
+impl Editor {
+    /// By what the environment says; none where nothing is named.
+    pub fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let said = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let named = ["VISUAL", "EDITOR"]
+            .into_iter()
+            .find_map(&said)
+            .and_then(|line| split_words(&line).ok())
+            .filter(|words| !words.is_empty());
+        let beside = |words: &[&str]| Some(Self { words: words.iter().map(|w| (*w).to_owned()).collect(), needs_terminal: false });
+        if said("TERM_PROGRAM").is_some_and(|program| program == "vscode") {
+            return beside(&["code", "--goto"]);
+        }
+        if said("ZELLIJ").is_some() {
+            return beside(&["zellij", "action", "edit"]);
+        }
+        let words = named?;
+        if said("TMUX").is_some() {
+            let split = ["tmux", "split-window", "-h"].map(str::to_owned);
+            return Some(Self { words: split.into_iter().chain(words).collect(), needs_terminal: false });
+        }
+        Some(Self { words, needs_terminal: true })
+    }
+
+    /// Opens the file: waits for an editor on this terminal, leaves any other to itself.
+    pub fn open(&self, file: &Path) -> Result<()> {
+        let (program, args) = self.words.split_first().context("the editor has no name")?;
+        let mut command = Command::new(program);
+        command.args(args.iter().map(OsString::from)).arg(file);
+        let failed = || format!("Failed to start `{program}`; set EDITOR to an editor that is there");
+        if self.needs_terminal {
+            let status = command.status().with_context(failed)?;
+            if !status.success() {
+                bail!("`{program}` ended with {status}");
+            }
+            return Ok(());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().with_context(failed)?;
+        // Only to reap it; that it ended says nothing about the file.
+        let _ = Builder::new().name("editor".to_owned()).spawn(move || child.wait());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(variables: &[(&str, &str)]) -> Option<(String, bool)> {
+        let editor = Editor::find(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))?;
+        Some((editor.words.join(" "), editor.needs_terminal))
+    }
+
+    #[test]
+    fn an_editor_opens_beside_the_workshop_where_it_can() {
+        assert_eq!(find(&[("TERM_PROGRAM", "vscode"), ("EDITOR", "vi")]), Some(("code --goto".to_owned(), false)));
+        assert_eq!(find(&[("ZELLIJ", "0")]), Some(("zellij action edit".to_owned(), false)));
+        assert_eq!(find(&[("TMUX", "/tmp/x"), ("VISUAL", "emacs -nw")]), Some(("tmux split-window -h emacs -nw".to_owned(), false)));
+        assert_eq!(find(&[("VISUAL", ""), ("EDITOR", "vi -u 'my rc'")]), Some(("vi -u my rc".to_owned(), true)));
+        assert_eq!(find(&[("TMUX", "/tmp/x")]), None);
+    }
+
+    #[test]
+    fn an_editor_that_is_not_there_is_named() {
+        let editor = Editor { words: vec!["no-such-editor".to_owned()], needs_terminal: true };
+        let error = editor.open(Path::new("x")).expect_err("cannot start");
+        assert!(error.to_string().contains("`no-such-editor`; set EDITOR"), "{error}");
+    }
+}

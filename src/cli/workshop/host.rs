@@ -1,0 +1,175 @@
+//! What the screen cannot do itself: keep progress, put starters back, write reports, open editors, notice saved
+//! files.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use anyhow::{Context, Result, bail};
+
+use super::editor::Editor;
+use super::watch::Watch;
+use crate::app::{App, Message};
+use crate::cli::shelf::Shelf;
+use crate::cli::workspace;
+use crate::config::file::{FileError, load};
+use crate::course::progress::{self, Progress, StageProgress};
+use crate::course::{Source, Stage};
+use crate::export::report::Collector;
+use crate::tui;
+
+/// The learner's files and programs.
+pub struct Host {
+    shelf: Shelf,
+    collector: Rc<RefCell<Collector>>,
+    editor: Option<Editor>,
+    watch: Watch,
+    /// Where reports go.
+    reports: Option<PathBuf>,
+    /// A recording is looked at: nothing of it is the learner's progress.
+    replaying: bool,
+}
+
+impl Host {
+    pub fn new(shelf: Shelf, collector: Rc<RefCell<Collector>>, replaying: bool) -> Self {
+        let reports = directories::ProjectDirs::from("", "", "perflings").map(|dirs| dirs.data_dir().join("reports"));
+        Self {
+            shelf,
+            collector,
+            editor: Editor::find(|name| std::env::var(name).ok()),
+            watch: Watch::new(Vec::new()),
+            reports,
+            replaying,
+        }
+    }
+
+    fn stage(&self, id: &str) -> Result<&Stage> {
+        self.shelf.course.stage_by_id(id).with_context(|| format!("there is no stage `{id}`"))
+    }
+
+    fn state(&self) -> Result<&PathBuf> {
+        self.shelf.state.as_ref().context("progress is not kept: this system names no folder for it; set XDG_STATE_HOME")
+    }
+
+    /// Where the learner may edit this stage's configuration: their copy, and the course folder if there is one.
+    fn watched(&self, id: &str) -> Vec<PathBuf> {
+        let Ok(stage) = self.stage(id) else { return Vec::new() };
+        let copy = self.shelf.workspace().ok().map(|work| work.path(stage, "config.toml"));
+        let inside = match &self.shelf.source {
+            Source::Embedded => None,
+            Source::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
+        };
+        copy.into_iter().chain(inside).collect()
+    }
+}
+
+impl tui::Host for Host {
+    fn save_stage(&mut self, stage: &str, progress: &StageProgress) -> Result<()> {
+        if self.replaying {
+            return Ok(());
+        }
+        kept(progress::save_stage(self.state()?, stage, progress))
+    }
+
+    fn save_current(&mut self, stage: &str) -> Result<()> {
+        if self.replaying {
+            return Ok(());
+        }
+        self.watch = Watch::new(self.watched(stage));
+        kept(progress::save_current(self.state()?, stage))
+    }
+
+    fn reset_stage(&mut self, id: &str) -> Result<String> {
+        let stage = self.stage(id)?;
+        let aside = self.shelf.workspace()?.reset(stage)?;
+        kept(progress::reset_stage(self.state()?, id))?;
+        for path in self.watched(id) {
+            self.watch.acknowledge(&path);
+        }
+        Ok(match aside.first() {
+            None => "The stage is as it began".to_owned(),
+            Some(path) => format!("The stage is as it began; your file is kept as {}", path.display()),
+        })
+    }
+
+    fn write_report(&mut self, _app: &App) -> Result<PathBuf> {
+        let folder = self.reports.as_ref().context("this system names no folder for a program's data; set XDG_DATA_HOME")?;
+        let collector = self.collector.borrow();
+        let date = if collector.date().is_empty() { "undated" } else { collector.date() };
+        let name = |n: u32| folder.join(format!("report-{date}-{n}.md"));
+        let Some(path) = (1..10_000).map(name).find(|path| !path.exists()) else {
+            bail!("{} is full of reports", folder.display());
+        };
+        workspace::write(&path, &collector.markdown())?;
+        Ok(path)
+    }
+
+    fn open_editor(&mut self, id: &str, file: &str) -> Result<String> {
+        let path = self.shelf.workspace()?.open(self.stage(id)?, file)?;
+        self.watch.acknowledge(&path);
+        let Some(editor) = &self.editor else {
+            bail!("EDITOR is not set; edit {} in another window, it runs when you save", path.display());
+        };
+        editor.open(&path)?;
+        Ok(format!("{} runs when you save it", path.display()))
+    }
+
+    fn needs_terminal(&self) -> bool {
+        self.editor.as_ref().is_some_and(|editor| editor.needs_terminal)
+    }
+
+    fn next_message(&mut self) -> Option<Message> {
+        let path = self.watch.saved()?;
+        let config = load(&path).map(Box::new).map_err(|error| error.to_string());
+        Some(Message::Saved { config })
+    }
+}
+
+/// A file that was set aside is worth a sentence, even though the progress is saved.
+fn kept(saved: Result<(Progress, Option<FileError>), FileError>) -> Result<()> {
+    match saved {
+        Ok((_, None)) => Ok(()),
+        Ok((_, Some(problem))) | Err(problem) => Err(problem.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::course::Course;
+    use crate::tui::Host as _;
+
+    fn host(dir: &std::path::Path) -> Host {
+        let shelf = Shelf { course: Course::builtin("en"), source: Source::Embedded, state: Some(dir.join("state")) };
+        let mut host = Host::new(shelf, Rc::default(), false);
+        (host.editor, host.reports) = (None, Some(dir.join("reports")));
+        host
+    }
+
+    #[test]
+    fn a_learner_s_file_is_made_watched_and_reset() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut host = host(dir.path());
+        let id = host.shelf.course.stages[0].id.clone();
+        host.save_current(&id).expect("saved");
+        let said = host.open_editor(&id, "config.toml").expect_err("no editor is named").to_string();
+        assert!(said.contains("EDITOR is not set; edit ") && said.contains("config.toml"), "{said}");
+        let file = dir.path().join("state/work").join(&id).join("config.toml");
+        assert!(file.is_file(), "the starter was copied");
+        std::fs::write(&file, "preset = \"tiny\"\n").expect("edited");
+        let said = host.reset_stage(&id).expect("reset");
+        assert!(said.contains("config.toml.1"), "{said}");
+        assert!(host.open_editor(&id, "../../x").expect_err("not a file of the stage").to_string().contains("has no file"));
+        assert!(host.reset_stage("nowhere").is_err());
+    }
+
+    #[test]
+    fn reports_do_not_replace_each_other() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut host = host(dir.path());
+        let (app, _) = App::new(Course::default(), Progress::default(), crate::app::Options::default());
+        let paths = [host.write_report(&app).expect("written"), host.write_report(&app).expect("written")];
+        assert_ne!(paths[0], paths[1]);
+        assert!(std::fs::read_to_string(&paths[0]).expect("a report").starts_with("# perflings report"));
+    }
+}

@@ -1,0 +1,281 @@
+//! The backward pass of blocked attention. It keeps no probabilities: it computes each block again from `lse`.
+//! A task owns one key and value head, so sums over the query heads that share it have a fixed order.
+
+use rayon::prelude::*;
+
+use super::super::matmul::{Product, Write};
+use super::super::{Shared, exp, sum2};
+use super::{BLOCK, Place, Shape, View, Workspace};
+
+/// Where the backward pass writes the gradients of q, k and v.
+#[derive(Debug)]
+pub enum Gradients<'a> {
+    /// Into three buffers: dq of B·T × H·dh, dk and dv of B·T × KV·dh.
+    Separate {
+        /// Gradient of the queries.
+        dq: &'a mut [f32],
+        /// Gradient of the keys.
+        dk: &'a mut [f32],
+        /// Gradient of the values.
+        dv: &'a mut [f32],
+    },
+    /// Into one buffer of B·T × (H + 2·KV)·dh, in the order q, k, v.
+    Packed(&'a mut [f32]),
+}
+
+/// The gradients of [`forward`], from what it was given, what it wrote and `dout`, B·T × H·dh.
+///
+/// With P the probabilities: `dv = Pᵀ·dout`, `dP = dout·vᵀ`, `dS = P·(dP - Σ dout·out) / √dh`, `dq = dS·k`, `dk = dSᵀ·q`.
+/// A task owns one key and value head, so sums over its query heads have a fixed order.
+///
+/// # Panics
+/// If the buffers do not fit the shape.
+#[expect(clippy::too_many_arguments, reason = "all that a backward pass reads")]
+pub fn backward(
+    gradients: Gradients,
+    shape: Shape,
+    q: View,
+    k: View,
+    v: View,
+    out: &[f32],
+    lse: &[f32],
+    dout: &[f32],
+) {
+    shape.check();
+    q.check(shape, shape.heads);
+    k.check(shape, shape.kv_heads);
+    v.check(shape, shape.kv_heads);
+    let dense = shape.rows() * shape.heads * shape.head_dim;
+    assert_eq!(
+        (out.len(), dout.len(), lse.len()),
+        (dense, dense, shape.rows() * shape.heads)
+    );
+    let context = Backward {
+        to: gradients.places(shape),
+        from: [q.place(shape), k.place(shape), v.place(shape)],
+        out: View::separate(out, shape, shape.heads).place(shape),
+        dout: View::separate(dout, shape, shape.heads).place(shape),
+        lse,
+        shape,
+    };
+    (0..shape.batch * shape.kv_heads)
+        .into_par_iter()
+        .for_each_init(
+            || Workspace::new(shape),
+            |workspace, index| {
+                context.kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads)
+            },
+        );
+}
+
+impl Gradients<'_> {
+    fn places(self, shape: Shape) -> [Place<*mut f32>; 3] {
+        let (queries, keys) = (
+            shape.heads * shape.head_dim,
+            shape.kv_heads * shape.head_dim,
+        );
+        match self {
+            Self::Separate { dq, dk, dv } => {
+                let lengths = [
+                    shape.rows() * queries,
+                    shape.rows() * keys,
+                    shape.rows() * keys,
+                ];
+                assert_eq!([dq.len(), dk.len(), dv.len()], lengths);
+                let place = |start, row_stride| Place {
+                    start,
+                    row_stride,
+                    shape,
+                };
+                [
+                    place(dq.as_mut_ptr(), queries),
+                    place(dk.as_mut_ptr(), keys),
+                    place(dv.as_mut_ptr(), keys),
+                ]
+            }
+            Self::Packed(packed) => {
+                let row_stride = queries + 2 * keys;
+                assert_eq!(packed.len(), shape.rows() * row_stride);
+                let packed = Shared::new(packed);
+                [0, queries, queries + keys].map(|offset| {
+                    let start = if shape.rows() == 0 {
+                        packed.pointer(0)
+                    } else {
+                        packed.pointer(offset)
+                    };
+                    Place {
+                        start,
+                        row_stride,
+                        shape,
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// Everything the backward pass reads and writes.
+struct Backward<'a> {
+    to: [Place<*mut f32>; 3],
+    from: [Place<*const f32>; 3],
+    out: Place<*const f32>,
+    dout: Place<*const f32>,
+    lse: &'a [f32],
+    shape: Shape,
+}
+
+impl Backward<'_> {
+    /// The gradients of one key and value head, and of the query heads it serves.
+    fn kv_head(&self, workspace: &mut Workspace, batch: usize, kv_head: usize) {
+        let time = self.shape.time;
+        let [_, k, v] = &self.from;
+        let delta: Vec<f32> = self
+            .shape
+            .group(kv_head)
+            .flat_map(|head| self.delta(batch, head))
+            .collect();
+        for key in (0..time).step_by(BLOCK) {
+            let keys = BLOCK.min(time - key);
+            k.turn(&mut workspace.keys, (batch, key, kv_head), keys);
+            v.turn(&mut workspace.values, (batch, key, kv_head), keys);
+            for (index, head) in self.shape.group(kv_head).enumerate() {
+                for query in (key..time).step_by(BLOCK) {
+                    let write = if index == 0 && query == key {
+                        Write::Replace
+                    } else {
+                        Write::Add
+                    };
+                    let delta = &delta[index * time..][query..time];
+                    self.block(
+                        workspace,
+                        delta,
+                        (batch, head, kv_head),
+                        (query, key),
+                        write,
+                    );
+                }
+            }
+        }
+    }
+
+    /// `Σ dout · out` over each row of one head.
+    fn delta(&self, batch: usize, head: usize) -> impl Iterator<Item = f32> {
+        (0..self.shape.time).map(move |time| {
+            dot(
+                self.dout.row(batch, time, head),
+                self.out.row(batch, time, head),
+            )
+        })
+    }
+
+    /// One block of queries against one block of keys; `write` is for the gradients of the keys and values.
+    fn block(
+        &self,
+        workspace: &mut Workspace,
+        delta: &[f32],
+        (batch, head, kv_head): (usize, usize, usize),
+        (query, key): (usize, usize),
+        write: Write,
+    ) {
+        let Workspace {
+            scores,
+            dscores,
+            keys: turned_keys,
+            values: turned_values,
+            ..
+        } = workspace;
+        let time = self.shape.time;
+        let (queries, keys, width) = (
+            BLOCK.min(time - query),
+            BLOCK.min(time - key),
+            self.shape.head_dim,
+        );
+        let [dq, dk, dv] = &self.to;
+        let [q, k, _] = &self.from;
+        let to_block = |a: &Place<*const f32>, turned: &[f32], out: &mut [f32]| Product {
+            m: queries,
+            n: keys,
+            k: width,
+            a: a.at(batch, query, head),
+            a_strides: (a.row_stride, 1),
+            b: turned.as_ptr(),
+            b_strides: (BLOCK, 1),
+            out: out.as_mut_ptr(),
+            out_stride: BLOCK,
+            write: Write::Replace,
+        };
+        let to_keys = |block: &[f32], b: &Place<*const f32>, out: &Place<*mut f32>| Product {
+            m: keys,
+            n: width,
+            k: queries,
+            a: block.as_ptr(),
+            a_strides: (1, BLOCK),
+            b: b.at(batch, query, head),
+            b_strides: (b.row_stride, 1),
+            out: out.at(batch, key, kv_head),
+            out_stride: out.row_stride,
+            write,
+        };
+        let lse = &self.lse[(batch * self.shape.heads + head) * time + query..][..queries];
+        #[expect(unsafe_code, reason = "tasks write disjoint parts of the gradients")]
+        // SAFETY: the views were checked against the shape; only this task writes this key head and its query heads.
+        unsafe {
+            to_block(q, turned_keys, scores).run();
+            to_block(&self.dout, turned_values, dscores).run();
+            softmax_backward(
+                scores,
+                dscores,
+                lse,
+                delta,
+                keys,
+                query == key,
+                self.shape.scale(),
+            );
+            to_keys(scores, &self.dout, dv).run();
+            to_keys(dscores, q, dk).run();
+            let to_queries = Product {
+                m: queries,
+                n: width,
+                k: keys,
+                a: dscores.as_ptr(),
+                a_strides: (BLOCK, 1),
+                b: k.at(batch, key, kv_head),
+                b_strides: (k.row_stride, 1),
+                out: dq.at(batch, query, head),
+                out_stride: dq.row_stride,
+                write: if key == 0 { Write::Replace } else { Write::Add },
+            };
+            to_queries.run();
+        }
+    }
+}
+
+simd! {
+    /// Turns scores into probabilities, and the gradients of probabilities into those of scores.
+    fn softmax_backward(
+        scores: &mut [f32],
+        dscores: &mut [f32],
+        lse: &[f32],
+        delta: &[f32],
+        keys: usize,
+        diagonal: bool,
+        scale: f32,
+    ) {
+        let ((scores, _), (dscores, _)) = (scores.as_chunks_mut::<BLOCK>(), dscores.as_chunks_mut::<BLOCK>());
+        for (row, (((scores, dscores), lse), delta)) in scores.iter_mut().zip(dscores).zip(lse).zip(delta).enumerate()
+        {
+            let visible = if diagonal { row + 1 } else { keys };
+            scores[visible..].fill(f32::NEG_INFINITY);
+            for (score, dscore) in scores.iter_mut().zip(dscores) {
+                *score = exp(*score * scale - lse);
+                *dscore = *score * (*dscore - delta) * scale;
+            }
+        }
+    }
+}
+
+simd! {
+    fn dot(a: &[f32], b: &[f32]) -> f32 {
+        sum2::<L>(a, b, |a, b| a * b)
+    }
+}

@@ -1,0 +1,263 @@
+//! Sums and maxima over slices, with several partial results in vector registers.
+//! The compiler may not reorder additions, so it vectorises these only if told how; the order is the same everywhere.
+
+/// Partial results side by side: one 512-bit register, two of 256 bits, or an array.
+pub(crate) const WIDTH: usize = 16;
+
+/// Elements that one turn of a reduction takes: two sets of partial results hide the latency of an addition.
+pub(crate) const STEP: usize = 2 * WIDTH;
+
+/// [`WIDTH`] numbers in the registers of an instruction set.
+///
+/// A type's functions may only run where its instruction set does: the `simd` macro pairs them.
+pub(crate) trait Lanes: Copy {
+    /// Whether the instruction set multiplies and adds in one instruction.
+    const FUSED: bool;
+    /// Takes the numbers into registers.
+    fn new(values: &[f32; WIDTH]) -> Self;
+    /// Adds number by number.
+    fn add(self, other: Self) -> Self;
+    /// Takes the larger of each two numbers.
+    fn larger(self, other: Self) -> Self;
+    /// Takes the numbers out again.
+    fn values(self) -> [f32; WIDTH];
+}
+
+impl Lanes for [f32; WIDTH] {
+    const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+
+    fn new(values: &[f32; WIDTH]) -> Self {
+        *values
+    }
+
+    fn add(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i] + other[i])
+    }
+
+    fn larger(self, other: Self) -> Self {
+        std::array::from_fn(|i| larger(self[i], other[i]))
+    }
+
+    fn values(self) -> [f32; WIDTH] {
+        self
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    #![expect(
+        unsafe_code,
+        clippy::inline_always,
+        reason = "vector instructions chosen at run time"
+    )]
+
+    use std::arch::x86_64::{
+        __m256, __m512, _mm256_add_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_storeu_ps,
+        _mm512_add_ps, _mm512_loadu_ps, _mm512_max_ps, _mm512_storeu_ps,
+    };
+
+    use super::{Lanes, WIDTH};
+
+    /// One register; only where AVX-512 was found.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(__m512);
+
+    // SAFETY of all blocks: the `simd` macro uses the type only where its instruction set was found; the places are
+    // those of arrays long enough.
+    impl Lanes for Avx512 {
+        const FUSED: bool = true;
+
+        #[inline(always)]
+        fn new(values: &[f32; WIDTH]) -> Self {
+            Self(unsafe { _mm512_loadu_ps(values.as_ptr()) })
+        }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            Self(unsafe { _mm512_add_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn larger(self, other: Self) -> Self {
+            Self(unsafe { _mm512_max_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn values(self) -> [f32; WIDTH] {
+            let mut values = [0.0; WIDTH];
+            unsafe { _mm512_storeu_ps(values.as_mut_ptr(), self.0) };
+            values
+        }
+    }
+
+    /// Two registers; only where AVX2 was found.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(__m256, __m256);
+
+    // SAFETY of all blocks: as above.
+    impl Lanes for Avx2 {
+        const FUSED: bool = true;
+
+        #[inline(always)]
+        fn new(values: &[f32; WIDTH]) -> Self {
+            let (low, high) = values.split_at(WIDTH / 2);
+            unsafe {
+                Self(
+                    _mm256_loadu_ps(low.as_ptr()),
+                    _mm256_loadu_ps(high.as_ptr()),
+                )
+            }
+        }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            unsafe {
+                Self(
+                    _mm256_add_ps(self.0, other.0),
+                    _mm256_add_ps(self.1, other.1),
+                )
+            }
+        }
+
+        #[inline(always)]
+        fn larger(self, other: Self) -> Self {
+            unsafe {
+                Self(
+                    _mm256_max_ps(self.0, other.0),
+                    _mm256_max_ps(self.1, other.1),
+                )
+            }
+        }
+
+        #[inline(always)]
+        fn values(self) -> [f32; WIDTH] {
+            let mut values = [0.0; WIDTH];
+            let (low, high) = values.split_at_mut(WIDTH / 2);
+            unsafe {
+                _mm256_storeu_ps(low.as_mut_ptr(), self.0);
+                _mm256_storeu_ps(high.as_mut_ptr(), self.1);
+            }
+            values
+        }
+    }
+}
+
+/// The sum of `term(a, b)` over two slices of one length.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "has to be compiled with the instruction set of its caller"
+)]
+pub(crate) fn sum2<L: Lanes>(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());
+    let mut totals = [L::new(&[0.0; WIDTH]); 2];
+    for (a, b) in a.iter().zip(b) {
+        for (half, total) in totals.iter_mut().enumerate() {
+            *total = total.add(L::new(&std::array::from_fn(|i| {
+                term(a[half * WIDTH + i], b[half * WIDTH + i])
+            })));
+        }
+    }
+    let mut rest = [0.0; STEP];
+    for ((rest, a), b) in rest.iter_mut().zip(a_rest).zip(b_rest) {
+        *rest = term(*a, *b);
+    }
+    if !a_rest.is_empty() {
+        for (half, total) in totals.iter_mut().enumerate() {
+            *total = total.add(L::new(&std::array::from_fn(|i| rest[half * WIDTH + i])));
+        }
+    }
+    fold(totals[0].add(totals[1]), |x, y| x + y)
+}
+
+/// The sum of `term(a)` over a slice.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "has to be compiled with the instruction set of its caller"
+)]
+pub(crate) fn sum<L: Lanes>(a: &[f32], term: impl Fn(f32) -> f32) -> f32 {
+    sum2::<L>(a, a, |a, _| term(a))
+}
+
+/// The largest element of a slice; negative infinity if there is none.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "has to be compiled with the instruction set of its caller"
+)]
+pub(crate) fn max<L: Lanes>(a: &[f32]) -> f32 {
+    let (chunks, rest) = a.as_chunks::<STEP>();
+    let mut most = [L::new(&[f32::NEG_INFINITY; WIDTH]); 2];
+    for chunk in chunks {
+        for (half, most) in most.iter_mut().enumerate() {
+            *most = most.larger(L::new(&std::array::from_fn(|i| chunk[half * WIDTH + i])));
+        }
+    }
+    let most = fold(most[0].larger(most[1]), larger);
+    rest.iter().fold(most, |most, a| larger(most, *a))
+}
+
+/// A comparison, not `f32::max`, whose treatment of NaN costs two more instructions.
+fn larger(x: f32, y: f32) -> f32 {
+    if x > y { x } else { y }
+}
+
+/// Combines lanes pairwise.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "has to be compiled with the instruction set of its caller"
+)]
+fn fold<L: Lanes>(lanes: L, combine: impl Fn(f32, f32) -> f32) -> f32 {
+    let lanes: [f32; 16] = lanes.values();
+    let lanes: [f32; 8] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 8]));
+    let lanes: [f32; 4] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 4]));
+    combine(combine(lanes[0], lanes[2]), combine(lanes[1], lanes[3]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Plain = [f32; WIDTH];
+
+    #[test]
+    fn reductions_take_every_element() {
+        for len in [0, 1, 31, 32, 33, 97] {
+            let a: Vec<f32> = (0..len).map(|i| i as f32).collect();
+            assert_eq!(sum::<Plain>(&a, |a| a), (0..len).sum::<usize>() as f32);
+            assert_eq!(sum2::<Plain>(&a, &a, |a, b| a - b + 1.0), len as f32);
+            let want = if len == 0 {
+                f32::NEG_INFINITY
+            } else {
+                (len - 1) as f32
+            };
+            assert_eq!(max::<Plain>(&a), want);
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_bits() {
+        simd! {
+            fn reductions(a: &[f32], b: &[f32]) -> [f32; 3] {
+                [sum::<L>(a, |a| a), sum2::<L>(a, b, |a, b| a * b), max::<L>(a)]
+            }
+        }
+        for len in [0, 5, 32, 64, 1000] {
+            let (a, b) = (
+                super::super::testing::numbers(1, len),
+                super::super::testing::numbers(2, len),
+            );
+            let want = [
+                sum::<Plain>(&a, |a| a),
+                sum2::<Plain>(&a, &b, |a, b| a * b),
+                max::<Plain>(&a),
+            ];
+            assert_eq!(reductions(&a, &b), want);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The screen: draws the state, turns keys and mouse into messages, carries out effects. One thread does all of it;
+//! it never waits for the engine, and it draws only when there is something new.
+
+pub mod chart;
+pub mod digits;
+pub mod keys;
+pub mod layout;
+pub mod mouse;
+pub mod panels;
+pub mod prose;
+mod run;
+pub mod symbols;
+pub mod terminal;
+pub mod text;
+pub mod theme;
+
+use ratatui::Frame;
+use ratatui::widgets::Block;
+
+use crate::app::{App, Overlay, Panel, Room};
+pub use run::{Host, Outcome, run};
+use theme::Theme;
+
+/// Draws one frame. The result is how far each panel can scroll.
+pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Vec<(Panel, u16)> {
+    let area = frame.area();
+    frame.render_widget(Block::new().style(theme.text), area);
+    let it = layout::arrange(area, app);
+    let mut limits = Vec::new();
+    if it.room == Some(Room::Numbers) {
+        panels::numbers::render(frame, area, app, theme);
+    } else {
+        panels::header::render(frame, it.header, app, theme);
+        panels::header::render_vitals(frame, it.vitals, app, theme);
+        for (panel, area) in &it.panels {
+            limits.push((*panel, panels::render(*panel, frame, *area, app, theme)));
+        }
+        panels::status::render_guide(frame, it.guide, app, theme);
+        panels::status::render(frame, it.status, app, theme);
+        panels::footer::render(frame, it.footer, app, theme);
+        match it.overlay {
+            Some((overlay, area)) => draw_overlay(overlay, frame, area, app, theme),
+            None => panels::cards::render(frame, it.body, app, theme),
+        }
+    }
+    if theme.symbols.ascii {
+        symbols::fold_to_ascii(frame.buffer_mut());
+    }
+    limits
+}
+
+fn draw_overlay(overlay: Overlay, frame: &mut Frame<'_>, area: ratatui::layout::Rect, app: &App, theme: &Theme) {
+    let draw = match overlay {
+        Overlay::Help => panels::help::render,
+        Overlay::Stages => panels::stages::render,
+        Overlay::Devices => panels::devices::render,
+        Overlay::Log => panels::log::render,
+        Overlay::Problems => panels::log::render_problems,
+        Overlay::Glossary => panels::solution::render_glossary,
+        Overlay::Solution => panels::solution::render,
+    };
+    draw(frame, area, app, theme);
+}

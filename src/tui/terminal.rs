@@ -1,0 +1,158 @@
+//! Takes the terminal over and gives it back: at the end, on a panic of this thread, before a suspend. Nothing else
+//! changes terminal modes. It also asks, once, what the terminal can do.
+
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ThreadId;
+
+use anyhow::{Context, Result};
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{execute, queue};
+use ratatui::Frame;
+use ratatui::backend::CrosstermBackend;
+
+use super::theme::{Background, Colours, Terminal as Abilities};
+
+/// Whether the terminal is ours at the moment.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal, as long as this lives.
+pub struct Screen {
+    terminal: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    /// Takes the terminal over. A panic of this thread gives it back before it is told.
+    pub fn take() -> Result<Self> {
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(64 * 1024, io::stdout()));
+        restore_on_panic(std::thread::current().id());
+        enter().context("Failed to take the terminal over")?;
+        let terminal = ratatui::Terminal::new(backend).inspect_err(|_| leave()).context("Failed to ask the terminal's size")?;
+        Ok(Self { terminal })
+    }
+
+    /// Draws a frame in one piece.
+    pub fn draw<T>(&mut self, view: impl FnOnce(&mut Frame<'_>) -> T) -> io::Result<T> {
+        let mut result = None;
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| result = Some(view(frame)))?;
+        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
+        result.ok_or_else(|| io::Error::other("nothing was drawn"))
+    }
+
+    /// Columns and rows.
+    pub fn size(&self) -> io::Result<(u16, u16)> {
+        let size = self.terminal.size()?;
+        Ok((size.width, size.height))
+    }
+
+    /// Gives the terminal to somebody else for a while, and takes it back.
+    pub fn lend<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
+        leave();
+        let result = to();
+        enter()?;
+        self.terminal.clear()?;
+        Ok(result)
+    }
+
+    /// Draws everything anew: somebody else may have written on the screen.
+    pub fn refresh(&mut self) -> io::Result<()> {
+        enter()?;
+        self.terminal.clear()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    TAKEN.store(true, Ordering::SeqCst);
+    execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, DisableLineWrap, Hide)
+}
+
+/// Gives the terminal back. What fails here fails because there is no terminal any more.
+fn leave() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        let _ = execute!(
+            io::stdout(),
+            EndSynchronizedUpdate,
+            DisableMouseCapture,
+            EnableLineWrap,
+            LeaveAlternateScreen,
+            Show
+        );
+        let _ = disable_raw_mode();
+        let _ = io::stdout().flush();
+    }
+}
+
+/// The stock hook would drop the screen when any thread panics; this one acts for the thread that draws.
+fn restore_on_panic(drawing: ThreadId) {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == drawing {
+            leave();
+        }
+        if std::thread::current().id() == drawing || !TAKEN.load(Ordering::SeqCst) {
+            before(info);
+        }
+    }));
+}
+
+/// Whether there is a terminal to draw on and to read keys from.
+pub fn is_present() -> bool {
+    io::stdout().is_terminal() && io::stdin().is_terminal()
+}
+
+/// What the terminal can do, by what it says in the environment.
+pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
+    let said = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let term = said("TERM").unwrap_or_default();
+    let colours = if said("NO_COLOR").is_some() || term == "dumb" {
+        Colours::None
+    } else if said("COLORTERM").is_some() || term.contains("256color") || term.contains("direct") {
+        Colours::Indexed
+    } else {
+        Colours::Sixteen
+    };
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(&said).unwrap_or_default().to_ascii_lowercase();
+    let utf8 = locale.contains("utf-8") || locale.contains("utf8") || cfg!(windows);
+    let ascii = said("PERFLINGS_ASCII").is_some_and(|value| value != "0") || !utf8 || term == "linux" || term == "dumb";
+    // `15;0`: foreground; background. 7 and 15 are the light ones.
+    let background = said("COLORFGBG").and_then(|value| {
+        let last = value.rsplit(';').next()?.parse::<u8>().ok()?;
+        Some(if last == 7 || last == 15 { Background::Light } else { Background::Dark })
+    });
+    Abilities { colours, background, ascii }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(variables: &[(&str, &str)]) -> Abilities {
+        abilities(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn abilities_follow_the_environment() {
+        let good = [("TERM", "xterm-256color"), ("LANG", "de_DE.UTF-8")];
+        assert_eq!(asked(&good), Abilities { colours: Colours::Indexed, background: None, ascii: false });
+        assert_eq!(asked(&[("TERM", "xterm"), ("LANG", "C.UTF-8")]).colours, Colours::Sixteen);
+        assert_eq!(asked(&[("NO_COLOR", "1"), ("TERM", "xterm-256color")]).colours, Colours::None);
+        assert_eq!(asked(&[("NO_COLOR", ""), ("TERM", "xterm-256color")]).colours, Colours::Indexed);
+        assert!(asked(&[("LANG", "C")]).ascii);
+        assert!(asked(&[("LANG", "C.UTF-8"), ("PERFLINGS_ASCII", "1")]).ascii);
+        assert_eq!(asked(&[("COLORFGBG", "0;15")]).background, Some(Background::Light));
+        assert_eq!(asked(&[("COLORFGBG", "15;default;0")]).background, Some(Background::Dark));
+    }
+}

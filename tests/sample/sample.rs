@@ -1,0 +1,369 @@
+//! A small course and made-up, repeatable events of its runs, for tests of the screen. No engine, no clock, no file.
+
+use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
+use perflings::course::{
+    Block, Claim, Course, Lesson, Level, Pointer, Question, Section, SectionKind, Span, Stage, StageFile,
+};
+use perflings::protocol::*;
+
+fn text(words: &str) -> Vec<Span> {
+    vec![Span::Text(words.to_owned())]
+}
+
+fn lesson() -> Lesson {
+    let sections = vec![
+        Section {
+            title: "What you see".to_owned(),
+            kind: SectionKind::Symptom,
+            blocks: vec![
+                Block::Paragraph(vec![
+                    Span::Text("A model that knows nothing has a loss of ".to_owned()),
+                    Span::Code("ln V".to_owned()),
+                    Span::Text(" = ".to_owned()),
+                    Span::Placeholder("ln_vocab".to_owned()),
+                    Span::Text(". This one began at ".to_owned()),
+                    Span::Placeholder("broken.loss_first".to_owned()),
+                    Span::Text(", so it is ".to_owned()),
+                    Span::Strong("sure of the wrong thing".to_owned()),
+                    Span::Text(".".to_owned()),
+                ]),
+                Block::Item { depth: 0, marker: "•".to_owned(), spans: text("It falls, but from far above.") },
+                Block::Item { depth: 1, marker: "•".to_owned(), spans: text("Nothing is infinite, nothing explodes.") },
+                Block::Code {
+                    language: "text".to_owned(),
+                    text: "embedding ── × ──▶ head\n   └──── same weights ────┘".to_owned(),
+                },
+            ],
+        },
+        Section {
+            title: "Why".to_owned(),
+            kind: SectionKind::Why,
+            blocks: vec![
+                Block::Paragraph(text("The embedding is drawn from N(0, 1) and used again as the head.")),
+                Block::Table {
+                    head: vec![text("initialisation"), text("logits' spread")],
+                    rows: vec![
+                        vec![text("library default"), text("√hidden, about 11")],
+                        vec![text("normal 0.02"), text("0.23")],
+                    ],
+                },
+            ],
+        },
+        Section {
+            title: "Looking back".to_owned(),
+            kind: SectionKind::Debrief,
+            blocks: vec![Block::Paragraph(vec![
+                Span::Text("Broken began at ".to_owned()),
+                Span::Placeholder("broken.loss_first".to_owned()),
+                Span::Text(", fixed at ".to_owned()),
+                Span::Placeholder("fixed.loss_first".to_owned()),
+                Span::Text(".".to_owned()),
+            ])],
+        },
+    ];
+    Lesson { sections }
+}
+
+fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig) -> Stage {
+    Stage {
+        id: id.to_owned(),
+        number,
+        title: title.to_owned(),
+        level: Level::Beginner,
+        symptom: "The loss starts near 122. A model that knows nothing would start at 6.91.".to_owned(),
+        prediction: Question {
+            prompt: "When the initial weights are mended, what happens to the first loss?".to_owned(),
+            choices: vec![
+                "It falls to about half.".to_owned(),
+                "It falls to about 7, whatever the width of the model.".to_owned(),
+                "It stays, but the curve falls faster.".to_owned(),
+                "It becomes NaN.".to_owned(),
+            ],
+            answer: 1,
+            explanation: "Small logits give every token the same chance: ln V.".to_owned(),
+        },
+        estimate: None,
+        evidence: vec![
+            Pointer { panel: "evidence".to_owned(), text: "the spread of the logits, and what they predict".to_owned() },
+            Pointer { panel: "loss".to_owned(), text: "the first loss against ln V".to_owned() },
+        ],
+        hints: vec![
+            "Which tensor is used twice?".to_owned(),
+            "What is the spread of a sum of 128 products?".to_owned(),
+            "Look at `init` in the configuration.".to_owned(),
+        ],
+        quiz: vec![Question {
+            prompt: "Which layer explodes?".to_owned(),
+            choices: vec!["The first".to_owned(), "None".to_owned()],
+            answer: 1,
+            explanation: "The residual stream is flat.".to_owned(),
+        }],
+        broken,
+        fixed,
+        varies: vec!["model.init".to_owned()],
+        claims: vec![Claim { text: "First loss 942".to_owned(), source: "the source workshop, 2025".to_owned() }],
+        checks: Vec::new(),
+        lesson: lesson(),
+        fault: "The tied head multiplies by an embedding of standard deviation 1.".to_owned(),
+        fix: "init = \"normal-0.02\" draws every matrix from N(0, 0.02).".to_owned(),
+        cpu_note: (number == 2).then(|| "The ratio is small here: the cache holds the whole tensor.".to_owned()),
+        files: vec![StageFile {
+            name: "config.toml".to_owned(),
+            starter: "[model]\ninit = \"library-default\"\n".to_owned(),
+            solution: "[model]\ninit = \"normal-0.02\"\n".to_owned(),
+        }],
+        steps: 20,
+        language: "en".to_owned(),
+        path: format!("exercises/0{number}-{id}"),
+        id_line: 1,
+    }
+}
+
+/// Three stages: one whose fix needs new weights, one whose fix keeps them, one about clocks.
+pub fn course() -> Course {
+    let plain = RunConfig::preset(Preset::Tiny);
+    let mut init = plain.clone();
+    init.model.init = Init::LibraryDefault;
+    let mut layout = plain.clone();
+    layout.model.kv_layout = KvLayout::Strided;
+    let mut sync = plain.clone();
+    sync.measure.sync = Sync::Never;
+    Course {
+        id: "sample".to_owned(),
+        title: "Sample course".to_owned(),
+        language: "en".to_owned(),
+        stages: vec![
+            stage(1, "broken-init", "Broken initialisation", init, plain.clone()),
+            stage(2, "strides", "Non-contiguous tensors", layout, plain.clone()),
+            stage(3, "missing-sync", "Missing sync", sync, plain),
+        ],
+        glossary: Some(lesson()),
+        ..Course::default()
+    }
+}
+
+/// The device the events come from.
+pub fn device() -> Device {
+    Device { kind: "cpu".to_owned(), name: "EPYC 9654, 2 threads".to_owned() }
+}
+
+pub fn started(run: &RunSpec, from_step: u64) -> Event {
+    Event::Started(Started {
+        run: run.clone(),
+        config: run.config.hash(),
+        device: device(),
+        parameters: run.config.parameters(),
+        tensors: 38,
+        ln_vocab: run.config.ln_vocab(),
+        entropy: Some(2.31),
+        forward_flops: run.config.forward_flops(),
+        from_step,
+    })
+}
+
+fn broken_init(run: &RunSpec) -> bool {
+    run.config.model.init == Init::LibraryDefault
+}
+
+/// A step that looks like one: the loss falls, times vary a little and repeatably.
+pub fn step(run: &RunSpec, step: u64) -> Event {
+    let at = step as f64;
+    let ripple = ((step * 7919) % 97) as f64 / 97.0 - 0.5;
+    let (from, floor, pace) = if broken_init(run) { (122.0, 30.0, 60.0) } else { (6.93, 2.5, 160.0) };
+    let loss = floor + (from - floor) * (-at / pace).exp() + ripple * (from - floor) * 0.03;
+    let ms = if run.config.model.kv_layout == KvLayout::Strided { 205.0 } else { 180.0 } + 6.0 * ripple;
+    let synced = run.config.measure.sync != Sync::Never;
+    let whole = if synced { ms } else { 0.9 };
+    let phases = if synced {
+        Phases { forward: 0.34 * ms, backward: 0.61 * ms, optimizer: 0.045 * ms, residual: 0.005 * ms, step: ms }
+    } else {
+        Phases { forward: 0.2, backward: 0.5, optimizer: 0.1, residual: ms - 0.8, step: ms }
+    };
+    Event::Step(Step {
+        slot: run.slot,
+        step,
+        loss: loss.into(),
+        ms: whole,
+        synced,
+        profiled: step % 20 == 5,
+        phases: Some(phases),
+    })
+}
+
+pub fn throughput(run: &RunSpec, step: u64) -> Event {
+    let strided = run.config.model.kv_layout == KvLayout::Strided;
+    let ms = if strided { 205.0 } else { 180.4 };
+    let state = match step {
+        0..=5 => State::Warming,
+        6..=20 => State::Settling,
+        _ => State::Steady,
+    };
+    Event::Throughput(Throughput {
+        slot: run.slot,
+        step,
+        state,
+        step_ms: Spread { median: ms, p25: ms - 2.4, p75: ms + 2.7, p95: ms + 9.8, n: step },
+        samples_per_s: 8000.0 / ms,
+        tokens_per_s: 512_000.0 / ms,
+        wall_samples_per_s: 7600.0 / ms,
+        phases: None,
+        flops: (run.config.measure.sync != Sync::Never).then_some(13.1e9),
+        peak_flops: Some(98e9),
+        clock: if run.config.measure.sync == Sync::Never { "enqueue" } else { "host-sync" }.to_owned(),
+    })
+}
+
+pub fn kernels(run: &RunSpec, step: u64) -> Event {
+    let row = |op: &str, part: &str, phase: &str, calls: u32, ms: f64, flops: f64| KernelRow {
+        part: part.to_owned(),
+        phase: phase.to_owned(),
+        op: op.to_owned(),
+        kernel: format!("{op}_cpu"),
+        layers: 4,
+        calls,
+        ms,
+        flops,
+        bytes: 1e6,
+    };
+    let attention = if run.config.model.kv_layout == KvLayout::Strided { 31.0 } else { 7.4 };
+    let rows = vec![
+        row("linear", "mlp.gate", "backward", 8, 38.2, 5.4e8),
+        row("linear", "mlp.down", "backward", 8, 31.9, 5.4e8),
+        row("linear", "mlp.gate", "forward", 4, 18.7, 2.7e8),
+        row("linear", "mlp.down", "forward", 4, 17.9, 2.7e8),
+        row("attention", "attention", "forward", 4, attention, 6.7e7),
+        row("cross-entropy", "head", "forward", 1, 11.2, 1.3e8),
+        row("rms-norm", "norm1", "backward", 4, 4.1, 0.0),
+        row("adamw", "optimizer", "optimizer", 38, 6.4, 0.0),
+    ];
+    let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
+    Event::Kernels(Kernels {
+        slot: run.slot,
+        step,
+        device_ms,
+        rows,
+        launches: 398,
+        unique: 21,
+        profiled_step_ms: device_ms + 9.1,
+        coverage: device_ms / (device_ms + 9.1),
+        unbracketed_ms: 9.1,
+        clock: "host".to_owned(),
+        launches_by_phase: [96, 226, 76],
+        reason: None,
+    })
+}
+
+pub fn gradients(run: &RunSpec, step: u64, missing: bool) -> Event {
+    let row = |name: &str, parameters: u64, norm: Option<f64>| GradientRow {
+        name: name.to_owned(),
+        parameters,
+        norm: norm.map(Num),
+    };
+    let norm = |x: f64| if missing { None } else { Some(x) };
+    Event::Gradients(Gradients {
+        slot: run.slot,
+        step,
+        tensors: 38,
+        with_grad: if missing { 1 } else { 38 },
+        params_pct: if missing { 11.5 } else { 100.0 },
+        norm: 1.84.into(),
+        rows: vec![
+            row("embedding.weight", 128_000, Some(1.2)),
+            row("layers.0.mlp.gate.weight", 65_536, norm(0.41)),
+            row("layers.0.attention.query.weight", 16_384, norm(0.09)),
+            row("layers.3.norm2.gain", 128, norm(0.002)),
+        ],
+    })
+}
+
+pub fn evidence(run: &RunSpec, step: u64) -> Event {
+    let broken = broken_init(run);
+    let strided = run.config.model.kv_layout == KvLayout::Strided;
+    let strides = if strided { vec![8192, 32, 128, 1] } else { vec![8192, 2048, 32, 1] };
+    Event::Evidence(Evidence {
+        slot: run.slot,
+        step,
+        logit_std: Some(if broken { 11.3 } else { 0.23 }.into()),
+        logit_min: Some(if broken { -44.1 } else { -0.9 }.into()),
+        logit_max: Some(if broken { 128.0 } else { 0.95 }.into()),
+        argmax_is_input: Some(if broken { 0.98 } else { 0.02 }),
+        rms: [1.0, 1.01, 1.03, 1.02, 1.04].map(|x| Num(if broken { x } else { 0.02 * x })).to_vec(),
+        parity: Some(if strided { 0.31 } else { 3.0e-7 }.into()),
+        strides: vec![("k".to_owned(), strides.clone()), ("v".to_owned(), strides)],
+        clocks: Some(Clocks { enqueue: 0.9, host_sync: 180.4, device: None }),
+    })
+}
+
+pub fn memory(run: &RunSpec) -> Event {
+    let weights = run.config.parameters() * 4;
+    Event::Memory(Memory {
+        slot: run.slot,
+        peak_bytes: Some(7 * weights),
+        current_bytes: Some(5 * weights),
+        weights,
+        gradients: weights,
+        moments: 2 * weights,
+        reason: None,
+    })
+}
+
+pub fn lints(run: &RunSpec) -> Event {
+    let lint = |name: &str, why: &str, next: &str| Lint { name: name.to_owned(), why: why.to_owned(), next: next.to_owned() };
+    let lints = if broken_init(run) {
+        vec![lint(
+            "loss-above-ln-vocab",
+            "the first loss, 122.0, is 17 times ln(1000) = 6.91: the model is sure of the wrong token",
+            "look at the spread of the logits, then at how the weights begin",
+        )]
+    } else if run.config.measure.sync == Sync::Never {
+        vec![lint(
+            "ledger-does-not-close",
+            "99.5 % of the step is in no phase",
+            "end every phase with a device sync before its time is read",
+        )]
+    } else {
+        Vec::new()
+    };
+    Event::Lints { slot: run.slot, lints }
+}
+
+pub fn pair(n: u32, done: bool) -> Event {
+    let spread = |median: f64| Spread { median, p25: median - 2.0, p75: median + 2.0, p95: median + 8.0, n: u64::from(n) };
+    Event::Pair(Pair {
+        n,
+        wanted: 30,
+        ratio: 1.138,
+        low: 1.121,
+        high: 1.154,
+        verdict: if n >= 30 { Verdict::Faster } else { Verdict::Unclear },
+        a_ms: spread(205.0),
+        b_ms: spread(180.1),
+        remaining_s: f64::from(30 - n.min(30)) * 0.4,
+        done,
+        differs: vec!["model.kv-layout".to_owned()],
+    })
+}
+
+/// What an engine would say from the start of a run to a step.
+pub fn until(run: &RunSpec, last: u64) -> Vec<Event> {
+    let mut events = vec![started(run, 0)];
+    for at in 0..=last {
+        events.extend(at_step(run, at));
+    }
+    events
+}
+
+/// What an engine says about one step.
+pub fn at_step(run: &RunSpec, at: u64) -> Vec<Event> {
+    let mut events = vec![step(run, at)];
+    if at == 0 {
+        events.extend([memory(run), evidence(run, 0), gradients(run, 0, false), lints(run)]);
+    }
+    if at % 20 == 5 {
+        events.push(kernels(run, at));
+    }
+    if at >= 5 && at % 5 == 0 {
+        events.push(throughput(run, at));
+    }
+    events
+}
