@@ -23,7 +23,7 @@ use crate::course::progress::Progress;
 use crate::course::{Course, Stage};
 use crate::protocol::{Device, RunSpec, Slot};
 
-pub use message::{Action, AfterSkip, Confirm, Effect, Message, Overlay};
+pub use message::{Action, AfterSkip, Confirm, Effect, Limits, Message, Overlay};
 pub use run::{RunState, SlotRun};
 pub use runs::spec;
 pub use view::{Axis, Markers, Panel, Room, Sort, ThemeName, View, Window};
@@ -165,6 +165,7 @@ impl App {
             now_ms: 0,
             revision: 1,
         };
+        app.study.open = app.recording.is_some();
         if let Some(text) = options.notice {
             app.tell(&text, true);
         }
@@ -233,9 +234,10 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
             app.view.size = (width, height);
             Vec::new()
         }
-        Message::Drawn { limits } => {
+        Message::Drawn(limits) => {
             app.revision -= 1;
-            app.view.limits = limits.into_iter().collect();
+            app.view.overlay_scroll = app.view.overlay_scroll.min(limits.overlay);
+            app.view.limits = limits.panels.into_iter().collect();
             Vec::new()
         }
         Message::Saved { config } => app.saved(config),

@@ -206,11 +206,21 @@ pub enum Block {
     Heading(u8, Vec<Span>),
     Paragraph(Vec<Span>),
     /// One line of a list; `depth` counts from 0, `marker` is `•` or `3.`; an empty marker continues the item above.
-    Item { depth: u8, marker: String, spans: Vec<Span> },
+    Item {
+        depth: u8,
+        marker: String,
+        spans: Vec<Span>,
+    },
     /// Shown as it is: code, or a drawing.
-    Code { language: String, text: String },
+    Code {
+        language: String,
+        text: String,
+    },
     Quote(Vec<Span>),
-    Table { head: Vec<Vec<Span>>, rows: Vec<Vec<Vec<Span>>> },
+    Table {
+        head: Vec<Vec<Span>>,
+        rows: Vec<Vec<Vec<Span>>>,
+    },
     Rule,
 }
 
@@ -221,7 +231,10 @@ pub enum Span {
     Strong(String),
     Emphasis(String),
     Code(String),
-    Link { text: String, to: String },
+    Link {
+        text: String,
+        to: String,
+    },
     /// The name between `{{` and `}}`: a figure of this learner's run.
     Placeholder(String),
 }

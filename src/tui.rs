@@ -15,41 +15,43 @@ pub mod text;
 pub mod theme;
 
 use ratatui::Frame;
+use ratatui::layout::Rect;
 use ratatui::widgets::Block;
 
-use crate::app::{App, Overlay, Panel, Room};
+use crate::app::{App, Limits, Overlay, Room};
 pub use run::{Host, Outcome, run};
 use theme::Theme;
 
-/// Draws one frame. The result is how far each panel can scroll.
-pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Vec<(Panel, u16)> {
+/// Draws one frame. The result is how far each panel, and what lies on top, can scroll.
+pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
     let it = layout::arrange(area, app);
-    let mut limits = Vec::new();
+    let mut limits = Limits::default();
     if it.room == Some(Room::Numbers) {
         panels::numbers::render(frame, area, app, theme);
     } else {
         panels::header::render(frame, it.header, app, theme);
         panels::header::render_vitals(frame, it.vitals, app, theme);
         for (panel, area) in &it.panels {
-            limits.push((*panel, panels::render(*panel, frame, *area, app, theme)));
+            limits.panels.push((*panel, panels::render(*panel, frame, *area, app, theme)));
         }
         panels::status::render_guide(frame, it.guide, app, theme);
         panels::status::render(frame, it.status, app, theme);
         panels::footer::render(frame, it.footer, app, theme);
         match it.overlay {
-            Some((overlay, area)) => draw_overlay(overlay, frame, area, app, theme),
+            Some((overlay, area)) => limits.overlay = draw_overlay(overlay, frame, area, app, theme),
             None => panels::cards::render(frame, it.body, app, theme),
         }
     }
+    symbols::defuse(frame.buffer_mut());
     if theme.symbols.ascii {
         symbols::fold_to_ascii(frame.buffer_mut());
     }
     limits
 }
 
-fn draw_overlay(overlay: Overlay, frame: &mut Frame<'_>, area: ratatui::layout::Rect, app: &App, theme: &Theme) {
+fn draw_overlay(overlay: Overlay, frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let draw = match overlay {
         Overlay::Help => panels::help::render,
         Overlay::Stages => panels::stages::render,
@@ -59,5 +61,5 @@ fn draw_overlay(overlay: Overlay, frame: &mut Frame<'_>, area: ratatui::layout::
         Overlay::Glossary => panels::solution::render_glossary,
         Overlay::Solution => panels::solution::render,
     };
-    draw(frame, area, app, theme);
+    draw(frame, area, app, theme)
 }

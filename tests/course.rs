@@ -3,6 +3,9 @@
 //!
 //! A folder of `tests/courses/invalid` or `unsound` lies over `example`; its `expected.txt` holds the messages.
 
+#[path = "courses/kernels.rs"]
+mod kernels;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -320,6 +323,11 @@ proptest! {
         prop_assert!(once.chars().all(|c| c == '\n' || !c.is_control()));
         prop_assert_eq!(text::clean(&once), (once.clone(), Vec::new()));
     }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn any_stage_file_is_answered(source in "(?s)[a-z\\[\\]=\" \\n0-9.{}#-]{0,300}") {

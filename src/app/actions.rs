@@ -235,7 +235,7 @@ impl App {
 
     fn hint(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        let Some(stage) = course.stages.get(self.study.at).filter(|_| self.recording.is_none()) else { return Vec::new() };
         if self.study.hints as usize >= stage.hints.len() {
             self.tell("All hints are shown", false);
             return Vec::new();

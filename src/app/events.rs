@@ -131,6 +131,7 @@ impl App {
     }
 
     fn started(&mut self, started: Started) {
+        self.follow_recording(started.run.stage);
         let run = &mut self.run;
         let same = |wanted: &RunSpec| wanted.slot == started.run.slot && wanted.config == started.run.config;
         if !run.pending.is_empty() {
@@ -150,6 +151,16 @@ impl App {
         run.compiling = None;
         if self.recording.is_some() || run.state == RunState::Starting {
             run.state = RunState::Warming;
+        }
+    }
+
+    /// A recording brings its own stage.
+    fn follow_recording(&mut self, number: u32) {
+        let course = Arc::clone(&self.course);
+        let at = course.stages.iter().position(|stage| stage.number == number).filter(|at| *at != self.study.at);
+        if let (Some(at), true) = (at, self.recording.is_some()) {
+            self.study.enter(at, &course.stages[at]);
+            self.run.slots = Default::default();
         }
     }
 
@@ -225,7 +236,7 @@ impl App {
             quiz_right: self.study.quiz_right(stage),
         };
         let report = evaluate(stage, measured);
-        let passed = report.passed() && config.is_some();
+        let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
         self.study.report = Some(report);
         let known = self.study.of_mut(stage);
         if !passed || known.state == State::Passed {

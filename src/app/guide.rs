@@ -78,15 +78,13 @@ pub fn confirmation(confirm: Confirm) -> Vec<Piece> {
     let keys = [Action::Yes, Action::No];
     match confirm {
         Confirm::SkipPrediction(AfterSkip::Toggle) => {
-            sentence("You have not predicted yet; it will count as skipped. Toggle the fix anyway? {} {}", &keys)
+            sentence("No prediction yet: it will count as skipped. Toggle? {} {}", &keys)
         }
         Confirm::SkipPrediction(AfterSkip::Pair) => {
-            sentence("You have not predicted yet; it will count as skipped. Measure anyway? {} {}", &keys)
+            sentence("No prediction yet: it will count as skipped. Measure? {} {}", &keys)
         }
-        Confirm::ShowSolution => sentence("Show the solution? It is marked in your progress. {} {}", &keys),
-        Confirm::Reset => {
-            sentence("Put this stage back to its start? Your file is kept aside, your answers are forgotten. {} {}", &keys)
-        }
+        Confirm::ShowSolution => sentence("Show the solution? Your progress will say so. {} {}", &keys),
+        Confirm::Reset => sentence("Forget this stage and put its files back? {} {}", &keys),
     }
 }
 

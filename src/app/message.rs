@@ -15,12 +15,20 @@ pub enum Message {
     /// Time, in milliseconds since the start.
     Tick { now_ms: u64 },
     Resized { width: u16, height: u16 },
-    /// How far each panel can scroll in the frame just drawn.
-    Drawn { limits: Vec<(Panel, u16)> },
+    /// How far things can scroll in the frame just drawn.
+    Drawn(Limits),
     /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
     Saved { config: Result<Box<RunConfig>, String> },
     /// An effect was carried out, or failed: one sentence to show.
     Told { text: String, warning: bool },
+}
+
+/// Lines beyond what a frame shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub panels: Vec<(Panel, u16)>,
+    /// Of what lies on top.
+    pub overlay: u16,
 }
 
 /// What the learner asked for. Keys and the mouse lead here.

@@ -48,6 +48,8 @@ pub struct Study {
     pub pair: Option<Pair>,
     /// The stage's criteria against what was measured.
     pub report: Option<Report>,
+    /// Nothing is asked and nothing is hidden: a recording is shown.
+    pub open: bool,
     /// Stages whose fix was tried in this sitting.
     tried: BTreeSet<String>,
     /// Answers to the quiz in this sitting, by stage.
@@ -107,7 +109,7 @@ impl Study {
 
     /// Whether evidence, cause and debrief may be shown.
     pub fn revealed(&self, stage: &Stage) -> bool {
-        self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
+        self.open || self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
     }
 
     /// The fix is looked at before a prediction was made.
@@ -119,7 +121,9 @@ impl Study {
 
     /// The part of the loop that comes next.
     pub fn beat(&self, stage: &Stage) -> Beat {
-        if !self.revealed(stage) {
+        if self.open {
+            Beat::Debrief
+        } else if !self.revealed(stage) {
             Beat::Predict
         } else if !self.tried(stage) {
             Beat::Fix
@@ -135,11 +139,11 @@ impl Study {
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
         match self.beat(stage) {
             Beat::Predict => Some((None, &stage.prediction)),
-            Beat::Debrief => {
+            Beat::Debrief if !self.open => {
                 let at = self.quiz_answers(stage).len();
                 stage.quiz.get(at).map(|question| (Some(at), question))
             }
-            Beat::Fix | Beat::Measure => None,
+            _ => None,
         }
     }
 

@@ -1,13 +1,16 @@
 //! `perflings course check`: first what reading shows, then every starter and every solution on a device.
 
+use std::cell::RefCell;
+
 use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
 use super::check::Bench;
-use super::out::{self, Exit, result};
+use super::out::{self, Exit, Stop, progress, result};
 use super::shelf::Shelf;
 use super::{Cli, CourseArgs, EngineArgs};
+use crate::config::RunConfig;
 use crate::course::validate::{Compare, Tried, Vocabulary, behaviour, structure};
 use crate::engine::client::split_words;
 use crate::tui::keys::BINDINGS;
@@ -70,23 +73,65 @@ pub fn course_check(
     Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })
 }
 
+/// What was tried; an error where nothing could be tried at all.
 fn try_all(shelf: &Shelf, measure: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
-    let bench = std::cell::RefCell::new(Bench::new(engine)?);
-    let interrupted = || "interrupted".to_owned();
-    let mut run = |config: &_, steps| {
-        let found = bench.borrow_mut().run(0, config, steps);
-        found
-            .map_err(|error| format!("{error:#}"))?
-            .ok_or_else(interrupted)
+    let judge = RefCell::new(Judge {
+        bench: Bench::new(engine)?,
+        fatal: None,
+    });
+    let mut run = |config: &RunConfig, steps| {
+        progress(&format!("a run of {steps} steps"));
+        judge.borrow_mut().ask(|bench| bench.run(0, config, steps))
     };
-    let mut compare = |a: &_, b: &_| {
-        let found = bench.borrow_mut().pair(0, a, b);
-        found
-            .map_err(|error| format!("{error:#}"))?
-            .ok_or_else(interrupted)
+    let mut compare = |a: &RunConfig, b: &RunConfig| {
+        progress("a paired comparison");
+        judge.borrow_mut().ask(|bench| bench.pair(0, a, b))
     };
     let compare: Option<&mut Compare<'_>> = if measure { Some(&mut compare) } else { None };
-    Ok(behaviour(&shelf.course, &mut run, compare))
+    let tried = behaviour(&shelf.course, &mut run, compare);
+    match judge.into_inner().fatal {
+        None => Ok(tried),
+        Some(error) => Err(error),
+    }
+}
+
+/// Measures until something makes measuring pointless: a missing device, or ctrl-c.
+struct Judge {
+    bench: Bench,
+    fatal: Option<anyhow::Error>,
+}
+
+impl Judge {
+    fn ask<T>(
+        &mut self,
+        measure: impl FnOnce(&mut Bench) -> Result<Option<T>>,
+    ) -> Result<T, String> {
+        if self.fatal.is_some() {
+            return Err("not tried".to_owned());
+        }
+        match measure(&mut self.bench) {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => {
+                self.fatal = Some(
+                    Stop {
+                        exit: Exit::Interrupted,
+                        text: "interrupted".to_owned(),
+                    }
+                    .into(),
+                );
+                Err("interrupted".to_owned())
+            }
+            Err(error) => {
+                let text = format!("{error:#}");
+                let pointless =
+                    |stop: &Stop| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
+                if error.downcast_ref::<Stop>().is_some_and(pointless) {
+                    self.fatal = Some(error);
+                }
+                Err(text)
+            }
+        }
+    }
 }
 
 /// Whether a lesson names a command line that this program takes.

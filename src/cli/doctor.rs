@@ -71,7 +71,9 @@ fn probe(engine: Option<&str>) -> Result<Probed> {
                 _ => {}
             },
             Some(Heard::Over(over)) => found.problem = Some(over.reason().to_owned()),
-            Some(Heard::Stray(text)) if found.stray.len() < 20 => found.stray.push(text),
+            Some(Heard::Stray(text)) if found.stray.len() < 20 && !found.stray.contains(&text) => {
+                found.stray.push(text);
+            }
             _ => {}
         }
     }

@@ -80,9 +80,13 @@ impl Drive {
         command: Command,
         mut hear: impl FnMut(&Line, &str) -> Result<Flow>,
     ) -> Result<Ending> {
+        if self.client.is_over() {
+            self.client.renew()?;
+        }
         self.client.send(command);
         let mut silent_since: Option<Instant> = None;
         let mut stopping: Option<Instant> = None;
+        let mut last_stray = None;
         loop {
             if stopping.is_none() && self.interrupted.load(Ordering::Relaxed) {
                 stopping = Some(Instant::now());
@@ -118,7 +122,13 @@ impl Drive {
                         });
                     }
                 }
-                Some(Heard::Stray(text)) => notice(&format!("engine: {text}")),
+                Some(Heard::Stray(text)) => {
+                    // Drivers repeat themselves, once for each adapter they look at.
+                    if last_stray.as_ref() != Some(&text) {
+                        notice(&format!("engine: {text}"));
+                    }
+                    last_stray = Some(text);
+                }
                 Some(Heard::Malformed { line, why }) => notice(&format!(
                     "the engine wrote a line that is no event ({why}): {line}"
                 )),

@@ -52,9 +52,10 @@ pub fn text(f: &Finished) -> String {
         lines.push(row("lints", "none"));
     }
     for lint in &f.lints {
+        let why = lint.why.trim_end_matches('.');
         lines.push(row(
             "lint",
-            &format!("{}: {}. Next: {}", lint.name, lint.why, lint.next),
+            &format!("{}: {why}. Next: {}", lint.name, lint.next),
         ));
     }
     lines.join("\n")
@@ -74,13 +75,19 @@ pub fn loss(x: Num) -> String {
 }
 
 fn speed(f: &Finished) -> String {
+    let enqueued = f.clock == "enqueue";
+    let (claims, clock) = if enqueued {
+        ("claims ", "enqueue: nothing waited for the device")
+    } else {
+        ("", f.clock.as_str())
+    };
     match (f.samples_per_s, &f.step_ms) {
         (Some(samples), Some(ms)) => format!(
-            "{samples:.2} samples/s; step {:.2} ms [{:.2}, {:.2}], p95 {:.2}, n = {} ({}, {})",
-            ms.median, ms.p25, ms.p75, ms.p95, ms.n, f.state, f.clock
+            "{claims}{samples:.2} samples/s; step {:.2} ms [{:.2}, {:.2}], p95 {:.2}, n = {} ({}, {clock})",
+            ms.median, ms.p25, ms.p75, ms.p95, ms.n, f.state
         ),
-        (Some(samples), None) => format!("{samples:.2} samples/s ({}, {})", f.state, f.clock),
-        _ if f.clock == "enqueue" => "not measured: no step waited for the device".to_owned(),
+        (Some(samples), None) => format!("{claims}{samples:.2} samples/s ({}, {clock})", f.state),
+        _ if enqueued => "not measured: no step waited for the device".to_owned(),
         _ => "not measured: no synchronised, unprofiled step after warm-up; run more steps"
             .to_owned(),
     }

@@ -3,6 +3,7 @@
 
 mod editor;
 mod host;
+mod last_resort;
 mod live;
 mod watch;
 
@@ -40,15 +41,28 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     let preset = preset_of(&changes(args))?;
     let theme = theme_of(args.theme.as_deref())?;
     let shelf = Shelf::load(&args.course)?;
-    let stage = args.stage.as_deref().map(|name| shelf.stage(name).map(|stage| stage.number)).transpose()?;
+    let stage = args
+        .stage
+        .as_deref()
+        .map(|name| shelf.stage(name).map(|stage| stage.number))
+        .transpose()?;
     let (progress, aside) = match &shelf.state {
         Some(state) => progress::load(state),
         None => Default::default(),
     };
-    let recorder = args.record.as_deref().map(Recorder::create).transpose().map_err(|e| usage(format!("--record: {e:#}")))?;
+    let recorder = args
+        .record
+        .as_deref()
+        .map(Recorder::create)
+        .transpose()
+        .map_err(|e| usage(format!("--record: {e:#}")))?;
     let collector = Rc::new(RefCell::new(Collector::default()));
-    let mut live = Live::new(engine_command(args.engine.engine.as_deref())?, recorder, Rc::clone(&collector))
-        .map_err(|error| usage(format!("{error:#}")))?;
+    let mut live = Live::new(
+        engine_command(args.engine.engine.as_deref())?,
+        recorder,
+        Rc::clone(&collector),
+    )
+    .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {
         device: args.engine.device.clone(),
         preset,
@@ -59,6 +73,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     };
     let (mut app, first) = App::new(shelf.course.clone(), progress, options);
     let mut host = Host::new(shelf, collector, false);
+    last_resort::watch();
     let outcome = tui::run(&mut live, &mut host, &mut app, first, abilities());
     live.close();
     Ok(exit_of(outcome?))
@@ -69,7 +84,9 @@ pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
     let recording = Recording::read(&args.file)?;
     let theme = theme_of(args.theme.as_deref())?;
     let shelf = Shelf::load(&args.course)?;
-    let stage = recording.stage().filter(|number| shelf.course.stage(*number).is_some());
+    let stage = recording
+        .stage()
+        .filter(|number| shelf.course.stage(*number).is_some());
     let options = Options {
         stage,
         theme,
@@ -87,13 +104,16 @@ pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
     let mut replay = Replay::new(recording, args.speed);
     let (mut app, first) = App::new(shelf.course.clone(), progress::Progress::default(), options);
     let mut host = Host::new(shelf, collector, true);
+    last_resort::watch();
     let outcome = tui::run(&mut replay, &mut host, &mut app, first, abilities())?;
     Ok(exit_of(outcome))
 }
 
 fn headless(args: &WorkshopArgs) -> Result<Exit> {
     let stage = args.stage.clone().unwrap_or_else(|| "1".to_owned());
-    notice(&format!("there is no terminal here; running stage {stage} without a screen, as `perflings run {stage}`"));
+    notice(&format!(
+        "there is no terminal here; running stage {stage} without a screen, as `perflings run {stage}`"
+    ));
     run::run(&RunArgs {
         stage: Some(stage),
         config: None,
@@ -108,16 +128,25 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
 }
 
 fn changes(args: &WorkshopArgs) -> ChangeArgs {
-    ChangeArgs { preset: args.preset.clone(), sets: Vec::new() }
+    ChangeArgs {
+        preset: args.preset.clone(),
+        sets: Vec::new(),
+    }
 }
 
 fn theme_of(name: Option<&str>) -> Result<ThemeName> {
-    let Some(name) = name else { return Ok(ThemeName::default()) };
+    let Some(name) = name else {
+        return Ok(ThemeName::default());
+    };
     let all: Vec<&str> = ThemeName::ALL.iter().map(|theme| theme.name()).collect();
     let found = ThemeName::parse(name);
     found.ok_or_else(|| {
         let near = nearest(name, all.iter().copied());
-        usage(format!("--theme: unknown theme `{}`; did you mean `{near}`? There are {}", name.escape_debug(), all.join(", ")))
+        usage(format!(
+            "--theme: unknown theme `{}`; did you mean `{near}`? There are {}",
+            name.escape_debug(),
+            all.join(", ")
+        ))
     })
 }
 

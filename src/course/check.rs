@@ -1,11 +1,14 @@
 //! The criteria of a stage: read from `[[check]]`, held against what a run reported, answered line by line. Nothing
 //! here runs a model; what was not measured is neither passed nor failed, and `unclear` never passes.
 
+mod read;
+
 use serde::Serialize;
 
-use super::fields::{Fields, Table};
+pub use read::read;
+
 use super::{Stage, formula, metric, placeholder};
-use crate::config::{RunConfig, nearest};
+use crate::config::RunConfig;
 use crate::protocol::{Finished, Pair, Verdict};
 
 /// One criterion.
@@ -103,16 +106,22 @@ pub struct Report {
 impl Report {
     /// Failed as soon as one line failed; passed when every line that decides passed.
     pub fn outcome(&self) -> Outcome {
-        let mut deciding = self.lines.iter().filter(|line| !line.optional).map(|line| line.outcome).peekable();
+        let mut deciding = self
+            .lines
+            .iter()
+            .filter(|line| !line.optional)
+            .map(|line| line.outcome)
+            .peekable();
         if deciding.peek().is_none() || self.lines.is_empty() {
             return Outcome::NotMeasured;
         }
-        deciding.max_by_key(|outcome| match outcome {
-            Outcome::Passed => 0,
-            Outcome::NotMeasured => 1,
-            Outcome::Failed => 2,
-        })
-        .unwrap_or(Outcome::NotMeasured)
+        deciding
+            .max_by_key(|outcome| match outcome {
+                Outcome::Passed => 0,
+                Outcome::NotMeasured => 1,
+                Outcome::Failed => 2,
+            })
+            .unwrap_or(Outcome::NotMeasured)
     }
 
     pub fn passed(&self) -> bool {
@@ -139,20 +148,42 @@ pub fn evaluate(stage: &Stage, measured: Measured<'_>) -> Report {
     if let Some(config) = measured.config {
         lines.push(scope(stage, config));
     }
-    lines.extend(stage.checks.iter().map(|check| line(stage, check, measured)));
-    Report { stage: stage.id.clone(), lines }
+    lines.extend(
+        stage
+            .checks
+            .iter()
+            .map(|check| line(stage, check, measured)),
+    );
+    Report {
+        stage: stage.id.clone(),
+        lines,
+    }
 }
 
 /// A comparison is worth something when nothing but the knobs under study changed.
 fn scope(stage: &Stage, config: &RunConfig) -> Line {
     let started = stage.broken_at(config.preset);
-    let other: Vec<&str> =
-        started.differences(config).into_iter().filter(|path| !stage.varies.iter().any(|v| v == path)).collect();
+    let other: Vec<&str> = started
+        .differences(config)
+        .into_iter()
+        .filter(|path| !stage.varies.iter().any(|v| v == path))
+        .collect();
     Line {
         name: "nothing else changed".to_owned(),
-        asked: format!("only {} may differ from the starter", stage.varies.join(", ")),
-        measured: if other.is_empty() { "nothing else differs".to_owned() } else { format!("{} differs", other.join(", ")) },
-        outcome: if other.is_empty() { Outcome::Passed } else { Outcome::Failed },
+        asked: format!(
+            "only {} may differ from the starter",
+            stage.varies.join(", ")
+        ),
+        measured: if other.is_empty() {
+            "nothing else differs".to_owned()
+        } else {
+            format!("{} differs", other.join(", "))
+        },
+        outcome: if other.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        },
         optional: false,
     }
 }
@@ -167,26 +198,58 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
         outcome,
         optional: check.optional,
     };
-    let verdict = |passed| if passed { Outcome::Passed } else { Outcome::Failed };
+    let verdict = |passed| {
+        if passed {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        }
+    };
     match &check.metric {
         Metric::Figure(name) => {
-            let asked = format!("{name} {}", asked(&check.test, config, measured.finished, metric::form(name).0.min(4)));
+            let asked = format!(
+                "{name} {}",
+                asked(
+                    &check.test,
+                    config,
+                    measured.finished,
+                    metric::form(name).0.min(4)
+                )
+            );
             let Some(found) = measured.finished.and_then(|run| metric::value(name, run)) else {
-                let why = if measured.finished.is_none() { "no run yet" } else { "this run did not measure it" };
+                let why = if measured.finished.is_none() {
+                    "no run yet"
+                } else {
+                    "this run did not measure it"
+                };
                 return answer(asked, format!("not measured: {why}"), Outcome::NotMeasured);
             };
             let shown = placeholder::show(found, metric::form(name).0);
             match holds(&check.test, found, config, measured.finished) {
                 Some(passed) => answer(asked, shown, verdict(passed)),
-                None => answer(asked, format!("{shown}; the other side was not measured"), Outcome::NotMeasured),
+                None => answer(
+                    asked,
+                    format!("{shown}; the other side was not measured"),
+                    Outcome::NotMeasured,
+                ),
             }
         }
         Metric::Ratio => {
-            let asked = format!("ratio, its whole interval {}", asked(&check.test, config, measured.finished, 2));
+            let asked = format!(
+                "ratio, its whole interval {}",
+                asked(&check.test, config, measured.finished, 2)
+            );
             let Some(pair) = measured.pair.filter(|pair| pair.n > 0) else {
-                return answer(asked, "not measured: needs a paired comparison".to_owned(), Outcome::NotMeasured);
+                return answer(
+                    asked,
+                    "not measured: needs a paired comparison".to_owned(),
+                    Outcome::NotMeasured,
+                );
             };
-            let shown = format!("{:.3}x [{:.3}, {:.3}], n={}, {}", pair.ratio, pair.low, pair.high, pair.n, pair.verdict);
+            let shown = format!(
+                "{:.3}x [{:.3}, {:.3}], n={}, {}",
+                pair.ratio, pair.low, pair.high, pair.n, pair.verdict
+            );
             if pair.verdict == Verdict::Unclear {
                 return answer(asked, shown, Outcome::NotMeasured);
             }
@@ -200,26 +263,55 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
         }
         Metric::Lint(name) => {
             let wanted = check.test == Test::Present;
-            let asked = format!("lint `{name}` {}", if wanted { "present" } else { "absent" });
+            let asked = format!(
+                "lint `{name}` {}",
+                if wanted { "present" } else { "absent" }
+            );
             let Some(run) = measured.finished.filter(|run| run.steps > 0) else {
-                return answer(asked, "not measured: no run yet".to_owned(), Outcome::NotMeasured);
+                return answer(
+                    asked,
+                    "not measured: no run yet".to_owned(),
+                    Outcome::NotMeasured,
+                );
             };
             let found = run.lints.iter().any(|lint| lint.name == *name);
-            answer(asked, if found { "present" } else { "absent" }.to_owned(), verdict(found == wanted))
+            answer(
+                asked,
+                if found { "present" } else { "absent" }.to_owned(),
+                verdict(found == wanted),
+            )
         }
         Metric::Part(part) => {
             let wanted = check.test == Test::Present;
-            let asked = format!("`{part}` {} the kernel list", if wanted { "in" } else { "not in" });
-            match measured.finished.and_then(|run| metric::has_part(run, part)) {
-                Some(found) => answer(asked, if found { "there" } else { "not there" }.to_owned(), verdict(found == wanted)),
-                None => answer(asked, "not measured: no step was profiled".to_owned(), Outcome::NotMeasured),
+            let asked = format!(
+                "`{part}` {} the kernel list",
+                if wanted { "in" } else { "not in" }
+            );
+            match measured
+                .finished
+                .and_then(|run| metric::has_part(run, part))
+            {
+                Some(found) => answer(
+                    asked,
+                    if found { "there" } else { "not there" }.to_owned(),
+                    verdict(found == wanted),
+                ),
+                None => answer(
+                    asked,
+                    "not measured: no step was profiled".to_owned(),
+                    Outcome::NotMeasured,
+                ),
             }
         }
         Metric::Quiz => {
             let all = stage.quiz.len();
             let asked = format!("all {all} questions answered rightly");
             match measured.quiz_right {
-                None => answer(asked, "not measured: not answered yet".to_owned(), Outcome::NotMeasured),
+                None => answer(
+                    asked,
+                    "not measured: not answered yet".to_owned(),
+                    Outcome::NotMeasured,
+                ),
                 Some(right) => answer(asked, format!("{right} of {all}"), verdict(right >= all)),
             }
         }
@@ -269,114 +361,4 @@ fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals:
         Test::Absent => "absent".to_owned(),
         Test::Right => "right".to_owned(),
     }
-}
-
-const KEYS: &[&str] = &[
-    "name", "metric", "lint", "part", "present", "within", "of", "at-least", "at-most", "above", "below", "starter", "optional",
-];
-
-/// Reads one `[[check]]`.
-pub fn read(fields: &mut Fields<'_>, table: Table<'_>) -> Check {
-    fields.known(table, KEYS);
-    let name = fields.text(table, "name");
-    let metric = read_metric(fields, table);
-    let test = read_test(fields, table, &metric);
-    let starter = match fields.word(table, "starter", &["fails", "passes", "any"]).as_deref() {
-        Some("passes") => Starter::Passes,
-        Some("any") => Starter::Any,
-        _ => Starter::Fails,
-    };
-    let optional = fields.flag(table, "optional").unwrap_or(false);
-    Check { name, metric, test, starter, optional, line: table.line }
-}
-
-fn read_metric(fields: &mut Fields<'_>, table: Table<'_>) -> Metric {
-    let word = fields.text(table, "metric");
-    match word.as_str() {
-        "ratio" => Metric::Ratio,
-        "quiz" => Metric::Quiz,
-        "lint" => Metric::Lint(fields.text(table, "lint")),
-        "part" => Metric::Part(fields.text(table, "part")),
-        name => {
-            if !name.is_empty() && !metric::known(name) {
-                let all = metric::METRICS.iter().map(|metric| metric.name).chain(["ratio", "lint", "part", "quiz"]);
-                let near = nearest(name, all);
-                let line = fields.line_of(table, "metric");
-                fields.fail(line, format!("unknown metric `{name}`; the nearest known one is `{near}`"));
-            }
-            Metric::Figure(name.to_owned())
-        }
-    }
-}
-
-fn read_test(fields: &mut Fields<'_>, table: Table<'_>, metric: &Metric) -> Test {
-    match metric {
-        Metric::Quiz => return Test::Right,
-        Metric::Lint(_) | Metric::Part(_) => {
-            return match fields.flag(table, "present") {
-                Some(true) => Test::Present,
-                Some(false) => Test::Absent,
-                None => {
-                    if !Fields::has(table, "present") {
-                        fields.missing(table, "present", "= true` or `present = false");
-                    }
-                    Test::Absent
-                }
-            };
-        }
-        Metric::Figure(_) | Metric::Ratio => {}
-    }
-    let given: Vec<&str> = ["within", "at-least", "at-most", "above", "below"]
-        .into_iter()
-        .filter(|key| Fields::has(table, key))
-        .collect();
-    let fallback = Test::AtLeast(Target::Number(0.0));
-    match given.as_slice() {
-        ["within"] => {
-            let share = fields.number(table, "within").unwrap_or(0.0);
-            if !Fields::has(table, "of") {
-                fields.missing(table, "of", "= \"formula.first_loss\"");
-                return fallback;
-            }
-            Test::Within(share, read_target(fields, table, "of"))
-        }
-        [key] => {
-            let target = read_target(fields, table, key);
-            match *key {
-                "at-least" => Test::AtLeast(target),
-                "at-most" => Test::AtMost(target),
-                "above" => Test::Above(target),
-                _ => Test::Below(target),
-            }
-        }
-        [] => {
-            let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them";
-            fields.fail(table.line, what.to_owned());
-            fallback
-        }
-        [first, second, ..] => {
-            let line = fields.line_of(table, second);
-            fields.fail(line, format!("a check has one condition, this has `{first}` and `{second}`; write two checks"));
-            fallback
-        }
-    }
-}
-
-fn read_target(fields: &mut Fields<'_>, table: Table<'_>, key: &str) -> Target {
-    if !fields.is_text(table, key) {
-        return Target::Number(fields.number(table, key).unwrap_or(f64::NAN));
-    }
-    let name = fields.text(table, key);
-    let known = name.strip_prefix("formula.").map_or_else(|| metric::known(&name), |name| formula::find(name).is_some());
-    if !known {
-        let all: Vec<String> = formula::FORMULAS
-            .iter()
-            .map(|formula| format!("formula.{}", formula.name))
-            .chain(metric::METRICS.iter().map(|metric| metric.name.to_owned()))
-            .collect();
-        let near = nearest(&name, all.iter().map(String::as_str));
-        let line = fields.line_of(table, key);
-        fields.fail(line, format!("unknown figure `{name}`; the nearest known one is `{near}`"));
-    }
-    Target::Named(name)
 }

@@ -25,17 +25,31 @@ pub fn text(path: &str) -> Option<String> {
 
 /// What an embedded folder holds.
 pub fn entries(under: &str) -> Vec<Entry> {
-    let Some((tree, rest)) = split(under) else { return Vec::new() };
-    let folder = if rest.is_empty() { Some(tree) } else { tree.get_dir(rest) };
+    let Some((tree, rest)) = split(under) else {
+        return Vec::new();
+    };
+    let folder = if rest.is_empty() {
+        Some(tree)
+    } else {
+        tree.get_dir(rest)
+    };
     let name = |path: &std::path::Path| {
-        path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
     };
     folder
         .map_or(&[][..], Dir::entries)
         .iter()
         .map(|entry| match entry {
-            DirEntry::Dir(dir) => Entry { name: name(dir.path()), folder: true },
-            DirEntry::File(file) => Entry { name: name(file.path()), folder: false },
+            DirEntry::Dir(dir) => Entry {
+                name: name(dir.path()),
+                folder: true,
+            },
+            DirEntry::File(file) => Entry {
+                name: name(file.path()),
+                folder: false,
+            },
         })
         .collect()
 }

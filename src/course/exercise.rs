@@ -1,19 +1,170 @@
-//! Reads one exercise: `exercise.toml` with its starter and its solution. A kernel exercise is a WGSL file with the
-//! numbers it is held against; a config exercise is a `config.toml` with questions.
+//! Exercises beside the stages: a kernel to write in WGSL, or a run to set up. Data with its checks; what is launched,
+//! measured and judged is the engine's business. `exercise.toml` is read here; sizes and grids are in `exercise/size.rs`,
+//! the answers a kernel is held against in `exercise/reference.rs`.
 
-use super::source::Source;
-use crate::config::file::FileError;
+mod read;
+pub mod reference;
+pub mod size;
+mod vary;
 
-/// An exercise beside the stages.
+pub use read::read;
+
+use super::{Level, Question, StageFile};
+use crate::config::{KNOBS, Knob, RunConfig, Value};
+use size::{Product, Sizes};
+
+/// One task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exercise {
+    /// Key of the learner's progress.
     pub id: String,
     pub title: String,
+    pub level: Level,
+    /// What to do.
+    pub task: String,
+    /// `about 3 lines`.
+    pub size: String,
+    /// Exactly three.
+    pub hints: Vec<String>,
+    /// Lesson that explains the background.
+    pub lesson: Option<String>,
+    pub quiz: Vec<Question>,
+    pub body: Body,
+    /// `exercises/k01-swiglu`.
+    pub path: String,
 }
 
-/// Reads the folder `exercises/kNN-name` or `cNN-name`.
-pub fn read(source: &Source, folder: &str, problems: &mut Vec<FileError>) -> Option<Exercise> {
-    let path = format!("exercises/{folder}/exercise.toml");
-    source.read(&path).map_err(|error| problems.push(error)).ok()?;
-    None
+/// What kind of task it is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    Kernel(Kernels),
+    Config(Configs),
+}
+
+/// A kernel exercise: one file, or a forward and a backward one, on the same sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernels {
+    pub kernels: Vec<Kernel>,
+    /// Sizes to try, small and odd ones first; the last is the one to time.
+    pub shapes: Vec<Shape>,
+    /// Part of the model whose kernel this can replace while it trains.
+    pub replaces: Option<String>,
+    pub checks: Vec<KernelCheck>,
+}
+
+/// One WGSL file with an entry point `main`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    pub file: StageFile,
+    /// Computes the expected outputs; see `reference::find`.
+    pub reference: String,
+    /// In the order of `@binding`, all in group 0, all `var<storage, read_write>` of `array<f32>`.
+    pub bindings: Vec<Binding>,
+    /// Workgroups along x, y and z.
+    pub grid: [Product; 3],
+    /// Largest error allowed, relative to the largest expected value.
+    pub tolerance: f64,
+}
+
+/// One buffer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding {
+    pub name: String,
+    pub role: Role,
+    /// Number of elements.
+    pub count: Product,
+    pub fill: Fill,
+}
+
+/// Who writes a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    In,
+    /// Poisoned before the launch, so that what was not written shows.
+    Out,
+    InOut,
+}
+
+/// What an input holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// N(0, 1).
+    Normal,
+    /// N(0, 1) · 100: large enough to overflow a careless exp.
+    Large,
+    /// Uniform in 0 to 1.
+    Positive,
+}
+
+/// A named choice of sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    pub label: String,
+    pub sizes: Sizes,
+}
+
+/// A criterion of a kernel exercise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelCheck {
+    pub name: String,
+    pub metric: KernelMetric,
+    /// Whether the starter fails it.
+    pub starter_fails: bool,
+}
+
+/// What is asked of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KernelMetric {
+    /// Every output of every shape within the tolerance.
+    Correct,
+    /// At least so many times as fast as the starter; counts on a real GPU only.
+    Speed(f64),
+    /// At least so many invocations in a workgroup.
+    Invocations(u64),
+    /// Uses `var<workgroup>` memory.
+    Shared,
+}
+
+/// A config exercise: one configuration, and what to vary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configs {
+    pub text: String,
+    pub config: RunConfig,
+    pub sweep: Option<Sweep>,
+    /// Changes to put in order, by their effect on the step time, before they are measured.
+    pub rank: Vec<Change>,
+}
+
+/// One key over several values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    pub key: String,
+    pub values: Vec<String>,
+    /// Other settings to repeat the sweep with, such as `model.attention=flash`.
+    pub with: Vec<String>,
+    /// Metrics to tabulate.
+    pub metrics: Vec<String>,
+}
+
+/// One optimisation to rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    pub label: String,
+    /// `model.norm=fused`
+    pub set: Vec<String>,
+}
+
+/// The configuration with `section.key=value` applied, if that can run.
+pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> {
+    let (path, word) = assignment
+        .split_once('=')
+        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
+    let mut changed = config.clone();
+    let knob = KNOBS.iter().find(|knob| knob.path == path.trim());
+    let knob = knob.map_or_else(|| Knob::find(path.trim()), Ok)?;
+    knob.set(&mut changed, &Value::from_word(word.trim()))?;
+    match changed.problems().first() {
+        None => Ok(changed),
+        Some(problem) => Err(problem.what.clone()),
+    }
 }

@@ -28,7 +28,13 @@ pub struct Table<'a> {
 
 impl<'a> Fields<'a> {
     pub fn new(source: &'a str, path: &str) -> Self {
-        Self { path: path.to_owned(), source, problems: Vec::new(), failed: false, meant: Vec::new() }
+        Self {
+            path: path.to_owned(),
+            source,
+            problems: Vec::new(),
+            failed: false,
+            meant: Vec::new(),
+        }
     }
 
     /// Parses the whole file; a syntax error is a problem of its own.
@@ -36,8 +42,13 @@ impl<'a> Fields<'a> {
         match Document::parse(self.source) {
             Ok(document) => Some(document),
             Err(error) => {
-                let line = error.span().map_or(0, |span| line_of(self.source, span.start));
-                self.fail(line, format!("is not valid TOML: {}", text::one_line(error.message())));
+                let line = error
+                    .span()
+                    .map_or(0, |span| line_of(self.source, span.start));
+                self.fail(
+                    line,
+                    format!("is not valid TOML: {}", text::one_line(error.message())),
+                );
                 None
             }
         }
@@ -45,7 +56,11 @@ impl<'a> Fields<'a> {
 
     pub fn fail(&mut self, line: usize, what: String) {
         self.failed = true;
-        self.problems.push(FileError { path: self.path.clone(), line, what });
+        self.problems.push(FileError {
+            path: self.path.clone(),
+            line,
+            what,
+        });
     }
 
     /// Complains about every key that is not in `known`.
@@ -56,7 +71,10 @@ impl<'a> Fields<'a> {
                 let line = self.line(table, key, item);
                 self.meant.push((table.line, near.to_owned()));
                 let key = text::one_line(&key.escape_debug().to_string());
-                self.fail(line, format!("unknown key `{key}`; the nearest known key is `{near}`"));
+                self.fail(
+                    line,
+                    format!("unknown key `{key}`; the nearest known key is `{near}`"),
+                );
             }
         }
     }
@@ -82,40 +100,83 @@ impl<'a> Fields<'a> {
     pub fn optional_text(&mut self, table: Table<'_>, key: &str) -> Option<String> {
         let item = table.inner.get(key)?;
         let line = self.line(table, key, item);
-        match item.as_str() {
-            Some(found) => Some(self.clean(found, line)),
-            None => {
-                self.fail(line, format!("`{key}` is {}; it takes a quoted text", kind(item)));
-                None
-            }
-        }
+        let Some(found) = item.as_str() else {
+            self.fail(
+                line,
+                format!("`{key}` is {}; it takes a quoted text", kind(item)),
+            );
+            return None;
+        };
+        Some(self.clean(found, line))
     }
 
     /// A list of texts; empty where the key is missing.
     pub fn texts(&mut self, table: Table<'_>, key: &str) -> Vec<String> {
-        let Some(item) = table.inner.get(key) else { return Vec::new() };
+        let Some(item) = table.inner.get(key) else {
+            return Vec::new();
+        };
         let line = self.line(table, key, item);
         let Some(array) = item.as_array() else {
-            self.fail(line, format!("`{key}` is {}; it takes a list of quoted texts", kind(item)));
+            self.fail(
+                line,
+                format!("`{key}` is {}; it takes a list of quoted texts", kind(item)),
+            );
             return Vec::new();
         };
         let mut found = Vec::new();
         for value in array {
-            let at = value.span().map_or(line, |span| line_of(self.source, span.start));
+            let at = value
+                .span()
+                .map_or(line, |span| line_of(self.source, span.start));
             match value.as_str() {
                 Some(text) => found.push(self.clean(text, at)),
-                None => self.fail(at, format!("`{key}` holds something that is no text; put it in quotes")),
+                None => self.fail(
+                    at,
+                    format!("`{key}` holds something that is no text; put it in quotes"),
+                ),
             }
         }
         found
     }
 
+    /// A list of numbers or words, each as it is written in a command line.
+    pub fn words(&mut self, table: Table<'_>, key: &str) -> Vec<String> {
+        let Some(item) = table.inner.get(key) else {
+            return Vec::new();
+        };
+        let line = self.line(table, key, item);
+        let values = item.as_array().map(|array| {
+            array.iter().map(|value| match value {
+                Value::String(text) => Some(text::one_line(text.value())),
+                Value::Integer(n) => Some(n.value().to_string()),
+                Value::Float(x) => Some(x.value().to_string()),
+                _ => None,
+            })
+        });
+        match values.map(Iterator::collect::<Option<Vec<_>>>) {
+            Some(Some(found)) => found,
+            _ => {
+                self.fail(
+                    line,
+                    format!("`{key}` takes a list of numbers or quoted words"),
+                );
+                Vec::new()
+            }
+        }
+    }
+
     pub fn number(&mut self, table: Table<'_>, key: &str) -> Option<f64> {
         let item = table.inner.get(key)?;
-        let found = item.as_float().or_else(|| item.as_integer().map(|n| n as f64)).filter(|x| x.is_finite());
+        let found = item
+            .as_float()
+            .or_else(|| item.as_integer().map(|n| n as f64))
+            .filter(|x| x.is_finite());
         if found.is_none() {
             let line = self.line(table, key, item);
-            self.fail(line, format!("`{key}` is {}; it takes a number", kind(item)));
+            self.fail(
+                line,
+                format!("`{key}` is {}; it takes a number", kind(item)),
+            );
         }
         found
     }
@@ -126,7 +187,13 @@ impl<'a> Fields<'a> {
         let found = item.as_integer().and_then(|n| u64::try_from(n).ok());
         if found.is_none() {
             let line = self.line(table, key, item);
-            self.fail(line, format!("`{key}` is {}; it takes a whole number of 0 or more", kind(item)));
+            self.fail(
+                line,
+                format!(
+                    "`{key}` is {}; it takes a whole number of 0 or more",
+                    kind(item)
+                ),
+            );
         }
         found
     }
@@ -136,7 +203,10 @@ impl<'a> Fields<'a> {
         let found = item.as_bool();
         if found.is_none() {
             let line = self.line(table, key, item);
-            self.fail(line, format!("`{key}` is {}; it takes true or false", kind(item)));
+            self.fail(
+                line,
+                format!("`{key}` is {}; it takes true or false", kind(item)),
+            );
         }
         found
     }
@@ -149,9 +219,16 @@ impl<'a> Fields<'a> {
         }
         let line = self.line_of(table, key);
         let near = nearest(&found, words.iter().copied());
-        let all = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        let all = words
+            .iter()
+            .map(|word| format!("\"{word}\""))
+            .collect::<Vec<_>>()
+            .join(", ");
         let found = text::one_line(&found);
-        self.fail(line, format!("`{key}` cannot be \"{found}\"; did you mean \"{near}\"? It takes {all}"));
+        self.fail(
+            line,
+            format!("`{key}` cannot be \"{found}\"; did you mean \"{near}\"? It takes {all}"),
+        );
         None
     }
 
@@ -160,33 +237,64 @@ impl<'a> Fields<'a> {
         let line = self.line(table, key, item);
         let found = item.as_table_like();
         if found.is_none() {
-            self.fail(line, format!("`{key}` is {}; write a table `[{key}]`", kind(item)));
+            self.fail(
+                line,
+                format!("`{key}` is {}; write a table `[{key}]`", kind(item)),
+            );
         }
         found.map(|inner| Table { inner, line })
     }
 
     /// The tables of `[[key]]`; empty where there is none.
     pub fn tables<'t>(&mut self, table: Table<'t>, key: &str) -> Vec<Table<'t>> {
-        let Some(item) = table.inner.get(key) else { return Vec::new() };
-        let at = |span: Option<std::ops::Range<usize>>| span.map_or(0, |span| line_of(self.source, span.start));
+        let Some(item) = table.inner.get(key) else {
+            return Vec::new();
+        };
+        let at = |span: Option<std::ops::Range<usize>>| {
+            span.map_or(0, |span| line_of(self.source, span.start))
+        };
         match item {
-            Item::ArrayOfTables(list) => {
-                list.iter().map(|inner| Table { inner, line: at(inner.span()) }).collect()
-            }
+            Item::ArrayOfTables(list) => list
+                .iter()
+                .map(|inner| Table {
+                    inner,
+                    line: at(inner.span()),
+                })
+                .collect(),
             Item::Value(Value::Array(list)) if list.iter().all(Value::is_inline_table) => list
                 .iter()
-                .filter_map(|value| Some(Table { inner: value.as_inline_table()?, line: at(value.span()) }))
+                .filter_map(|value| {
+                    Some(Table {
+                        inner: value.as_inline_table()?,
+                        line: at(value.span()),
+                    })
+                })
                 .collect(),
             _ => {
                 let line = self.line(table, key, item);
-                self.fail(line, format!("`{key}` is {}; write each as its own `[[{key}]]`", kind(item)));
+                self.fail(
+                    line,
+                    format!(
+                        "`{key}` is {}; write each as its own `[[{key}]]`",
+                        kind(item)
+                    ),
+                );
                 Vec::new()
             }
         }
     }
 
-    pub fn is_text(&self, table: Table<'_>, key: &str) -> bool {
+    pub fn is_text(table: Table<'_>, key: &str) -> bool {
         table.inner.get(key).is_some_and(Item::is_str)
+    }
+
+    /// The keys of the table, in order.
+    pub fn keys(&self, table: Table<'_>) -> Vec<String> {
+        table
+            .inner
+            .iter()
+            .map(|(key, _)| text::one_line(key))
+            .collect()
     }
 
     pub fn has(table: Table<'_>, key: &str) -> bool {
@@ -197,21 +305,33 @@ impl<'a> Fields<'a> {
         if self.was_meant(table, key) {
             return;
         }
-        self.fail(table.line, format!("`{key}` is missing; write `{key} {example}`"));
+        self.fail(
+            table.line,
+            format!("`{key}` is missing; write `{key} {example}`"),
+        );
     }
 
     /// Whether an unknown key of the table was probably this one.
     pub fn was_meant(&self, table: Table<'_>, key: &str) -> bool {
-        self.meant.iter().any(|(line, meant)| *line == table.line && meant == key)
+        self.meant
+            .iter()
+            .any(|(line, meant)| *line == table.line && meant == key)
     }
 
     /// The line of a key, or of its table.
     pub fn line_of(&self, table: Table<'_>, key: &str) -> usize {
-        table.inner.get(key).map_or(table.line, |item| self.line(table, key, item))
+        table
+            .inner
+            .get(key)
+            .map_or(table.line, |item| self.line(table, key, item))
     }
 
     fn line(&self, table: Table<'_>, key: &str, item: &Item) -> usize {
-        let span = table.inner.key(key).and_then(toml_edit::Key::span).or_else(|| item.span());
+        let span = table
+            .inner
+            .key(key)
+            .and_then(toml_edit::Key::span)
+            .or_else(|| item.span());
         span.map_or(table.line, |span| line_of(self.source, span.start))
     }
 
@@ -227,24 +347,31 @@ impl<'a> Fields<'a> {
 
 /// The root table of a parsed file.
 pub fn root<'a>(document: &'a Document<&str>) -> Table<'a> {
-    Table { inner: document.as_table(), line: 1 }
+    Table {
+        inner: document.as_table(),
+        line: 1,
+    }
 }
 
 /// The complaint about a terminal escape.
 pub fn escape_removed(path: &str, line: usize) -> FileError {
-    let what = "holds a control character or terminal escape, which was removed; write plain text".to_owned();
-    FileError { path: path.to_owned(), line, what }
+    let what = "holds a control character or terminal escape, which was removed; write plain text"
+        .to_owned();
+    FileError {
+        path: path.to_owned(),
+        line,
+        what,
+    }
 }
 
 fn kind(item: &Item) -> &'static str {
     match item {
         Item::ArrayOfTables(_) => "a list of tables",
-        Item::Table(_) | Item::None => "a table",
+        Item::Table(_) | Item::None | Item::Value(Value::InlineTable(_)) => "a table",
         Item::Value(Value::String(_)) => "a text",
         Item::Value(Value::Integer(_) | Value::Float(_)) => "a number",
         Item::Value(Value::Boolean(_)) => "true or false",
         Item::Value(Value::Array(_)) => "a list",
         Item::Value(Value::Datetime(_)) => "a date",
-        Item::Value(Value::InlineTable(_)) => "a table",
     }
 }

@@ -47,7 +47,12 @@ pub static FORMULAS: &[Formula] = &[
         says: "√(hidden + (hidden/rms)²/V), approximate: chance products of unit vectors, and one own token in V",
         value: |c| (hidden(c) + (hidden(c) / broken_rms(c)).powi(2) / vocab(c)).sqrt(),
     },
-    Formula { name: "sqrt_hidden", decimals: 1, says: "√hidden", value: |c| hidden(c).sqrt() },
+    Formula {
+        name: "sqrt_hidden",
+        decimals: 1,
+        says: "√hidden",
+        value: |c| hidden(c).sqrt(),
+    },
     Formula {
         name: "fixed_logit_std",
         decimals: 2,
@@ -60,14 +65,24 @@ pub static FORMULAS: &[Formula] = &[
         says: "hidden·(2·hidden + 2·hidden·kv/heads + 3·ffn + 2)·layers + V·hidden + hidden",
         value: |c| c.parameters() as f64,
     },
-    Formula { name: "head_parameters", decimals: 0, says: "V·hidden", value: |c| vocab(c) * hidden(c) },
+    Formula {
+        name: "head_parameters",
+        decimals: 0,
+        says: "V·hidden",
+        value: |c| vocab(c) * hidden(c),
+    },
     Formula {
         name: "head_pct",
         decimals: 1,
         says: "100·V·hidden / parameters",
         value: |c| 100.0 * vocab(c) * hidden(c) / c.parameters() as f64,
     },
-    Formula { name: "weights_mib", decimals: 1, says: "4 B · parameters", value: |c| 4.0 * c.parameters() as f64 / MIB },
+    Formula {
+        name: "weights_mib",
+        decimals: 1,
+        says: "4 B · parameters",
+        value: |c| 4.0 * c.parameters() as f64 / MIB,
+    },
     Formula {
         name: "moments_mib",
         decimals: 1,
@@ -92,7 +107,12 @@ pub static FORMULAS: &[Formula] = &[
         says: "4 B · batch·heads·T²: one layer's attention scores",
         value: |c| 4.0 * (batch(c) * heads(c) * context(c) * context(c)) / MIB,
     },
-    Formula { name: "tokens", decimals: 0, says: "batch·T", value: |c| tokens(c) },
+    Formula {
+        name: "tokens",
+        decimals: 0,
+        says: "batch·T",
+        value: |c| tokens(c),
+    },
     Formula {
         name: "forward_gflop",
         decimals: 2,
@@ -124,8 +144,18 @@ pub static FORMULAS: &[Formula] = &[
         says: "6·tokens·hidden·ffn·layers / forward",
         value: |c| 600.0 * tokens(c) * hidden(c) * ffn(c) * layers(c) / c.forward_flops(),
     },
-    Formula { name: "head_dim", decimals: 0, says: "hidden / heads", value: head_dim },
-    Formula { name: "row", decimals: 0, says: "heads·head_dim = hidden: one token's row", value: hidden },
+    Formula {
+        name: "head_dim",
+        decimals: 0,
+        says: "hidden / heads",
+        value: head_dim,
+    },
+    Formula {
+        name: "row",
+        decimals: 0,
+        says: "heads·head_dim = hidden: one token's row",
+        value: hidden,
+    },
     Formula {
         name: "kv_row",
         decimals: 0,
@@ -262,7 +292,7 @@ fn swiglu_needed(c: &RunConfig) -> f64 {
 }
 
 /// Root mean square of the residual stream after the last layer, with N(0, 1) embeddings and linear layers uniform
-/// within ±1/√fan_in. Such a layer turns unit variance into 1/3. Feed-forward: E[silu(g)²]·E[u²]/3 = 0.011. Attention:
+/// within ±1/√(inputs). Such a layer turns unit variance into 1/3. Feed-forward: E(silu(g)²)·E(u²)/3 = 0.011. Attention:
 /// near-uniform weights over t positions leave about (1/9)/t, a mean of H(T)/(9·T); later layers average inputs that
 /// share their past, which raises 1/9 to 0.16 (fitted to simulations at tiny, small and medium; within 1 %).
 fn broken_rms(c: &RunConfig) -> f64 {
@@ -282,7 +312,10 @@ mod tests {
 
     #[track_caller]
     fn near(found: f64, wanted: f64, relative: f64) {
-        assert!((found / wanted - 1.0).abs() <= relative, "{found} is not within {relative} of {wanted}");
+        assert!(
+            (found / wanted - 1.0).abs() <= relative,
+            "{found} is not within {relative} of {wanted}"
+        );
     }
 
     #[test]
@@ -308,7 +341,11 @@ mod tests {
     #[test]
     fn names_are_unique() {
         for (i, formula) in FORMULAS.iter().enumerate() {
-            assert!(FORMULAS[..i].iter().all(|other| other.name != formula.name), "{} twice", formula.name);
+            assert!(
+                FORMULAS[..i].iter().all(|other| other.name != formula.name),
+                "{} twice",
+                formula.name
+            );
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Markdown to sections and blocks. It knows no width and no colour, and passes nothing on that a terminal would obey.
 //! A section's kind is a comment in its heading: `## Why <!-- why -->`; a key is `<kbd>t</kbd>`.
 
-use std::ops::Range;
+mod builder;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
+use pulldown_cmark::{Options, Parser, TextMergeWithOffset};
 
 use super::fields::escape_removed;
-use super::placeholder::{self, Piece};
-use super::{Block, Lesson, Section, SectionKind, Span, text};
-use crate::config::file::{FileError, line_of};
-use crate::config::nearest;
+use super::{Block, Lesson, SectionKind, Span, text};
+use crate::config::file::FileError;
+use builder::Builder;
 
 /// A lesson with what was wrong with it and what it refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,8 +51,11 @@ const KINDS: &[(&str, SectionKind)] = &[
 /// Parses a lesson; `path` is for messages.
 pub fn parse(raw: &str, path: &str) -> Parsed {
     let (text, removed) = text::clean(raw);
-    let mut builder = Builder { path, source: &text, ..Builder::default() };
-    builder.out.problems.extend(removed.into_iter().map(|line| escape_removed(path, line)));
+    let mut builder = Builder::new(path, &text);
+    builder
+        .out
+        .problems
+        .extend(removed.into_iter().map(|line| escape_removed(path, line)));
     let events = Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter();
     for (event, range) in TextMergeWithOffset::new(events) {
         builder.event(event, &range);
@@ -70,296 +72,14 @@ pub fn spans(text: &str) -> Vec<Span> {
         .into_iter()
         .flat_map(|section| section.blocks)
         .flat_map(|block| match block {
-            Block::Paragraph(spans) | Block::Quote(spans) | Block::Heading(_, spans) | Block::Item { spans, .. } => spans,
+            Block::Paragraph(spans)
+            | Block::Quote(spans)
+            | Block::Heading(_, spans)
+            | Block::Item { spans, .. } => spans,
             Block::Code { text, .. } => vec![Span::Code(text)],
             Block::Table { .. } | Block::Rule => Vec::new(),
         })
         .collect()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Strong,
-    Emphasis,
-}
-
-#[derive(Default)]
-struct Builder<'a> {
-    path: &'a str,
-    source: &'a str,
-    out: Parsed,
-    section: Option<Section>,
-    spans: Vec<Span>,
-    styles: Vec<Style>,
-    link: Option<(String, String)>,
-    key: bool,
-    heading: Option<u8>,
-    kind: Option<SectionKind>,
-    code: Option<(String, String)>,
-    quotes: usize,
-    /// Next number of each open list, `None` where it is not numbered.
-    lists: Vec<Option<u64>>,
-    marker: Option<String>,
-    table: Option<(Vec<Vec<Span>>, Vec<Vec<Vec<Span>>>)>,
-    row: Vec<Vec<Span>>,
-}
-
-impl Builder<'_> {
-    fn event(&mut self, event: Event<'_>, range: &Range<usize>) {
-        match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) => self.text(&text, range),
-            Event::Code(text) => {
-                if text.starts_with("perflings ") {
-                    self.mark(range, MarkKind::Command, &text);
-                }
-                self.spans.push(Span::Code(text.into_string()));
-            }
-            Event::Html(html) | Event::InlineHtml(html) => self.html(html.trim(), range),
-            Event::SoftBreak => self.text(" ", range),
-            Event::HardBreak => self.text("\n", range),
-            Event::Rule => self.push(Block::Rule),
-            _ => {}
-        }
-    }
-
-    fn start(&mut self, tag: Tag<'_>) {
-        match tag {
-            Tag::Heading { level, .. } => {
-                self.flush();
-                self.heading = Some(depth(level));
-                self.kind = None;
-            }
-            Tag::Paragraph => self.flush(),
-            Tag::BlockQuote(_) => {
-                self.flush();
-                self.quotes += 1;
-            }
-            Tag::CodeBlock(kind) => {
-                self.flush();
-                let language = match kind {
-                    CodeBlockKind::Fenced(info) => info.split_whitespace().next().unwrap_or("").to_owned(),
-                    CodeBlockKind::Indented => String::new(),
-                };
-                self.code = Some((language, String::new()));
-            }
-            Tag::List(first) => {
-                self.flush();
-                self.lists.push(first);
-            }
-            Tag::Item => {
-                self.flush();
-                let marker = match self.lists.last_mut() {
-                    Some(Some(number)) => {
-                        *number += 1;
-                        format!("{}.", *number - 1)
-                    }
-                    _ => "•".to_owned(),
-                };
-                self.marker = Some(marker);
-            }
-            Tag::Table(_) => {
-                self.flush();
-                self.table = Some((Vec::new(), Vec::new()));
-            }
-            Tag::TableHead | Tag::TableRow => self.row.clear(),
-            Tag::Strong => self.styles.push(Style::Strong),
-            Tag::Emphasis => self.styles.push(Style::Emphasis),
-            Tag::Link { dest_url, .. } => self.link = Some((String::new(), dest_url.into_string())),
-            _ => {}
-        }
-    }
-
-    fn end(&mut self, tag: TagEnd) {
-        match tag {
-            TagEnd::Heading(_) => self.end_heading(),
-            TagEnd::Paragraph | TagEnd::Item => self.flush(),
-            TagEnd::BlockQuote(_) => {
-                self.flush();
-                self.quotes = self.quotes.saturating_sub(1);
-            }
-            TagEnd::CodeBlock => {
-                if let Some((language, text)) = self.code.take() {
-                    self.push(Block::Code { language, text: text.trim_end_matches('\n').to_owned() });
-                }
-            }
-            TagEnd::List(_) => {
-                self.flush();
-                self.lists.pop();
-            }
-            TagEnd::TableCell => {
-                let spans = std::mem::take(&mut self.spans);
-                self.row.push(spans);
-            }
-            TagEnd::TableHead => {
-                if let Some((head, _)) = &mut self.table {
-                    *head = std::mem::take(&mut self.row);
-                }
-            }
-            TagEnd::TableRow => {
-                if let Some((_, rows)) = &mut self.table {
-                    rows.push(std::mem::take(&mut self.row));
-                }
-            }
-            TagEnd::Table => {
-                if let Some((head, rows)) = self.table.take() {
-                    self.push(Block::Table { head, rows });
-                }
-            }
-            TagEnd::Strong | TagEnd::Emphasis => {
-                self.styles.pop();
-            }
-            TagEnd::Link => {
-                if let Some((text, to)) = self.link.take() {
-                    self.spans.push(Span::Link { text, to });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn end_heading(&mut self) {
-        let level = self.heading.take().unwrap_or(1);
-        let spans = std::mem::take(&mut self.spans);
-        // The title of the lesson is the stage's title; sections begin at the second level.
-        match level {
-            1 => {}
-            2 => {
-                self.close_section();
-                let title = plain(&spans).trim().to_owned();
-                self.section = Some(Section { title, kind: self.kind.take().unwrap_or_default(), blocks: Vec::new() });
-            }
-            _ => self.push(Block::Heading(level, spans)),
-        }
-    }
-
-    fn text(&mut self, text: &str, range: &Range<usize>) {
-        if let Some((language, code)) = &mut self.code {
-            let shell = matches!(language.as_str(), "sh" | "console" | "shell");
-            code.push_str(text);
-            for (i, line) in text.lines().enumerate() {
-                let line_number = line_of(self.source, range.start) + i;
-                let command = line.trim_start_matches("$ ").trim();
-                if shell && command.starts_with("perflings") {
-                    self.out.marks.push(Mark { line: line_number, kind: MarkKind::Command, text: command.to_owned() });
-                }
-                self.out.marks.push(Mark { line: line_number, kind: MarkKind::Code, text: line.to_owned() });
-            }
-            return;
-        }
-        if self.key {
-            self.mark(range, MarkKind::Key, text);
-            self.spans.push(Span::Code(text.to_owned()));
-            return;
-        }
-        if let Some((label, to)) = &mut self.link {
-            label.push_str(text);
-            let to = to.clone();
-            self.mark(range, MarkKind::Link, &to);
-            return;
-        }
-        for piece in placeholder::pieces(text) {
-            match piece {
-                Piece::Name(name) => {
-                    self.mark(range, MarkKind::Placeholder, name);
-                    self.spans.push(Span::Placeholder(name.to_owned()));
-                }
-                Piece::Text(text) => self.plain_text(text),
-            }
-        }
-    }
-
-    /// Adds to the run of text before it where the style is the same.
-    fn plain_text(&mut self, text: &str) {
-        let style = self.styles.last().copied();
-        match (self.spans.last_mut(), style) {
-            (Some(Span::Text(before)), None)
-            | (Some(Span::Strong(before)), Some(Style::Strong))
-            | (Some(Span::Emphasis(before)), Some(Style::Emphasis)) => before.push_str(text),
-            (_, None) => self.spans.push(Span::Text(text.to_owned())),
-            (_, Some(Style::Strong)) => self.spans.push(Span::Strong(text.to_owned())),
-            (_, Some(Style::Emphasis)) => self.spans.push(Span::Emphasis(text.to_owned())),
-        }
-    }
-
-    fn html(&mut self, html: &str, range: &Range<usize>) {
-        match html {
-            "<kbd>" => self.key = true,
-            "</kbd>" => self.key = false,
-            _ => {
-                let Some(word) = html.strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->")).map(str::trim) else {
-                    self.problem(range, "holds HTML, which is not shown; write Markdown".to_owned());
-                    return;
-                };
-                if self.heading.is_none() {
-                    return;
-                }
-                self.kind = KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
-                if self.kind.is_none() {
-                    let near = nearest(word, KINDS.iter().map(|(name, _)| *name));
-                    self.problem(range, format!("unknown kind of section `{word}`; the nearest known one is `{near}`"));
-                }
-            }
-        }
-    }
-
-    /// Ends the block under construction.
-    fn flush(&mut self) {
-        let marker = self.marker.take();
-        let spans = std::mem::take(&mut self.spans);
-        if spans.is_empty() {
-            // The marker belongs to what follows: `- ` and then a paragraph.
-            self.marker = marker;
-            return;
-        }
-        let depth = u8::try_from(self.lists.len().saturating_sub(1)).unwrap_or(u8::MAX);
-        let block = if !self.lists.is_empty() {
-            Block::Item { depth, marker: marker.unwrap_or_default(), spans }
-        } else if self.quotes > 0 {
-            Block::Quote(spans)
-        } else {
-            Block::Paragraph(spans)
-        };
-        self.push(block);
-    }
-
-    fn push(&mut self, block: Block) {
-        self.section.get_or_insert_default().blocks.push(block);
-    }
-
-    fn mark(&mut self, range: &Range<usize>, kind: MarkKind, text: &str) {
-        let line = line_of(self.source, range.start);
-        self.out.marks.push(Mark { line, kind, text: text.to_owned() });
-    }
-
-    fn problem(&mut self, range: &Range<usize>, what: String) {
-        let line = line_of(self.source, range.start);
-        self.out.problems.push(FileError { path: self.path.to_owned(), line, what });
-    }
-
-    fn close_section(&mut self) {
-        if let Some(section) = self.section.take() {
-            self.out.lesson.sections.push(section);
-        }
-    }
-
-    fn finish(mut self) -> Parsed {
-        self.flush();
-        self.close_section();
-        self.out
-    }
-}
-
-fn depth(level: HeadingLevel) -> u8 {
-    match level {
-        HeadingLevel::H1 => 1,
-        HeadingLevel::H2 => 2,
-        HeadingLevel::H3 => 3,
-        HeadingLevel::H4 => 4,
-        HeadingLevel::H5 => 5,
-        HeadingLevel::H6 => 6,
-    }
 }
 
 /// The words of a line without their marks; a placeholder keeps its braces.
@@ -367,7 +87,9 @@ pub fn plain(spans: &[Span]) -> String {
     spans
         .iter()
         .map(|span| match span {
-            Span::Text(text) | Span::Strong(text) | Span::Emphasis(text) | Span::Code(text) => text.clone(),
+            Span::Text(text) | Span::Strong(text) | Span::Emphasis(text) | Span::Code(text) => {
+                text.clone()
+            }
             Span::Link { text, .. } => text.clone(),
             Span::Placeholder(name) => format!("{{{{{name}}}}}"),
         })

@@ -13,29 +13,48 @@ impl Course {
 
     /// Reads a course with its prose in `language`, where there is such prose, else in English.
     pub fn open(source: &Source, language: &str) -> Self {
-        let mut course = Self { language: "en".to_owned(), ..Self::default() };
+        let mut course = Self {
+            language: "en".to_owned(),
+            ..Self::default()
+        };
         let problems = &mut course.problems;
         if stage::plain_name(language) {
             language.clone_into(&mut course.language);
         } else {
-            let what = format!("language `{}` is none; write a code such as `de`", text::one_line(language));
-            problems.push(FileError { path: source.shown("lessons"), line: 0, what });
+            let what = format!(
+                "language `{}` is none; write a code such as `de`",
+                text::one_line(language)
+            );
+            problems.push(FileError {
+                path: source.shown("lessons"),
+                line: 0,
+                what,
+            });
         }
         (course.id, course.title) = head(source, problems);
         let mut places: Vec<(String, usize)> = Vec::new();
-        for entry in source.entries("exercises").into_iter().filter(|entry| entry.folder) {
+        for entry in source
+            .entries("exercises")
+            .into_iter()
+            .filter(|entry| entry.folder)
+        {
             let Some(kind) = kind(&entry.name) else {
                 let path = source.shown("exercises");
                 let what = format!(
                     "folder `{}` is neither a stage nor an exercise; name it like `07-name`, `k01-name` or `c01-name`",
                     text::one_line(&entry.name.escape_debug().to_string())
                 );
-                problems.push(FileError { path, line: 0, what });
+                problems.push(FileError {
+                    path,
+                    line: 0,
+                    what,
+                });
                 continue;
             };
             match kind {
                 Folder::Stage(number) => {
-                    if let Some(stage) = one_stage(source, &entry.name, number, &course.language, problems)
+                    if let Some(stage) =
+                        one_stage(source, &entry.name, number, &course.language, problems)
                         && is_new(source, &stage, &course.stages, problems)
                     {
                         course.stages.push(stage);
@@ -45,9 +64,17 @@ impl Course {
                     if let Some(exercise) = exercise::read(source, &entry.name, problems) {
                         let id = (exercise.id.clone(), places.len());
                         if places.iter().any(|(known, _)| *known == id.0) {
-                            let what = format!("id `{}` is taken by another exercise; choose another", id.0);
-                            let path = source.shown(&format!("exercises/{}/exercise.toml", entry.name));
-                            problems.push(FileError { path, line: 1, what });
+                            let what = format!(
+                                "id `{}` is taken by another exercise; choose another",
+                                id.0
+                            );
+                            let path =
+                                source.shown(&format!("exercises/{}/exercise.toml", entry.name));
+                            problems.push(FileError {
+                                path,
+                                line: 1,
+                                what,
+                            });
                         } else {
                             places.push(id);
                             course.exercises.push(exercise);
@@ -58,8 +85,14 @@ impl Course {
         }
         course.stages.sort_by_key(|stage| stage.number);
         if course.stages.is_empty() {
-            let what = "holds no stage that can be used; add a folder like `01-name` with a stage.toml".to_owned();
-            problems.push(FileError { path: source.shown("exercises"), line: 0, what });
+            let what =
+                "holds no stage that can be used; add a folder like `01-name` with a stage.toml"
+                    .to_owned();
+            problems.push(FileError {
+                path: source.shown("exercises"),
+                line: 0,
+                what,
+            });
         }
         if let Some((path, _)) = translation::find(source, "glossary.md", &course.language) {
             course.glossary = one_lesson(source, &path, problems);
@@ -87,13 +120,27 @@ fn head(source: &Source, problems: &mut Vec<FileError>) -> (String, String) {
         let id = fields.text(table, "id");
         if !stage::plain_name(&id) && !id.is_empty() {
             let line = fields.line_of(table, "id");
-            fields.fail(line, "`id` takes lower-case letters, digits and `-`, such as \"tiny-llama\"".to_owned());
+            fields.fail(
+                line,
+                "`id` takes lower-case letters, digits and `-`, such as \"tiny-llama\"".to_owned(),
+            );
         }
         (id, fields.text(table, "title"))
     });
     problems.append(&mut fields.problems);
     let (id, title) = found.unwrap_or_else(stand_in);
-    (if stage::plain_name(&id) { id } else { stand_in().0 }, if title.is_empty() { stand_in().1 } else { title })
+    (
+        if stage::plain_name(&id) {
+            id
+        } else {
+            stand_in().0
+        },
+        if title.is_empty() {
+            stand_in().1
+        } else {
+            title
+        },
+    )
 }
 
 enum Folder {
@@ -149,11 +196,20 @@ fn one_stage(
 fn is_new(source: &Source, stage: &Stage, known: &[Stage], problems: &mut Vec<FileError>) -> bool {
     let mut fail = |what| {
         let path = source.shown(&format!("{}/stage.toml", stage.path));
-        problems.push(FileError { path, line: stage.id_line, what });
+        problems.push(FileError {
+            path,
+            line: stage.id_line,
+            what,
+        });
         false
     };
     if let Some(other) = known.iter().find(|other| other.number == stage.number) {
-        let taken = |n: u32| source.entries("exercises").iter().any(|entry| entry.name.starts_with(&format!("{n:02}-")));
+        let taken = |n: u32| {
+            source
+                .entries("exercises")
+                .iter()
+                .any(|entry| entry.name.starts_with(&format!("{n:02}-")))
+        };
         let free = (1..100).find(|n| !taken(*n)).unwrap_or(99);
         return fail(format!(
             "number {} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
@@ -161,13 +217,19 @@ fn is_new(source: &Source, stage: &Stage, known: &[Stage], problems: &mut Vec<Fi
         ));
     }
     if let Some(other) = known.iter().find(|other| other.id == stage.id) {
-        return fail(format!("id `{}` is taken by `{}`; choose another", stage.id, other.path));
+        return fail(format!(
+            "id `{}` is taken by `{}`; choose another",
+            stage.id, other.path
+        ));
     }
     true
 }
 
 fn one_lesson(source: &Source, path: &str, problems: &mut Vec<FileError>) -> Option<Lesson> {
-    let raw = source.read(path).map_err(|error| problems.push(error)).ok()?;
+    let raw = source
+        .read(path)
+        .map_err(|error| problems.push(error))
+        .ok()?;
     let mut parsed = lesson::parse(&raw, &source.shown(path));
     problems.append(&mut parsed.problems);
     Some(parsed.lesson)

@@ -37,24 +37,43 @@ pub fn known(name: &str) -> bool {
 
 /// Whether a kernel belongs to a part of the model, `attention` or `mlp.swiglu`; `None` where nothing was profiled.
 pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
-    Some(profiled(finished)?.kernels.top.iter().any(|row| belongs(&row.scope, part, false)))
+    Some(
+        profiled(finished)?
+            .kernels
+            .top
+            .iter()
+            .any(|row| belongs(&row.scope, part, false)),
+    )
 }
 
 /// `attention` of `part.attention.ms`: the kernels of exactly that part. `group.mlp.ms` holds `mlp.gate` as well.
 fn part_of(name: &str) -> Option<(&str, bool)> {
     let (head, rest) = name.split_once('.')?;
     let part = rest.strip_suffix(".ms")?;
-    let plain = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
+    let plain = !part.is_empty()
+        && part
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
     (plain && (head == "part" || head == "group")).then_some((part, head == "group"))
 }
 
 fn belongs(scope: &str, part: &str, group: bool) -> bool {
-    let inside = |piece: &str| piece.strip_prefix(part).is_some_and(|rest| rest.starts_with('.'));
-    scope.split('/').any(|piece| piece == part || (group && inside(piece)))
+    let inside = |piece: &str| {
+        piece
+            .strip_prefix(part)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
+    scope
+        .split('/')
+        .any(|piece| piece == part || (group && inside(piece)))
 }
 
 fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
-    let rows = finished.kernels.top.iter().filter(|row| belongs(&row.scope, part, group));
+    let rows = finished
+        .kernels
+        .top
+        .iter()
+        .filter(|row| belongs(&row.scope, part, group));
     let times: Vec<f64> = rows.map(|row| row.ms).collect();
     (!times.is_empty()).then(|| times.iter().sum())
 }

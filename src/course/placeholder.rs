@@ -1,6 +1,10 @@
 //! `{{run.loss_first}}` and its kin: which names there are, and what each stands for in this learner's runs. A figure
 //! nobody measured reads `not measured yet`; a name nobody knows is an error of the course.
 
+mod pieces;
+
+pub use pieces::{Piece, pieces, show};
+
 use super::{formula, metric};
 use crate::config::{KNOBS, RunConfig, nearest};
 use crate::protocol::{Finished, Pair};
@@ -62,7 +66,17 @@ impl<'a> Figures<'a> {
     /// Nothing measured yet.
     pub fn none(config: &'a RunConfig) -> Self {
         let (run, broken, fixed, a, b) = (None, None, None, None, None);
-        Self { run, broken, fixed, a, b, pair: None, config, choice: None, estimate: None }
+        Self {
+            run,
+            broken,
+            fixed,
+            a,
+            b,
+            pair: None,
+            config,
+            choice: None,
+            estimate: None,
+        }
     }
 }
 
@@ -86,13 +100,23 @@ impl Lookup for Figures<'_> {
     }
 
     fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        let letter = self.choice.and_then(|choice| char::from_u32('a' as u32 + u32::try_from(choice).ok()?));
+        let letter = self
+            .choice
+            .and_then(|choice| char::from_u32('a' as u32 + u32::try_from(choice).ok()?));
         (letter.map(String::from), self.estimate)
     }
 }
 
 const PAIR: &[&str] = &["ratio", "low", "high", "n", "verdict", "a_ms", "b_ms"];
-const TEXTS: &[&str] = &["device", "clock", "state", "lints", "rms", "strides", "top_kernel"];
+const TEXTS: &[&str] = &[
+    "device",
+    "clock",
+    "state",
+    "lints",
+    "rms",
+    "strides",
+    "top_kernel",
+];
 
 /// What is wrong with a name, or nothing.
 pub fn problem(name: &str) -> Option<String> {
@@ -104,25 +128,50 @@ pub fn problem(name: &str) -> Option<String> {
         "pair" => PAIR.contains(&rest),
         "prediction" => ["choice", "estimate"].contains(&rest),
         "ratio" => metric::known(rest),
-        _ => Subject::ALL.iter().any(|(word, _)| *word == head) && (metric::known(rest) || TEXTS.contains(&rest)),
+        _ => {
+            Subject::ALL.iter().any(|(word, _)| *word == head)
+                && (metric::known(rest) || TEXTS.contains(&rest))
+        }
     };
     if known {
         return None;
     }
     let all = names();
     let near = nearest(name, all.iter().map(String::as_str));
-    Some(format!("unknown figure `{{{{{name}}}}}`; the nearest known one is `{{{{{near}}}}}`"))
+    Some(format!(
+        "unknown figure `{{{{{name}}}}}`; the nearest known one is `{{{{{near}}}}}`"
+    ))
 }
 
 /// Every name there is, but for `part.<name>.ms`.
 pub fn names() -> Vec<String> {
-    let mut all = vec!["ln_vocab".to_owned(), "prediction.choice".to_owned(), "prediction.estimate".to_owned()];
-    all.extend(KNOBS.iter().map(|knob| format!("config.{}", last(knob.path))));
-    all.extend(formula::FORMULAS.iter().map(|formula| format!("formula.{}", formula.name)));
+    let mut all = vec![
+        "ln_vocab".to_owned(),
+        "prediction.choice".to_owned(),
+        "prediction.estimate".to_owned(),
+    ];
+    all.extend(
+        KNOBS
+            .iter()
+            .map(|knob| format!("config.{}", last(knob.path))),
+    );
+    all.extend(
+        formula::FORMULAS
+            .iter()
+            .map(|formula| format!("formula.{}", formula.name)),
+    );
     all.extend(PAIR.iter().map(|name| format!("pair.{name}")));
-    all.extend(metric::METRICS.iter().map(|metric| format!("ratio.{}", metric.name)));
+    all.extend(
+        metric::METRICS
+            .iter()
+            .map(|metric| format!("ratio.{}", metric.name)),
+    );
     for (subject, _) in Subject::ALL {
-        all.extend(metric::METRICS.iter().map(|metric| format!("{subject}.{}", metric.name)));
+        all.extend(
+            metric::METRICS
+                .iter()
+                .map(|metric| format!("{subject}.{}", metric.name)),
+        );
         all.extend(TEXTS.iter().map(|name| format!("{subject}.{name}")));
     }
     all
@@ -170,58 +219,6 @@ pub fn number(name: &str, from: &dyn Lookup) -> Option<f64> {
     }
 }
 
-/// A text and the names in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
-    Text(&'a str),
-    Name(&'a str),
-}
-
-/// Splits at `{{` and `}}`; braces without a partner are text.
-pub fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((name, tail)) = after.split_once("}}") else { break };
-        if !before.is_empty() {
-            found.push(Piece::Text(before));
-        }
-        found.push(Piece::Name(name.trim()));
-        rest = tail;
-    }
-    if !rest.is_empty() {
-        found.push(Piece::Text(rest));
-    }
-    found
-}
-
-/// A number with thousands separated; NaN and infinities as such.
-pub fn show(x: f64, decimals: usize) -> String {
-    if x.is_nan() {
-        return "NaN".to_owned();
-    }
-    if x.is_infinite() {
-        return if x > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    if x != 0.0 && x.abs() < 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9)) {
-        return format!("{x:.1e}");
-    }
-    let plain = format!("{:.decimals$}", x.abs());
-    let (whole, fraction) = plain.split_once('.').map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
-    let mut text = if x < 0.0 { "-".to_owned() } else { String::new() };
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        text.push('.');
-        text.push_str(fraction);
-    }
-    text
-}
-
 fn value(name: &str, from: &dyn Lookup) -> Option<String> {
     let (head, rest) = name.split_once('.').unwrap_or((name, ""));
     match head {
@@ -231,14 +228,20 @@ fn value(name: &str, from: &dyn Lookup) -> Option<String> {
         "pair" => pair(rest, from.pair().filter(|pair| pair.n > 0)?),
         "prediction" => match (rest, from.prediction()) {
             ("choice", (choice, _)) => choice,
-            (_, (_, range)) => range.map(|(low, high)| format!("{} to {}", show(low, 2), show(high, 2))),
+            (_, (_, range)) => {
+                range.map(|(low, high)| format!("{} to {}", show(low, 2), show(high, 2)))
+            }
         },
         "ratio" => Some(format!("{}x", show(number(name, from)?, 2))),
         _ if TEXTS.contains(&rest) => words(rest, from.finished(subject(head)?)?),
         _ => {
             let (decimals, unit) = metric::form(rest);
             let shown = show(number(name, from)?, decimals);
-            Some(if unit == "%" || unit == "ms" || unit == "MiB" { format!("{shown} {unit}") } else { shown })
+            Some(if unit == "%" || unit == "ms" || unit == "MiB" {
+                format!("{shown} {unit}")
+            } else {
+                shown
+            })
         }
     }
 }
@@ -263,25 +266,50 @@ fn words(name: &str, run: &Finished) -> Option<String> {
         "clock" => some(run.clock.clone()),
         "state" => some(run.state.to_string()),
         "lints" if run.lints.is_empty() => Some("none".to_owned()),
-        "lints" => some(run.lints.iter().map(|lint| lint.name.as_str()).collect::<Vec<_>>().join(", ")),
+        "lints" => some(
+            run.lints
+                .iter()
+                .map(|lint| lint.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
         "rms" => {
             let rms = &run.evidence.as_ref()?.rms;
-            some(rms.iter().map(|x| show(x.0, 3)).collect::<Vec<_>>().join(" "))
+            some(
+                rms.iter()
+                    .map(|x| show(x.0, 3))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            )
         }
         "strides" => {
             let strides = &run.evidence.as_ref()?.strides;
-            some(strides.iter().map(|(name, s)| format!("{name} {s:?}")).collect::<Vec<_>>().join("  "))
+            some(
+                strides
+                    .iter()
+                    .map(|(name, s)| format!("{name} {s:?}"))
+                    .collect::<Vec<_>>()
+                    .join("  "),
+            )
         }
         "top_kernel" => {
             let top = run.kernels.top.first()?;
-            some(format!("{} ({}, {} ms)", top.kernel, top.scope, show(top.ms, 2)))
+            some(format!(
+                "{} ({}, {} ms)",
+                top.kernel,
+                top.scope,
+                show(top.ms, 2)
+            ))
         }
         _ => None,
     }
 }
 
 fn subject(word: &str) -> Option<Subject> {
-    Subject::ALL.iter().find(|(name, _)| *name == word).map(|(_, subject)| *subject)
+    Subject::ALL
+        .iter()
+        .find(|(name, _)| *name == word)
+        .map(|(_, subject)| *subject)
 }
 
 fn last(path: &str) -> &str {
@@ -289,7 +317,9 @@ fn last(path: &str) -> &str {
 }
 
 fn knob(name: &str) -> Option<&'static crate::config::Knob> {
-    KNOBS.iter().find(|knob| knob.path == name || last(knob.path) == name || last(knob.path).replace('-', "_") == name)
+    KNOBS.iter().find(|knob| {
+        knob.path == name || last(knob.path) == name || last(knob.path).replace('-', "_") == name
+    })
 }
 
 #[cfg(test)]
@@ -303,27 +333,50 @@ mod tests {
         for name in names() {
             assert_eq!(problem(&name), None);
             let shown = resolve(&name, &Figures::none(&config));
-            assert!(!shown.is_empty() && !shown.contains("{{"), "{name}: {shown}");
+            assert!(
+                !shown.is_empty() && !shown.contains("{{"),
+                "{name}: {shown}"
+            );
         }
     }
 
     #[test]
     fn figures_come_from_their_run() {
         let config = RunConfig::preset(Preset::Tiny);
-        let broken = Finished { steps: 20, loss_first: 122.04.into(), ..Finished::default() };
-        let figures = Figures { broken: Some(&broken), choice: Some(2), ..Figures::none(&config) };
-        let text = "{{broken.loss_first}} and {{ fixed.loss_first }}, you said {{prediction.choice}}";
-        assert_eq!(fill(text, &figures), "122.04 and not measured yet, you said c");
-        assert_eq!(fill("ln {{config.vocab}} = {{ln_vocab}}", &figures), "ln 1000 = 6.908");
+        let broken = Finished {
+            steps: 20,
+            loss_first: 122.04.into(),
+            ..Finished::default()
+        };
+        let figures = Figures {
+            broken: Some(&broken),
+            choice: Some(2),
+            ..Figures::none(&config)
+        };
+        let text =
+            "{{broken.loss_first}} and {{ fixed.loss_first }}, you said {{prediction.choice}}";
+        assert_eq!(
+            fill(text, &figures),
+            "122.04 and not measured yet, you said c"
+        );
+        assert_eq!(
+            fill("ln {{config.vocab}} = {{ln_vocab}}", &figures),
+            "ln 1000 = 6.908"
+        );
         assert_eq!(fill("a {{ b", &figures), "a {{ b");
-        assert_eq!(resolve("broken.kernels.launches_per_step", &figures), NOT_MEASURED);
+        assert_eq!(
+            resolve("broken.kernels.launches_per_step", &figures),
+            NOT_MEASURED
+        );
     }
 
     #[test]
     fn a_misspelt_name_is_told_its_neighbour() {
         assert_eq!(
             problem("fixed.los_first").as_deref(),
-            Some("unknown figure `{{fixed.los_first}}`; the nearest known one is `{{fixed.loss_first}}`")
+            Some(
+                "unknown figure `{{fixed.los_first}}`; the nearest known one is `{{fixed.loss_first}}`"
+            )
         );
         assert!(problem("formula.nothing").is_some());
         assert_eq!(problem("ratio.part.attention.ms"), None);

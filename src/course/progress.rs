@@ -4,20 +4,17 @@
 //! Functions take the folder; the one that finds it is `directory`. A file that cannot be read as progress is set
 //! aside as `progress.toml.damaged-1`, named, and never overwritten.
 
+mod store;
+mod table;
+
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use toml_edit::{Array, DocumentMut, Item, Table, value};
+use toml_edit::{Item, value};
 
-use super::text;
-use crate::config::file::{FileError, read_text};
-
-const FILE: &str = "progress.toml";
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
-const HEADER: &str = "# What this learner has done, by stage. Written by perflings; unknown keys are kept.\n";
+use crate::config::file::FileError;
+use store::{edit, read};
+use table::{read_stage, stage_table, write_stage};
 
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,11 +39,17 @@ impl State {
     ];
 
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, state)| *state == self).map_or("new", |(name, _)| name)
+        Self::ALL
+            .iter()
+            .find(|(_, state)| *state == self)
+            .map_or("new", |(name, _)| name)
     }
 
     fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, state)| *state)
+        Self::ALL
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, state)| *state)
     }
 }
 
@@ -54,7 +57,10 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prediction {
     /// Index of the choice, and whether it was right.
-    Choice { choice: usize, right: bool },
+    Choice {
+        choice: usize,
+        right: bool,
+    },
     Skipped,
 }
 
@@ -117,10 +123,16 @@ impl Progress {
 
 /// `$XDG_STATE_HOME/perflings/<course>`, or the platform's place for such things.
 pub fn directory(course: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let named = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
     let base = named.map(|path| path.join("perflings")).or_else(|| {
         let dirs = directories::ProjectDirs::from("", "", "perflings")?;
-        Some(dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned())
+        Some(
+            dirs.state_dir()
+                .unwrap_or_else(|| dirs.data_local_dir())
+                .to_owned(),
+        )
     })?;
     Some(base.join(course))
 }
@@ -128,14 +140,18 @@ pub fn directory(course: &str) -> Option<PathBuf> {
 /// Reads the progress; the second part says what was set aside, or why nothing could be read.
 pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     match read(dir) {
-        Ok((document, notice)) => (from_document(&document), notice),
+        Ok((document, notice)) => (table::progress(&document), notice),
         Err(error) => (Progress::default(), Some(error)),
     }
 }
 
 /// Merges one stage into the file: nothing another instance has achieved in it is taken back.
 /// The returned progress is what the file now says; the second part names a file that was set aside.
-pub fn save_stage(dir: &Path, id: &str, stage: &StageProgress) -> Result<(Progress, Option<FileError>), FileError> {
+pub fn save_stage(
+    dir: &Path,
+    id: &str,
+    stage: &StageProgress,
+) -> Result<(Progress, Option<FileError>), FileError> {
     edit(dir, |document| {
         let merged = merge(read_stage(stage_table(document, id)), stage);
         write_stage(stage_table(document, id), &merged);
@@ -156,188 +172,6 @@ pub fn reset_stage(dir: &Path, id: &str) -> Result<(Progress, Option<FileError>)
     })
 }
 
-fn edit(dir: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(Progress, Option<FileError>), FileError> {
-    let failed = |what: &str, error: &std::io::Error| FileError {
-        path: text::one_line(&dir.display().to_string()),
-        line: 0,
-        what: format!("{what}: {error}; progress is not saved"),
-    };
-    fs::create_dir_all(dir).map_err(|error| failed("cannot be made", &error))?;
-    let _lock = lock(dir).map_err(|error| failed("cannot be locked", &error))?;
-    let (mut document, notice) = read(dir)?;
-    change(&mut document);
-    write(dir, &document).map_err(|error| failed("cannot be written", &error))?;
-    Ok((from_document(&document), notice))
-}
-
-/// Waits up to a second for another instance; then goes on without, since each write is whole anyway.
-fn lock(dir: &Path) -> std::io::Result<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(dir.join("progress.lock"))?;
-    for _ in 0..50 {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
-            // File systems without locks.
-            Err(TryLockError::Error(_)) => return Ok(file),
-        }
-    }
-    Ok(file)
-}
-
-/// The document as it is; an unreadable one is moved aside first, and named.
-fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
-    let path = dir.join(FILE);
-    match fs::metadata(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((DocumentMut::new(), None)),
-        _ => {}
-    }
-    let damage = match read_text(&path, MAX_BYTES) {
-        Err(error) if error.what.starts_with("cannot be read") => return Err(error),
-        Err(error) => error,
-        Ok(text) => match parse(&text) {
-            Ok(document) => return Ok((document, None)),
-            Err((line, what)) => FileError { path: path.display().to_string(), line, what },
-        },
-    };
-    let aside = (1..1000)
-        .map(|n| dir.join(format!("{FILE}.damaged-{n}")))
-        .find(|aside| aside.symlink_metadata().is_err())
-        .ok_or_else(|| damage.clone())?;
-    let what = match fs::rename(&path, &aside) {
-        Ok(()) => format!("{}; it was set aside as {}, and progress begins anew", damage.what, aside.display()),
-        Err(error) => {
-            let what = format!("{}; it could not be set aside: {error}", damage.what);
-            return Err(FileError { what, ..damage });
-        }
-    };
-    Ok((DocumentMut::new(), Some(FileError { what, ..damage })))
-}
-
-fn parse(text: &str) -> Result<DocumentMut, (usize, String)> {
-    let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        let line = error.span().map_or(0, |span| crate::config::file::line_of(text, span.start));
-        (line, format!("is not valid TOML: {}", text::one_line(error.message())))
-    })?;
-    let stages = document.get("stage");
-    let right = stages.is_none_or(|item| {
-        item.as_table_like().is_some_and(|table| table.iter().all(|(_, stage)| stage.is_table_like()))
-    });
-    if right { Ok(document) } else { Err((0, "has a `stage` that is no table".to_owned())) }
-}
-
-fn write(dir: &Path, document: &DocumentMut) -> std::io::Result<()> {
-    // A link, as from a folder of dot files, stays a link.
-    let path = dir.join(FILE).canonicalize().unwrap_or_else(|_| dir.join(FILE));
-    let mut text = document.to_string();
-    if !text.starts_with('#') {
-        text.insert_str(0, HEADER);
-    }
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(dir))?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-fn from_document(document: &DocumentMut) -> Progress {
-    let stages = document.get("stage").and_then(Item::as_table_like);
-    Progress {
-        current: document.get("current").and_then(Item::as_str).map(text::one_line),
-        stages: stages
-            .into_iter()
-            .flat_map(|table| table.iter())
-            .filter_map(|(id, item)| Some((id.to_owned(), read_stage(item.as_table_like()?))))
-            .collect(),
-    }
-}
-
-/// The table `[stage.<id>]`, made where it is missing.
-fn stage_table<'a>(document: &'a mut DocumentMut, id: &str) -> &'a mut dyn toml_edit::TableLike {
-    let stages = document.entry("stage").or_insert_with(|| {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    // `parse` refuses any other form of both.
-    let item = &mut stages[id];
-    if !item.is_table_like() {
-        *item = Item::Table(Table::new());
-    }
-    item.as_table_like_mut().expect("a table was put here")
-}
-
-fn read_stage(table: &(impl toml_edit::TableLike + ?Sized)) -> StageProgress {
-    let text = |key: &str| table.get(key).and_then(Item::as_str);
-    let number = |item: &Item| item.as_float().or_else(|| item.as_integer().map(|n| n as f64));
-    let letter = |word: &str| match word.as_bytes() {
-        [letter @ b'a'..=b'd'] => Some(usize::from(letter - b'a')),
-        _ => None,
-    };
-    let right = table.get("prediction-right").and_then(Item::as_bool).unwrap_or(false);
-    StageProgress {
-        state: text("state").and_then(State::parse).unwrap_or_default(),
-        prediction: text("prediction").and_then(|word| match word {
-            "skipped" => Some(Prediction::Skipped),
-            word => letter(word).map(|choice| Prediction::Choice { choice, right }),
-        }),
-        estimate: table.get("estimate").and_then(Item::as_array).and_then(|pair| {
-            let ends: Vec<f64> = pair.iter().filter_map(|x| x.as_float().or_else(|| x.as_integer().map(|n| n as f64))).collect();
-            (ends.len() == 2).then(|| (ends[0], ends[1]))
-        }),
-        measured: table.get("measured").and_then(number),
-        hints: table.get("hints").and_then(Item::as_integer).and_then(|n| u32::try_from(n).ok()).unwrap_or(0).min(3),
-        solution_shown: table.get("solution-shown").and_then(Item::as_bool).unwrap_or(false),
-        quiz: table
-            .get("quiz-right")
-            .and_then(Item::as_array)
-            .map(|list| list.iter().filter_map(|n| usize::try_from(n.as_integer()?).ok()).collect())
-            .unwrap_or_default(),
-        best: table
-            .get("best")
-            .and_then(Item::as_table_like)
-            .into_iter()
-            .flat_map(|best| best.iter())
-            .filter_map(|(name, item)| Some((name.to_owned(), number(item)?)))
-            .collect(),
-    }
-}
-
-/// Writes the keys this version knows; others in the table stay.
-fn write_stage(table: &mut dyn toml_edit::TableLike, stage: &StageProgress) {
-    table.insert("state", value(stage.state.name()));
-    match stage.prediction {
-        Some(Prediction::Skipped) => drop(table.insert("prediction", value("skipped"))),
-        Some(Prediction::Choice { choice, right }) => {
-            let letter = char::from(b'a' + u8::try_from(choice.min(3)).unwrap_or(3));
-            table.insert("prediction", value(letter.to_string()));
-            table.insert("prediction-right", value(right));
-        }
-        None => {}
-    }
-    if let Some((low, high)) = stage.estimate {
-        table.insert("estimate", value(Array::from_iter([low, high])));
-    }
-    if let Some(measured) = stage.measured {
-        table.insert("measured", value(measured));
-    }
-    table.insert("hints", value(i64::from(stage.hints)));
-    table.insert("solution-shown", value(stage.solution_shown));
-    if !stage.quiz.is_empty() {
-        let list = stage.quiz.iter().filter_map(|n| i64::try_from(*n).ok());
-        table.insert("quiz-right", value(Array::from_iter(list)));
-    }
-    if !stage.best.is_empty() {
-        if !table.get("best").is_some_and(Item::is_table_like) {
-            table.insert("best", Item::Table(Table::new()));
-        }
-        if let Some(best) = table.get_mut("best").and_then(Item::as_table_like_mut) {
-            for (name, number) in &stage.best {
-                best.insert(name, value(*number));
-            }
-        }
-    }
-}
-
 /// The further of two records of one stage.
 fn merge(old: StageProgress, new: &StageProgress) -> StageProgress {
     let mut quiz: Vec<usize> = old.quiz.iter().chain(&new.quiz).copied().collect();
@@ -347,7 +181,11 @@ fn merge(old: StageProgress, new: &StageProgress) -> StageProgress {
     for (name, &number) in &new.best {
         let time = name.ends_with("_ms") || name.ends_with(".ms");
         let place = best.entry(name.clone()).or_insert(number);
-        let better = if time { number < *place } else { number > *place };
+        let better = if time {
+            number < *place
+        } else {
+            number > *place
+        };
         if better || !place.is_finite() {
             *place = number;
         }
@@ -366,6 +204,9 @@ fn merge(old: StageProgress, new: &StageProgress) -> StageProgress {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::store::FILE;
     use super::*;
 
     fn folder() -> tempfile::TempDir {
@@ -375,12 +216,18 @@ mod tests {
     fn passed() -> StageProgress {
         StageProgress {
             state: State::Passed,
-            prediction: Some(Prediction::Choice { choice: 1, right: true }),
+            prediction: Some(Prediction::Choice {
+                choice: 1,
+                right: true,
+            }),
             estimate: Some((2.0, 4.0)),
             measured: Some(3.0),
             hints: 2,
             quiz: vec![0, 2],
-            best: BTreeMap::from([("samples_per_s".to_owned(), 44.0), ("step_ms".to_owned(), 180.0)]),
+            best: BTreeMap::from([
+                ("samples_per_s".to_owned(), 44.0),
+                ("step_ms".to_owned(), 180.0),
+            ]),
             ..StageProgress::default()
         }
     }
@@ -395,7 +242,10 @@ mod tests {
         assert_eq!(progress.stage("broken-init"), passed());
         assert_eq!(progress.current.as_deref(), Some("strides"));
         let score = progress.calibration();
-        assert_eq!((score.answered, score.right, score.ranges, score.held), (1, 1, 1, 1));
+        assert_eq!(
+            (score.answered, score.right, score.ranges, score.held),
+            (1, 1, 1, 1)
+        );
         assert_eq!(progress.stage("unknown"), StageProgress::default());
     }
 
@@ -407,7 +257,14 @@ mod tests {
         fs::write(&file, text).expect("written");
         save_stage(dir.path(), "broken-init", &passed()).expect("saved");
         let after = fs::read_to_string(&file).expect("read");
-        for kept in ["# mine", "future = 7", "mood = \"good\"", "[stage.later]", "x = 1", "state = \"passed\""] {
+        for kept in [
+            "# mine",
+            "future = 7",
+            "mood = \"good\"",
+            "[stage.later]",
+            "x = 1",
+            "state = \"passed\"",
+        ] {
             assert!(after.contains(kept), "{kept} is gone from:\n{after}");
         }
     }
@@ -419,13 +276,22 @@ mod tests {
         let worse = StageProgress {
             state: State::Seen,
             prediction: Some(Prediction::Skipped),
-            best: BTreeMap::from([("samples_per_s".to_owned(), 10.0), ("step_ms".to_owned(), 90.0)]),
+            best: BTreeMap::from([
+                ("samples_per_s".to_owned(), 10.0),
+                ("step_ms".to_owned(), 90.0),
+            ]),
             ..StageProgress::default()
         };
         let (progress, _) = save_stage(dir.path(), "a", &worse).expect("saved");
         let stage = progress.stage("a");
-        assert_eq!((stage.state, stage.prediction, stage.hints), (State::Passed, passed().prediction, 2));
-        assert_eq!((stage.best["samples_per_s"], stage.best["step_ms"]), (44.0, 90.0));
+        assert_eq!(
+            (stage.state, stage.prediction, stage.hints),
+            (State::Passed, passed().prediction, 2)
+        );
+        assert_eq!(
+            (stage.best["samples_per_s"], stage.best["step_ms"]),
+            (44.0, 90.0)
+        );
         let (progress, _) = reset_stage(dir.path(), "a").expect("reset");
         assert_eq!(progress.stage("a"), StageProgress::default());
     }
@@ -433,7 +299,10 @@ mod tests {
     #[test]
     fn a_damaged_file_is_set_aside_and_named() {
         let dir = folder();
-        for (n, damage) in [&b"state = ["[..], b"\xff\xfe\x00", b"stage = 5\n"].into_iter().enumerate() {
+        for (n, damage) in [&b"state = ["[..], b"\xff\xfe\x00", b"stage = 5\n"]
+            .into_iter()
+            .enumerate()
+        {
             fs::write(dir.path().join(FILE), damage).expect("written");
             let (progress, notice) = load(dir.path());
             let aside = format!("progress.toml.damaged-{}", n + 1);
@@ -469,8 +338,18 @@ mod tests {
         fs::write(&real, "current = \"a\"\n").expect("written");
         std::os::unix::fs::symlink(&real, dir.path().join(FILE)).expect("linked");
         save_current(dir.path(), "b").expect("saved");
-        assert!(dir.path().join(FILE).symlink_metadata().expect("there").is_symlink());
-        assert!(fs::read_to_string(real).expect("read").contains("current = \"b\""));
+        assert!(
+            dir.path()
+                .join(FILE)
+                .symlink_metadata()
+                .expect("there")
+                .is_symlink()
+        );
+        assert!(
+            fs::read_to_string(real)
+                .expect("read")
+                .contains("current = \"b\"")
+        );
     }
 
     #[test]

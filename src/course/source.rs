@@ -22,14 +22,26 @@ pub enum Source {
 impl Source {
     /// A course folder; an error when it is none.
     pub fn folder(path: &Path) -> Result<Self, FileError> {
-        let fail = |what: String| FileError { path: text::one_line(&path.display().to_string()), line: 0, what };
-        let root = path
-            .canonicalize()
-            .map_err(|error| fail(format!("cannot be read: {error}; name a folder with exercises/ and lessons/ in it")))?;
+        let fail = |what: String| FileError {
+            path: text::one_line(&path.display().to_string()),
+            line: 0,
+            what,
+        };
+        let root = path.canonicalize().map_err(|error| {
+            fail(format!(
+                "cannot be read: {error}; name a folder with exercises/ and lessons/ in it"
+            ))
+        })?;
         if !root.join("exercises").is_dir() {
-            return Err(fail("has no folder exercises/; name the folder that holds exercises/ and lessons/".to_owned()));
+            return Err(fail(
+                "has no folder exercises/; name the folder that holds exercises/ and lessons/"
+                    .to_owned(),
+            ));
         }
-        Ok(Self::Folder { shown: path.to_owned(), root })
+        Ok(Self::Folder {
+            shown: path.to_owned(),
+            root,
+        })
     }
 
     /// How messages name a file of the course.
@@ -62,17 +74,24 @@ impl Source {
 
     /// Whether there is such a file, or something in its place.
     pub fn exists(&self, path: &str) -> bool {
-        inside(path) && match self {
-            Self::Embedded => embedded::text(path).is_some(),
-            Self::Folder { root, .. } => root.join(path).symlink_metadata().is_ok(),
-        }
+        inside(path)
+            && match self {
+                Self::Embedded => embedded::text(path).is_some(),
+                Self::Folder { root, .. } => root.join(path).symlink_metadata().is_ok(),
+            }
     }
 
     /// The text of a file of the course.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
-        let fail = |what: String| FileError { path: self.shown(path), line: 0, what };
+        let fail = |what: String| FileError {
+            path: self.shown(path),
+            line: 0,
+            what,
+        };
         if !inside(path) {
-            return Err(fail("leads out of the course folder; name a file inside it".to_owned()));
+            return Err(fail(
+                "leads out of the course folder; name a file inside it".to_owned(),
+            ));
         }
         match self {
             Self::Embedded => embedded::text(path).ok_or_else(|| fail("is missing".to_owned())),
@@ -85,12 +104,18 @@ impl Source {
                     Err(error) => return Err(fail(format!("cannot be read: {error}"))),
                 };
                 if !real.starts_with(root) {
-                    return Err(fail("is a link that leads out of the course folder; copy the file into it".to_owned()));
+                    return Err(fail(
+                        "is a link that leads out of the course folder; copy the file into it"
+                            .to_owned(),
+                    ));
                 }
                 if !real.is_file() && !real.is_dir() {
                     return Err(fail("is not a plain file".to_owned()));
                 }
-                read_text(&real, MAX_BYTES).map_err(|error| FileError { path: self.shown(path), ..error })
+                read_text(&real, MAX_BYTES).map_err(|error| FileError {
+                    path: self.shown(path),
+                    ..error
+                })
             }
         }
     }
@@ -98,7 +123,9 @@ impl Source {
 
 /// Whether a path neither begins at the root nor climbs.
 fn inside(path: &str) -> bool {
-    Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
+    Path::new(path)
+        .components()
+        .all(|part| matches!(part, std::path::Component::Normal(_)))
 }
 
 /// One entry of a folder.

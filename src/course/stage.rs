@@ -1,20 +1,48 @@
 //! Reads one stage: `stage.toml`, its two configurations and its kernels, raw to checked. A stage with a fault is
 //! reported and left out; a removed control character is reported and the stage kept.
 
+mod files;
+
 use super::fields::{Fields, Table, root};
 use super::source::Source;
-use super::{Claim, Estimate, Lesson, Level, Pointer, Question, Stage, StageFile, check, text};
+use super::{Claim, Estimate, Lesson, Level, Pointer, Question, Stage, StageFile, check};
 use crate::config::file::FileError;
-use crate::config::{KNOBS, Preset, RunConfig, Value, file, nearest};
+use crate::config::{KNOBS, Preset, RunConfig, Value, nearest};
+use files::{config, kernels, scope_problems};
 
 const KEYS: &[&str] = &[
-    "id", "title", "level", "symptom", "fault", "fix", "cpu-note", "varies", "steps", "files", "lesson", "hints",
-    "prediction", "estimate", "evidence", "quiz", "claim", "check",
+    "id",
+    "title",
+    "level",
+    "symptom",
+    "fault",
+    "fix",
+    "cpu-note",
+    "varies",
+    "steps",
+    "files",
+    "lesson",
+    "hints",
+    "prediction",
+    "estimate",
+    "evidence",
+    "quiz",
+    "claim",
+    "check",
 ];
 
 /// Panels that a pointer may name.
-pub const PANELS: &[&str] =
-    &["loss", "throughput", "kernels", "ledger", "gradients", "memory", "evidence", "lints", "roofline"];
+pub const PANELS: &[&str] = &[
+    "loss",
+    "throughput",
+    "kernels",
+    "ledger",
+    "gradients",
+    "memory",
+    "evidence",
+    "lints",
+    "roofline",
+];
 
 /// What was read from a stage's folder, before its lesson is known.
 pub struct Read {
@@ -24,13 +52,23 @@ pub struct Read {
 }
 
 /// Reads the folder `exercises/NN-name`. `None`: it cannot be used, and `problems` says why.
-pub fn read(source: &Source, folder: &str, number: u32, problems: &mut Vec<FileError>) -> Option<Read> {
+pub fn read(
+    source: &Source,
+    folder: &str,
+    number: u32,
+    problems: &mut Vec<FileError>,
+) -> Option<Read> {
     let path = format!("exercises/{folder}");
     let toml = format!("{path}/stage.toml");
-    let raw = source.read(&toml).map_err(|error| problems.push(error)).ok()?;
+    let raw = source
+        .read(&toml)
+        .map_err(|error| problems.push(error))
+        .ok()?;
     let mut fields = Fields::new(&raw, &source.shown(&toml));
     let document = fields.document();
-    let read = document.as_ref().map(|document| checked(&mut fields, root(document), folder, number));
+    let read = document
+        .as_ref()
+        .map(|document| checked(&mut fields, root(document), folder, number));
     let failed = fields.failed;
     problems.append(&mut fields.problems);
     let mut read = read?;
@@ -44,12 +82,20 @@ pub fn read(source: &Source, folder: &str, number: u32, problems: &mut Vec<FileE
         return None;
     }
     let stage = &mut read.stage;
-    stage.files = vec![StageFile { name: "config.toml".to_owned(), starter, solution }];
+    stage.files = vec![StageFile {
+        name: "config.toml".to_owned(),
+        starter,
+        solution,
+    }];
     stage.files.extend(kernels);
     (stage.broken, stage.fixed) = (broken, fixed);
     let found = scope_problems(stage);
     let failed = !found.is_empty();
-    problems.extend(found.into_iter().map(|what| FileError { path: source.shown(&toml), line: 0, what }));
+    problems.extend(found.into_iter().map(|what| FileError {
+        path: source.shown(&toml),
+        line: 0,
+        what,
+    }));
     (!failed).then_some(read)
 }
 
@@ -58,38 +104,76 @@ fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> 
     let id = fields.text(t, "id");
     if !id.is_empty() && !plain_name(&id) {
         let line = fields.line_of(t, "id");
-        fields.fail(line, "`id` takes lower-case letters, digits and `-`, such as \"broken-init\"".to_owned());
+        fields.fail(
+            line,
+            "`id` takes lower-case letters, digits and `-`, such as \"broken-init\"".to_owned(),
+        );
     }
-    let level = fields.word(t, "level", Level::NAMES).and_then(|word| Level::parse(&word));
+    let level = fields
+        .word(t, "level", Level::NAMES)
+        .and_then(|word| Level::parse(&word));
     if level.is_none() && !Fields::has(t, "level") {
         fields.missing(t, "level", "= \"beginner\"");
     }
     let hints = fields.texts(t, "hints");
     if hints.len() != 3 && !fields.was_meant(t, "hints") {
         let line = fields.line_of(t, "hints");
-        fields.fail(line, format!("has {} hints; write exactly 3, the last all but gives it away", hints.len()));
+        fields.fail(
+            line,
+            format!(
+                "has {} hints; write exactly 3, the last all but gives it away",
+                hints.len()
+            ),
+        );
     }
-    let prediction = match fields.table(t, "prediction") {
-        Some(table) => question(fields, table),
-        None => {
-            if !Fields::has(t, "prediction") {
-                fields.fail(1, "has no question; write a table `[prediction]`".to_owned());
-            }
-            Question::default()
-        }
-    };
-    let estimate = fields.table(t, "estimate").map(|table| estimate(fields, table));
-    let evidence = fields.tables(t, "evidence").into_iter().map(|table| pointer(fields, table)).collect();
-    let quiz = fields.tables(t, "quiz").into_iter().map(|table| question(fields, table)).collect();
-    let claims = fields.tables(t, "claim").into_iter().map(|table| claim(fields, table)).collect();
-    let checks: Vec<_> = fields.tables(t, "check").into_iter().map(|table| check::read(fields, table)).collect();
+    let prediction = fields
+        .table(t, "prediction")
+        .map(|table| question(fields, table))
+        .unwrap_or_default();
+    if !Fields::has(t, "prediction") && !fields.was_meant(t, "prediction") {
+        fields.fail(
+            1,
+            "has no question; write a table `[prediction]`".to_owned(),
+        );
+    }
+    let estimate = fields
+        .table(t, "estimate")
+        .map(|table| estimate(fields, table));
+    let evidence = fields
+        .tables(t, "evidence")
+        .into_iter()
+        .map(|table| pointer(fields, table))
+        .collect();
+    let quiz = fields
+        .tables(t, "quiz")
+        .into_iter()
+        .map(|table| question(fields, table))
+        .collect();
+    let claims = fields
+        .tables(t, "claim")
+        .into_iter()
+        .map(|table| claim(fields, table))
+        .collect();
+    let checks: Vec<_> = fields
+        .tables(t, "check")
+        .into_iter()
+        .map(|table| check::read(fields, table))
+        .collect();
     if checks.is_empty() {
         fields.fail(1, "has no check; write at least one `[[check]]`".to_owned());
     }
     let files = fields.texts(t, "files");
-    for name in files.iter().filter(|name| !plain_file(name, &["toml", "wgsl"])) {
+    for name in files
+        .iter()
+        .filter(|name| !plain_file(name, &["toml", "wgsl"]))
+    {
         let line = fields.line_of(t, "files");
-        fields.fail(line, format!("`files` names `{name}`; name files beside stage.toml, such as \"kernel.wgsl\""));
+        fields.fail(
+            line,
+            format!(
+                "`files` names `{name}`; name files beside stage.toml, such as \"kernel.wgsl\""
+            ),
+        );
     }
     let stage = Stage {
         id,
@@ -111,35 +195,56 @@ fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> 
         fault: fields.text(t, "fault"),
         fix: fields.text(t, "fix"),
         cpu_note: fields.optional_text(t, "cpu-note"),
-        files: files.into_iter().map(|name| StageFile { name, ..StageFile::default() }).collect(),
+        files: files
+            .into_iter()
+            .map(|name| StageFile {
+                name,
+                ..StageFile::default()
+            })
+            .collect(),
         steps: fields.whole(t, "steps").unwrap_or(20),
         language: "en".to_owned(),
         path: String::new(),
         id_line: fields.line_of(t, "id"),
     };
-    let lesson = fields.optional_text(t, "lesson").unwrap_or_else(|| format!("{folder}.md"));
+    let lesson = fields
+        .optional_text(t, "lesson")
+        .unwrap_or_else(|| format!("{folder}.md"));
     if !plain_file(&lesson, &["md"]) {
         let line = fields.line_of(t, "lesson");
-        fields.fail(line, format!("`lesson` is `{lesson}`; name a file of lessons/, such as \"{folder}.md\""));
+        fields.fail(
+            line,
+            format!("`lesson` is `{lesson}`; name a file of lessons/, such as \"{folder}.md\""),
+        );
     }
     Read { stage, lesson }
 }
 
 const QUESTION: &[&str] = &["prompt", "choices", "answer", "explanation"];
 
-fn question(fields: &mut Fields<'_>, t: Table<'_>) -> Question {
+pub(super) fn question(fields: &mut Fields<'_>, t: Table<'_>) -> Question {
     fields.known(t, QUESTION);
     let choices = fields.texts(t, "choices");
     if choices.len() != 4 {
         let line = fields.line_of(t, "choices");
-        fields.fail(line, format!("has {} choices; write 4, a to d", choices.len()));
+        fields.fail(
+            line,
+            format!("has {} choices; write 4, a to d", choices.len()),
+        );
     }
     let answer = fields.word(t, "answer", &["a", "b", "c", "d"]);
     if answer.is_none() && !Fields::has(t, "answer") {
         fields.missing(t, "answer", "= \"a\"");
     }
-    let answer = answer.and_then(|letter| ["a", "b", "c", "d"].iter().position(|l| *l == letter)).unwrap_or(0);
-    Question { prompt: fields.text(t, "prompt"), choices, answer, explanation: fields.text(t, "explanation") }
+    let answer = answer
+        .and_then(|letter| ["a", "b", "c", "d"].iter().position(|l| *l == letter))
+        .unwrap_or(0);
+    Question {
+        prompt: fields.text(t, "prompt"),
+        choices,
+        answer,
+        explanation: fields.text(t, "explanation"),
+    }
 }
 
 fn estimate(fields: &mut Fields<'_>, t: Table<'_>) -> Estimate {
@@ -154,10 +259,20 @@ fn estimate(fields: &mut Fields<'_>, t: Table<'_>) -> Estimate {
     let (from, to) = (from.unwrap_or(0.0), to.unwrap_or(0.0));
     if from >= to || (log && from <= 0.0) {
         let line = fields.line_of(t, "from");
-        fields.fail(line, "the scale needs `from` below `to`, and above 0 when `log = true`".to_owned());
+        fields.fail(
+            line,
+            "the scale needs `from` below `to`, and above 0 when `log = true`".to_owned(),
+        );
     }
     let unit = fields.optional_text(t, "unit").unwrap_or_default();
-    Estimate { prompt: fields.text(t, "prompt"), of, unit, from, to, log }
+    Estimate {
+        prompt: fields.text(t, "prompt"),
+        of,
+        unit,
+        from,
+        to,
+        log,
+    }
 }
 
 fn pointer(fields: &mut Fields<'_>, t: Table<'_>) -> Pointer {
@@ -166,81 +281,39 @@ fn pointer(fields: &mut Fields<'_>, t: Table<'_>) -> Pointer {
     if panel.is_none() && !Fields::has(t, "panel") {
         fields.missing(t, "panel", "= \"loss\"");
     }
-    Pointer { panel: panel.unwrap_or_default(), text: fields.text(t, "text") }
+    Pointer {
+        panel: panel.unwrap_or_default(),
+        text: fields.text(t, "text"),
+    }
 }
 
 fn claim(fields: &mut Fields<'_>, t: Table<'_>) -> Claim {
     fields.known(t, &["text", "source"]);
-    Claim { text: fields.text(t, "text"), source: fields.text(t, "source") }
+    Claim {
+        text: fields.text(t, "text"),
+        source: fields.text(t, "source"),
+    }
 }
 
 fn varies(fields: &mut Fields<'_>, t: Table<'_>) -> Vec<String> {
     let found = fields.texts(t, "varies");
     let line = fields.line_of(t, "varies");
     if found.is_empty() {
-        fields.fail(line, "`varies` names no key; list the keys under study, such as [\"model.init\"]".to_owned());
+        fields.fail(
+            line,
+            "`varies` names no key; list the keys under study, such as [\"model.init\"]".to_owned(),
+        );
     }
     for path in &found {
         if !KNOBS.iter().any(|knob| knob.path == path) {
             let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
-            fields.fail(line, format!("`varies` names an unknown key `{path}`; the nearest known key is `{near}`"));
+            fields.fail(
+                line,
+                format!(
+                    "`varies` names an unknown key `{path}`; the nearest known key is `{near}`"
+                ),
+            );
         }
-    }
-    found
-}
-
-/// A configuration of the stage and its text.
-fn config(source: &Source, path: &str, problems: &mut Vec<FileError>) -> Option<(String, RunConfig)> {
-    let raw = source.read(path).map_err(|error| problems.push(error)).ok()?;
-    let shown = source.shown(path);
-    let parsed = file::parse(&raw, &shown);
-    let (text, removed) = text::clean(&raw);
-    problems.extend(removed.into_iter().map(|line| super::fields::escape_removed(&shown, line)));
-    match parsed {
-        Ok(config) => Some((text, config)),
-        Err(error) => {
-            problems.push(FileError { what: text::one_line(&error.what), ..error });
-            None
-        }
-    }
-}
-
-/// The kernels named in `files`, each with its solution.
-fn kernels(
-    source: &Source,
-    path: &str,
-    named: &[StageFile],
-    problems: &mut Vec<FileError>,
-) -> Option<Vec<StageFile>> {
-    let mut found = Some(Vec::new());
-    for file in named.iter().filter(|file| file.name != "config.toml") {
-        let both = [source.read(&format!("{path}/{}", file.name)), source.read(&format!("{path}/solution/{}", file.name))];
-        match both {
-            [Ok(starter), Ok(solution)] => {
-                let (starter, solution) = (text::clean(&starter).0, text::clean(&solution).0);
-                found.iter_mut().for_each(|list| {
-                    list.push(StageFile { name: file.name.clone(), starter: starter.clone(), solution: solution.clone() });
-                });
-            }
-            both => {
-                problems.extend(both.into_iter().filter_map(Result::err));
-                found = None;
-            }
-        }
-    }
-    found
-}
-
-/// A stage whose two sides differ in anything else than it says teaches something else than it says.
-fn scope_problems(stage: &Stage) -> Vec<String> {
-    let differs = stage.broken.differences(&stage.fixed);
-    let mut found: Vec<String> = differs
-        .iter()
-        .filter(|path| !stage.varies.iter().any(|v| v == *path))
-        .map(|path| format!("config.toml and solution/config.toml differ in `{path}`; add it to `varies` or make it equal"))
-        .collect();
-    if differs.is_empty() && stage.files.len() < 2 {
-        found.push("config.toml and solution/config.toml say the same; the starter must hold the fault".to_owned());
     }
     found
 }
@@ -249,12 +322,15 @@ fn scope_problems(stage: &Stage) -> Vec<String> {
 pub fn plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 /// A file name without a folder, with one of these endings.
 pub fn plain_file(name: &str, endings: &[&str]) -> bool {
-    name.rsplit_once('.').is_some_and(|(stem, ending)| plain_name(stem) && endings.contains(&ending))
+    name.rsplit_once('.')
+        .is_some_and(|(stem, ending)| plain_name(stem) && endings.contains(&ending))
 }
 
 impl Stage {
@@ -275,7 +351,10 @@ fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
     }
     let plain = RunConfig::preset(config.preset);
     let mut moved = RunConfig::preset(preset);
-    for knob in KNOBS.iter().filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain)) {
+    for knob in KNOBS
+        .iter()
+        .filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain))
+    {
         // A value that a configuration already holds is one its key takes.
         let _ = knob.set(&mut moved, &Value::from_word(&(knob.get)(config)));
     }

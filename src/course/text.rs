@@ -29,14 +29,21 @@ pub fn clean(text: &str) -> (String, Vec<usize>) {
 
 /// One line of text for a message: cleaned, line breaks as spaces.
 pub fn one_line(text: &str) -> String {
-    clean(text).0.split_whitespace().collect::<Vec<_>>().join(" ")
+    clean(text)
+        .0
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A short name for a text's content: FNV-1a, 64 bit, line endings as `\n`.
 pub fn hash(text: &str) -> String {
-    let hash = text.bytes().filter(|b| *b != b'\r').fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = text
+        .bytes()
+        .filter(|b| *b != b'\r')
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
     format!("{hash:016x}")
 }
 
@@ -66,7 +73,10 @@ fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
 /// Whether a terminal, or the order in which a reader sees the text, would follow this character.
 fn obeyed(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+        || matches!(
+            c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
+        )
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -76,10 +86,16 @@ mod tests {
 
     #[test]
     fn escapes_leave_with_all_their_parts() {
-        assert_eq!(clean("a\u{1b}[31;1mred\u{1b}[0m\nb"), ("ared\nb".to_owned(), vec![1]));
+        assert_eq!(
+            clean("a\u{1b}[31;1mred\u{1b}[0m\nb"),
+            ("ared\nb".to_owned(), vec![1])
+        );
         assert_eq!(clean("x\u{1b}]0;title\u{7}y"), ("xy".to_owned(), vec![1]));
         assert_eq!(clean("x\u{1b}]8;;http://a\u{1b}\\link").0, "xlink");
-        assert_eq!(clean("one\ntwo\u{9b}31m\u{8}\nthree\r\n"), ("one\ntwo31m\nthree\n".to_owned(), vec![2]));
+        assert_eq!(
+            clean("one\ntwo\u{9b}31m\u{8}\nthree\r\n"),
+            ("one\ntwo31m\nthree\n".to_owned(), vec![2])
+        );
         assert_eq!(clean("a\u{202e}b").0, "ab");
         assert_eq!(clean("grün … ≤ │"), ("grün … ≤ │".to_owned(), Vec::new()));
     }

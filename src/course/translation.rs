@@ -14,16 +14,35 @@ pub fn find(source: &Source, lesson: &str, language: &str) -> Option<(String, St
         return Some((translated, language.to_owned()));
     }
     let original = format!("lessons/{lesson}");
-    source.exists(&original).then(|| (original, "en".to_owned()))
+    source
+        .exists(&original)
+        .then(|| (original, "en".to_owned()))
 }
 
 const KEYS: &[&str] = &[
-    "translates", "title", "symptom", "fault", "fix", "cpu-note", "hints", "evidence", "claims", "checks", "estimate",
-    "prediction", "quiz",
+    "translates",
+    "title",
+    "symptom",
+    "fault",
+    "fix",
+    "cpu-note",
+    "hints",
+    "evidence",
+    "claims",
+    "checks",
+    "estimate",
+    "prediction",
+    "quiz",
 ];
 
 /// Puts the translated texts over the stage's; one that does not fit is reported and left English.
-pub fn apply(source: &Source, folder: &str, language: &str, stage: &mut Stage, problems: &mut Vec<FileError>) {
+pub fn apply(
+    source: &Source,
+    folder: &str,
+    language: &str,
+    stage: &mut Stage,
+    problems: &mut Vec<FileError>,
+) {
     let path = format!("lessons/{language}/{folder}.toml");
     if !source.exists(&path) {
         return;
@@ -57,16 +76,50 @@ fn overlay(fields: &mut Fields<'_>, t: Table<'_>, stage: &mut Stage) {
         one(fields, t, "estimate", &mut estimate.prompt);
     }
     many(fields, t, "hints", stage.hints.iter_mut().collect());
-    many(fields, t, "evidence", stage.evidence.iter_mut().map(|pointer| &mut pointer.text).collect());
-    many(fields, t, "claims", stage.claims.iter_mut().map(|claim| &mut claim.text).collect());
-    many(fields, t, "checks", stage.checks.iter_mut().map(|check| &mut check.name).collect());
+    many(
+        fields,
+        t,
+        "evidence",
+        stage
+            .evidence
+            .iter_mut()
+            .map(|pointer| &mut pointer.text)
+            .collect(),
+    );
+    many(
+        fields,
+        t,
+        "claims",
+        stage
+            .claims
+            .iter_mut()
+            .map(|claim| &mut claim.text)
+            .collect(),
+    );
+    many(
+        fields,
+        t,
+        "checks",
+        stage
+            .checks
+            .iter_mut()
+            .map(|check| &mut check.name)
+            .collect(),
+    );
     if let Some(table) = fields.table(t, "prediction") {
         question(fields, table, &mut stage.prediction);
     }
     let quiz = fields.tables(t, "quiz");
     if !quiz.is_empty() && quiz.len() != stage.quiz.len() {
         let line = quiz.first().map_or(0, |table| table.line);
-        fields.fail(line, format!("has {} quiz questions, the original has {}", quiz.len(), stage.quiz.len()));
+        fields.fail(
+            line,
+            format!(
+                "has {} quiz questions, the original has {}",
+                quiz.len(),
+                stage.quiz.len()
+            ),
+        );
         return;
     }
     for (table, original) in quiz.into_iter().zip(&mut stage.quiz) {
@@ -94,7 +147,14 @@ fn many(fields: &mut Fields<'_>, t: Table<'_>, key: &str, places: Vec<&mut Strin
     }
     if texts.len() != places.len() {
         let line = fields.line_of(t, key);
-        fields.fail(line, format!("`{key}` has {} texts, the original has {}", texts.len(), places.len()));
+        fields.fail(
+            line,
+            format!(
+                "`{key}` has {} texts, the original has {}",
+                texts.len(),
+                places.len()
+            ),
+        );
         return;
     }
     for (text, place) in texts.into_iter().zip(places) {
@@ -106,6 +166,8 @@ fn many(fields: &mut Fields<'_>, t: Table<'_>, key: &str, places: Vec<&mut Strin
 pub fn recorded(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("translates")?;
     let rest = rest.trim_start_matches([' ', ':', '=', '"']);
-    let hash = &rest[..rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len())];
+    let hash = &rest[..rest
+        .find(|c: char| !c.is_ascii_hexdigit())
+        .unwrap_or(rest.len())];
     (hash.len() == 16).then_some(hash)
 }

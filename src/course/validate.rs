@@ -1,14 +1,17 @@
 //! What `perflings course check` finds: first by reading alone, then by running every starter and every solution
 //! through a closure that the caller supplies. It trains nothing itself.
 
+mod behaviour;
+
 use unicode_width::UnicodeWidthStr;
 
-use super::check::{Measured, Metric, Outcome, Starter, evaluate};
+pub use behaviour::{Compare, Run, Tried, behaviour};
+
+use super::check::{Metric, Starter};
 use super::lesson::{MarkKind, Parsed, parse};
 use super::{Course, Source, Stage, placeholder, text, translation};
 use crate::config::file::FileError;
-use crate::config::{RunConfig, nearest};
-use crate::protocol::{Finished, Pair};
+use crate::config::nearest;
 
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
@@ -29,20 +32,44 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
     for stage in &course.stages {
         stage_structure(source, stage, vocabulary, &mut found);
     }
-    let lessons: Vec<String> =
-        source.entries("lessons").into_iter().filter(|e| !e.folder && e.name.ends_with(".md")).map(|e| e.name).collect();
+    let lessons: Vec<String> = source
+        .entries("lessons")
+        .into_iter()
+        .filter(|e| !e.folder && e.name.ends_with(".md"))
+        .map(|e| e.name)
+        .collect();
     for name in &lessons {
-        lesson_structure(source, &format!("lessons/{name}"), "lessons", vocabulary, &mut found);
+        lesson_structure(
+            source,
+            &format!("lessons/{name}"),
+            "lessons",
+            vocabulary,
+            &mut found,
+        );
     }
-    for language in source.entries("lessons").into_iter().filter(|entry| entry.folder) {
+    for language in source
+        .entries("lessons")
+        .into_iter()
+        .filter(|entry| entry.folder)
+    {
         let folder = format!("lessons/{}", language.name);
         for entry in source.entries(&folder) {
             let path = format!("{folder}/{}", entry.name);
             if entry.name.ends_with(".md") {
                 lesson_structure(source, &path, &folder, vocabulary, &mut found);
-                translated(source, &path, &format!("lessons/{}", entry.name), &mut found);
+                translated(
+                    source,
+                    &path,
+                    &format!("lessons/{}", entry.name),
+                    &mut found,
+                );
             } else if let Some(stem) = entry.name.strip_suffix(".toml") {
-                translated(source, &path, &format!("exercises/{stem}/stage.toml"), &mut found);
+                translated(
+                    source,
+                    &path,
+                    &format!("exercises/{stem}/stage.toml"),
+                    &mut found,
+                );
             }
         }
     }
@@ -57,9 +84,20 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
     found
 }
 
-fn stage_structure(source: &Source, stage: &Stage, vocabulary: &Vocabulary<'_>, found: &mut Vec<FileError>) {
+fn stage_structure(
+    source: &Source,
+    stage: &Stage,
+    vocabulary: &Vocabulary<'_>,
+    found: &mut Vec<FileError>,
+) {
     let path = source.shown(&format!("{}/stage.toml", stage.path));
-    let mut fail = |line, what| found.push(FileError { path: path.clone(), line, what });
+    let mut fail = |line, what| {
+        found.push(FileError {
+            path: path.clone(),
+            line,
+            what,
+        })
+    };
     let mut texts: Vec<&str> = vec![&stage.symptom, &stage.fault, &stage.fix];
     texts.extend(stage.cpu_note.as_deref());
     texts.extend(stage.hints.iter().map(String::as_str));
@@ -82,10 +120,18 @@ fn stage_structure(source: &Source, stage: &Stage, vocabulary: &Vocabulary<'_>, 
         fail(1, "has no quiz; write at least one `[[quiz]]`".to_owned());
     }
     if stage.evidence.is_empty() {
-        fail(1, "points at no panel; write at least one `[[evidence]]`".to_owned());
+        fail(
+            1,
+            "points at no panel; write at least one `[[evidence]]`".to_owned(),
+        );
     }
     let decides = |check: &&super::Check| !check.optional && check.metric != Metric::Quiz;
-    if !stage.checks.iter().filter(decides).any(|check| check.starter == Starter::Fails) {
+    if !stage
+        .checks
+        .iter()
+        .filter(decides)
+        .any(|check| check.starter == Starter::Fails)
+    {
         let what = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one".to_owned();
         fail(1, what);
     }
@@ -94,20 +140,39 @@ fn stage_structure(source: &Source, stage: &Stage, vocabulary: &Vocabulary<'_>, 
             && !vocabulary.lints.iter().any(|lint| lint == name)
         {
             let near = nearest(name, vocabulary.lints.iter().map(String::as_str));
-            fail(check.line, format!("unknown lint `{name}`; the nearest known one is `{near}`"));
+            fail(
+                check.line,
+                format!("unknown lint `{name}`; the nearest known one is `{near}`"),
+            );
         }
     }
 }
 
-fn lesson_structure(source: &Source, path: &str, folder: &str, vocabulary: &Vocabulary<'_>, found: &mut Vec<FileError>) {
+fn lesson_structure(
+    source: &Source,
+    path: &str,
+    folder: &str,
+    vocabulary: &Vocabulary<'_>,
+    found: &mut Vec<FileError>,
+) {
     let shown = source.shown(path);
     let raw = match source.read(path) {
         Ok(raw) => raw,
         Err(error) => return found.push(error),
     };
-    let Parsed { lesson, problems, marks } = parse(&raw, &shown);
+    let Parsed {
+        lesson,
+        problems,
+        marks,
+    } = parse(&raw, &shown);
     found.extend(problems);
-    let mut fail = |line, what| found.push(FileError { path: shown.clone(), line, what });
+    let mut fail = |line, what| {
+        found.push(FileError {
+            path: shown.clone(),
+            line,
+            what,
+        })
+    };
     if lesson.sections.is_empty() {
         fail(0, "is empty; write the stage's lesson".to_owned());
     }
@@ -120,12 +185,21 @@ fn lesson_structure(source: &Source, path: &str, folder: &str, vocabulary: &Voca
             }
             MarkKind::Key => {
                 if !vocabulary.keys.contains(&mark.text) {
-                    fail(mark.line, format!("there is no key `{}`; see `?` for the keys there are", mark.text));
+                    fail(
+                        mark.line,
+                        format!(
+                            "there is no key `{}`; see `?` for the keys there are",
+                            mark.text
+                        ),
+                    );
                 }
             }
             MarkKind::Command => {
                 if let Err(what) = (vocabulary.command)(&mark.text) {
-                    fail(mark.line, format!("`{}` is no command: {}", mark.text, text::one_line(&what)));
+                    fail(
+                        mark.line,
+                        format!("`{}` is no command: {}", mark.text, text::one_line(&what)),
+                    );
                 }
             }
             MarkKind::Link => {
@@ -136,17 +210,29 @@ fn lesson_structure(source: &Source, path: &str, folder: &str, vocabulary: &Voca
             MarkKind::Code => {
                 let width = mark.text.width();
                 if width > READING_WIDTH {
-                    fail(mark.line, format!("a line of code is {width} columns wide; keep it within {READING_WIDTH}"));
+                    fail(
+                        mark.line,
+                        format!(
+                            "a line of code is {width} columns wide; keep it within {READING_WIDTH}"
+                        ),
+                    );
                 }
                 if mark.text.contains("{{") {
-                    fail(mark.line, "a figure inside a code block is not filled in; move it into the text".to_owned());
+                    fail(
+                        mark.line,
+                        "a figure inside a code block is not filled in; move it into the text"
+                            .to_owned(),
+                    );
                 }
             }
         }
     }
     for (i, line) in raw.lines().enumerate() {
         if line.width() > 120 && !line.starts_with('|') {
-            fail(i + 1, format!("the line is {} columns wide; wrap it at 80", line.width()));
+            fail(
+                i + 1,
+                format!("the line is {} columns wide; wrap it at 80", line.width()),
+            );
         }
     }
 }
@@ -157,104 +243,53 @@ fn link_problem(source: &Source, folder: &str, to: &str) -> Option<String> {
     }
     let file = to.split('#').next().unwrap_or("");
     let near = || {
-        let names: Vec<String> = source.entries(folder).into_iter().map(|entry| entry.name).collect();
+        let names: Vec<String> = source
+            .entries(folder)
+            .into_iter()
+            .map(|entry| entry.name)
+            .collect();
         nearest(file, names.iter().map(String::as_str)).to_owned()
     };
     if to.contains("://") || to.contains(':') {
-        return Some(format!("a link to `{to}` is not followed; use https:// or a lesson's file name"));
+        return Some(format!(
+            "a link to `{to}` is not followed; use https:// or a lesson's file name"
+        ));
     }
     // A translation may link to a lesson that is not translated yet.
-    let known = source.read(&format!("{folder}/{file}")).is_ok() || source.read(&format!("lessons/{file}")).is_ok();
-    (!file.is_empty() && !known).then(|| format!("links to `{to}`, which is missing; the nearest lesson is `{}`", near()))
+    let known = source.read(&format!("{folder}/{file}")).is_ok()
+        || source.read(&format!("lessons/{file}")).is_ok();
+    (!file.is_empty() && !known).then(|| {
+        format!(
+            "links to `{to}`, which is missing; the nearest lesson is `{}`",
+            near()
+        )
+    })
 }
 
 /// Whether a translation was made from the original as it is.
 fn translated(source: &Source, path: &str, original: &str, found: &mut Vec<FileError>) {
     let (Ok(raw), Ok(original_text)) = (source.read(path), source.read(original)) else {
-        let what = format!("translates {original}, which cannot be read; name it like its original");
-        return found.push(FileError { path: source.shown(path), line: 0, what });
+        let what =
+            format!("translates {original}, which cannot be read; name it like its original");
+        return found.push(FileError {
+            path: source.shown(path),
+            line: 0,
+            what,
+        });
     };
     let now = text::hash(&original_text);
     let what = match translation::recorded(&raw) {
         Some(then) if then == now => return,
-        Some(_) => format!("is older than {original}; bring it up to date and record `translates` {now}"),
-        None => format!("does not say what it translates; record `translates` {now} for {original}"),
+        Some(_) => {
+            format!("is older than {original}; bring it up to date and record `translates` {now}")
+        }
+        None => {
+            format!("does not say what it translates; record `translates` {now} for {original}")
+        }
     };
-    found.push(FileError { path: source.shown(path), line: 1, what });
-}
-
-/// One thing that `course check` tried on a device, and how it came out.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Tried {
-    /// `1 broken-init, starter`.
-    pub what: String,
-    pub passed: bool,
-    pub detail: String,
-}
-
-/// Runs a configuration for so many steps.
-pub type Run<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> + 'a;
-/// Compares broken with fixed.
-pub type Compare<'a> = dyn FnMut(&RunConfig, &RunConfig) -> Result<Pair, String> + 'a;
-
-/// Runs every starter, which must fail by name, and every solution, which must pass; with `compare`, ratios as well.
-pub fn behaviour(course: &Course, run: &mut Run<'_>, mut compare: Option<&mut Compare<'_>>) -> Vec<Tried> {
-    let mut tried = Vec::new();
-    for stage in &course.stages {
-        let pair = compare.as_mut().map(|compare| compare(&stage.broken, &stage.fixed));
-        let pair = match pair {
-            None => None,
-            Some(Ok(pair)) => Some(pair),
-            Some(Err(error)) => {
-                let what = format!("{} {}, comparison", stage.number, stage.id);
-                tried.push(Tried { what, passed: false, detail: error });
-                None
-            }
-        };
-        for starter in [true, false] {
-            let config = if starter { &stage.broken } else { &stage.fixed };
-            let what = format!("{} {}, {}", stage.number, stage.id, if starter { "starter" } else { "solution" });
-            let found = run(config, stage.steps).map(|finished| {
-                let side = if starter { None } else { pair.as_ref() };
-                verdict(stage, config, &finished, side, starter)
-            });
-            tried.push(match found {
-                Ok((passed, detail)) => Tried { what, passed, detail },
-                Err(error) => Tried { what, passed: false, detail: format!("did not run: {error}") },
-            });
-        }
-    }
-    tried
-}
-
-fn verdict(
-    stage: &Stage,
-    config: &RunConfig,
-    finished: &Finished,
-    pair: Option<&Pair>,
-    starter: bool,
-) -> (bool, String) {
-    let report = evaluate(stage, Measured { config: Some(config), finished: Some(finished), pair, quiz_right: None });
-    let mut wrong = Vec::new();
-    let mut named = Vec::new();
-    for check in &stage.checks {
-        let Some(line) = report.lines.iter().find(|line| line.name == check.name) else { continue };
-        let needs_pair = check.metric == Metric::Ratio && pair.is_none();
-        if check.metric == Metric::Quiz || needs_pair || check.optional {
-            continue;
-        }
-        let wanted = match (starter, check.starter) {
-            (false, _) | (true, Starter::Passes) => Outcome::Passed,
-            (true, Starter::Fails) => Outcome::Failed,
-            (true, Starter::Any) => continue,
-        };
-        let said = format!("`{}`: {}, measured {}", line.name, line.asked, line.measured);
-        if line.outcome == wanted {
-            named.push(said);
-        } else {
-            let must = if wanted == Outcome::Passed { "must pass" } else { "must fail" };
-            wrong.push(format!("{must}: {said}"));
-        }
-    }
-    if wrong.is_empty() { (true, named.join("; ")) } else { (false, wrong.join("; ")) }
+    found.push(FileError {
+        path: source.shown(path),
+        line: 1,
+        what,
+    });
 }

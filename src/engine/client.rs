@@ -4,6 +4,7 @@
 mod command;
 mod heard;
 mod launch;
+mod limits;
 mod pipes;
 
 use std::process::Child;
@@ -16,37 +17,12 @@ use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL};
 
 pub use command::{EngineCommand, split_words};
 pub use heard::{Heard, Over};
+pub use limits::Limits;
 pub use pipes::MAX_LINE;
 
 use heard::{describe, newer};
+use limits::{LAST_WORDS, MAX_NONSENSE};
 use pipes::FromPipe;
-
-/// How long an engine may take. Tests shorten these.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Until the engine's `hello`.
-    pub hello: Duration,
-    /// Between two lines, heartbeats included.
-    pub silence: Duration,
-    /// To end by itself after `quit`, or after closing its output.
-    pub farewell: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            hello: Duration::from_secs(10),
-            silence: Duration::from_secs(5),
-            farewell: Duration::from_millis(400),
-        }
-    }
-}
-
-/// Lines in a row that are not the protocol before the engine is given up.
-const MAX_NONSENSE: u32 = 100;
-
-/// How long stderr of an engine that exited is waited for; something it started may hold it open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 enum Phase {

@@ -239,7 +239,7 @@ impl Section {
             out.push_str(&format!(
                 "\n- **{}**: {}. Next: {}\n",
                 plain(&lint.name),
-                plain(&lint.why),
+                plain(lint.why.trim_end_matches('.')),
                 plain(&lint.next)
             ));
         }

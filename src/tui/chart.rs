@@ -7,7 +7,6 @@ use ratatui::style::Style;
 
 use super::symbols::Symbols;
 use super::text;
-use crate::app::guide::number;
 use crate::app::series::Bucket;
 
 /// One curve.
@@ -97,8 +96,9 @@ impl Chart<'_> {
             draw_reference(reference, &plot, &grid, buffer);
         }
         grid.render(&self.symbols, buffer);
+        let mut names = Vec::new();
         for reference in &self.references {
-            draw_name(reference, &plot, &grid, buffer);
+            draw_name(reference, &plot, &grid, &mut names, buffer);
         }
         self.draw_letters(&plot, buffer);
     }
@@ -114,7 +114,8 @@ impl Chart<'_> {
             (low / 1.15, high * 1.15)
         } else {
             let margin = ((high - low) * 0.06).max(high.abs() * 0.01).max(1e-9);
-            (low - margin, high + margin)
+            // Nothing below zero is invented where all values are above it.
+            (if low >= 0.0 { (low - margin).max(0.0) } else { low - margin }, high + margin)
         };
         let first = points().map(|b| b.first).min().unwrap_or(0);
         let last = points().map(|b| b.last).chain(self.moments.iter().map(|m| m.step)).max().unwrap_or(0);
@@ -124,17 +125,14 @@ impl Chart<'_> {
 
     fn draw_axes(&self, plot: &Plot, area: Rect, gutter: u16, foot: u16, buffer: &mut Buffer) {
         if gutter > 0 {
-            let ticks = (plot.area.height / 4).clamp(1, 6);
-            for tick in 0..=ticks {
-                let row = u32::from(plot.area.height - 1) * u32::from(tick) / u32::from(ticks);
-                let share = 1.0 - f64::from(row) / f64::from((plot.area.height - 1).max(1));
-                let value = if plot.log {
-                    (plot.y.0.ln() + share * (plot.y.1.ln() - plot.y.0.ln())).exp()
-                } else {
-                    plot.y.0 + share * (plot.y.1 - plot.y.0)
-                };
-                let label = text::right(&tick_label(value), usize::from(gutter) - 1);
-                put(buffer, area.x, area.y + row as u16, &label, gutter - 1, self.axis);
+            let mut taken = None;
+            for value in ticks(plot.y, plot.log, usize::from(plot.area.height / 3).clamp(2, 8)) {
+                let row = (plot.row(value) / plot.dots.1) as u16;
+                if taken.is_none_or(|other: u16| other.abs_diff(row) > 1) {
+                    let label = text::right(&tick_label(value), usize::from(gutter) - 1);
+                    put(buffer, area.x, area.y + row, &label, gutter - 1, self.axis);
+                    taken = Some(row);
+                }
             }
             for row in 0..plot.area.height {
                 put(buffer, plot.area.x - 1, plot.area.y + row, self.symbols.vertical, 1, self.axis);
@@ -176,13 +174,35 @@ impl Chart<'_> {
     }
 }
 
+/// Round values within a range, at most about `count` of them.
+fn ticks((low, high): (f64, f64), log: bool, count: usize) -> Vec<f64> {
+    if log && high / low > 3.0 {
+        let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let all = |per: &[f64]| -> Vec<f64> {
+            let values = decades.clone().flat_map(|d| per.iter().map(move |m| m * 10f64.powi(d)).collect::<Vec<_>>());
+            values.filter(|v| (low..=high).contains(v)).collect()
+        };
+        let dense = all(&[1.0, 2.0, 5.0]);
+        return if dense.len() > count + 2 { all(&[1.0]) } else { dense };
+    }
+    let rough = (high - low) / count as f64;
+    if !(rough.is_finite() && rough > 0.0) {
+        return vec![low];
+    }
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
+    let first = (low / step).ceil();
+    (0..=2 * count).map(|i| (first + i as f64) * step).take_while(|value| *value <= high).collect()
+}
+
 fn tick_label(value: f64) -> String {
     match value.abs() {
-        a if a >= 99_999.5 => format!("{value:.0e}"),
-        a if a >= 100.0 => format!("{value:.0}"),
-        a if a >= 10.0 => format!("{value:.1}"),
-        a if a >= 0.01 => format!("{value:.2}"),
-        _ => number(value),
+        0.0 => "0".to_owned(),
+        a if !(0.001..99_999.5).contains(&a) => format!("{value:.0e}"),
+        _ => {
+            let text = format!("{value:.3}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
     }
 }
 
@@ -195,16 +215,29 @@ fn draw_reference(reference: &Reference, plot: &Plot, grid: &Grid, buffer: &mut 
     }
 }
 
-/// Puts the name where it hides least of the curves: right, left or in the middle.
-fn draw_name(reference: &Reference, plot: &Plot, grid: &Grid, buffer: &mut Buffer) {
+/// Puts the name where it hides neither a curve nor another name: right, left or in the middle, else nowhere.
+fn draw_name(
+    reference: &Reference,
+    plot: &Plot,
+    grid: &Grid,
+    names: &mut Vec<(u16, std::ops::Range<u16>)>,
+    buffer: &mut Buffer,
+) {
     let row = (plot.row(reference.value) / plot.dots.1) as u16;
     let name = text::cut(&format!(" {} ", reference.name), usize::from(plot.area.width));
     let wide = text::width(&name) as u16;
     let span = plot.area.width - wide;
-    let places = [span.saturating_sub(2), 1.min(span), span / 2];
-    let hidden = |x: u16| (x..x + wide).filter(|column| !grid.is_free(*column, row)).count();
-    let Some(x) = places.into_iter().min_by_key(|x| hidden(*x)) else { return };
-    if hidden(x) == 0 {
+    let free = |x: u16, row: u16| {
+        (x..x + wide).all(|column| {
+            grid.is_free(column, row) && !names.iter().any(|(other, taken)| *other == row && taken.contains(&column))
+        })
+    };
+    // On the line, else just above or below it.
+    let rows = [Some(row), row.checked_sub(1), (row + 1 < plot.area.height).then_some(row + 1)];
+    let columns = [span.saturating_sub(2), 1.min(span), span / 2];
+    let places = rows.into_iter().flatten().flat_map(|row| columns.map(|x| (x, row)));
+    if let Some((x, row)) = places.into_iter().find(|(x, row)| free(*x, *row)) {
+        names.push((row, x..x + wide));
         put(buffer, plot.area.x + x, plot.area.y + row, &name, wide, reference.style);
     }
 }

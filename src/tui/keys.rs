@@ -300,6 +300,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
             let label = match binding.action {
                 Action::Pause if paused(app) => "resume",
                 Action::Toggle if app.run.wanted.as_ref().is_some_and(|run| run.variant != "broken") => "toggle back",
+                Action::Lesson if app.view.lesson_open => "panels",
                 _ => binding.label,
             };
             keys.push((name, label, binding.action));

@@ -43,7 +43,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.status = take_bottom(&mut rest, 1);
     it.guide = take_bottom(&mut rest, 1);
     it.body = rest;
-    it.overlay = app.view.overlay.map(|overlay| (overlay, overlay_area(overlay, rest)));
+    it.overlay = app.view.overlay.map(|overlay| (overlay, overlay_area(overlay, rest, app)));
     it.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
         (_, Room::Compact) if app.view.lesson_open => vec![(Panel::Lesson, rest)],
@@ -142,16 +142,18 @@ fn full(mut rest: Rect) -> Vec<(Panel, Rect)> {
     ]
 }
 
-fn overlay_area(overlay: Overlay, rest: Rect) -> Rect {
-    let columns = match overlay {
-        Overlay::Help => 74,
-        Overlay::Stages => 78,
-        Overlay::Devices => 90,
-        Overlay::Log | Overlay::Problems => 110,
-        Overlay::Glossary => 84,
-        Overlay::Solution => 120,
+fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
+    let lines = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    let (columns, rows) = match overlay {
+        Overlay::Help => (74, rest.height),
+        Overlay::Stages => (78, lines(app.course.stages.len()).saturating_add(8)),
+        Overlay::Devices => (90, lines(app.devices.known.len()).saturating_mul(3).saturating_add(10)),
+        Overlay::Log => (110, rest.height),
+        Overlay::Problems => (110, lines(app.course.problems.len()).saturating_mul(3).saturating_add(4)),
+        Overlay::Glossary => (84, rest.height),
+        Overlay::Solution => (100, rest.height),
     };
-    centred(rest, columns, rest.height)
+    centred(rest, columns, rows)
 }
 
 /// A rectangle of at most this size in the middle.

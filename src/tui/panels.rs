@@ -60,7 +60,7 @@ pub fn open(frame: &mut Frame<'_>, area: Rect, panel: Panel, aside: &str, app: &
     let focused = app.view.focus == Some(panel);
     let (border, title) =
         if focused { (theme.border_focused, theme.title_focused) } else { (theme.border, theme.title) };
-    let mark = if focused { theme.symbols.pointer } else { "" };
+    let mark = if focused { format!("{} ", theme.symbols.pointer) } else { String::new() };
     let name = format!(" {mark}{} ", panel.name());
     let room = usize::from(area.width).saturating_sub(text::width(&name) + 5);
     let aside = if aside.is_empty() { String::new() } else { format!(" {} ", text::cut(aside, room.saturating_sub(2))) };
@@ -86,12 +86,14 @@ fn pad(area: Rect) -> Rect {
 /// A box on top of everything, with its own background.
 pub fn card(frame: &mut Frame<'_>, area: Rect, title: &str, aside: &str, border: Style, theme: &Theme) -> Rect {
     frame.render_widget(Clear, area);
-    let block = Block::bordered()
+    let mut block = Block::bordered()
         .border_set(theme.symbols.border)
         .border_style(border)
         .style(theme.card)
-        .title(Line::styled(format!(" {title} "), theme.title_focused))
-        .title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());
+        .title(Line::styled(format!(" {title} "), theme.title_focused));
+    if !aside.is_empty() {
+        block = block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());
+    }
     let inner = block.inner(area);
     frame.render_widget(block, area);
     pad(inner)
@@ -104,13 +106,22 @@ pub fn show(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>, scroll
     let visible: Vec<Line<'static>> = lines.into_iter().skip(usize::from(from)).take(usize::from(area.height)).collect();
     frame.render_widget(Paragraph::new(visible), area);
     let left = limit - from;
-    if left > 0 && area.width > 12 && area.height > 0 {
-        let more = format!(" {} {left} more ", theme.symbols.scroll);
-        let wide = text::width(&more) as u16;
-        let (x, y) = (area.right().saturating_sub(wide), area.bottom() - 1);
-        chart::put(frame.buffer_mut(), x, y, &more, wide, theme.dim);
+    if left > 0 && area.width > 12 {
+        mark_more(frame, area, left, theme);
     }
     limit
+}
+
+/// Says on the line that closes the area below, where there is one, that more follows.
+fn mark_more(frame: &mut Frame<'_>, area: Rect, left: u16, theme: &Theme) {
+    let more = format!(" {} {left} more ", theme.symbols.scroll);
+    let wide = text::width(&more) as u16;
+    let (x, y) = (area.right().saturating_sub(wide), area.bottom());
+    let buffer = frame.buffer_mut();
+    let line = |x: u16| buffer.cell((x, y)).is_some_and(|cell| cell.symbol() == theme.symbols.rule);
+    if line(x) && line(area.right() - 1) {
+        chart::put(buffer, x, y, &more, wide, theme.dim);
+    }
 }
 
 /// What stands where a figure is missing.
@@ -143,11 +154,25 @@ pub fn sentence(pieces: &[Piece], app: &App, theme: &Theme, plain: Style) -> Lin
 pub fn ms(value: f64) -> String {
     match value.abs() {
         a if !a.is_finite() => "NaN".to_owned(),
+        a if a >= 1e7 => format!("{value:.1e}"),
         a if a >= 1000.0 => crate::course::placeholder::show(value, 0),
         a if a >= 100.0 => format!("{value:.1}"),
-        a if a >= 10.0 => format!("{value:.2}"),
+        a if a >= 1.0 || a == 0.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
+}
+
+/// As many of the parts as fit, with a separator between them.
+pub fn joined(parts: &[String], columns: usize, separator: &str) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let more = if text.is_empty() { part.clone() } else { format!("{separator}{part}") };
+        if text::width(&text) + text::width(&more) > columns && !text.is_empty() {
+            break;
+        }
+        text += &more;
+    }
+    text
 }
 
 /// Bytes in the unit that reads best.

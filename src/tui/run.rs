@@ -152,7 +152,7 @@ impl Drawing {
     fn draw(&mut self, screen: &mut Screen, app: &mut App, terminal: Terminal) -> Result<()> {
         let theme = Theme::new(app.view.theme, app.view.markers, terminal);
         let limits = screen.draw(|frame| view(frame, app, &theme)).context("The terminal is gone")?;
-        update(app, Message::Drawn { limits });
+        update(app, Message::Drawn(limits));
         *self = Self { drawn: app.revision, at: Instant::now(), urgent: false };
         Ok(())
     }

@@ -4,6 +4,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::symbols::border;
 
+use crate::app::clean::harmful;
+
 /// One way of drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbols {
@@ -109,6 +111,16 @@ impl Symbols {
     }
 }
 
+/// The last wall before the terminal: whatever a cell holds, it can neither move the cursor nor turn text around.
+pub fn defuse(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.symbol().len() > 1 && cell.symbol().chars().any(harmful) {
+            let rest: String = cell.symbol().chars().filter(|c| !harmful(*c)).collect();
+            cell.set_symbol(if rest.is_empty() { " " } else { &rest });
+        }
+    }
+}
+
 /// Replaces everything that is not ASCII by its nearest relative of the same width.
 pub fn fold_to_ascii(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
@@ -125,7 +137,9 @@ fn fold(c: char) -> char {
         '│' | '┃' | '┊' | '╎' => '|',
         '╭' | '╮' | '╰' | '╯' | '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => '+',
         '█' | '▓' | '▒' | '░' | '▉' | '▊' | '▋' | '▌' | '■' | '▀' | '▄' => '#',
-        '·' | '•' | '∙' | '⋅' | '◆' | '●' | '○' => '*',
+        '·' | '∙' | '⋅' => '-',
+        '•' | '◆' | '●' | '○' => '*',
+        '±' => '~',
         '×' | '✗' => 'x',
         '✓' => '+',
         '▲' | '↑' | '△' => '^',

@@ -220,9 +220,10 @@ impl Theme {
 
     fn with_palette(palette: &Palette, symbols: Symbols) -> Self {
         let base = Style { bg: palette.background, ..Style::new() };
-        let coloured = |colour: Option<Color>| Style { fg: colour.or(palette.text), ..base };
+        // The terminal's own colour is named too, so that it does not shine through from what lies below.
+        let coloured = |colour: Option<Color>| Style { fg: colour.or(palette.text).or(Some(Color::Reset)), ..base };
         let dim = match palette.dim {
-            None => base.add_modifier(Modifier::DIM),
+            None => coloured(None).add_modifier(Modifier::DIM),
             some => coloured(some),
         };
         let accent = coloured(palette.accent);
@@ -231,7 +232,7 @@ impl Theme {
             text: coloured(None),
             dim,
             strong: coloured(None).add_modifier(Modifier::BOLD),
-            title: coloured(None),
+            title: coloured(None).remove_modifier(Modifier::DIM),
             title_focused: accent.add_modifier(Modifier::BOLD),
             border: if palette.border.is_none() { dim } else { coloured(palette.border) },
             border_focused: accent,
@@ -265,8 +266,8 @@ impl Theme {
             text: plain,
             dim: with(Modifier::DIM),
             strong: with(Modifier::BOLD),
-            title: plain,
-            title_focused: with(Modifier::BOLD | Modifier::REVERSED),
+            title: plain.remove_modifier(Modifier::DIM),
+            title_focused: with(Modifier::BOLD | Modifier::REVERSED).remove_modifier(Modifier::DIM),
             border: with(Modifier::DIM),
             border_focused: with(Modifier::BOLD),
             a: plain,

@@ -27,7 +27,12 @@ impl Editor {
             .find_map(&said)
             .and_then(|line| split_words(&line).ok())
             .filter(|words| !words.is_empty());
-        let beside = |words: &[&str]| Some(Self { words: words.iter().map(|w| (*w).to_owned()).collect(), needs_terminal: false });
+        let beside = |words: &[&str]| {
+            Some(Self {
+                words: words.iter().map(|w| (*w).to_owned()).collect(),
+                needs_terminal: false,
+            })
+        };
         if said("TERM_PROGRAM").is_some_and(|program| program == "vscode") {
             return beside(&["code", "--goto"]);
         }
@@ -37,9 +42,15 @@ impl Editor {
         let words = named?;
         if said("TMUX").is_some() {
             let split = ["tmux", "split-window", "-h"].map(str::to_owned);
-            return Some(Self { words: split.into_iter().chain(words).collect(), needs_terminal: false });
+            return Some(Self {
+                words: split.into_iter().chain(words).collect(),
+                needs_terminal: false,
+            });
         }
-        Some(Self { words, needs_terminal: true })
+        Some(Self {
+            words,
+            needs_terminal: true,
+        })
     }
 
     /// Opens the file: waits for an editor on this terminal, leaves any other to itself.
@@ -47,7 +58,8 @@ impl Editor {
         let (program, args) = self.words.split_first().context("the editor has no name")?;
         let mut command = Command::new(program);
         command.args(args.iter().map(OsString::from)).arg(file);
-        let failed = || format!("Failed to start `{program}`; set EDITOR to an editor that is there");
+        let failed =
+            || format!("Failed to start `{program}`; set EDITOR to an editor that is there");
         if self.needs_terminal {
             let status = command.status().with_context(failed)?;
             if !status.success() {
@@ -55,10 +67,15 @@ impl Editor {
             }
             return Ok(());
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut child = command.spawn().with_context(failed)?;
         // Only to reap it; that it ended says nothing about the file.
-        let _ = Builder::new().name("editor".to_owned()).spawn(move || child.wait());
+        let _ = Builder::new()
+            .name("editor".to_owned())
+            .spawn(move || child.wait());
         Ok(())
     }
 }
@@ -68,23 +85,46 @@ mod tests {
     use super::*;
 
     fn find(variables: &[(&str, &str)]) -> Option<(String, bool)> {
-        let editor = Editor::find(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))?;
+        let editor = Editor::find(|name| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, value)| (*value).to_owned())
+        })?;
         Some((editor.words.join(" "), editor.needs_terminal))
     }
 
     #[test]
     fn an_editor_opens_beside_the_workshop_where_it_can() {
-        assert_eq!(find(&[("TERM_PROGRAM", "vscode"), ("EDITOR", "vi")]), Some(("code --goto".to_owned(), false)));
-        assert_eq!(find(&[("ZELLIJ", "0")]), Some(("zellij action edit".to_owned(), false)));
-        assert_eq!(find(&[("TMUX", "/tmp/x"), ("VISUAL", "emacs -nw")]), Some(("tmux split-window -h emacs -nw".to_owned(), false)));
-        assert_eq!(find(&[("VISUAL", ""), ("EDITOR", "vi -u 'my rc'")]), Some(("vi -u my rc".to_owned(), true)));
+        assert_eq!(
+            find(&[("TERM_PROGRAM", "vscode"), ("EDITOR", "vi")]),
+            Some(("code --goto".to_owned(), false))
+        );
+        assert_eq!(
+            find(&[("ZELLIJ", "0")]),
+            Some(("zellij action edit".to_owned(), false))
+        );
+        assert_eq!(
+            find(&[("TMUX", "/tmp/x"), ("VISUAL", "emacs -nw")]),
+            Some(("tmux split-window -h emacs -nw".to_owned(), false))
+        );
+        assert_eq!(
+            find(&[("VISUAL", ""), ("EDITOR", "vi -u 'my rc'")]),
+            Some(("vi -u my rc".to_owned(), true))
+        );
         assert_eq!(find(&[("TMUX", "/tmp/x")]), None);
     }
 
     #[test]
     fn an_editor_that_is_not_there_is_named() {
-        let editor = Editor { words: vec!["no-such-editor".to_owned()], needs_terminal: true };
+        let editor = Editor {
+            words: vec!["no-such-editor".to_owned()],
+            needs_terminal: true,
+        };
         let error = editor.open(Path::new("x")).expect_err("cannot start");
-        assert!(error.to_string().contains("`no-such-editor`; set EDITOR"), "{error}");
+        assert!(
+            error.to_string().contains("`no-such-editor`; set EDITOR"),
+            "{error}"
+        );
     }
 }

@@ -32,7 +32,8 @@ pub struct Host {
 
 impl Host {
     pub fn new(shelf: Shelf, collector: Rc<RefCell<Collector>>, replaying: bool) -> Self {
-        let reports = directories::ProjectDirs::from("", "", "perflings").map(|dirs| dirs.data_dir().join("reports"));
+        let reports = directories::ProjectDirs::from("", "", "perflings")
+            .map(|dirs| dirs.data_dir().join("reports"));
         Self {
             shelf,
             collector,
@@ -44,17 +45,29 @@ impl Host {
     }
 
     fn stage(&self, id: &str) -> Result<&Stage> {
-        self.shelf.course.stage_by_id(id).with_context(|| format!("there is no stage `{id}`"))
+        self.shelf
+            .course
+            .stage_by_id(id)
+            .with_context(|| format!("there is no stage `{id}`"))
     }
 
     fn state(&self) -> Result<&PathBuf> {
-        self.shelf.state.as_ref().context("progress is not kept: this system names no folder for it; set XDG_STATE_HOME")
+        self.shelf
+            .state
+            .as_ref()
+            .context("progress is not kept: this system names no folder for it; set XDG_STATE_HOME")
     }
 
     /// Where the learner may edit this stage's configuration: their copy, and the course folder if there is one.
     fn watched(&self, id: &str) -> Vec<PathBuf> {
-        let Ok(stage) = self.stage(id) else { return Vec::new() };
-        let copy = self.shelf.workspace().ok().map(|work| work.path(stage, "config.toml"));
+        let Ok(stage) = self.stage(id) else {
+            return Vec::new();
+        };
+        let copy = self
+            .shelf
+            .workspace()
+            .ok()
+            .map(|work| work.path(stage, "config.toml"));
         let inside = match &self.shelf.source {
             Source::Embedded => None,
             Source::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
@@ -88,14 +101,24 @@ impl tui::Host for Host {
         }
         Ok(match aside.first() {
             None => "The stage is as it began".to_owned(),
-            Some(path) => format!("The stage is as it began; your file is kept as {}", path.display()),
+            Some(path) => format!(
+                "The stage is as it began; your file is kept as {}",
+                path.display()
+            ),
         })
     }
 
     fn write_report(&mut self, _app: &App) -> Result<PathBuf> {
-        let folder = self.reports.as_ref().context("this system names no folder for a program's data; set XDG_DATA_HOME")?;
+        let folder = self
+            .reports
+            .as_ref()
+            .context("this system names no folder for a program's data; set XDG_DATA_HOME")?;
         let collector = self.collector.borrow();
-        let date = if collector.date().is_empty() { "undated" } else { collector.date() };
+        let date = if collector.date().is_empty() {
+            "undated"
+        } else {
+            collector.date()
+        };
         let name = |n: u32| folder.join(format!("report-{date}-{n}.md"));
         let Some(path) = (1..10_000).map(name).find(|path| !path.exists()) else {
             bail!("{} is full of reports", folder.display());
@@ -108,14 +131,19 @@ impl tui::Host for Host {
         let path = self.shelf.workspace()?.open(self.stage(id)?, file)?;
         self.watch.acknowledge(&path);
         let Some(editor) = &self.editor else {
-            bail!("EDITOR is not set; edit {} in another window, it runs when you save", path.display());
+            bail!(
+                "EDITOR is not set; edit {} in another window, it runs when you save",
+                path.display()
+            );
         };
         editor.open(&path)?;
         Ok(format!("{} runs when you save it", path.display()))
     }
 
     fn needs_terminal(&self) -> bool {
-        self.editor.as_ref().is_some_and(|editor| editor.needs_terminal)
+        self.editor
+            .as_ref()
+            .is_some_and(|editor| editor.needs_terminal)
     }
 
     fn next_message(&mut self) -> Option<Message> {
@@ -140,7 +168,11 @@ mod tests {
     use crate::tui::Host as _;
 
     fn host(dir: &std::path::Path) -> Host {
-        let shelf = Shelf { course: Course::builtin("en"), source: Source::Embedded, state: Some(dir.join("state")) };
+        let shelf = Shelf {
+            course: Course::builtin("en"),
+            source: Source::Embedded,
+            state: Some(dir.join("state")),
+        };
         let mut host = Host::new(shelf, Rc::default(), false);
         (host.editor, host.reports) = (None, Some(dir.join("reports")));
         host
@@ -152,14 +184,25 @@ mod tests {
         let mut host = host(dir.path());
         let id = host.shelf.course.stages[0].id.clone();
         host.save_current(&id).expect("saved");
-        let said = host.open_editor(&id, "config.toml").expect_err("no editor is named").to_string();
-        assert!(said.contains("EDITOR is not set; edit ") && said.contains("config.toml"), "{said}");
+        let said = host
+            .open_editor(&id, "config.toml")
+            .expect_err("no editor is named")
+            .to_string();
+        assert!(
+            said.contains("EDITOR is not set; edit ") && said.contains("config.toml"),
+            "{said}"
+        );
         let file = dir.path().join("state/work").join(&id).join("config.toml");
         assert!(file.is_file(), "the starter was copied");
         std::fs::write(&file, "preset = \"tiny\"\n").expect("edited");
         let said = host.reset_stage(&id).expect("reset");
         assert!(said.contains("config.toml.1"), "{said}");
-        assert!(host.open_editor(&id, "../../x").expect_err("not a file of the stage").to_string().contains("has no file"));
+        assert!(
+            host.open_editor(&id, "../../x")
+                .expect_err("not a file of the stage")
+                .to_string()
+                .contains("has no file")
+        );
         assert!(host.reset_stage("nowhere").is_err());
     }
 
@@ -167,9 +210,20 @@ mod tests {
     fn reports_do_not_replace_each_other() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut host = host(dir.path());
-        let (app, _) = App::new(Course::default(), Progress::default(), crate::app::Options::default());
-        let paths = [host.write_report(&app).expect("written"), host.write_report(&app).expect("written")];
+        let (app, _) = App::new(
+            Course::default(),
+            Progress::default(),
+            crate::app::Options::default(),
+        );
+        let paths = [
+            host.write_report(&app).expect("written"),
+            host.write_report(&app).expect("written"),
+        ];
         assert_ne!(paths[0], paths[1]);
-        assert!(std::fs::read_to_string(&paths[0]).expect("a report").starts_with("# perflings report"));
+        assert!(
+            std::fs::read_to_string(&paths[0])
+                .expect("a report")
+                .starts_with("# perflings report")
+        );
     }
 }

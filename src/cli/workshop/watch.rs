@@ -28,9 +28,16 @@ impl Watch {
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let known = |path: PathBuf| {
             let now = stamp(&path);
-            Watched { path, told: now, seen: now }
+            Watched {
+                path,
+                told: now,
+                seen: now,
+            }
         };
-        Self { files: paths.into_iter().map(known).collect(), looked: Instant::now() }
+        Self {
+            files: paths.into_iter().map(known).collect(),
+            looked: Instant::now(),
+        }
     }
 
     /// A file that was saved since the last call, if it is time to look.

@@ -1,5 +1,5 @@
 //! The `AdamW` update, in place: one pass that reads and writes each number once.
-//! PyTorch's formula and defaults; it counts no steps and holds no state. Loshchilov and Hutter, 2017.
+//! `PyTorch`'s formula and defaults; it counts no steps and holds no state. Loshchilov and Hutter, 2017.
 
 use rayon::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Causal grouped-query attention in blocks with an online softmax, forward and backward.
 //! Memory grows with T, not with T²: scores exist one block at a time, and the backward pass computes them again.
-//! Dao et al., "FlashAttention", 2022. The plain way, with all scores in memory, is `strided_attention`.
+//! Dao et al., "`FlashAttention`", 2022. The plain way, with all scores in memory, is `strided_attention`.
 
 mod backward;
 

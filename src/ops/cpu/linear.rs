@@ -1,5 +1,5 @@
 //! A linear layer without bias, forward and backward: three matrix products that copy and transpose nothing.
-//! Weights lie as PyTorch keeps them, outputs × inputs (M × K).
+//! Weights lie as `PyTorch` keeps them, outputs × inputs (M × K).
 
 use super::matmul::{Matrix, Write, matmul, matmul_onto};
 

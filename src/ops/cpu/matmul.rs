@@ -287,25 +287,31 @@ mod tests {
 
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {
-        let (m, n, k) = (301, 997, 515);
-        let (a, b) = (numbers(1, m * k), numbers(2, k * n));
-        for transposed in [false, true] {
-            let run = |threads| {
-                let (a, b) = (&a, &b);
-                on_threads(threads, move || {
-                    let b = if transposed {
-                        Matrix::new(b, n, k).transposed()
-                    } else {
-                        Matrix::new(b, k, n)
-                    };
-                    let mut out = vec![0.0; m * n];
-                    matmul(&mut out, Matrix::new(a, m, k), b, Write::Replace);
-                    out
-                })
-            };
-            let one = run(1);
-            for threads in [2, 3, 16] {
-                assert!(one == run(threads), "{threads} threads");
+        for (m, n, k) in [
+            (301, 997, 515),
+            (257, 993, 300),
+            (1030, 130, 70),
+            (1025, 33, 129),
+        ] {
+            let (a, b) = (numbers(1, m * k), numbers(2, k * n));
+            for transposed in [false, true] {
+                let run = |threads| {
+                    let (a, b) = (&a, &b);
+                    on_threads(threads, move || {
+                        let b = if transposed {
+                            Matrix::new(b, n, k).transposed()
+                        } else {
+                            Matrix::new(b, k, n)
+                        };
+                        let mut out = vec![0.0; m * n];
+                        matmul(&mut out, Matrix::new(a, m, k), b, Write::Replace);
+                        out
+                    })
+                };
+                let one = run(1);
+                for threads in [2, 3, 6, 16] {
+                    assert!(one == run(threads), "{m} × {n} × {k}, {threads} threads");
+                }
             }
         }
     }

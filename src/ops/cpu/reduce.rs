@@ -1,5 +1,9 @@
 //! Sums and maxima over slices, with several partial results in vector registers.
 //! The compiler may not reorder additions, so it vectorises these only if told how; the order is the same everywhere.
+#![expect(
+    clippy::inline_always,
+    reason = "has to be compiled with the instruction set of the caller"
+)]
 
 /// Partial results side by side: one 512-bit register, two of 256 bits, or an array.
 pub(crate) const WIDTH: usize = 16;
@@ -48,11 +52,7 @@ pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    #![expect(
-        unsafe_code,
-        clippy::inline_always,
-        reason = "vector instructions chosen at run time"
-    )]
+    #![expect(unsafe_code, reason = "vector instructions chosen at run time")]
 
     use std::arch::x86_64::{
         __m256, __m512, _mm256_add_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_storeu_ps,
@@ -147,10 +147,6 @@ mod x86 {
 
 /// The sum of `term(a, b)` over two slices of one length.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "has to be compiled with the instruction set of its caller"
-)]
 pub(crate) fn sum2<L: Lanes>(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());
     let mut totals = [L::new(&[0.0; WIDTH]); 2];
@@ -175,20 +171,12 @@ pub(crate) fn sum2<L: Lanes>(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f3
 
 /// The sum of `term(a)` over a slice.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "has to be compiled with the instruction set of its caller"
-)]
 pub(crate) fn sum<L: Lanes>(a: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     sum2::<L>(a, a, |a, _| term(a))
 }
 
 /// The largest element of a slice; negative infinity if there is none.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "has to be compiled with the instruction set of its caller"
-)]
 pub(crate) fn max<L: Lanes>(a: &[f32]) -> f32 {
     let (chunks, rest) = a.as_chunks::<STEP>();
     let mut most = [L::new(&[f32::NEG_INFINITY; WIDTH]); 2];
@@ -208,10 +196,6 @@ fn larger(x: f32, y: f32) -> f32 {
 
 /// Combines lanes pairwise.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "has to be compiled with the instruction set of its caller"
-)]
 fn fold<L: Lanes>(lanes: L, combine: impl Fn(f32, f32) -> f32) -> f32 {
     let lanes: [f32; 16] = lanes.values();
     let lanes: [f32; 8] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 8]));

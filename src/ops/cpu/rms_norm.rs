@@ -66,7 +66,7 @@ pub fn backward(
         .zip(dx.par_chunks_mut(part))
         .zip(inputs);
     tasks.for_each(|((dgain, dx), ((dy, x), inv_rms))| {
-        backward_rows(dx, dgain, dy, x, gain, inv_rms)
+        backward_rows(dx, dgain, dy, x, gain, inv_rms);
     });
     dgain.fill(0.0);
     for partial in partial.chunks_exact(width) {

@@ -1,5 +1,5 @@
 //! Rotary position embedding over rows of heads, with neighbouring elements (2i, 2i + 1) as the pairs.
-//! Not the other convention, which pairs element i with i + dh / 2. Su et al., "RoFormer", 2021.
+//! Not the other convention, which pairs element i with i + dh / 2. Su et al., "`RoFormer`", 2021.
 
 use rayon::prelude::*;
 

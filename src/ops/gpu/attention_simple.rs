@@ -1,0 +1,217 @@
+//! Stage 2's kernel: attention by one workgroup per row, reading q, k and v straight from memory at explicit strides.
+//! The same kernel runs every layout; only the strides it is given differ, right or wrong.
+
+use super::attention_tile::{Heads, LOWEST};
+use super::{arg, empty, groups, workgroup_max, workgroup_sum};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+/// Invocations of a workgroup: that many neighbours take neighbouring keys, then neighbouring values of the head.
+const THREADS: usize = 64;
+
+/// A tensor and where its value (batch, position, head, d) lies: at the sum of each index times its stride.
+#[derive(Clone, Copy)]
+pub struct Strided<'a> {
+    pub tensor: &'a CubeTensor,
+    pub batch: usize,
+    pub position: usize,
+    pub head: usize,
+    pub value: usize,
+}
+
+impl<'a> Strided<'a> {
+    /// The strides of a tensor shaped `[batch, heads, context, head_dim]`, as they are: of a view or of a copy.
+    pub fn view(tensor: &'a CubeTensor) -> Self {
+        let strides = tensor.meta.strides();
+        Self {
+            tensor,
+            batch: strides[0],
+            head: strides[1],
+            position: strides[2],
+            value: strides[3],
+        }
+    }
+
+    /// What the strides of that tensor would be if it were contiguous, whatever they are: the silent mistake.
+    pub fn assumed(tensor: &'a CubeTensor) -> Self {
+        let shape = tensor.meta.shape();
+        let (heads, context, head_dim) = (shape[1], shape[2], shape[3]);
+        Self {
+            tensor,
+            batch: heads * context * head_dim,
+            head: context * head_dim,
+            position: head_dim,
+            value: 1,
+        }
+    }
+
+    fn buffer(&self) -> BufferArg {
+        // The buffer as it lies in memory; the strides above are the only layout the kernel knows.
+        self.tensor.clone().into_buffer_arg()
+    }
+}
+
+/// out = softmax(q·kᵀ/√dh + causal mask)·v per head; out `[N, H·dh]` and lse `[N, H]` as the flash kernel returns them.
+///
+/// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride
+/// `value`). They read next to each other when k's `position` and v's `value` are 1: a copy of k as `[batch, kv_heads,
+/// head_dim, context]`, and v as it comes. With a head-split view of k they read a whole row of all heads apart. 1 launch.
+pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> (CubeTensor, CubeTensor) {
+    let rows = sizes.batch * sizes.context;
+    let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
+    let lse = empty(q.tensor, [rows, sizes.heads]);
+    unsafe {
+        attention_by_strides::launch_unchecked(
+            &out.client,
+            groups(rows * sizes.heads),
+            CubeDim::new_1d(THREADS as u32),
+            q.buffer(),
+            k.buffer(),
+            v.buffer(),
+            arg(&out),
+            arg(&lse),
+            strides(q),
+            strides(k),
+            strides(v),
+            sizes.scale(),
+            sizes,
+        );
+    }
+    (out, lse)
+}
+
+#[derive(CubeType, CubeLaunch)]
+struct Strides {
+    batch: usize,
+    position: usize,
+    head: usize,
+    value: usize,
+}
+
+fn strides(from: Strided) -> StridesLaunch {
+    StridesLaunch::new(from.batch, from.position, from.head, from.value)
+}
+
+/// Keys in chunks of one per invocation, with a running maximum and sum, so that any context works.
+#[cube(launch_unchecked)]
+fn attention_by_strides(
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    out: &mut [f32],
+    lse: &mut [f32],
+    of_q: Strides,
+    of_k: Strides,
+    of_v: Strides,
+    scale: f32,
+    #[comptime] sizes: Heads,
+) {
+    if CUBE_POS >= comptime!(sizes.batch * sizes.context * sizes.heads) {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let mut weights = Shared::<[f32]>::new_slice(THREADS);
+    let head = CUBE_POS % sizes.heads;
+    let row = CUBE_POS / sizes.heads % sizes.context;
+    let batch = CUBE_POS / comptime!(sizes.heads * sizes.context);
+    let kv_head = head / comptime!(sizes.group());
+    let unit = UNIT_POS as usize;
+    let owned = comptime!(sizes.head_dim.div_ceil(THREADS));
+
+    let q_start = batch * of_q.batch + row * of_q.position + head * of_q.head;
+    let k_start = batch * of_k.batch + kv_head * of_k.head;
+    let v_start = batch * of_v.batch + kv_head * of_v.head;
+    let mut acc = Array::<f32>::new(owned);
+    #[unroll]
+    for i in 0..owned {
+        acc[i] = 0.0f32;
+    }
+    let mut top = f32::new(LOWEST);
+    let mut sum = 0.0f32;
+    let mut first = 0usize;
+    while first <= row {
+        let key = first + unit;
+        let mut score = f32::new(LOWEST);
+        if key <= row {
+            let mut dot = 0.0f32;
+            for d in 0..sizes.head_dim {
+                dot += q[q_start + d * of_q.value] * k[k_start + key * of_k.position + d * of_k.value];
+            }
+            score = dot * scale;
+        }
+        let higher = max(top, workgroup_max(score, &mut scratch, THREADS));
+        let shrink = (top - higher).exp();
+        top = higher;
+        let weight = (score - top).exp();
+        weights[unit] = weight;
+        sum = sum * shrink + workgroup_sum(weight, &mut scratch, THREADS);
+        let count = min(row + 1 - first, THREADS);
+        #[unroll]
+        for i in 0..owned {
+            let d = unit + i * THREADS;
+            if d < sizes.head_dim {
+                let mut total = acc[i] * shrink;
+                for j in 0..count {
+                    total += weights[j] * v[v_start + (first + j) * of_v.position + d * of_v.value];
+                }
+                acc[i] = total;
+            }
+        }
+        first += THREADS;
+    }
+    let line = (batch * sizes.context + row) * sizes.heads + head;
+    if unit == 0 {
+        lse[line] = top + sum.ln();
+    }
+    #[unroll]
+    for i in 0..owned {
+        let d = unit + i * THREADS;
+        if d < sizes.head_dim {
+            out[line * sizes.head_dim + d] = acc[i] / sum;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::super::{Columns, attention, shaped};
+    use super::*;
+    use burn_cubecl::kernel::into_contiguous;
+
+    /// `[n, heads·dh]` as the view `[b, heads, t, dh]`.
+    fn split(tensor: &CubeTensor, heads: usize, s: Heads) -> CubeTensor {
+        let mut view = shaped(tensor.clone(), [s.batch, s.context, heads, s.head_dim]);
+        view.meta.swap(1, 2);
+        view
+    }
+
+    #[test]
+    fn every_layout_gives_what_the_flash_kernel_gives() {
+        let Some(device) = Device::any() else { return };
+        for (batch, context, heads, kv_heads, head_dim) in [(1, 1, 1, 1, 1), (2, 7, 4, 2, 6), (1, 130, 2, 1, 80)] {
+            let s = Heads { batch, context, heads, kv_heads, head_dim };
+            let rows = batch * context;
+            let [q, k, v] = [(heads, 1), (kv_heads, 2), (kv_heads, 3)]
+                .map(|(h, seed)| device.tensor(&check::random(rows * h * head_dim, seed), [rows, h * head_dim]));
+            let all = |tensor, h: usize| Columns::all(tensor, h * head_dim);
+            let (want, want_lse) = attention::forward(all(&q, heads), all(&k, kv_heads), all(&v, kv_heads), s);
+            let (want, want_lse) = (device.read(&want), device.read(&want_lse));
+            let (qv, kv, vv) = (split(&q, heads, s), split(&k, kv_heads, s), split(&v, kv_heads, s));
+            // Keys next to each other: [b, kv, dh, t] in memory.
+            let mut near = kv.clone();
+            near.meta.swap(2, 3);
+            let mut near = into_contiguous(near);
+            near.meta.swap(2, 3);
+            for (name, k) in [("as they come", &kv), ("keys side by side", &near)] {
+                let (out, lse) = forward(Strided::view(&qv), Strided::view(k), Strided::view(&vv), s);
+                check::close(&format!("strided attention, {name}"), &device.read(&out), &want, 1e-6);
+                check::close(&format!("strided attention lse, {name}"), &device.read(&lse), &want_lse, 1e-6);
+            }
+            let (wrong, _) = forward(Strided::assumed(&qv), Strided::assumed(&kv), Strided::assumed(&vv), s);
+            let wrong = device.read(&wrong);
+            let differs = wrong.iter().zip(&want).any(|(a, b)| (a - b).abs() > 1e-3);
+            assert_eq!(differs, heads > 1 && context > 1, "assumed strides must be silently wrong");
+        }
+    }
+}

@@ -14,7 +14,7 @@ use crate::tui::theme::Theme;
 /// Lines above the first device.
 pub const HEAD: u16 = 2;
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(frame, area, "devices", "enter moves the run, esc closes", theme.border_focused, theme);
     let columns = usize::from(inner.width);
     let asked = format!("asked for: {}, computing on: {}", app.devices.asked, app.devices.using);
@@ -47,5 +47,5 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     }
     lines.push(Line::from(Span::styled("Figures of two devices are never compared.", theme.dim)));
     let end = app.view.selected as u16 + HEAD + 2;
-    show(frame, inner, lines, end.saturating_sub(inner.height), theme);
+    show(frame, inner, lines, end.saturating_sub(inner.height), theme)
 }

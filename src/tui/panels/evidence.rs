@@ -29,7 +29,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         Some((format!("{}, {}", number(it.logit_min?.0), number(it.logit_max?.0)), None))
     });
     figure(&mut lines, "predicts its input", &known, theme, |it| {
-        it.argmax_is_input.map(|share| (format!("{:.0} % of positions", 100.0 * share), None))
+        it.argmax_is_input.map(|share| (format!("{:.0} %", 100.0 * share), None))
     });
     figure(&mut lines, "against reference", &known, theme, |it| {
         it.parity.map(|x| {
@@ -40,14 +40,14 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     for (slot, it) in &known {
         lines.extend(rms(*slot, &it.rms, theme));
     }
-    for (slot, it) in &known {
-        for (name, strides) in &it.strides {
-            lines.push(Line::from(vec![
-                Span::styled(text::left(&format!("strides of {name}"), 19), theme.dim),
-                Span::styled(letter(*slot), theme.slot(*slot)),
-                Span::styled(format!("  {strides:?}"), theme.text),
-            ]));
-        }
+    let mut names: Vec<&str> = known.iter().flat_map(|(_, it)| it.strides.iter().map(|(name, _)| name.as_str())).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        figure(&mut lines, &format!("strides of {name}"), &known, theme, |it| {
+            let (_, strides) = it.strides.iter().find(|(of, _)| of == name)?;
+            Some((format!("{strides:?}"), None))
+        });
     }
     show(frame, inner, lines, app.view.scroll_of(Panel::Evidence), theme)
 }
@@ -84,11 +84,11 @@ fn figure(
 fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
     let (first, last) = (values.first()?, values.last()?);
     let high = values.iter().map(|x| x.0).filter(|x| x.is_finite()).fold(0.0, f64::max);
-    let heights: String = values.iter().map(|x| theme.symbols.spark(x.0, 0.0, high * 1.001)).collect();
+    let heights: String = values.iter().map(|x| theme.symbols.spark(x.0, 0.0, high * 1.2)).collect();
     Some(Line::from(vec![
         Span::styled(text::left("rms by layer", 19), theme.dim),
         Span::styled(letter(slot), theme.slot(slot)),
         Span::styled(format!(" {heights} "), theme.slot(slot)),
-        Span::styled(format!(" {} after the embedding, {} at the end", number(first.0), number(last.0)), theme.text),
+        Span::styled(format!(" from {} to {}", number(first.0), number(last.0)), theme.text),
     ]))
 }

@@ -33,7 +33,7 @@ fn share(mut spans: Vec<Span<'static>>, it: &Gradients, width: u16, theme: &Them
     let whole = it.params_pct >= 100.0 - 1e-9;
     let (mark, style) = if whole { (theme.symbols.good, theme.good) } else { (theme.symbols.bad, theme.bad) };
     spans.push(Span::styled(format!("  {mark} {} %", percent(it.params_pct)), style));
-    spans.push(Span::styled(" of parameters ", theme.text));
+    spans.push(Span::styled(if width >= 40 { " of parameters " } else { " trained " }, theme.text));
     let used: usize = spans.iter().map(Span::width).sum();
     let room = usize::from(width).saturating_sub(used).min(30) as u16;
     if room > 4 {
@@ -59,14 +59,16 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
             .cmp(&has_gradient(b))
             .then_with(|| if has_gradient(a) { norm(b).total_cmp(&norm(a)) } else { b.parameters.cmp(&a.parameters) })
     });
-    let name = usize::from(width).saturating_sub(26);
+    // A narrow panel keeps the names and the norms.
+    let count_wide = if width >= 44 { 12 } else { 0 };
+    let name = usize::from(width).saturating_sub(count_wide + 9);
     lines.extend(rows.into_iter().map(|row| {
         let norm = row.norm.map_or_else(|| "none".to_owned(), |norm| number(norm.0));
         let style = if has_gradient(row) { theme.text } else { theme.bad };
         Line::from(vec![
             Span::styled(text::left(&row.name, name), style),
-            Span::styled(text::right(&count(row.parameters as f64, 0), 14), theme.dim),
-            Span::styled(text::right(&norm, 12), style),
+            Span::styled(text::right(&count(row.parameters as f64, 0), count_wide), theme.dim),
+            Span::styled(text::right(&norm, 9), style),
         ])
     }));
     lines

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(frame, area, "keys", "esc closes", theme.border_focused, theme);
     let mut lines = Vec::new();
     let mut group = None;
@@ -28,5 +28,5 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     }
     lines.push(Line::default());
     lines.push(Line::styled("A click marks a panel, a second one expands it; the wheel scrolls.", theme.dim));
-    show(frame, inner, lines, app.view.overlay_scroll, theme);
+    show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

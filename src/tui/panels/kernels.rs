@@ -7,7 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{missing, ms, open, show};
+use super::{joined, missing, ms, open, show};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel, Sort};
 use crate::protocol::{KernelRow, Kernels, Slot};
@@ -33,13 +33,13 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         lines.push(missing(reason, theme));
         return show(frame, inner, lines, 0, theme);
     }
-    let table = Table { slot, kernels, beside, width: usize::from(inner.width) };
+    let longest = kernels.rows.iter().map(|row| text::width(&name(row))).max().unwrap_or(0);
+    let columns = Columns::fit(usize::from(inner.width), longest + 1, beside.is_some());
+    let table = Table { slot, kernels, beside, columns };
     // Summary and headings stay; the rows scroll.
-    let mut fixed = summary;
-    if inner.height >= 6 {
+    let mut fixed = if inner.height >= 6 { summary } else { Vec::new() };
+    if inner.height >= 3 {
         fixed.push(table.head(theme));
-    } else {
-        fixed.clear();
     }
     let rows = u16::try_from(fixed.len()).unwrap_or(0).min(inner.height);
     frame.render_widget(ratatui::widgets::Paragraph::new(fixed), Rect { height: rows, ..inner });
@@ -53,65 +53,68 @@ fn other(slot: Slot) -> Slot {
 
 /// Launches, unique kernels, device time and coverage.
 fn summary(it: &Kernels, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let mut spans = vec![
-        Span::styled(format!("{} launches", it.launches), theme.strong),
-        Span::styled(format!(", {} unique  ·  ", it.unique), theme.text),
-        Span::styled(format!("{} ms in kernels ({} clock)  ·  ", ms(it.device_ms), it.clock), theme.text),
-    ];
+    let covers = format!("covers {} %", percent(100.0 * it.coverage));
     let style = if it.coverage < 0.9 { theme.warning } else { theme.text };
-    spans.push(Span::styled(format!("covers {} %", percent(100.0 * it.coverage)), style));
-    if width >= 90 {
-        let [forward, backward, optimizer] = it.launches_by_phase;
-        let phases = format!("  ·  forward {forward}, backward {backward}, optimizer {optimizer}");
-        spans.push(Span::styled(phases, theme.dim));
-    }
-    vec![Line::from(spans)]
+    let [forward, backward, optimizer] = it.launches_by_phase;
+    let parts = [
+        format!("{} launches", it.launches),
+        format!("{} unique", it.unique),
+        format!("{} ms on the {} clock", ms(it.device_ms), it.clock),
+        format!("forward {forward}, backward {backward}, optimizer {optimizer}"),
+    ];
+    let room = usize::from(width).saturating_sub(text::width(&covers) + 3);
+    let line = format!("{} · ", joined(&parts, room, " · "));
+    vec![Line::from(vec![Span::styled(line, theme.text), Span::styled(covers, style)])]
 }
 
 struct Table<'a> {
     slot: Slot,
     kernels: &'a Kernels,
     beside: Option<&'a Kernels>,
-    width: usize,
+    columns: Columns,
 }
 
-/// Columns of the figures right of the name.
-const CALLS: usize = 6;
+/// Widths; 0 where a column has no room.
+struct Columns {
+    name: usize,
+    calls: usize,
+    beside: usize,
+    share: usize,
+    rate: usize,
+    bar: usize,
+}
+
+/// Width of a time.
 const MS: usize = 9;
-const SHARE: usize = 7;
-const RATE: usize = 9;
-const BAR: usize = 12;
+
+impl Columns {
+    /// The name and the time come first, then what tells most.
+    fn fit(width: usize, name: usize, beside: bool) -> Self {
+        let mut room = width.saturating_sub(name.clamp(16, 40) + MS);
+        let mut take = |wanted: usize| {
+            let wide = if wanted <= room { wanted } else { 0 };
+            room -= wide;
+            wide
+        };
+        let share = take(8);
+        let beside = if beside { take(MS) } else { 0 };
+        let calls = take(6);
+        let rate = take(9);
+        let bar = take(12);
+        Self { name: name.clamp(16, 40) + room.min(width), calls, beside, share, rate, bar }
+    }
+}
 
 impl Table<'_> {
-    fn bar(&self) -> usize {
-        if self.width >= 78 { BAR } else { 0 }
-    }
-
-    fn rate(&self) -> usize {
-        if self.width >= 56 { RATE } else { 0 }
-    }
-
-    fn beside_width(&self) -> usize {
-        if self.beside.is_some() && self.width >= 50 { MS } else { 0 }
-    }
-
-    fn name(&self) -> usize {
-        let figures = CALLS + MS + SHARE + self.rate() + self.beside_width() + self.bar();
-        self.width.saturating_sub(figures)
-    }
-
     fn head(&self, theme: &Theme) -> Line<'static> {
-        let mut line = text::left("operation", self.name());
-        line += &text::right("calls", CALLS);
+        let columns = &self.columns;
         let letters = if self.slot == Slot::A { ["ms A", "ms B"] } else { ["ms B", "ms A"] };
-        line += &text::right(if self.beside.is_some() { letters[0] } else { "ms" }, MS);
-        if self.beside_width() > 0 {
-            line += &text::right(letters[1], MS);
-        }
-        line += &text::right("share", SHARE);
-        if self.rate() > 0 {
-            line += &text::right("GFLOP/s", RATE);
-        }
+        let mut line = text::left("operation", columns.name);
+        line += &text::right("calls", columns.calls);
+        line += &text::right(if columns.beside > 0 { letters[0] } else { "ms" }, MS);
+        line += &text::right(letters[1], columns.beside);
+        line += &text::right("share", columns.share);
+        line += &text::right("GFLOP/s", columns.rate);
         Line::styled(line, theme.dim)
     }
 
@@ -147,21 +150,21 @@ impl Table<'_> {
         (whole, longest): (f64, f64),
         theme: &Theme,
     ) -> Line<'static> {
+        let columns = &self.columns;
         let share = if whole > 0.0 { time / whole } else { 0.0 };
-        let mut spans = vec![Span::raw(text::left(name, self.name()))];
         let calls = if calls > 0 { calls.to_string() } else { String::new() };
-        spans.push(Span::styled(text::right(&calls, CALLS), theme.dim));
-        spans.push(Span::styled(text::right(&ms(time), MS), theme.strong));
-        if self.beside_width() > 0 {
-            let was = was.map_or_else(|| "-".to_owned(), ms);
-            spans.push(Span::styled(text::right(&was, MS), theme.slot(other(self.slot))));
-        }
-        spans.push(Span::raw(text::right(&format!("{} %", percent(100.0 * share)), SHARE)));
-        if self.rate() > 0 {
-            spans.push(Span::raw(text::right(&rate.map_or_else(|| "-".to_owned(), number), RATE)));
-        }
-        if self.bar() > 0 && longest > 0.0 {
-            let bar = theme.symbols.bar(time / longest, BAR as u16 - 1);
+        let was = was.map_or_else(|| "-".to_owned(), ms);
+        let rate = rate.map_or_else(|| "-".to_owned(), number);
+        let mut spans = vec![
+            Span::raw(text::left(name, columns.name)),
+            Span::styled(text::right(&calls, columns.calls), theme.dim),
+            Span::styled(text::right(&ms(time), MS), theme.strong),
+            Span::styled(text::right(&was, columns.beside), theme.slot(other(self.slot))),
+            Span::raw(text::right(&format!("{} %", percent(100.0 * share)), columns.share)),
+            Span::styled(text::right(&rate, columns.rate), theme.dim),
+        ];
+        if columns.bar > 0 && longest > 0.0 {
+            let bar = theme.symbols.bar(time / longest, columns.bar as u16 - 1);
             spans.push(Span::styled(format!(" {bar}"), theme.slot(self.slot)));
         }
         Line::from(spans)

@@ -94,14 +94,14 @@ fn clocks(app: &App, theme: &Theme) -> Line<'static> {
     let Some(Clocks { enqueue, host_sync, device }) = app.run.shown().evidence.as_ref().and_then(|it| it.clocks) else {
         return Line::styled("three clocks: not measured yet", theme.dim);
     };
-    let device = device.map_or_else(|| "not measured".to_owned(), |value| format!("{} ms", ms(value)));
+    let device = device.map_or_else(|| "not measured".to_owned(), ms);
     let bold = |text: String| Span::styled(text, theme.strong);
     Line::from(vec![
-        Span::styled("three clocks: enqueue ", theme.dim),
-        bold(format!("{} ms", ms(enqueue))),
-        Span::styled("  host with sync ", theme.dim),
-        bold(format!("{} ms", ms(host_sync))),
-        Span::styled("  device ", theme.dim),
+        Span::styled("clocks: enqueue ", theme.dim),
+        bold(ms(enqueue)),
+        Span::styled(" · with sync ", theme.dim),
+        bold(ms(host_sync)),
+        Span::styled(" · device ", theme.dim),
         bold(device),
     ])
 }

@@ -35,9 +35,8 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     }
     let foot = u16::try_from(asked.len()).unwrap_or(0);
     let (above, below) = (inner.height - foot, Rect { y: inner.bottom() - foot, height: foot, ..inner });
-    let limit = show(frame, Rect { height: above, ..inner }, text, app.view.scroll_of(Panel::Lesson), theme);
     show(frame, below, asked, 0, theme);
-    limit
+    show(frame, Rect { height: above, ..inner }, text, app.view.scroll_of(Panel::Lesson), theme)
 }
 
 /// The text above the question.

@@ -11,7 +11,7 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// The log pane, the latest line last.
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(frame, area, "log", "esc closes", theme.border_focused, theme);
     let mut lines = Vec::new();
     for entry in &app.log.entries {
@@ -27,11 +27,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     if lines.is_empty() {
         lines.push(Line::styled("nothing was written aside", theme.dim));
     }
-    show(frame, inner, lines, app.view.overlay_scroll, theme);
+    show(frame, inner, lines, app.view.overlay_scroll, theme)
 }
 
 /// Files of the course that were skipped.
-pub fn render_problems(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn render_problems(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(frame, area, "could not be loaded", "esc closes", theme.bad, theme);
     let mut lines = Vec::new();
     for problem in &app.course.problems {
@@ -41,5 +41,5 @@ pub fn render_problems(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &The
     let all_well = app.course.problems.is_empty();
     let text = if all_well { "every file of the course was loaded" } else { "The rest of the course works." };
     lines.push(Line::from(Span::styled(text, theme.dim)));
-    show(frame, inner, lines, app.view.overlay_scroll, theme);
+    show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

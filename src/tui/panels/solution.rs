@@ -11,9 +11,9 @@ use crate::config::Knob;
 use crate::tui::theme::Theme;
 use crate::tui::{prose, text};
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(frame, area, "solution", "esc closes", theme.border_focused, theme);
-    let Some(stage) = app.stage() else { return };
+    let Some(stage) = app.stage() else { return 0 };
     let columns = usize::from(inner.width);
     let mut lines = prose::item("", theme.dim, &stage.fix, columns, theme.strong, None);
     lines.push(Line::default());
@@ -34,11 +34,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             Line::styled(format!("  {clean}"), theme.code)
         }));
     }
-    show(frame, inner, lines, app.view.overlay_scroll, theme);
+    show(frame, inner, lines, app.view.overlay_scroll, theme)
 }
 
 /// The words of the course side by side.
-pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(frame, area, "glossary", "esc closes", theme.border_focused, theme);
     let mut lines = Vec::new();
     for section in app.course.glossary.iter().flat_map(|glossary| &glossary.sections) {
@@ -50,5 +50,5 @@ pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &The
         }
         lines.extend(prose::lines(&section.blocks, usize::from(inner.width), None, theme));
     }
-    show(frame, inner, lines, app.view.overlay_scroll, theme);
+    show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

@@ -14,7 +14,7 @@ use crate::tui::theme::Theme;
 /// Lines above the first stage.
 pub const HEAD: u16 = 2;
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(frame, area, "stages", "enter goes there, esc closes", theme.border_focused, theme);
     let columns = usize::from(inner.width);
     let mut lines = vec![Line::styled(app.course.title.clone(), theme.heading), Line::default()];
@@ -32,7 +32,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     }
     // The selected line stays in view.
     let end = app.view.selected as u16 + HEAD + 2;
-    show(frame, inner, lines, end.saturating_sub(inner.height), theme);
+    show(frame, inner, lines, end.saturating_sub(inner.height), theme)
 }
 
 fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Line<'static> {

@@ -30,34 +30,43 @@ pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme)
     frame.render_widget(line, area);
 }
 
-/// The status line.
+/// The status line: as many parts as fit, the less telling ones dropped first.
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let separator = || Span::styled(" · ", theme.dim);
-    let mut spans = vec![Span::raw(" ")];
-    if let Some(stage) = app.stage() {
-        spans.push(Span::styled(format!("stage {}/{}", stage.number, app.course.stages.len()), theme.text));
-        spans.push(separator());
-    }
-    spans.extend(state(app, theme));
     let run = app.run.shown();
+    // Each part with its rank: 0 stays longest.
+    let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
+    let mut part = |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
+    if let Some(stage) = app.stage() {
+        part(4, format!("stage {}/{}", stage.number, app.course.stages.len()), theme.text);
+    }
+    parts.push((0, state(app, theme)));
+    let mut part = |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
     if let Some(step) = app.step() {
-        spans.push(separator());
-        spans.push(Span::styled(format!("step {step}"), theme.text));
+        part(2, format!("step {step}"), theme.text);
     }
     if let Some(it) = run.throughput.as_ref().filter(|it| it.step_ms.median > 0.0) {
         let spread = it.samples_per_s * (it.step_ms.p75 - it.step_ms.p25) / (2.0 * it.step_ms.median);
-        spans.push(separator());
-        let samples = format!("{} ± {} samples/s", number(it.samples_per_s), number(spread.max(0.0)));
-        spans.push(Span::styled(samples, theme.strong));
-        spans.push(separator());
-        let style = if it.clock == "enqueue" { theme.warning } else { theme.text };
-        spans.push(Span::styled(format!("{} clock", it.clock), style));
+        part(1, format!("{} ± {} samples/s", number(it.samples_per_s), number(spread.max(0.0))), theme.strong);
+        part(3, format!("{} clock", it.clock), if it.clock == "enqueue" { theme.warning } else { theme.text });
     }
     if let Some(stage) = app.stage()
-        && app.study.hints > 0
+        && !stage.hints.is_empty()
     {
-        spans.push(separator());
-        spans.push(Span::styled(format!("hint {}/{}", app.study.hints, stage.hints.len()), theme.text));
+        part(5, format!("hint {}/{}", app.study.hints, stage.hints.len()), theme.text);
+    }
+    let wide = |parts: &[(u8, Vec<Span<'static>>)]| -> usize {
+        parts.iter().map(|(_, spans)| spans.iter().map(Span::width).sum::<usize>() + 3).sum()
+    };
+    while wide(&parts) > usize::from(area.width) + 2 && parts.len() > 1 {
+        let least = parts.iter().map(|(rank, _)| *rank).max();
+        parts.retain(|(rank, _)| Some(*rank) != least);
+    }
+    let mut spans = vec![Span::raw(" ")];
+    for (at, (_, part)) in parts.into_iter().enumerate() {
+        if at > 0 {
+            spans.push(Span::styled(" · ", theme.dim));
+        }
+        spans.extend(part);
     }
     frame.render_widget(Line::from(spans), area);
 }

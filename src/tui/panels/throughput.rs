@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{as_strip, cards, missing, ms, open, show, slot_label, slots};
+use super::{as_strip, cards, joined, missing, ms, open, show, slot_label, slots};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel, SlotRun};
 use crate::protocol::{State, Throughput};
@@ -28,7 +28,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
             lines.push(head(&columns, theme));
         }
         lines.extend(slots(app).map(|(slot, run)| row(slot_label(slot, app, theme), run, &columns, theme)));
-        lines.push(aside_line(slot, theme));
+        lines.push(aside_line(slot, usize::from(inner.width), theme));
     } else {
         lines.push(missing(why_not(app), theme));
     }
@@ -61,14 +61,14 @@ struct Column {
 const COLUMNS: [Column; 6] = [
     Column { head: "samples/s", wide: 10, content: |it| number(it.samples_per_s) },
     Column { head: "step ms", wide: 9, content: |it| ms(it.step_ms.median) },
-    Column { head: "state", wide: 11, content: |it| it.state.to_string() },
-    Column { head: "middle half", wide: 16, content: |it| format!("{}–{}", ms(it.step_ms.p25), ms(it.step_ms.p75)) },
-    Column { head: "p95", wide: 8, content: |it| ms(it.step_ms.p95) },
+    Column { head: "middle half", wide: 15, content: |it| format!("{}–{}", ms(it.step_ms.p25), ms(it.step_ms.p75)) },
     Column { head: "n", wide: 6, content: |it| it.step_ms.n.to_string() },
+    Column { head: "state", wide: 11, content: |it| it.state.to_string() },
+    Column { head: "p95", wide: 9, content: |it| ms(it.step_ms.p95) },
 ];
 
 /// Columns of the slot's name.
-const NAME: usize = 11;
+const NAME: usize = 10;
 
 fn columns(width: u16) -> Vec<&'static Column> {
     let mut room = usize::from(width).saturating_sub(NAME);
@@ -116,7 +116,7 @@ fn state_style(state: State, theme: &Theme) -> Style {
 }
 
 /// Tokens, the wall average and the share of the peak.
-fn aside_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
+fn aside_line(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(it) = &run.throughput else { return Line::default() };
     let mut parts = vec![format!("{} tokens/s", number(it.tokens_per_s))];
     parts.push(format!("wall average {} samples/s", number(it.wall_samples_per_s)));
@@ -130,7 +130,9 @@ fn aside_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
         (Some(flops), _) => parts.push(format!("{} GFLOP/s", number(flops / 1e9))),
         (None, _) => parts.push("FLOP/s not measured: no sync".to_owned()),
     }
-    Line::styled(parts.join("  ·  "), theme.dim)
+    // The share of the peak says more than the wall average where only one fits.
+    parts.swap(1, 2);
+    Line::styled(joined(&parts, columns, "  ·  "), theme.dim)
 }
 
 /// Recent step times, each at its height between the shortest and the longest.
@@ -163,13 +165,14 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         _ => "-".to_owned(),
     };
     let wide = digits::width(&figure).unwrap_or(0);
+    let beside = area.width.saturating_sub(wide + 2);
     digits::draw(frame.buffer_mut(), area.x, area.y, &figure, theme.slot(app.run.active));
     let spread = format!("step {} ms, middle half {}–{}, p95 {}", ms(it.step_ms.median), ms(it.step_ms.p25), ms(it.step_ms.p75), ms(it.step_ms.p95));
     let mut head = vec![Span::styled("samples/s  ", theme.strong)];
     head.extend(slot_label(app.run.active, app, theme));
     head.push(Span::styled(format!("  {}  n {}", it.state, it.step_ms.n), state_style(it.state, theme)));
     let mut lines = vec![Line::from(head), Line::styled(spread, theme.text)];
-    let verdict = cards::verdict(app, usize::from(area.width.saturating_sub(wide + 2)), theme);
+    let verdict = cards::verdict(app, usize::from(beside), theme);
     if !verdict.is_empty() {
         lines.truncate(1);
         lines.extend(verdict);
@@ -181,11 +184,11 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             spans.push(Span::styled(format!("  {} samples/s, n {}", number(was.samples_per_s), was.step_ms.n), theme.dim));
             lines.push(Line::from(spans));
         }
-        _ => lines.push(aside_line(run, theme)),
+        _ => lines.push(aside_line(run, beside.into(), theme)),
     }
-    if let Some(line) = sparkline(run, area.width.saturating_sub(wide + 2), theme) {
+    if let Some(line) = sparkline(run, beside, theme) {
         lines.push(line);
     }
-    let beside = Rect { x: area.x + wide + 2, width: area.width.saturating_sub(wide + 2), ..area };
+    let beside = Rect { x: area.x + wide + 2, width: beside, ..area };
     show(frame, beside, lines.into_iter().take(usize::from(area.height)).collect(), 0, theme);
 }

@@ -63,7 +63,7 @@ pub fn backward(
         .for_each_init(
             || Workspace::new(shape),
             |workspace, index| {
-                context.kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads)
+                context.kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads);
             },
         );
 }

@@ -45,28 +45,46 @@ impl Tiles {
     }
 
     fn count(&self) -> usize {
-        self.m.div_ceil(self.tile_rows) * self.n.div_ceil(self.tile_columns)
+        cuts(self.m, self.tile_rows) * cuts(self.n, self.tile_columns)
     }
 
     /// Calls `work(row, rows, column, columns)` for every tile.
     pub(super) fn for_each(&self, work: impl Fn(usize, usize, usize, usize) + Sync) {
-        let across = self.n.div_ceil(self.tile_columns);
+        let (down, across) = (
+            cuts(self.m, self.tile_rows),
+            cuts(self.n, self.tile_columns),
+        );
         let one = |index: usize| {
-            let (row, column) = (
-                index / across * self.tile_rows,
-                index % across * self.tile_columns,
-            );
-            work(
-                row,
-                self.tile_rows.min(self.m - row),
-                column,
-                self.tile_columns.min(self.n - column),
-            );
+            let (tile_row, tile_column) = (index / across, index % across);
+            let (row, column) = (tile_row * self.tile_rows, tile_column * self.tile_columns);
+            let last_row = tile_row + 1 == down;
+            let last_column = tile_column + 1 == across;
+            let rows = if last_row {
+                self.m - row
+            } else {
+                self.tile_rows
+            };
+            let columns = if last_column {
+                self.n - column
+            } else {
+                self.tile_columns
+            };
+            work(row, rows, column, columns);
         };
-        match self.count() {
+        match down * across {
             0 => {}
             1 => one(0),
             count => (0..count).into_par_iter().with_max_len(1).for_each(one),
         }
     }
+}
+
+/// How many tiles cover `len`. What would be a sliver joins its neighbour: the gemm crate treats
+/// single rows and columns in a way of their own, which adds in another order.
+fn cuts(len: usize, tile: usize) -> usize {
+    const SLIVER: usize = 8;
+    if len == 0 {
+        return 0;
+    }
+    (len / tile + usize::from(len % tile >= SLIVER)).max(1)
 }

@@ -1,0 +1,264 @@
+//! What each command takes: flags, their values and their help. Defaults are here and nowhere else.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::machine;
+
+/// Where the course comes from.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CourseArgs {
+    /// Read the course from this folder instead of the one inside the program
+    #[arg(long, value_name = "DIR")]
+    pub course: Option<PathBuf>,
+    /// Language of lessons, where there is a translation
+    #[arg(long, value_name = "CODE")]
+    pub lang: Option<String>,
+}
+
+/// What computes.
+#[derive(Args, Clone, Debug)]
+pub struct EngineArgs {
+    /// auto, cpu, gpu, gpu:N or vulkan-cpu
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = machine::device_name)]
+    pub device: String,
+    /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
+    #[arg(long, value_name = "CMD")]
+    pub engine: Option<String>,
+}
+
+/// Changes on top of a configuration.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ChangeArgs {
+    /// Model size: tiny, small or medium
+    #[arg(long, value_name = "PRESET")]
+    pub preset: Option<String>,
+    /// Change one key, after the preset; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct WorkshopArgs {
+    /// Begin at this stage: its number or id
+    #[arg(long, value_name = "N")]
+    pub stage: Option<String>,
+    /// Model size for every stage: tiny, small or medium
+    #[arg(long, value_name = "PRESET")]
+    pub preset: Option<String>,
+    /// auto, dark, light, high-contrast, colour-blind, mono or projector
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<String>,
+    /// Write the stream to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub course: CourseArgs,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum As {
+    Broken,
+    Fixed,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  perflings run 1 --as broken --device cpu
+  perflings run 6 --as fixed --preset small --steps 20 --json
+  perflings run --config mine.toml --set model.norm=fused --record run.jsonl")]
+pub struct RunArgs {
+    /// The stage: its number or id
+    #[arg(required_unless_present = "config", conflicts_with = "config")]
+    pub stage: Option<String>,
+    /// Run this configuration file instead of a stage
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The stage as shipped, or its solution; without it, your own file if you have one
+    #[arg(
+        long = "as",
+        value_enum,
+        value_name = "VARIANT",
+        conflicts_with = "config"
+    )]
+    pub variant: Option<As>,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// Steps to train
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: u64,
+    /// One event a line on stdout; the last is `finished`
+    #[arg(long)]
+    pub json: bool,
+    /// Write the stream to this file as well, for `replay`, `report` and `export`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+A and B are each one of:
+  4:broken, 4:fixed    a stage as shipped, or its solution
+  v1, small:v3         a version of a preset: v1 plain, v2 fused projections, v3 own kernels, v4 v2 with flash attention
+  path/to/config.toml  a file
+
+Examples:
+  perflings compare 4:broken 4:fixed --device cpu
+  perflings compare small:v1 small:v3 --device gpu --json")]
+pub struct CompareArgs {
+    /// The first; ratios are its time over the second's
+    pub a: String,
+    /// The second; above 1 it is faster
+    pub b: String,
+    /// Pairs to measure; 0 goes on until the verdict is clear, at least 30
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub pairs: u32,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// One event a line on stdout; the last is `finished` or the last `pair`
+    #[arg(long)]
+    pub json: bool,
+    /// Write the stream to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct CheckArgs {
+    /// The stage: its number or id; all of them without it
+    pub stage: Option<String>,
+    /// One result a line, as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct CourseCommand {
+    #[command(subcommand)]
+    pub task: CourseTask,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum CourseTask {
+    /// Every starter runs and fails its check by name, every solution passes
+    Check {
+        /// Also the checks of speed
+        #[arg(long)]
+        measure: bool,
+        /// One result a line, as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        engine: EngineArgs,
+        #[command(flatten)]
+        course: CourseArgs,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ListArgs {
+    /// One stage a line, as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct HintArgs {
+    /// The stage: its number or id
+    pub stage: String,
+    /// How many hints to show; one without it
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=3), default_value_t = 1)]
+    pub hints: u8,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ResetArgs {
+    /// The stage: its number or id
+    pub stage: String,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct InitArgs {
+    /// A folder that is not there yet, or is empty
+    pub dir: PathBuf,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct DoctorArgs {
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
+    #[arg(long, value_name = "CMD")]
+    pub engine: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ReplayArgs {
+    /// A file written by --record, or by `run --json`
+    pub file: PathBuf,
+    /// Times the recorded pace
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub speed: f64,
+    /// auto, dark, light, high-contrast, colour-blind, mono or projector
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<String>,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ReportArgs {
+    /// A file written by --record, or by `run --json`
+    pub file: PathBuf,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ExportArgs {
+    /// A file written by --record, or by `run --json`
+    pub file: PathBuf,
+    /// perfetto: a trace for ui.perfetto.dev; csv: a table
+    #[arg(long, value_enum)]
+    pub format: Format,
+    /// Which table, with csv
+    #[arg(long, value_enum, default_value_t = Table::Steps)]
+    pub table: Table,
+    /// Write here instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Perfetto,
+    Csv,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Table {
+    Steps,
+    Kernels,
+    Gradients,
+}

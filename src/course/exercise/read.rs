@@ -1,0 +1,369 @@
+//! Reads one `exercise.toml` with the files beside it, raw to checked. An exercise with a fault is reported and left out.
+
+use super::size::{self, Product, Sizes};
+use super::vary::{change, sweep};
+use super::{
+    Binding, Body, Change, Configs, Exercise, Fill, Kernel, KernelCheck, KernelMetric, Kernels,
+    Role, Shape, reference,
+};
+use crate::config::file::{self, FileError};
+use crate::config::nearest;
+use crate::course::fields::{Fields, Table, root};
+use crate::course::load::cleaned;
+use crate::course::source::Source;
+use crate::course::stage::{plain_file, plain_name, question};
+use crate::course::{Level, StageFile};
+
+const KEYS: &[&str] = &[
+    "id", "kind", "title", "level", "task", "size", "hints", "lesson", "quiz", "replaces",
+    "kernel", "shape", "check", "sweep", "rank",
+];
+
+/// Reads the folder `exercises/kNN-name` or `cNN-name`.
+pub fn read(source: &Source, folder: &str, problems: &mut Vec<FileError>) -> Option<Exercise> {
+    let path = format!("exercises/{folder}");
+    let toml = format!("{path}/exercise.toml");
+    let raw = source
+        .read(&toml)
+        .map_err(|error| problems.push(error))
+        .ok()?;
+    let mut fields = Fields::new(&raw, &source.shown(&toml));
+    let document = fields.document();
+    let mut reader = Reader {
+        source,
+        path: &path,
+        problems: Vec::new(),
+        missing: false,
+    };
+    let found = document
+        .as_ref()
+        .map(|document| reader.exercise(&mut fields, root(document)));
+    let failed = fields.failed || reader.missing;
+    problems.append(&mut fields.problems);
+    problems.append(&mut reader.problems);
+    found.flatten().filter(|_| !failed)
+}
+
+struct Reader<'a> {
+    source: &'a Source,
+    path: &'a str,
+    problems: Vec<FileError>,
+    missing: bool,
+}
+
+impl Reader<'_> {
+    fn exercise(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Option<Exercise> {
+        fields.known(t, KEYS);
+        let id = fields.text(t, "id");
+        if !id.is_empty() && !plain_name(&id) {
+            let line = fields.line_of(t, "id");
+            fields.fail(
+                line,
+                "`id` takes lower-case letters, digits and `-`, such as \"swiglu\"".to_owned(),
+            );
+        }
+        let hints = fields.texts(t, "hints");
+        if hints.len() != 3 && !fields.was_meant(t, "hints") {
+            let line = fields.line_of(t, "hints");
+            fields.fail(
+                line,
+                format!(
+                    "has {} hints; write exactly 3, the last all but gives it away",
+                    hints.len()
+                ),
+            );
+        }
+        let quiz = fields
+            .tables(t, "quiz")
+            .into_iter()
+            .map(|table| question(fields, table))
+            .collect();
+        let kind = fields.word(t, "kind", &["kernel", "config"]);
+        if kind.is_none() && !Fields::has(t, "kind") {
+            fields.missing(t, "kind", "= \"kernel\"");
+        }
+        let body = match kind?.as_str() {
+            "kernel" => Body::Kernel(self.kernels(fields, t)),
+            _ => Body::Config(self.configs(fields, t)?),
+        };
+        let level = fields
+            .word(t, "level", Level::NAMES)
+            .and_then(|word| Level::parse(&word))
+            .unwrap_or(Level::Advanced);
+        Some(Exercise {
+            id,
+            title: fields.text(t, "title"),
+            level,
+            task: fields.text(t, "task"),
+            size: fields.text(t, "size"),
+            hints,
+            lesson: fields.optional_text(t, "lesson"),
+            quiz,
+            body,
+            path: self.path.to_owned(),
+        })
+    }
+
+    fn kernels(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Kernels {
+        let shapes: Vec<Shape> = fields
+            .tables(t, "shape")
+            .into_iter()
+            .map(|table| shape(fields, table))
+            .collect();
+        if shapes.is_empty() {
+            fields.fail(
+                1,
+                "has no shape; write at least one `[[shape]]` with a label and its sizes"
+                    .to_owned(),
+            );
+        }
+        let kernels: Vec<Kernel> = fields
+            .tables(t, "kernel")
+            .into_iter()
+            .map(|table| self.kernel(fields, table, &shapes))
+            .collect();
+        if kernels.is_empty() {
+            fields.fail(
+                1,
+                "has no kernel; write at least one `[[kernel]]`".to_owned(),
+            );
+        }
+        let checks: Vec<KernelCheck> = fields
+            .tables(t, "check")
+            .into_iter()
+            .map(|table| check(fields, table))
+            .collect();
+        if !checks.iter().any(|check| check.starter_fails) {
+            fields.fail(
+                1,
+                "no check fails on the starter; leave out `starter` on one".to_owned(),
+            );
+        }
+        Kernels {
+            kernels,
+            shapes,
+            replaces: fields.optional_text(t, "replaces"),
+            checks,
+        }
+    }
+
+    fn kernel(&mut self, fields: &mut Fields<'_>, t: Table<'_>, shapes: &[Shape]) -> Kernel {
+        fields.known(
+            t,
+            &[
+                "starter",
+                "solution",
+                "reference",
+                "grid",
+                "tolerance",
+                "binding",
+            ],
+        );
+        let starter = fields
+            .optional_text(t, "starter")
+            .unwrap_or_else(|| "starter.wgsl".to_owned());
+        let solution = fields
+            .optional_text(t, "solution")
+            .unwrap_or_else(|| "kernel.wgsl".to_owned());
+        for (key, name) in [("starter", &starter), ("solution", &solution)] {
+            if !plain_file(name, &["wgsl"]) {
+                let line = fields.line_of(t, key);
+                fields.fail(
+                    line,
+                    format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml"),
+                );
+            }
+        }
+        let reference = fields.text(t, "reference");
+        if reference::find(&reference).is_none() && !reference.is_empty() {
+            let near = nearest(
+                &reference,
+                reference::REFERENCES.iter().map(|(name, _)| *name),
+            );
+            let line = fields.line_of(t, "reference");
+            fields.fail(
+                line,
+                format!("unknown reference `{reference}`; the nearest known one is `{near}`"),
+            );
+        }
+        let bindings: Vec<Binding> = fields
+            .tables(t, "binding")
+            .into_iter()
+            .map(|table| binding(fields, table, shapes))
+            .collect();
+        if !bindings.iter().any(|binding| binding.role != Role::In) {
+            fields.fail(
+                t.line,
+                "writes no buffer; give one `[[kernel.binding]]` the role \"out\"".to_owned(),
+            );
+        }
+        let line = fields.line_of(t, "grid");
+        let mut grid = fields.texts(t, "grid");
+        grid.resize(3, "1".to_owned());
+        let grid = [0, 1, 2].map(|i| product(fields, line, &grid[i], shapes, &["WX", "WY", "WZ"]));
+        let file = StageFile {
+            starter: self.text(&format!("{}/{starter}", self.path)),
+            solution: self.text(&format!("{}/solution/{solution}", self.path)),
+            name: starter,
+        };
+        Kernel {
+            file,
+            reference,
+            bindings,
+            grid,
+            tolerance: fields.number(t, "tolerance").unwrap_or(1e-4),
+        }
+    }
+
+    fn configs(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Option<Configs> {
+        let path = format!("{}/config.toml", self.path);
+        let raw = self.text(&path);
+        let config = match file::parse(&raw, &self.source.shown(&path)) {
+            Ok(config) => config,
+            Err(error) => {
+                self.problems.push(error);
+                self.missing = true;
+                return None;
+            }
+        };
+        let sweep = fields
+            .table(t, "sweep")
+            .map(|table| sweep(fields, table, &config));
+        let rank: Vec<Change> = fields
+            .tables(t, "rank")
+            .into_iter()
+            .map(|table| change(fields, table, &config))
+            .collect();
+        if sweep.is_none() && rank.is_empty() {
+            fields.fail(
+                1,
+                "varies nothing; write a `[sweep]` or several `[[rank]]`".to_owned(),
+            );
+        }
+        Some(Configs {
+            text: raw,
+            config,
+            sweep,
+            rank,
+        })
+    }
+
+    fn text(&mut self, path: &str) -> String {
+        match self.source.read(path) {
+            Ok(raw) => cleaned(&raw, &self.source.shown(path), &mut self.problems),
+            Err(error) => {
+                self.problems.push(error);
+                self.missing = true;
+                String::new()
+            }
+        }
+    }
+}
+
+fn shape(fields: &mut Fields<'_>, t: Table<'_>) -> Shape {
+    let mut sizes = Sizes::new();
+    for key in fields.keys(t).into_iter().filter(|key| key != "label") {
+        let line = fields.line_of(t, &key);
+        if !size::is_name(&key) {
+            fields.fail(
+                line,
+                format!("`{key}` is no size; name sizes in capitals, such as N"),
+            );
+        } else if let Some(n) = fields.whole(t, &key) {
+            if n == 0 || n > size::MAX {
+                fields.fail(
+                    line,
+                    format!(
+                        "`{key}` is {n}; it takes a whole number from 1 to {}",
+                        size::MAX
+                    ),
+                );
+            }
+            sizes.insert(key, n);
+        }
+    }
+    Shape {
+        label: fields.text(t, "label"),
+        sizes,
+    }
+}
+
+fn binding(fields: &mut Fields<'_>, t: Table<'_>, shapes: &[Shape]) -> Binding {
+    fields.known(t, &["name", "role", "count", "fill"]);
+    let role = match fields.word(t, "role", &["in", "out", "inout"]).as_deref() {
+        Some("out") => Role::Out,
+        Some("inout") => Role::InOut,
+        _ => Role::In,
+    };
+    let fill = match fields
+        .word(t, "fill", &["normal", "large", "positive"])
+        .as_deref()
+    {
+        Some("large") => Fill::Large,
+        Some("positive") => Fill::Positive,
+        _ => Fill::Normal,
+    };
+    let count = fields.text(t, "count");
+    let line = fields.line_of(t, "count");
+    Binding {
+        name: fields.text(t, "name"),
+        role,
+        count: product(fields, line, &count, shapes, &[]),
+        fill,
+    }
+}
+
+/// Reads a product and tries it on every shape.
+fn product(
+    fields: &mut Fields<'_>,
+    line: usize,
+    text: &str,
+    shapes: &[Shape],
+    extra: &[&str],
+) -> Product {
+    let found = match Product::parse(text) {
+        Ok(found) => found,
+        Err(what) => {
+            fields.fail(line, what);
+            return Product::default();
+        }
+    };
+    for shape in shapes {
+        let mut sizes = shape.sizes.clone();
+        sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
+        if let Err(what) = found.value(&sizes) {
+            fields.fail(line, format!("{what}, in shape `{}`", shape.label));
+            break;
+        }
+    }
+    found
+}
+
+fn check(fields: &mut Fields<'_>, t: Table<'_>) -> KernelCheck {
+    fields.known(t, &["name", "metric", "at-least", "starter"]);
+    let word = fields
+        .word(t, "metric", &["correct", "speed", "invocations", "shared"])
+        .unwrap_or_default();
+    let least = if word == "speed" || word == "invocations" {
+        fields.number(t, "at-least")
+    } else {
+        Some(1.0)
+    };
+    if least.is_none() && !Fields::has(t, "at-least") {
+        fields.missing(t, "at-least", "= 1.5");
+    }
+    let least = least.unwrap_or(1.0);
+    let metric = match word.as_str() {
+        "speed" => KernelMetric::Speed(least),
+        "invocations" => KernelMetric::Invocations(least.max(0.0) as u64),
+        "shared" => KernelMetric::Shared,
+        _ => KernelMetric::Correct,
+    };
+    let starter_fails =
+        fields.word(t, "starter", &["fails", "passes"]).as_deref() != Some("passes");
+    KernelCheck {
+        name: fields.text(t, "name"),
+        metric,
+        starter_fails,
+    }
+}

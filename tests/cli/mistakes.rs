@@ -1,0 +1,165 @@
+//! What is typed wrongly, in a command or a file: one clear message, exit code 2.
+
+use super::{Learner, a_run};
+
+#[test]
+fn help_shows_every_command_with_examples() {
+    let said = Learner::new().says(&["--help"]);
+    let commands = [
+        "run", "compare", "check", "course", "list", "hint", "reset", "init", "doctor", "replay",
+        "report", "export", "engine",
+    ];
+    said.succeeds(&commands);
+    said.succeeds(&[
+        "Examples:",
+        "perflings compare 4:broken 4:fixed",
+        "Exit codes: 0",
+    ]);
+    Learner::new().says(&["run", "--help"]).succeeds(&[
+        "--as", "--device", "--preset", "--set", "--steps", "--json", "--record", "--config",
+    ]);
+    Learner::new()
+        .says(&["--version"])
+        .succeeds(&["perflings 0."]);
+}
+
+#[test]
+fn a_wrong_command_line_is_one_message_and_two() {
+    let learner = Learner::new();
+    learner
+        .says(&["runn"])
+        .fails(2, &["unrecognized subcommand 'runn'", "'run'"]);
+    learner.says(&["run"]).fails(2, &["<STAGE>"]);
+    learner
+        .says(&["run", "1", "--as", "mended"])
+        .fails(2, &["mended", "broken", "fixed"]);
+    learner
+        .says(&["run", "1", "--steps", "0"])
+        .fails(2, &["--steps"]);
+    learner
+        .says(&["run", "1", "--device", "gup"])
+        .fails(2, &["did you mean `gpu`", "vulkan-cpu"]);
+    learner
+        .says(&["run", "1", "--preset", "smal"])
+        .fails(2, &["unknown preset `smal`; did you mean `small`"]);
+    learner
+        .says(&["run", "99"])
+        .fails(2, &["there is no stage `99`", "1 broken-init"]);
+    learner.says(&["run", "broken-int"]).fails(
+        2,
+        &["there is no stage `broken-int`; did you mean `broken-init`?"],
+    );
+    learner
+        .says(&["run", "1", "--engine", "sh 'x"])
+        .fails(2, &["--engine: a ' is not closed"]);
+    learner
+        .says(&["run", "1", "--engine", "no-such-program engine"])
+        .fails(2, &["Failed to start the engine `no-such-program engine`"]);
+    learner
+        .says(&["export", "x.jsonl", "--format", "pdf"])
+        .fails(2, &["pdf", "perfetto"]);
+    learner.says(&["hint", "1", "4"]).fails(2, &["4"]);
+}
+
+#[test]
+fn a_wrong_change_names_the_nearest_right_one() {
+    let learner = Learner::new();
+    let set = |assignment: &str| learner.says(&["run", "1", "--set", assignment]);
+    set("model.nrom=fused").fails(
+        2,
+        &["unknown key `model.nrom`; the nearest known key is `model.norm`"],
+    );
+    set("model.norm=fussed").fails(2, &["cannot be \"fussed\"; did you mean \"fused\"?"]);
+    set("model.norm").fails(2, &["has no `=`"]);
+    set("train.batch=eight").fails(2, &["it takes a whole number"]);
+    set("train.batch=0").fails(2, &["train.batch is 0; write 1 or more"]);
+    set("model.heads=3").fails(2, &["3 heads do not divide hidden = 128; write heads = 2"]);
+    set("model.kv-heads=3").fails(
+        2,
+        &["3 kv-heads do not divide heads = 4; write kv-heads = 2"],
+    );
+    set("train.context=9000").fails(2, &["over the limit of 8192"]);
+}
+
+#[test]
+fn a_wrong_file_is_named_with_its_line() {
+    let learner = Learner::new();
+    let run = |file: &str| learner.says(&["run", "--config", file]);
+    run(&learner.write("a.toml", "[model]\n\nnrom = 1\n"))
+        .fails(2, &["a.toml:3: unknown key `model.nrom`"]);
+    run(&learner.write("b.toml", "[train]\nbatch = \"8\"\n")).fails(
+        2,
+        &["b.toml:2: `train.batch` is \"8\"; it takes a whole number"],
+    );
+    run(&learner.write("c.toml", "[model\n")).fails(2, &["c.toml:1: is not valid TOML"]);
+    run(&learner.write("d.toml", b"preset = \"tiny\"\n# \xff\n"))
+        .fails(2, &["d.toml:2: is not UTF-8 text"]);
+    run(&learner.write("e.toml", "#".repeat(300_000)))
+        .fails(2, &["e.toml: has 300000 bytes; the limit is"]);
+    run("missing.toml").fails(2, &["missing.toml: cannot be read"]);
+    run(".").fails(2, &["is a folder; name a file"]);
+}
+
+#[test]
+fn what_cannot_fit_is_refused_with_the_numbers() {
+    let said = Learner::new().says(&[
+        "run",
+        "1",
+        "--device",
+        "cpu",
+        "--set",
+        "train.batch=65536",
+        "--set",
+        "train.context=8192",
+    ]);
+    said.fails(
+        2,
+        &[
+            "needs about",
+            "available",
+            "make train.batch, train.context or the preset smaller",
+        ],
+    );
+    assert_eq!(said.out, "");
+}
+
+#[test]
+fn comparing_different_work_is_refused() {
+    let learner = Learner::new();
+    learner.says(&["compare", "v1", "small:v1"]).fails(
+        2,
+        &[
+            "v1 and small:v1 do different work",
+            "differ in preset (tiny and small)",
+        ],
+    );
+    let other = learner.write(
+        "other.toml",
+        "preset = \"tiny\"\n[train]\nbatch = 4\nseed = 7\n",
+    );
+    learner
+        .says(&["compare", "v1", &other])
+        .fails(2, &["train.batch (8 and 4), train.seed (42 and 7)"]);
+    learner
+        .says(&["compare", "v1", "v7"])
+        .fails(2, &["`v7` is no stage variant", "v1 to v4"]);
+    learner
+        .says(&["compare", "99:broken", "1:fixed"])
+        .fails(2, &["there is no stage `99`"]);
+    learner
+        .says(&["compare", "v1", "missing.toml"])
+        .fails(2, &["missing.toml: cannot be read"]);
+}
+
+#[test]
+fn without_a_terminal_the_workshop_runs_headless_and_says_so() {
+    let learner = Learner::new();
+    let said = learner.says(&["--engine", &learner.engine(&a_run())]);
+    said.succeeds(&["samples/s"]);
+    assert!(
+        said.err
+            .contains("there is no terminal here; running stage 1 without a screen"),
+        "{}",
+        said.err
+    );
+}

@@ -1,0 +1,99 @@
+//! Recordings: written, cut, replayed, reported, exported, refused.
+
+use super::*;
+
+#[test]
+fn a_recording_round_trips_through_replay_report_and_export() {
+    let learner = Learner::new();
+    let file = learner.path("run.jsonl").display().to_string();
+    let said = learner.says(&[
+        "run",
+        "1",
+        "--record",
+        &file,
+        "--engine",
+        &learner.engine(&a_run()),
+    ]);
+    said.succeeds(&[]);
+    assert!(said.err.contains("recorded in"), "{}", said.err);
+    assert!(!learner.path("run.jsonl.part").exists());
+    let recorded = std::fs::read_to_string(&file).expect("recorded");
+    assert!(
+        !recorded.contains("heartbeat") && recorded.lines().count() == 6,
+        "{recorded}"
+    );
+    learner.says(&["replay", &file]).succeeds(&[
+        "recording of a stand-in, 2 threads, 2026-11-21, 6 lines",
+        "6.9500 first",
+    ]);
+    learner.says(&["report", &file]).succeeds(&[
+        "# perflings report",
+        "Measured on 2026-11-21",
+        "6.9500 at step 0",
+        "6.5000 at step 2",
+    ]);
+    learner
+        .says(&["export", &file, "--format", "csv"])
+        .succeeds(&["t_s,slot,stage", "a,0,custom,2,6.5,20,true,false,,,,"]);
+    let trace = learner.path("run.pftrace");
+    let said = learner.says(&[
+        "export",
+        &file,
+        "--format",
+        "perfetto",
+        "--out",
+        &trace.display().to_string(),
+    ]);
+    said.succeeds(&[]);
+    assert_eq!(
+        std::fs::read(trace).expect("written").first(),
+        Some(&0x0a),
+        "field 1, a packet"
+    );
+}
+
+#[test]
+fn a_recording_cut_short_keeps_its_lines() {
+    let learner = Learner::new();
+    let file = learner.path("run.jsonl").display().to_string();
+    let dying = learner.write("begin.jsonl", stream(&[started(), step(0, 6.9)]));
+    let greeting = learner.write("hello.jsonl", stream(&[hello(1)]));
+    let engine = format!("sh -c 'read x; cat {greeting}; read x; cat {dying}; exit 4'");
+    learner
+        .says(&["run", "1", "--record", &file, "--engine", &engine])
+        .fails(1, &["exited with status 4"]);
+    let part = format!("{file}.part");
+    let said = learner.says(&["replay", &part]);
+    said.succeeds(&["3 lines", "6.9000 at step 0"]);
+    assert!(said.err.contains("ends without a summary"), "{}", said.err);
+    let mut bytes = std::fs::read(&part).expect("lines");
+    bytes.truncate(bytes.len() - 20);
+    let said = learner.says(&["replay", &learner.write("cut.jsonl", bytes)]);
+    said.succeeds(&["2 lines"]);
+    assert!(
+        said.err
+            .contains("cut.jsonl: the recording is cut in the middle of line 3"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn what_is_no_recording_is_named() {
+    let learner = Learner::new();
+    let replay = |file: String| learner.says(&["replay", &file]);
+    replay(learner.write("a.jsonl", stream(&[hello(7)]))).fails(
+        2,
+        &[
+            "a.jsonl:1: was recorded by perflings 9.9.9 with protocol 7",
+            "Update perflings",
+        ],
+    );
+    replay(learner.write("b.jsonl", "hello\n")).fails(2, &["b.jsonl:1: is not a recording"]);
+    replay(learner.write("c.jsonl", "")).fails(2, &["c.jsonl: is empty"]);
+    replay(learner.write("d.jsonl", b"\xff\xfe\n")).fails(2, &["d.jsonl:1: is not UTF-8"]);
+    replay("missing.jsonl".to_owned()).fails(2, &["missing.jsonl: cannot be read"]);
+    learner
+        .says(&["replay", "b.jsonl", "--speed", "0"])
+        .fails(2, &["write a number above 0"]);
+}

@@ -1,0 +1,259 @@
+//! Runs, comparisons and the doctor against a stand-in engine: what is printed, and the exit code.
+
+use std::process::Stdio;
+
+use perflings::protocol::*;
+
+use super::*;
+
+#[test]
+fn a_run_ends_with_its_summary() {
+    let learner = Learner::new();
+    let said = learner.says(&[
+        "run",
+        "1",
+        "--steps",
+        "3",
+        "--engine",
+        &learner.engine(&a_run()),
+    ]);
+    said.succeeds(&[
+        "loss      6.9500 first, 6.5000 last",
+        "400.00 samples/s; step 20.00 ms [19.00, 21.00], p95 23.00, n = 3",
+        "37 of 38 tensors, 98.5 %",
+    ]);
+    said.succeeds(&[
+        "gradient-coverage: one tensor has none",
+        "peak not measured",
+    ]);
+    assert!(said.err.contains("step     2  loss 6.5"), "{}", said.err);
+}
+
+#[test]
+fn json_is_the_stream_as_it_came_and_finished_is_its_last_line() {
+    let learner = Learner::new();
+    let said = learner.says(&[
+        "run",
+        "1",
+        "--steps",
+        "3",
+        "--json",
+        "--engine",
+        &learner.engine(&a_run()),
+    ]);
+    said.succeeds(&[]);
+    let expected = stream(&[hello(1)]) + &stream(&a_run());
+    assert_eq!(said.out, expected);
+    let last: serde_json::Value =
+        serde_json::from_str(said.out.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(
+        (last["event"].as_str(), last["loss_first"].as_f64()),
+        (Some("finished"), Some(6.95))
+    );
+}
+
+#[test]
+fn a_missing_device_is_three_with_what_was_looked_for() {
+    let learner = Learner::new();
+    let engine = learner.engine(&[failed(
+        FailedKind::Device,
+        "no GPU: Vulkan lists llvmpipe only",
+    )]);
+    learner
+        .says(&["run", "1", "--device", "gpu", "--engine", &engine])
+        .fails(3, &["no GPU: Vulkan lists llvmpipe only"]);
+    let engine = learner.engine(&[failed(
+        FailedKind::Usage,
+        "bf16 is not computed here; use f32",
+    )]);
+    learner
+        .says(&["run", "1", "--engine", &engine])
+        .fails(2, &["bf16 is not computed here"]);
+    let engine = learner.engine(&[failed(FailedKind::Internal, "kernel exploded")]);
+    learner
+        .says(&["run", "1", "--engine", &engine])
+        .fails(1, &["kernel exploded"]);
+}
+
+#[test]
+fn an_engine_that_is_none_is_two_and_one_that_dies_is_one() {
+    let learner = Learner::new();
+    let run = |engine: &str| learner.says(&["run", "1", "--engine", engine]);
+    run("yes nonsense").fails(2, &["`yes nonsense` does not speak the engine's protocol"]);
+    run("false").fails(2, &["`false` exited with status 1 before its greeting"]);
+    run(&learner.engine_greeting(&hello(7), &[])).fails(
+        2,
+        &["perflings 9.9.9 and speaks protocol 7", "Update perflings"],
+    );
+    let greeting = learner.write("hello.jsonl", stream(&[hello(1)]));
+    run(&format!(
+        "sh -c 'read x; cat {greeting}; read x; kill -9 $$'"
+    ))
+    .fails(1, &["was ended by signal 9"]);
+}
+
+#[test]
+fn a_run_that_breaks_off_is_one() {
+    let learner = Learner::new();
+    let ended = Finished {
+        ended: Some("not-finite: layers.0.norm1.gamma".to_owned()),
+        loss_last: Num(f64::NAN),
+        ..finished()
+    };
+    let engine = learner.engine(&[started(), Event::Finished(Box::new(ended))]);
+    let said = learner.says(&["run", "1", "--engine", &engine]);
+    said.fails(1, &[]);
+    assert!(
+        said.out
+            .contains("ended early: not-finite: layers.0.norm1.gamma")
+            && said.out.contains("NaN last"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn ctrl_c_stops_the_run_and_keeps_its_summary() {
+    let learner = Learner::new();
+    let greeting = learner.write("hello.jsonl", stream(&[hello(1)]));
+    let begin = learner.write("begin.jsonl", stream(&[started(), step(0, 6.9)]));
+    let stopped = Finished {
+        ended: Some("stopped".to_owned()),
+        ..finished()
+    };
+    let end = learner.write("end.jsonl", stream(&[Event::Finished(Box::new(stopped))]));
+    // Goes on until it is told to stop.
+    let engine = format!(
+        "sh -c 'read x; cat {greeting}; read x; cat {begin}; read stop; cat {end}; read x'"
+    );
+    let mut child = learner
+        .process(&["run", "1", "--steps", "100000", "--engine", &engine])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut progress = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.contains("step     0") {
+        line.clear();
+        assert!(
+            std::io::BufRead::read_line(&mut progress, &mut line).expect("reads") > 0,
+            "the run began"
+        );
+    }
+    let pid =
+        rustix::process::Pid::from_raw(i32::try_from(child.id()).expect("small")).expect("not 0");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("signalled");
+    std::io::copy(&mut progress, &mut std::io::sink()).expect("reads to the end");
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(130));
+    let out = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(out.contains("ended early: stopped"), "{out}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let learner = Learner::new();
+    let many: Vec<Event> = std::iter::once(started())
+        .chain((0..5000).map(|i| step(i, 6.9)))
+        .collect();
+    let engine = learner.engine(&many);
+    let mut child = learner
+        .process(&["run", "1", "--json", "--engine", &engine])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).as_ref()
+        ),
+        (Some(0), "")
+    );
+}
+
+#[test]
+fn a_comparison_gives_one_line_with_its_interval() {
+    let learner = Learner::new();
+    let pair = |n, verdict, done| Pair {
+        n,
+        wanted: 30,
+        ratio: 1.5,
+        low: 1.4,
+        high: 1.6,
+        verdict,
+        done,
+        differs: vec!["model.norm".to_owned()],
+        ..Pair::default()
+    };
+    let done = pair(30, Verdict::Faster, true);
+    let lines = [
+        started(),
+        Event::Pair(pair(6, Verdict::Unclear, false)),
+        Event::Pair(done.clone()),
+        Event::Finished(Box::new(Finished {
+            pair: Some(done),
+            ..finished()
+        })),
+    ];
+    let engine = learner.engine(&lines);
+    let said = learner.says(&["compare", "v1", "v3", "--engine", &engine]);
+    said.succeeds(&[
+        "v3 is faster than v1: 1.500x [1.400, 1.600], n = 30\n",
+        "differ in model.norm",
+    ]);
+    let said = learner.says(&["compare", "v1", "v3", "--json", "--engine", &engine]);
+    assert_eq!(said.out.lines().count(), 5);
+    let unclear = learner.engine(&[Event::Finished(Box::new(Finished {
+        pair: Some(pair(6, Verdict::Unclear, true)),
+        ..finished()
+    }))]);
+    learner
+        .says(&["compare", "1:broken", "1:fixed", "--engine", &unclear])
+        .succeeds(&["unclear (n=6): 1.500x"]);
+}
+
+#[test]
+fn the_doctor_lists_devices_and_what_to_do() {
+    let learner = Learner::new();
+    let cpu = DeviceInfo {
+        select: "cpu".to_owned(),
+        device: device(),
+        backend: "flex".to_owned(),
+        ..DeviceInfo::default()
+    };
+    let engine = learner.engine(&[Event::Devices { devices: vec![cpu] }]);
+    learner.says(&["doctor", "--engine", &engine]).succeeds(&[
+        "a stand-in, 2 threads",
+        "terminal",
+        "progress",
+        "No GPU was found",
+    ]);
+    let said = learner.says(&["doctor", "--json", "--engine", &engine]);
+    let answer: serde_json::Value = serde_json::from_str(&said.out).expect("one JSON object");
+    assert_eq!(answer["devices"][0]["select"], "cpu");
+    let said = learner.says(&["doctor", "--engine", "false"]);
+    assert_eq!(said.code, Some(1));
+    assert!(
+        said.out.contains("The engine did not answer"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn drivers_that_write_to_stderr_do_not_reach_stdout() {
+    let learner = Learner::new();
+    let answer = learner.write("run.jsonl", stream(&[hello(1)]) + &stream(&a_run()));
+    let engine = format!("sh -c 'echo MESA warning >&2; read x; cat {answer}; read x; read x'");
+    let said = learner.says(&["run", "1", "--engine", &engine]);
+    said.succeeds(&["samples/s"]);
+    assert!(
+        said.err.contains("perflings: engine: MESA warning") && !said.out.contains("MESA"),
+        "{}",
+        said.err
+    );
+}
