@@ -4,10 +4,12 @@
 mod actions;
 pub mod clean;
 pub mod devices;
+pub mod estimate;
 mod events;
 pub mod figures;
 pub mod guide;
 pub mod log;
+mod look;
 pub mod message;
 pub mod run;
 mod runs;
@@ -173,12 +175,19 @@ impl App {
             app.view.overlay = Some(Overlay::Problems);
         }
         let at = match (options.stage, resumed) {
-            (Some(number), _) => app.course.stages.iter().position(|stage| stage.number == number),
+            (Some(number), _) => app
+                .course
+                .stages
+                .iter()
+                .position(|stage| stage.number == number),
             (None, Some(id)) => app.course.stages.iter().position(|stage| stage.id == id),
             (None, None) => None,
         };
         if let (Some(number), None) = (options.stage, at) {
-            app.tell(&format!("There is no stage {number}; this is the first one"), true);
+            app.tell(
+                &format!("There is no stage {number}; this is the first one"),
+                true,
+            );
         }
         let effects = app.enter(at.unwrap_or(0));
         (app, effects)
@@ -197,7 +206,11 @@ impl App {
     /// Shows a sentence for a while.
     pub fn tell(&mut self, text: &str, warning: bool) {
         let text = clean::line(text);
-        self.notice = Some(Notice { text, warning, until_ms: self.now_ms + NOTICE_MS });
+        self.notice = Some(Notice {
+            text,
+            warning,
+            until_ms: self.now_ms + NOTICE_MS,
+        });
     }
 
     /// The slot's letter and what runs there: `A broken`.
@@ -211,7 +224,11 @@ impl App {
 
     /// Where the run computes, once it is known.
     pub fn device(&self) -> Option<&Device> {
-        self.run.shown().started.as_ref().map(|started| &started.device)
+        self.run
+            .shown()
+            .started
+            .as_ref()
+            .map(|started| &started.device)
     }
 
     /// The last step of the running slot.
@@ -252,8 +269,14 @@ impl App {
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.now_ms / 1000;
         self.now_ms = now_ms;
-        let waiting = matches!(self.run.state, RunState::Starting | RunState::Warming | RunState::Pausing);
-        let expired = self.notice.as_ref().is_some_and(|notice| notice.until_ms <= now_ms);
+        let waiting = matches!(
+            self.run.state,
+            RunState::Starting | RunState::Warming | RunState::Pausing
+        );
+        let expired = self
+            .notice
+            .as_ref()
+            .is_some_and(|notice| notice.until_ms <= now_ms);
         if expired {
             self.notice = None;
         }

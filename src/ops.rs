@@ -9,6 +9,7 @@ pub mod attention;
 pub mod cpu;
 pub mod cross_entropy;
 pub mod embedding;
+pub mod gpu;
 pub mod kernels;
 pub mod linear;
 pub mod optimizer;

@@ -5,7 +5,7 @@ mod thin;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,9 @@ pub struct Recorder {
     part: PathBuf,
     target: PathBuf,
     thin: thin::Thinning,
+    /// Seconds to add to a line: an engine that replaces another begins to count anew, the recording does not.
+    offset: f64,
+    latest: f64,
 }
 
 impl Recorder {
@@ -42,18 +45,33 @@ impl Recorder {
             part,
             target: target.to_owned(),
             thin: thin::Thinning::default(),
+            offset: 0.0,
+            latest: 0.0,
         })
     }
 
     /// Adds a line, as it came. A cut recording keeps every line up to here.
-    pub fn add(&mut self, line: &Line, text: &str) -> io::Result<()> {
-        if !self.thin.keeps(line) {
+    pub fn add(&mut self, line: &Line, text: &str) -> Result<()> {
+        if line.t + self.offset < self.latest {
+            self.offset = self.latest - line.t;
+        }
+        let t = line.t + self.offset;
+        self.latest = t;
+        if !self.thin.keeps(t, &line.event) {
             return Ok(());
         }
-        let mut whole = String::with_capacity(text.len() + 1);
-        whole.push_str(text);
+        let mut whole = if self.offset == 0.0 {
+            text.to_owned()
+        } else {
+            serde_json::to_string(&Line {
+                t,
+                event: line.event.clone(),
+            })?
+        };
         whole.push('\n');
-        self.file.write_all(whole.as_bytes())
+        self.file
+            .write_all(whole.as_bytes())
+            .with_context(|| format!("Failed to write {}", self.part.display()))
     }
 
     /// Gives the recording its name.
@@ -307,5 +325,21 @@ mod tests {
                 && newer.contains("Update perflings"),
             "{newer}"
         );
+    }
+
+    #[test]
+    fn time_runs_on_when_an_engine_replaces_another() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut recorder = Recorder::create(&dir.path().join("run.jsonl")).expect("created");
+        for text in [HELLO, STEP, HELLO, STEP] {
+            recorder
+                .add(&serde_json::from_str(text).expect("a line"), text)
+                .expect("written");
+        }
+        let recording = Recording::read(&recorder.finish().expect("renamed")).expect("a recording");
+        let times: Vec<f64> = (0..recording.len())
+            .filter_map(|at| recording.time(at))
+            .collect();
+        assert_eq!(times, [0.0, 1.0, 1.0, 2.0]);
     }
 }

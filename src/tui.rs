@@ -34,13 +34,17 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
         panels::header::render(frame, it.header, app, theme);
         panels::header::render_vitals(frame, it.vitals, app, theme);
         for (panel, area) in &it.panels {
-            limits.panels.push((*panel, panels::render(*panel, frame, *area, app, theme)));
+            limits
+                .panels
+                .push((*panel, panels::render(*panel, frame, *area, app, theme)));
         }
         panels::status::render_guide(frame, it.guide, app, theme);
         panels::status::render(frame, it.status, app, theme);
         panels::footer::render(frame, it.footer, app, theme);
         match it.overlay {
-            Some((overlay, area)) => limits.overlay = draw_overlay(overlay, frame, area, app, theme),
+            Some((overlay, area)) => {
+                limits.overlay = draw_overlay(overlay, frame, area, app, theme)
+            }
             None => panels::cards::render(frame, it.body, app, theme),
         }
     }
@@ -51,7 +55,13 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     limits
 }
 
-fn draw_overlay(overlay: Overlay, frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
+fn draw_overlay(
+    overlay: Overlay,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    theme: &Theme,
+) -> u16 {
     let draw = match overlay {
         Overlay::Help => panels::help::render,
         Overlay::Stages => panels::stages::render,

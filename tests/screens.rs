@@ -7,7 +7,9 @@ mod sample;
 mod screen;
 
 use perflings::app::source::FromEngine;
-use perflings::app::{Action, App, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update};
+use perflings::app::{
+    Action, App, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
+};
 use perflings::course::progress::Progress;
 use perflings::course::{Block, Course, Span};
 use perflings::protocol::*;
@@ -17,12 +19,21 @@ use screen::{LOOKS, text, with_styles};
 
 fn begin(course: Course) -> App {
     let (mut app, _) = App::new(course, Progress::default(), Options::default());
-    update(&mut app, Message::Resized { width: 120, height: 40 });
+    update(
+        &mut app,
+        Message::Resized {
+            width: 120,
+            height: 40,
+        },
+    );
     app
 }
 
 fn hear(app: &mut App, event: Event) {
-    update(app, Message::Engine(FromEngine::Line(Line { t: 0.0, event })));
+    update(
+        app,
+        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
+    );
 }
 
 fn act(app: &mut App, action: Action) {
@@ -48,10 +59,18 @@ fn first() -> App {
     app
 }
 
+/// Predicted; the size of the change is asked.
+fn guessing() -> App {
+    let mut app = first();
+    act(&mut app, Action::Answer(1));
+    app
+}
+
 /// Predicted and toggled: B trains beside the ghost of A.
 fn toggled() -> App {
     let mut app = first();
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
     act(&mut app, Action::Toggle);
     train(&mut app, 60);
     app
@@ -92,7 +111,9 @@ fn detached() -> App {
 fn not_finite() -> App {
     let mut app = first();
     let run = app.run.wanted.clone().expect("a run");
-    let Event::Step(mut step) = sample::step(&run, 41) else { unreachable!() };
+    let Event::Step(mut step) = sample::step(&run, 41) else {
+        unreachable!()
+    };
     step.loss = f64::NAN.into();
     hear(&mut app, Event::Step(step));
     app
@@ -104,7 +125,10 @@ fn whole_screens() {
         for (look, theme, markers) in LOOKS {
             for (state, mut app) in [("first", first()), ("toggled", toggled())] {
                 let buffer = screen::screen(&mut app, width, height, theme, markers);
-                insta::assert_snapshot!(format!("{width}x{height}_{look}_{state}"), with_styles(&buffer));
+                insta::assert_snapshot!(
+                    format!("{width}x{height}_{look}_{state}"),
+                    with_styles(&buffer)
+                );
             }
         }
     }
@@ -112,12 +136,16 @@ fn whole_screens() {
 
 #[test]
 fn every_panel() {
-    let states: [(&str, fn() -> App); 3] = [("empty", empty), ("first", first), ("toggled", toggled)];
+    let states: [(&str, fn() -> App); 3] =
+        [("empty", empty), ("first", first), ("toggled", toggled)];
     for panel in Panel::ALL {
         for (state, app) in states {
             for (look, theme, markers) in LOOKS {
                 let buffer = screen::panel(&mut app(), panel, 72, 14, theme, markers);
-                insta::assert_snapshot!(format!("panel_{}_{state}_{look}", panel.name()), with_styles(&buffer));
+                insta::assert_snapshot!(
+                    format!("panel_{}_{state}_{look}", panel.name()),
+                    with_styles(&buffer)
+                );
             }
         }
     }
@@ -125,7 +153,8 @@ fn every_panel() {
 
 #[test]
 fn panels_in_the_states_that_matter() {
-    let states: [(&str, Panel, fn() -> App); 7] = [
+    let states: [(&str, Panel, fn() -> App); 8] = [
+        ("guessing", Panel::Lesson, guessing),
         ("not_closing", Panel::Ledger, unsynced),
         ("unsynced", Panel::Throughput, unsynced),
         ("unsynced", Panel::Lints, unsynced),
@@ -136,15 +165,29 @@ fn panels_in_the_states_that_matter() {
     ];
     for (state, panel, app) in states {
         let buffer = screen::panel(&mut app(), panel, 72, 20, ThemeName::Dark, Markers::Braille);
-        insta::assert_snapshot!(format!("panel_{}_{state}", panel.name()), with_styles(&buffer));
+        insta::assert_snapshot!(
+            format!("panel_{}_{state}", panel.name()),
+            with_styles(&buffer)
+        );
     }
 }
 
 #[test]
 fn what_lies_on_top() {
-    for overlay in [Overlay::Help, Overlay::Stages, Overlay::Devices, Overlay::Log, Overlay::Glossary, Overlay::Solution, Overlay::Problems] {
+    for overlay in [
+        Overlay::Help,
+        Overlay::Stages,
+        Overlay::Devices,
+        Overlay::Log,
+        Overlay::Glossary,
+        Overlay::Solution,
+        Overlay::Problems,
+    ] {
         let mut app = toggled();
-        update(&mut app, Message::Engine(FromEngine::Stray("libvulkan: no layer".to_owned())));
+        update(
+            &mut app,
+            Message::Engine(FromEngine::Stray("libvulkan: no layer".to_owned())),
+        );
         act(&mut app, Action::Open(overlay));
         for (look, theme, markers) in [LOOKS[0], LOOKS[2]] {
             let buffer = screen::screen(&mut app, 100, 30, theme, markers);
@@ -156,16 +199,38 @@ fn what_lies_on_top() {
 #[test]
 fn cards_and_questions() {
     let mut gone = first();
-    update(&mut gone, Message::Engine(FromEngine::Gone { reason: "ended by signal 9 (killed)".to_owned() }));
+    update(
+        &mut gone,
+        Message::Engine(FromEngine::Gone {
+            reason: "ended by signal 9 (killed)".to_owned(),
+        }),
+    );
     let mut failed = empty();
     let reason = "no adapter of kind gpu; looked for Vulkan, Metal, DX12".to_owned();
-    hear(&mut failed, Event::Failed(Failed { kind: FailedKind::Device, reason }));
+    hear(
+        &mut failed,
+        Event::Failed(Failed {
+            kind: FailedKind::Device,
+            reason,
+        }),
+    );
     let mut confirm = first();
     act(&mut confirm, Action::Toggle);
     let mut lesson = first();
-    update(&mut lesson, Message::Resized { width: 80, height: 24 });
+    update(
+        &mut lesson,
+        Message::Resized {
+            width: 80,
+            height: 24,
+        },
+    );
     act(&mut lesson, Action::Lesson);
-    for (name, mut app) in [("gone", gone), ("failed", failed), ("confirm", confirm), ("lesson", lesson)] {
+    for (name, mut app) in [
+        ("gone", gone),
+        ("failed", failed),
+        ("confirm", confirm),
+        ("lesson", lesson),
+    ] {
         let buffer = screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
         insta::assert_snapshot!(format!("80x24_{name}"), with_styles(&buffer));
     }
@@ -173,14 +238,36 @@ fn cards_and_questions() {
 
 /// States in which something is missing, wrong or too much.
 fn all_states() -> Vec<App> {
-    let mut states = vec![empty(), first(), toggled(), unsynced(), paired(), not_finite(), hostile(), begin(Course::default())];
-    for overlay in [Overlay::Help, Overlay::Stages, Overlay::Devices, Overlay::Log, Overlay::Solution, Overlay::Problems] {
+    let mut states = vec![
+        empty(),
+        first(),
+        guessing(),
+        toggled(),
+        unsynced(),
+        paired(),
+        not_finite(),
+        hostile(),
+        begin(Course::default()),
+    ];
+    for overlay in [
+        Overlay::Help,
+        Overlay::Stages,
+        Overlay::Devices,
+        Overlay::Log,
+        Overlay::Solution,
+        Overlay::Problems,
+    ] {
         let mut app = toggled();
         act(&mut app, Action::Open(overlay));
         states.push(app);
     }
     let mut gone = first();
-    update(&mut gone, Message::Engine(FromEngine::Gone { reason: "x".repeat(3000) }));
+    update(
+        &mut gone,
+        Message::Engine(FromEngine::Gone {
+            reason: "x".repeat(3000),
+        }),
+    );
     states.push(gone);
     let mut expanded = toggled();
     act(&mut expanded, Action::Focus(Panel::Kernels));
@@ -192,44 +279,194 @@ fn all_states() -> Vec<App> {
     states
 }
 
-const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\r\n\t\u{202e}reversed\u{200b} 表示 👩‍👩‍👧 e\u{301} ";
+const HOSTILE: &str =
+    "\u{1b}[2J\u{1b}]0;title\u{7}\r\n\t\u{202e}reversed\u{200b} 表示 👩‍👩‍👧 e\u{301} ";
 
 /// Every text is hostile, every number absurd.
 fn hostile() -> App {
     let mut course = sample::course();
     for stage in &mut course.stages {
-        for text in [&mut stage.title, &mut stage.symptom, &mut stage.fault, &mut stage.fix, &mut stage.prediction.prompt] {
+        for text in [
+            &mut stage.title,
+            &mut stage.symptom,
+            &mut stage.fault,
+            &mut stage.fix,
+            &mut stage.prediction.prompt,
+        ] {
             *text = HOSTILE.repeat(5);
         }
         stage.prediction.choices = vec![HOSTILE.to_owned(); 4];
-        let spans = vec![Span::Text(HOSTILE.repeat(20)), Span::Code("x".repeat(500)), Span::Placeholder("no.such".to_owned())];
+        let spans = vec![
+            Span::Text(HOSTILE.repeat(20)),
+            Span::Code("x".repeat(500)),
+            Span::Placeholder("no.such".to_owned()),
+        ];
         stage.lesson.sections[0].blocks = vec![
             Block::Heading(1, spans.clone()),
-            Block::Item { depth: 200, marker: HOSTILE.to_owned(), spans: spans.clone() },
-            Block::Code { language: String::new(), text: HOSTILE.repeat(9) },
-            Block::Table { head: vec![spans.clone(); 9], rows: vec![vec![spans; 12]; 2] },
+            Block::Item {
+                depth: 200,
+                marker: HOSTILE.to_owned(),
+                spans: spans.clone(),
+            },
+            Block::Code {
+                language: String::new(),
+                text: HOSTILE.repeat(9),
+            },
+            Block::Table {
+                head: vec![spans.clone(); 9],
+                rows: vec![vec![spans; 12]; 2],
+            },
             Block::Rule,
         ];
     }
     let mut app = begin(course);
     let run = app.run.wanted.clone().expect("a run");
     train(&mut app, 3);
-    let absurd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, 0.0, -0.0, 1e-300];
+    let absurd = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        f64::MIN,
+        0.0,
+        -0.0,
+        1e-300,
+    ];
     for (at, value) in absurd.into_iter().enumerate() {
-        let phases = Phases { forward: value, backward: -value, optimizer: value, residual: value, step: value };
-        let spread = Spread { median: value, p25: value, p75: value, p95: value, n: u64::MAX };
-        hear(&mut app, Event::Step(Step { slot: run.slot, step: u64::MAX - 9 + at as u64, loss: value.into(), ms: value, synced: true, profiled: false, phases: Some(phases) }));
-        hear(&mut app, Event::Throughput(Throughput { slot: run.slot, step_ms: spread, samples_per_s: value, tokens_per_s: value, wall_samples_per_s: value, phases: Some(phases), flops: Some(value), peak_flops: Some(value), clock: HOSTILE.to_owned(), ..Throughput::default() }));
-        let row = KernelRow { part: HOSTILE.to_owned(), op: HOSTILE.to_owned(), ms: value, flops: value, bytes: value, calls: u32::MAX, layers: u32::MAX, ..KernelRow::default() };
-        hear(&mut app, Event::Kernels(Kernels { slot: run.slot, rows: vec![row; 3], device_ms: value, coverage: value, unbracketed_ms: value, ..Kernels::default() }));
-        let row = GradientRow { name: HOSTILE.to_owned(), parameters: u64::MAX, norm: Some(value.into()) };
-        hear(&mut app, Event::Gradients(Gradients { slot: run.slot, params_pct: value, norm: value.into(), rows: vec![row; 3], ..Gradients::default() }));
-        hear(&mut app, Event::Evidence(Evidence { slot: run.slot, logit_std: Some(value.into()), logit_min: Some(value.into()), logit_max: Some(value.into()), argmax_is_input: Some(value), rms: vec![value.into(); 200], parity: Some(value.into()), strides: vec![(HOSTILE.to_owned(), vec![usize::MAX; 8])], clocks: Some(Clocks { enqueue: value, host_sync: value, device: Some(value) }), ..Evidence::default() }));
-        hear(&mut app, Event::Memory(Memory { slot: run.slot, peak_bytes: Some(u64::MAX), weights: u64::MAX / 4, reason: Some(HOSTILE.to_owned()), ..Memory::default() }));
-        hear(&mut app, Event::Lints { slot: run.slot, lints: vec![Lint { name: HOSTILE.to_owned(), why: HOSTILE.repeat(9), next: String::new() }; 40] });
-        app.study.pair = Some(Pair { n: u32::MAX, wanted: 1, ratio: value, low: value, high: value, remaining_s: value, ..Pair::default() });
+        let phases = Phases {
+            forward: value,
+            backward: -value,
+            optimizer: value,
+            residual: value,
+            step: value,
+        };
+        let spread = Spread {
+            median: value,
+            p25: value,
+            p75: value,
+            p95: value,
+            n: u64::MAX,
+        };
+        hear(
+            &mut app,
+            Event::Step(Step {
+                slot: run.slot,
+                step: u64::MAX - 9 + at as u64,
+                loss: value.into(),
+                ms: value,
+                synced: true,
+                profiled: false,
+                phases: Some(phases),
+            }),
+        );
+        hear(
+            &mut app,
+            Event::Throughput(Throughput {
+                slot: run.slot,
+                step_ms: spread,
+                samples_per_s: value,
+                tokens_per_s: value,
+                wall_samples_per_s: value,
+                phases: Some(phases),
+                flops: Some(value),
+                peak_flops: Some(value),
+                clock: HOSTILE.to_owned(),
+                ..Throughput::default()
+            }),
+        );
+        let row = KernelRow {
+            part: HOSTILE.to_owned(),
+            op: HOSTILE.to_owned(),
+            ms: value,
+            flops: value,
+            bytes: value,
+            calls: u32::MAX,
+            layers: u32::MAX,
+            ..KernelRow::default()
+        };
+        hear(
+            &mut app,
+            Event::Kernels(Kernels {
+                slot: run.slot,
+                rows: vec![row; 3],
+                device_ms: value,
+                coverage: value,
+                unbracketed_ms: value,
+                ..Kernels::default()
+            }),
+        );
+        let row = GradientRow {
+            name: HOSTILE.to_owned(),
+            parameters: u64::MAX,
+            norm: Some(value.into()),
+        };
+        hear(
+            &mut app,
+            Event::Gradients(Gradients {
+                slot: run.slot,
+                params_pct: value,
+                norm: value.into(),
+                rows: vec![row; 3],
+                ..Gradients::default()
+            }),
+        );
+        hear(
+            &mut app,
+            Event::Evidence(Evidence {
+                slot: run.slot,
+                logit_std: Some(value.into()),
+                logit_min: Some(value.into()),
+                logit_max: Some(value.into()),
+                argmax_is_input: Some(value),
+                rms: vec![value.into(); 200],
+                parity: Some(value.into()),
+                strides: vec![(HOSTILE.to_owned(), vec![usize::MAX; 8])],
+                clocks: Some(Clocks {
+                    enqueue: value,
+                    host_sync: value,
+                    device: Some(value),
+                }),
+                ..Evidence::default()
+            }),
+        );
+        hear(
+            &mut app,
+            Event::Memory(Memory {
+                slot: run.slot,
+                peak_bytes: Some(u64::MAX),
+                weights: u64::MAX / 4,
+                reason: Some(HOSTILE.to_owned()),
+                ..Memory::default()
+            }),
+        );
+        hear(
+            &mut app,
+            Event::Lints {
+                slot: run.slot,
+                lints: vec![
+                    Lint {
+                        name: HOSTILE.to_owned(),
+                        why: HOSTILE.repeat(9),
+                        next: String::new()
+                    };
+                    40
+                ],
+            },
+        );
+        app.study.pair = Some(Pair {
+            n: u32::MAX,
+            wanted: 1,
+            ratio: value,
+            low: value,
+            high: value,
+            remaining_s: value,
+            ..Pair::default()
+        });
     }
-    update(&mut app, Message::Engine(FromEngine::Stray(HOSTILE.repeat(50))));
+    update(
+        &mut app,
+        Message::Engine(FromEngine::Stray(HOSTILE.repeat(50))),
+    );
     app
 }
 
@@ -238,7 +475,9 @@ fn no_size_and_no_state_panics() {
     for (at, mut app) in all_states().into_iter().enumerate() {
         // A net over all sizes, shifted per state, with every edge at which the layout changes.
         let at = at as u16;
-        let edges = [1, 2, 15, 16, 35, 36, 44, 45, 59, 60, 119, 120, 159, 160, 250];
+        let edges = [
+            1, 2, 15, 16, 35, 36, 44, 45, 59, 60, 119, 120, 159, 160, 250,
+        ];
         for height in (1..=80_u16).filter(|h| edges.contains(h) || h % 9 == at % 9) {
             for width in (1..=250_u16).filter(|w| edges.contains(w) || w % 19 == at % 19) {
                 let (_, theme, markers) = LOOKS[(width + height) as usize % 3];
@@ -254,7 +493,10 @@ fn nothing_hostile_reaches_the_screen() {
     for (width, height) in [(20, 5), (80, 24), (120, 36), (200, 50)] {
         for (_, theme, markers) in LOOKS {
             let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
-            let harmful: Vec<char> = drawn.chars().filter(|c| *c != '\n' && perflings::app::clean::harmful(*c)).collect();
+            let harmful: Vec<char> = drawn
+                .chars()
+                .filter(|c| *c != '\n' && perflings::app::clean::harmful(*c))
+                .collect();
             assert_eq!(harmful, [], "{width}x{height}");
         }
     }
@@ -265,16 +507,36 @@ fn without_colour_there_is_no_colour_and_still_a_selection() {
     let mut app = toggled();
     act(&mut app, Action::Open(Overlay::Stages));
     let buffer = screen::screen(&mut app, 100, 30, ThemeName::Mono, Markers::Braille);
-    assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
-    assert!(buffer.content.iter().any(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED)));
+    assert!(
+        buffer
+            .content
+            .iter()
+            .all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset)
+    );
+    assert!(
+        buffer
+            .content
+            .iter()
+            .any(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED))
+    );
 }
 
 #[test]
 fn in_ascii_there_is_nothing_else() {
     for mut app in all_states() {
         for (width, height) in [(30, 8), (60, 16), (80, 24), (120, 36), (200, 50)] {
-            let drawn = text(&screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Ascii));
-            assert!(drawn.is_ascii(), "{width}x{height}: {}", drawn.chars().filter(|c| !c.is_ascii()).collect::<String>());
+            let drawn = text(&screen::screen(
+                &mut app,
+                width,
+                height,
+                ThemeName::Dark,
+                Markers::Ascii,
+            ));
+            assert!(
+                drawn.is_ascii(),
+                "{width}x{height}: {}",
+                drawn.chars().filter(|c| !c.is_ascii()).collect::<String>()
+            );
         }
     }
 }
@@ -282,8 +544,21 @@ fn in_ascii_there_is_nothing_else() {
 #[test]
 fn a_and_b_are_told_apart_without_colour() {
     for (_, theme, markers) in LOOKS {
-        let drawn = text(&screen::panel(&mut toggled(), Panel::Loss, 72, 20, theme, markers));
-        let mark = if markers == Markers::Ascii { 'x' } else if markers == Markers::Dots { '•' } else { '◆' };
+        let drawn = text(&screen::panel(
+            &mut toggled(),
+            Panel::Loss,
+            72,
+            20,
+            theme,
+            markers,
+        ));
+        let mark = if markers == Markers::Ascii {
+            'x'
+        } else if markers == Markers::Dots {
+            '•'
+        } else {
+            '◆'
+        };
         assert!(drawn.contains(mark), "B carries its own mark:\n{drawn}");
         assert!(drawn.contains("A broken") && drawn.contains("B fixed"));
     }
@@ -291,9 +566,28 @@ fn a_and_b_are_told_apart_without_colour() {
 
 #[test]
 fn what_is_missing_is_not_zero() {
-    for panel in [Panel::Loss, Panel::Throughput, Panel::Kernels, Panel::Ledger, Panel::Gradients, Panel::Memory, Panel::Evidence] {
-        let drawn = text(&screen::panel(&mut empty(), panel, 60, 10, ThemeName::Dark, Markers::Braille));
-        assert!(drawn.contains("not measured: "), "{}:\n{drawn}", panel.name());
+    for panel in [
+        Panel::Loss,
+        Panel::Throughput,
+        Panel::Kernels,
+        Panel::Ledger,
+        Panel::Gradients,
+        Panel::Memory,
+        Panel::Evidence,
+    ] {
+        let drawn = text(&screen::panel(
+            &mut empty(),
+            panel,
+            60,
+            10,
+            ThemeName::Dark,
+            Markers::Braille,
+        ));
+        assert!(
+            drawn.contains("not measured: "),
+            "{}:\n{drawn}",
+            panel.name()
+        );
         assert!(!drawn.contains(" 0 "), "{}:\n{drawn}", panel.name());
     }
 }
@@ -302,8 +596,17 @@ fn what_is_missing_is_not_zero() {
 fn a_nan_is_shown_as_nan_with_its_step() {
     let mut app = not_finite();
     for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-        let drawn = text(&screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Braille));
-        assert!(drawn.contains("NaN at step 41"), "{width}x{height}:\n{drawn}");
+        let drawn = text(&screen::screen(
+            &mut app,
+            width,
+            height,
+            ThemeName::Dark,
+            Markers::Braille,
+        ));
+        assert!(
+            drawn.contains("NaN at step 41"),
+            "{width}x{height}:\n{drawn}"
+        );
     }
 }
 
@@ -315,7 +618,18 @@ fn the_cause_is_hidden_until_the_prediction() {
         app.view.lesson_open = true;
         app.view.focus = Some(Panel::Lesson);
         let whole = |app: &mut App| {
-            (0..30).map(|_| { act(app, Action::Scroll(4)); text(&screen::screen(app, width, height, ThemeName::Dark, Markers::Braille)) }).collect::<String>()
+            (0..30)
+                .map(|_| {
+                    act(app, Action::Scroll(4));
+                    text(&screen::screen(
+                        app,
+                        width,
+                        height,
+                        ThemeName::Dark,
+                        Markers::Braille,
+                    ))
+                })
+                .collect::<String>()
         };
         assert!(!whole(&mut app).contains("tied head multiplies"));
         act(&mut app, Action::ScrollToTop);
@@ -328,6 +642,15 @@ fn the_cause_is_hidden_until_the_prediction() {
 fn a_first_frame_needs_no_engine() {
     let mut app = empty();
     assert_eq!(app.run.state, RunState::Starting);
-    let drawn = text(&screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille));
-    assert!(drawn.contains("Broken initialisation") && drawn.contains("starting"), "{drawn}");
+    let drawn = text(&screen::screen(
+        &mut app,
+        80,
+        24,
+        ThemeName::Dark,
+        Markers::Braille,
+    ));
+    assert!(
+        drawn.contains("Broken initialisation") && drawn.contains("starting"),
+        "{drawn}"
+    );
 }

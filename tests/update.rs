@@ -7,7 +7,8 @@ use perflings::app::devices::FirstLight;
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::study::Beat;
 use perflings::app::{
-    Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording, RunState, spec, update,
+    Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
+    RunState, spec, update,
 };
 use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
 use perflings::protocol::*;
@@ -18,12 +19,21 @@ fn begin() -> (App, Vec<Effect>) {
 
 fn begin_with(options: Options) -> (App, Vec<Effect>) {
     let (mut app, effects) = App::new(sample::course(), Progress::default(), options);
-    update(&mut app, Message::Resized { width: 120, height: 40 });
+    update(
+        &mut app,
+        Message::Resized {
+            width: 120,
+            height: 40,
+        },
+    );
     (app, effects)
 }
 
 fn hear(app: &mut App, event: Event) -> Vec<Effect> {
-    update(app, Message::Engine(FromEngine::Line(Line { t: 0.0, event })))
+    update(
+        app,
+        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
+    )
 }
 
 fn act(app: &mut App, action: Action) -> Vec<Effect> {
@@ -49,14 +59,29 @@ fn train(app: &mut App, steps: u64) {
 }
 
 fn commands(effects: &[Effect]) -> Vec<&Command> {
-    effects.iter().filter_map(|effect| if let Effect::Send(command) = effect { Some(command) } else { None }).collect()
+    effects
+        .iter()
+        .filter_map(|effect| {
+            if let Effect::Send(command) = effect {
+                Some(command)
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
 /// The one run that was started, and where.
 fn start_of(effects: &[Effect]) -> (&str, &RunSpec) {
     let started: Vec<_> = commands(effects)
         .into_iter()
-        .filter_map(|command| if let Command::Start { device, run } = command { Some((device.as_str(), run)) } else { None })
+        .filter_map(|command| {
+            if let Command::Start { device, run } = command {
+                Some((device.as_str(), run))
+            } else {
+                None
+            }
+        })
         .collect();
     assert_eq!(started.len(), 1, "one start in {effects:?}");
     started[0]
@@ -66,26 +91,50 @@ fn start_of(effects: &[Effect]) -> (&str, &RunSpec) {
 fn the_first_run_starts_on_the_cpu_before_devices_are_asked_for() {
     let (app, effects) = begin();
     let (device, run) = start_of(&effects);
-    assert_eq!((device, run.stage, run.variant.as_str(), run.slot, run.steps), ("cpu", 1, "broken", Slot::A, None));
-    assert!(matches!(commands(&effects)[..], [Command::Start { .. }, Command::Probe]));
-    assert!(effects.contains(&Effect::SaveCurrent { stage: "broken-init".to_owned() }));
+    assert_eq!(
+        (device, run.stage, run.variant.as_str(), run.slot, run.steps),
+        ("cpu", 1, "broken", Slot::A, None)
+    );
+    assert!(matches!(
+        commands(&effects)[..],
+        [Command::Start { .. }, Command::Probe]
+    ));
+    assert!(effects.contains(&Effect::SaveCurrent {
+        stage: "broken-init".to_owned()
+    }));
     assert_eq!(app.run.state, RunState::Starting);
 }
 
 #[test]
 fn a_named_device_is_used_as_it_is() {
-    let (_, effects) = begin_with(Options { device: "vulkan-cpu".to_owned(), ..Options::default() });
+    let (_, effects) = begin_with(Options {
+        device: "vulkan-cpu".to_owned(),
+        ..Options::default()
+    });
     assert_eq!(start_of(&effects).0, "vulkan-cpu");
 }
 
 #[test]
 fn the_learner_comes_back_to_where_they_were() {
-    let progress = Progress { current: Some("strides".to_owned()), ..Progress::default() };
+    let progress = Progress {
+        current: Some("strides".to_owned()),
+        ..Progress::default()
+    };
     let (app, effects) = App::new(sample::course(), progress.clone(), Options::default());
     assert_eq!((app.study.at, start_of(&effects).1.stage), (1, 2));
-    let (app, _) = App::new(sample::course(), progress, Options { stage: Some(3), ..Options::default() });
+    let (app, _) = App::new(
+        sample::course(),
+        progress,
+        Options {
+            stage: Some(3),
+            ..Options::default()
+        },
+    );
     assert_eq!(app.study.at, 2, "the command line decides");
-    let (app, _) = begin_with(Options { stage: Some(9), ..Options::default() });
+    let (app, _) = begin_with(Options {
+        stage: Some(9),
+        ..Options::default()
+    });
     assert_eq!(app.study.at, 0);
     assert!(app.notice.expect("it is said").text.contains("no stage 9"));
 }
@@ -93,12 +142,21 @@ fn the_learner_comes_back_to_where_they_were() {
 #[test]
 fn a_run_warms_up_and_then_runs() {
     let (mut app, _) = begin();
-    hear(&mut app, Event::Compiling { kernels: 3, latest: "matmul".to_owned() });
+    hear(
+        &mut app,
+        Event::Compiling {
+            kernels: 3,
+            latest: "matmul".to_owned(),
+        },
+    );
     assert_eq!(app.run.state, RunState::Warming);
     assert_eq!(app.run.compiling, Some((3, "matmul".to_owned())));
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 0));
-    assert_eq!((app.run.state.clone(), app.run.compiling.clone()), (RunState::Warming, None));
+    assert_eq!(
+        (app.run.state.clone(), app.run.compiling.clone()),
+        (RunState::Warming, None)
+    );
     hear(&mut app, sample::step(&run, 0));
     assert_eq!(app.run.state, RunState::Running);
     assert_eq!(app.step(), Some(0));
@@ -109,7 +167,11 @@ fn events_of_a_replaced_run_are_dropped() {
     let mut app = running(30);
     let old = wanted(&app);
     act(&mut app, Action::NextStage);
-    for event in [sample::step(&old, 31), sample::throughput(&old, 31), sample::started(&old, 0)] {
+    for event in [
+        sample::step(&old, 31),
+        sample::throughput(&old, 31),
+        sample::started(&old, 0),
+    ] {
         hear(&mut app, event);
     }
     assert_eq!(app.run.state, RunState::Starting);
@@ -124,7 +186,10 @@ fn events_of_a_replaced_run_are_dropped() {
 fn toggling_before_the_prediction_asks_once_and_marks_it_skipped() {
     let mut app = running(10);
     assert_eq!(act(&mut app, Action::Toggle), []);
-    assert_eq!(app.view.confirm, Some(Confirm::SkipPrediction(AfterSkip::Toggle)));
+    assert_eq!(
+        app.view.confirm,
+        Some(Confirm::SkipPrediction(AfterSkip::Toggle))
+    );
     assert_eq!(act(&mut app, Action::No), []);
     assert_eq!((app.view.confirm, app.revealed()), (None, false));
 
@@ -132,7 +197,13 @@ fn toggling_before_the_prediction_asks_once_and_marks_it_skipped() {
     let effects = act(&mut app, Action::Yes);
     let (_, run) = start_of(&effects);
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
-    let saved = effects.iter().find_map(|e| if let Effect::SaveStage { progress, .. } = e { Some(progress) } else { None });
+    let saved = effects.iter().find_map(|e| {
+        if let Effect::SaveStage { progress, .. } = e {
+            Some(progress)
+        } else {
+            None
+        }
+    });
     assert_eq!(saved.expect("saved").prediction, Some(Prediction::Skipped));
     // Asked once: from now on it toggles.
     assert!(app.revealed());
@@ -149,7 +220,9 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     train(&mut app, 20);
     act(&mut app, Action::Answer(0));
     let effects = act(&mut app, Action::Toggle);
-    let [Command::Apply { run }] = commands(&effects)[..] else { panic!("one apply in {effects:?}") };
+    let [Command::Apply { run }] = commands(&effects)[..] else {
+        panic!("one apply in {effects:?}")
+    };
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
     let fixed = run.clone();
     // Until the engine confirms, the old run goes on.
@@ -158,16 +231,26 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     assert_eq!((app.run.active, app.step()), (Slot::A, Some(21)));
     hear(&mut app, sample::started(&fixed, 22));
     hear(&mut app, sample::step(&fixed, 22));
-    assert_eq!((app.run.active, app.step(), app.run.switching.is_none()), (Slot::B, Some(22), true));
+    assert_eq!(
+        (app.run.active, app.step(), app.run.switching.is_none()),
+        (Slot::B, Some(22), true)
+    );
     assert_eq!(app.run.ghost().expect("A stays").variant(), "broken");
 
     act(&mut app, Action::Toggle);
     hear(&mut app, sample::started(&broken, 30));
     hear(&mut app, sample::step(&broken, 30));
     let a = app.run.slot(Slot::A);
-    assert_eq!(a.loss.last().map(|(step, _)| step), Some(30), "A goes on where it was");
+    assert_eq!(
+        a.loss.last().map(|(step, _)| step),
+        Some(30),
+        "A goes on where it was"
+    );
     assert_eq!(a.loss.first().map(|(step, _)| step), Some(0));
-    assert!(a.loss.all().last().expect("points").gap, "with a gap in between");
+    assert!(
+        a.loss.all().last().expect("points").gap,
+        "with a gap in between"
+    );
 }
 
 #[test]
@@ -178,7 +261,13 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
     assert_eq!(start_of(&effects).1.slot, Slot::B);
     train(&mut app, 3);
     assert_eq!((app.run.active, app.step()), (Slot::B, Some(3)));
-    assert_eq!(app.run.ghost().and_then(|ghost| ghost.loss.last()).map(|(step, _)| step), Some(20));
+    assert_eq!(
+        app.run
+            .ghost()
+            .and_then(|ghost| ghost.loss.last())
+            .map(|(step, _)| step),
+        Some(20)
+    );
     assert_eq!(app.study.beat(app.stage().expect("a stage")), Beat::Measure);
 }
 
@@ -187,19 +276,49 @@ fn pairs_end_in_a_verdict() {
     let mut app = running(5);
     act(&mut app, Action::Answer(1));
     let effects = act(&mut app, Action::Pair);
-    let [Command::Pair { device, stage, a, b, pairs }] = commands(&effects)[..] else { panic!("one pair in {effects:?}") };
-    assert_eq!((device.as_str(), *stage, a.slot, b.slot, *pairs), ("cpu", 1, Slot::A, Slot::B, 0));
+    let [
+        Command::Pair {
+            device,
+            stage,
+            a,
+            b,
+            pairs,
+        },
+    ] = commands(&effects)[..]
+    else {
+        panic!("one pair in {effects:?}")
+    };
+    assert_eq!(
+        (device.as_str(), *stage, a.slot, b.slot, *pairs),
+        ("cpu", 1, Slot::A, Slot::B, 0)
+    );
     let (a, b) = (a.clone(), b.clone());
     assert!(app.run.pairing);
-    for event in [sample::started(&a, 0), sample::started(&b, 0), sample::step(&a, 0), sample::step(&b, 0), sample::pair(6, false)] {
+    for event in [
+        sample::started(&a, 0),
+        sample::started(&b, 0),
+        sample::step(&a, 0),
+        sample::step(&b, 0),
+        sample::pair(6, false),
+    ] {
         hear(&mut app, event);
     }
     assert_eq!(app.run.state, RunState::Running);
-    assert_eq!(app.study.pair.as_ref().map(|pair| (pair.n, pair.verdict)), Some((6, Verdict::Unclear)));
+    assert_eq!(
+        app.study.pair.as_ref().map(|pair| (pair.n, pair.verdict)),
+        Some((6, Verdict::Unclear))
+    );
     hear(&mut app, sample::pair(30, true));
-    assert_eq!((app.run.state.clone(), app.run.pairing), (RunState::Finished, false));
+    assert_eq!(
+        (app.run.state.clone(), app.run.pairing),
+        (RunState::Finished, false)
+    );
     assert_eq!(app.study.beat(app.stage().expect("a stage")), Beat::Debrief);
-    assert_ne!(app.study.of(app.stage().expect("a stage")).state, StageState::Passed, "no check, no pass");
+    assert_ne!(
+        app.study.of(app.stage().expect("a stage")).state,
+        StageState::Passed,
+        "no check, no pass"
+    );
 }
 
 #[test]
@@ -209,7 +328,10 @@ fn a_pause_is_requested_and_then_confirmed() {
     assert_eq!(app.run.state, RunState::Pausing);
     hear(&mut app, Event::Paused { slot: Slot::A });
     assert_eq!(app.run.state, RunState::Paused);
-    assert_eq!(act(&mut app, Action::Pause), [Effect::Send(Command::Resume)]);
+    assert_eq!(
+        act(&mut app, Action::Pause),
+        [Effect::Send(Command::Resume)]
+    );
     assert_eq!(app.run.state, RunState::Resuming);
     hear(&mut app, Event::Resumed { slot: Slot::A });
     assert_eq!(app.run.state, RunState::Running);
@@ -218,9 +340,19 @@ fn a_pause_is_requested_and_then_confirmed() {
 #[test]
 fn a_dead_engine_is_replaced_on_request_and_loses_nothing_shown() {
     let mut app = running(12);
-    let effects = update(&mut app, Message::Engine(FromEngine::Gone { reason: "ended by signal 9".to_owned() }));
+    let effects = update(
+        &mut app,
+        Message::Engine(FromEngine::Gone {
+            reason: "ended by signal 9".to_owned(),
+        }),
+    );
     assert_eq!(effects, []);
-    assert_eq!(app.run.state, RunState::EngineGone { reason: "ended by signal 9".to_owned() });
+    assert_eq!(
+        app.run.state,
+        RunState::EngineGone {
+            reason: "ended by signal 9".to_owned()
+        }
+    );
     assert_eq!(app.run.shown().loss.last().map(|(step, _)| step), Some(12));
     let effects = act(&mut app, Action::Restart);
     assert_eq!(effects[0], Effect::Restart);
@@ -233,75 +365,220 @@ fn a_dead_engine_is_replaced_on_request_and_loses_nothing_shown() {
 #[test]
 fn a_silent_engine_is_ended() {
     let mut app = running(1);
-    assert_eq!(update(&mut app, Message::Engine(FromEngine::Silent)), [Effect::Kill]);
+    assert_eq!(
+        update(&mut app, Message::Engine(FromEngine::Silent)),
+        [Effect::Kill]
+    );
     // The end that follows does not hide the reason.
-    update(&mut app, Message::Engine(FromEngine::Gone { reason: "ended by signal 9".to_owned() }));
-    let RunState::EngineGone { reason } = &app.run.state else { panic!("{:?}", app.run.state) };
+    update(
+        &mut app,
+        Message::Engine(FromEngine::Gone {
+            reason: "ended by signal 9".to_owned(),
+        }),
+    );
+    let RunState::EngineGone { reason } = &app.run.state else {
+        panic!("{:?}", app.run.state)
+    };
     assert!(reason.contains("heartbeat"), "{reason}");
 }
 
 fn gpu() -> DeviceInfo {
-    let device = Device { kind: "gpu".to_owned(), name: "H100".to_owned() };
-    DeviceInfo { select: "gpu:0".to_owned(), device, ..DeviceInfo::default() }
+    let device = Device {
+        kind: "gpu".to_owned(),
+        name: "H100".to_owned(),
+    };
+    DeviceInfo {
+        select: "gpu:0".to_owned(),
+        device,
+        ..DeviceInfo::default()
+    }
 }
 
 #[test]
 fn a_gpu_warms_up_beside_the_run_and_is_offered() {
     let mut app = running(5);
-    let effects = hear(&mut app, Event::Devices { devices: vec![gpu()] });
-    assert_eq!(effects, [Effect::Send(Command::Open { device: "gpu:0".to_owned() })]);
-    hear(&mut app, Event::Compiling { kernels: 7, latest: "matmul".to_owned() });
-    assert_eq!(app.devices.first_light, FirstLight::Warming { select: "gpu:0".to_owned(), kernels: 7 });
-    assert_eq!(app.run.state, RunState::Running, "the run is not the one that compiles");
-    hear(&mut app, Event::DeviceReady { device: gpu().device });
+    let effects = hear(
+        &mut app,
+        Event::Devices {
+            devices: vec![gpu()],
+        },
+    );
+    assert_eq!(
+        effects,
+        [Effect::Send(Command::Open {
+            device: "gpu:0".to_owned()
+        })]
+    );
+    hear(
+        &mut app,
+        Event::Compiling {
+            kernels: 7,
+            latest: "matmul".to_owned(),
+        },
+    );
+    assert_eq!(
+        app.devices.first_light,
+        FirstLight::Warming {
+            select: "gpu:0".to_owned(),
+            kernels: 7
+        }
+    );
+    assert_eq!(
+        app.run.state,
+        RunState::Running,
+        "the run is not the one that compiles"
+    );
+    hear(
+        &mut app,
+        Event::DeviceReady {
+            device: gpu().device,
+        },
+    );
     assert_eq!(app.devices.offer(), Some("gpu:0"));
     let effects = act(&mut app, Action::SwitchDevice);
     assert_eq!(start_of(&effects).0, "gpu:0");
-    assert!(app.run.ghost().is_none() && app.run.shown().loss.is_empty(), "two devices are not compared");
+    assert!(
+        app.run.ghost().is_none() && app.run.shown().loss.is_empty(),
+        "two devices are not compared"
+    );
     assert_eq!(app.devices.offer(), None);
 }
 
 #[test]
 fn a_gpu_that_does_not_open_leaves_the_run_alone() {
     let mut app = running(5);
-    hear(&mut app, Event::Devices { devices: vec![gpu()] });
-    hear(&mut app, Event::Failed(Failed { kind: FailedKind::Device, reason: "lost".to_owned() }));
+    hear(
+        &mut app,
+        Event::Devices {
+            devices: vec![gpu()],
+        },
+    );
+    hear(
+        &mut app,
+        Event::Failed(Failed {
+            kind: FailedKind::Device,
+            reason: "lost".to_owned(),
+        }),
+    );
     assert_eq!(app.run.state, RunState::Running);
-    assert_eq!(app.devices.first_light, FirstLight::Failed { reason: "lost".to_owned() });
+    assert_eq!(
+        app.devices.first_light,
+        FirstLight::Failed {
+            reason: "lost".to_owned()
+        }
+    );
 }
 
 #[test]
 fn without_a_gpu_or_with_a_named_device_nothing_warms_up() {
     let mut app = running(1);
-    let cpu = DeviceInfo { select: "cpu".to_owned(), device: sample::device(), ..DeviceInfo::default() };
+    let cpu = DeviceInfo {
+        select: "cpu".to_owned(),
+        device: sample::device(),
+        ..DeviceInfo::default()
+    };
     assert_eq!(hear(&mut app, Event::Devices { devices: vec![cpu] }), []);
-    let (mut app, _) = begin_with(Options { device: "cpu".to_owned(), ..Options::default() });
-    assert_eq!(hear(&mut app, Event::Devices { devices: vec![gpu()] }), []);
+    let (mut app, _) = begin_with(Options {
+        device: "cpu".to_owned(),
+        ..Options::default()
+    });
+    assert_eq!(
+        hear(
+            &mut app,
+            Event::Devices {
+                devices: vec![gpu()]
+            }
+        ),
+        []
+    );
 }
 
 #[test]
 fn a_run_that_fails_says_why() {
     let (mut app, _) = begin();
-    hear(&mut app, Event::Failed(Failed { kind: FailedKind::Usage, reason: "needs 70 GiB".to_owned() }));
-    assert_eq!(app.run.state, RunState::Failed { kind: FailedKind::Usage, reason: "needs 70 GiB".to_owned() });
+    hear(
+        &mut app,
+        Event::Failed(Failed {
+            kind: FailedKind::Usage,
+            reason: "needs 70 GiB".to_owned(),
+        }),
+    );
+    assert_eq!(
+        app.run.state,
+        RunState::Failed {
+            kind: FailedKind::Usage,
+            reason: "needs 70 GiB".to_owned()
+        }
+    );
     assert_eq!(app.log.entries.len(), 1);
 }
 
 #[test]
 fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
     let mut app = running(1);
-    update(&mut app, Message::Resized { width: 80, height: 24 });
+    update(
+        &mut app,
+        Message::Resized {
+            width: 80,
+            height: 24,
+        },
+    );
     assert_eq!(act(&mut app, Action::Answer(1)), []);
-    assert!(!app.revealed() && app.notice.is_some(), "the lesson is not open");
+    assert!(
+        !app.revealed() && app.notice.is_some(),
+        "the lesson is not open"
+    );
     act(&mut app, Action::Lesson);
     assert_eq!(act(&mut app, Action::Answer(9)), []);
-    assert!(matches!(act(&mut app, Action::Answer(2))[..], [Effect::SaveStage { .. }]));
+    assert!(matches!(
+        act(&mut app, Action::Answer(2))[..],
+        [Effect::SaveStage { .. }]
+    ));
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
-    assert_eq!(app.study.of(&stage).prediction, Some(Prediction::Choice { choice: 2, right: false }));
+    assert_eq!(
+        app.study.of(&stage).prediction,
+        Some(Prediction::Choice {
+            choice: 2,
+            right: false
+        })
+    );
     assert_eq!(app.study.beat(&stage), Beat::Fix);
     let score = app.study.progress.calibration();
     assert_eq!((score.right, score.answered), (0, 1));
+}
+
+#[test]
+fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
+    let mut app = running(10);
+    assert_eq!(
+        act(&mut app, Action::GuessKeep),
+        [],
+        "the prediction comes first"
+    );
+    act(&mut app, Action::Answer(1));
+    assert!(app.study.estimate(app.stage().expect("a stage")).is_some());
+    act(&mut app, Action::GuessShift(-3));
+    act(&mut app, Action::GuessWiden(1));
+    let effects = act(&mut app, Action::GuessKeep);
+    let [Effect::SaveStage { progress, .. }] = &effects[..] else {
+        panic!("saved: {effects:?}")
+    };
+    let (low, high) = progress.estimate.expect("a range");
+    assert!(
+        (2.0..2.2).contains(&low) && (18.0..19.0).contains(&high),
+        "{low} {high}"
+    );
+    assert_eq!(
+        act(&mut app, Action::GuessKeep),
+        [],
+        "the first range counts"
+    );
+    act(&mut app, Action::Toggle);
+    train(&mut app, 5);
+    let known = app.study.of(app.stage().expect("a stage"));
+    assert!((6.8..7.0).contains(&known.measured.expect("measured")));
+    assert_eq!(app.study.progress.calibration().held, 1);
 }
 
 #[test]
@@ -310,17 +587,30 @@ fn the_quiz_comes_in_the_debrief() {
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::Pair);
     hear(&mut app, sample::pair(30, true));
-    assert!(app.study.question(app.stage().expect("a stage")).is_some_and(|(quiz, _)| quiz == Some(0)));
+    assert!(
+        app.study
+            .question(app.stage().expect("a stage"))
+            .is_some_and(|(quiz, _)| quiz == Some(0))
+    );
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
-    assert_eq!((app.study.of(&stage).quiz, app.study.question(&stage).is_none()), (vec![0], true));
+    assert_eq!(
+        (
+            app.study.of(&stage).quiz,
+            app.study.question(&stage).is_none()
+        ),
+        (vec![0], true)
+    );
 }
 
 #[test]
 fn hints_come_one_by_one_and_end() {
     let mut app = running(1);
     for n in 1..=3 {
-        assert!(matches!(act(&mut app, Action::Hint)[..], [Effect::SaveStage { .. }]));
+        assert!(matches!(
+            act(&mut app, Action::Hint)[..],
+            [Effect::SaveStage { .. }]
+        ));
         assert_eq!(app.study.hints, n);
     }
     assert_eq!(act(&mut app, Action::Hint), []);
@@ -331,12 +621,21 @@ fn hints_come_one_by_one_and_end() {
 fn the_solution_asks_once() {
     let mut app = running(1);
     assert_eq!(act(&mut app, Action::Solution), []);
-    assert_eq!((app.view.confirm, app.view.overlay), (Some(Confirm::ShowSolution), None));
-    assert!(matches!(act(&mut app, Action::Yes)[..], [Effect::SaveStage { .. }]));
+    assert_eq!(
+        (app.view.confirm, app.view.overlay),
+        (Some(Confirm::ShowSolution), None)
+    );
+    assert!(matches!(
+        act(&mut app, Action::Yes)[..],
+        [Effect::SaveStage { .. }]
+    ));
     assert_eq!(app.view.overlay, Some(Overlay::Solution));
     act(&mut app, Action::Close);
     act(&mut app, Action::Solution);
-    assert_eq!((app.view.confirm, app.view.overlay), (None, Some(Overlay::Solution)));
+    assert_eq!(
+        (app.view.confirm, app.view.overlay),
+        (None, Some(Overlay::Solution))
+    );
 }
 
 #[test]
@@ -345,7 +644,12 @@ fn a_reset_asks_forgets_and_starts_over() {
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::Reset);
     let effects = act(&mut app, Action::Yes);
-    assert_eq!(effects[0], Effect::ResetStage { stage: "broken-init".to_owned() });
+    assert_eq!(
+        effects[0],
+        Effect::ResetStage {
+            stage: "broken-init".to_owned()
+        }
+    );
     assert_eq!(start_of(&effects).1.variant, "broken");
     assert!(!app.revealed());
 }
@@ -368,14 +672,28 @@ fn stages_are_reached_by_number_by_neighbour_and_from_the_list() {
 fn a_nan_stops_the_run_at_its_step() {
     let mut app = running(6);
     let run = wanted(&app);
-    let Event::Step(mut step) = sample::step(&run, 7) else { unreachable!() };
+    let Event::Step(mut step) = sample::step(&run, 7) else {
+        unreachable!()
+    };
     step.loss = f64::NAN.into();
     hear(&mut app, Event::Step(step));
-    let finished = Finished { steps: 7, ended: Some("not-finite: layers.0.mlp".to_owned()), ..Finished::default() };
+    let finished = Finished {
+        steps: 7,
+        ended: Some("not-finite: layers.0.mlp".to_owned()),
+        ..Finished::default()
+    };
     hear(&mut app, Event::Finished(Box::new(finished)));
-    assert_eq!(app.run.shown().loss.not_finite.map(|(step, _)| step), Some(7));
+    assert_eq!(
+        app.run.shown().loss.not_finite.map(|(step, _)| step),
+        Some(7)
+    );
     assert_eq!(app.run.state, RunState::Finished);
-    assert!(app.notice.expect("it is said").text.contains("layers.0.mlp"));
+    assert!(
+        app.notice
+            .expect("it is said")
+            .text
+            .contains("layers.0.mlp")
+    );
 }
 
 #[test]
@@ -384,18 +702,46 @@ fn a_saved_configuration_runs_beside_the_starter() {
     act(&mut app, Action::Answer(1));
     let mut config = app.stage().expect("a stage").fixed.clone();
     config.train.learning_rate = 1e-3;
-    let effects = update(&mut app, Message::Saved { config: Ok(Box::new(config)) });
+    let effects = update(
+        &mut app,
+        Message::Saved {
+            config: Ok(Box::new(config)),
+        },
+    );
     let (_, run) = start_of(&effects);
     assert_eq!((run.variant.as_str(), run.slot), ("custom", Slot::B));
-    let effects = update(&mut app, Message::Saved { config: Err("config.toml:2: unknown key".to_owned()) });
+    let effects = update(
+        &mut app,
+        Message::Saved {
+            config: Err("config.toml:2: unknown key".to_owned()),
+        },
+    );
     assert_eq!(effects, []);
-    assert!(app.notice.expect("it is said").text.contains("config.toml:2"));
-    assert_eq!(app.run.wanted.expect("still").variant, "custom", "a bad file replaces nothing");
+    assert!(
+        app.notice
+            .expect("it is said")
+            .text
+            .contains("config.toml:2")
+    );
+    assert_eq!(
+        app.run.wanted.expect("still").variant,
+        "custom",
+        "a bad file replaces nothing"
+    );
 }
 
 fn recording() -> App {
-    let badge = Recording { file: "h100.jsonl".to_owned(), device: sample::device(), date: "2026-11-01".to_owned(), paused: false, speed: 1.0 };
-    let (app, effects) = begin_with(Options { recording: Some(badge), ..Options::default() });
+    let badge = Recording {
+        file: "h100.jsonl".to_owned(),
+        device: sample::device(),
+        date: "2026-11-01".to_owned(),
+        paused: false,
+        speed: 1.0,
+    };
+    let (app, effects) = begin_with(Options {
+        recording: Some(badge),
+        ..Options::default()
+    });
     assert_eq!(effects, [], "a recording starts nothing");
     app
 }
@@ -407,29 +753,75 @@ fn a_recording_is_steered_and_changes_nothing() {
     for event in sample::until(&spec(&stage, "broken", None), 10) {
         hear(&mut app, event);
     }
-    assert_eq!((app.study.at, app.step(), app.run.state.clone()), (1, Some(10), RunState::Running), "it shows its own stage");
-    assert_eq!(act(&mut app, Action::Pause), [Effect::Replay(ReplayControl::Pause)]);
-    assert_eq!(act(&mut app, Action::ReplayStep), [Effect::Replay(ReplayControl::Step)]);
-    assert_eq!(act(&mut app, Action::Pause), [Effect::Replay(ReplayControl::Resume)]);
-    assert_eq!(act(&mut app, Action::ReplayFaster), [Effect::Replay(ReplayControl::Speed(2.0))]);
-    for action in [Action::Toggle, Action::Pair, Action::Restart, Action::Profile, Action::Hint] {
-        assert_eq!(commands(&act(&mut app, action)), Vec::<&Command>::new(), "{action:?}");
+    assert_eq!(
+        (app.study.at, app.step(), app.run.state.clone()),
+        (1, Some(10), RunState::Running),
+        "it shows its own stage"
+    );
+    assert_eq!(
+        act(&mut app, Action::Pause),
+        [Effect::Replay(ReplayControl::Pause)]
+    );
+    assert_eq!(
+        act(&mut app, Action::ReplayStep),
+        [Effect::Replay(ReplayControl::Step)]
+    );
+    assert_eq!(
+        act(&mut app, Action::Pause),
+        [Effect::Replay(ReplayControl::Resume)]
+    );
+    assert_eq!(
+        act(&mut app, Action::ReplayFaster),
+        [Effect::Replay(ReplayControl::Speed(2.0))]
+    );
+    for action in [
+        Action::Toggle,
+        Action::Pair,
+        Action::Restart,
+        Action::Profile,
+        Action::Hint,
+    ] {
+        assert_eq!(
+            commands(&act(&mut app, action)),
+            Vec::<&Command>::new(),
+            "{action:?}"
+        );
     }
-    update(&mut app, Message::Engine(FromEngine::Gone { reason: "end of file".to_owned() }));
+    update(
+        &mut app,
+        Message::Engine(FromEngine::Gone {
+            reason: "end of file".to_owned(),
+        }),
+    );
     assert_eq!(app.run.state, RunState::Finished);
 }
 
 #[test]
 fn what_is_no_event_goes_to_the_log() {
     let mut app = running(1);
-    update(&mut app, Message::Engine(FromEngine::Stray("\u{1b}[2Jdriver\u{7} says".to_owned())));
-    update(&mut app, Message::Engine(FromEngine::Malformed { line: "{".to_owned(), why: "end of input".to_owned() }));
-    assert_eq!((app.log.entries.len(), app.log.unseen, app.malformed), (2, 2, 1));
+    update(
+        &mut app,
+        Message::Engine(FromEngine::Stray("\u{1b}[2Jdriver\u{7} says".to_owned())),
+    );
+    update(
+        &mut app,
+        Message::Engine(FromEngine::Malformed {
+            line: "{".to_owned(),
+            why: "end of input".to_owned(),
+        }),
+    );
+    assert_eq!(
+        (app.log.entries.len(), app.log.unseen, app.malformed),
+        (2, 2, 1)
+    );
     assert_eq!(app.log.entries[0].text, "·[2Jdriver· says");
     act(&mut app, Action::Open(Overlay::Log));
     assert_eq!(app.log.unseen, 0);
     for n in 0..5_000 {
-        update(&mut app, Message::Engine(FromEngine::Stray(format!("line {n}"))));
+        update(
+            &mut app,
+            Message::Engine(FromEngine::Stray(format!("line {n}"))),
+        );
     }
     assert_eq!(app.log.entries.len(), 500);
 }
@@ -445,14 +837,26 @@ fn a_long_run_does_not_grow_the_state() {
             held.push(app.run.shown().loss.held() + app.run.shown().step_ms.held());
         }
     }
-    assert!(held.iter().all(|held| *held <= 2 * (512 + 1024)), "{held:?}");
+    assert!(
+        held.iter().all(|held| *held <= 2 * (512 + 1024)),
+        "{held:?}"
+    );
 }
 
 #[test]
 fn what_an_event_carries_is_bounded() {
     let mut app = running(1);
-    let row = KernelRow { op: "x".repeat(10_000), ..KernelRow::default() };
-    hear(&mut app, Event::Kernels(Kernels { rows: vec![row; 5_000], ..Kernels::default() }));
+    let row = KernelRow {
+        op: "x".repeat(10_000),
+        ..KernelRow::default()
+    };
+    hear(
+        &mut app,
+        Event::Kernels(Kernels {
+            rows: vec![row; 5_000],
+            ..Kernels::default()
+        }),
+    );
     let kernels = app.run.shown().kernels.as_ref().expect("kernels");
     assert!(kernels.rows.len() <= 512 && kernels.rows[0].op.len() < 100);
 }
@@ -473,7 +877,13 @@ fn nothing_new_is_nothing_to_draw() {
 #[test]
 fn a_notice_goes_after_a_while() {
     let mut app = running(1);
-    update(&mut app, Message::Told { text: "written".to_owned(), warning: false });
+    update(
+        &mut app,
+        Message::Told {
+            text: "written".to_owned(),
+            warning: false,
+        },
+    );
     update(&mut app, Message::Tick { now_ms: 7_000 });
     assert!(app.notice.is_some());
     let before = app.revision;
@@ -490,7 +900,10 @@ fn focus_goes_round_and_expands() {
         assert_eq!(app.view.focus, Some(panel));
     }
     act(&mut app, Action::FocusPrevious);
-    assert_eq!((app.view.focus, app.view.third), (Some(Panel::Lints), Some(Panel::Lints)));
+    assert_eq!(
+        (app.view.focus, app.view.third),
+        (Some(Panel::Lints), Some(Panel::Lints))
+    );
     act(&mut app, Action::Expand);
     assert!(app.view.expanded);
     act(&mut app, Action::Close);
@@ -500,7 +913,13 @@ fn focus_goes_round_and_expands() {
 #[test]
 fn scrolling_stops_where_the_text_ends() {
     let mut app = running(1);
-    update(&mut app, Message::Drawn(Limits { panels: vec![(Panel::Lesson, 7)], overlay: 0 }));
+    update(
+        &mut app,
+        Message::Drawn(Limits {
+            panels: vec![(Panel::Lesson, 7)],
+            overlay: 0,
+        }),
+    );
     act(&mut app, Action::Scroll(50));
     assert_eq!(app.view.scroll_of(Panel::Lesson), 7);
     act(&mut app, Action::Scroll(-1));
@@ -511,9 +930,21 @@ fn scrolling_stops_where_the_text_ends() {
 
 #[test]
 fn an_empty_course_is_a_state_not_a_crash() {
-    let (mut app, effects) = App::new(perflings::course::Course::default(), Progress::default(), Options::default());
+    let (mut app, effects) = App::new(
+        perflings::course::Course::default(),
+        Progress::default(),
+        Options::default(),
+    );
     assert_eq!(commands(&effects), [&Command::Probe]);
-    for action in [Action::Toggle, Action::Pair, Action::Answer(0), Action::Hint, Action::NextStage, Action::Restart, Action::OpenEditor] {
+    for action in [
+        Action::Toggle,
+        Action::Pair,
+        Action::Answer(0),
+        Action::Hint,
+        Action::NextStage,
+        Action::Restart,
+        Action::OpenEditor,
+    ] {
         act(&mut app, action);
     }
     act(&mut app, Action::Solution);
@@ -524,11 +955,17 @@ fn an_empty_course_is_a_state_not_a_crash() {
 fn progress_of_earlier_sittings_is_shown() {
     let known = StageProgress {
         state: StageState::Passed,
-        prediction: Some(Prediction::Choice { choice: 1, right: true }),
+        prediction: Some(Prediction::Choice {
+            choice: 1,
+            right: true,
+        }),
         hints: 2,
         ..StageProgress::default()
     };
-    let progress = Progress { current: None, stages: [("broken-init".to_owned(), known)].into() };
+    let progress = Progress {
+        current: None,
+        stages: [("broken-init".to_owned(), known)].into(),
+    };
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
     assert_eq!((app.study.beat(stage), app.study.hints), (Beat::Debrief, 2));

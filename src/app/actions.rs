@@ -1,11 +1,12 @@
-//! What each action of the learner does to the state, and which effects it has.
+//! What each action on the course and the run does to the state, and which effects it has.
+//! Actions that only change what is seen are in `look.rs`.
 
 use std::sync::Arc;
 
 use super::message::{AfterSkip, Confirm};
 use super::source::ReplayControl;
-use super::view::{Room, Sort};
-use super::{Action, App, Axis, Effect, Overlay, Panel};
+use super::view::Room;
+use super::{Action, App, Effect, Overlay, Panel};
 
 impl App {
     /// Does what the learner asked for.
@@ -17,6 +18,9 @@ impl App {
             Action::NextStage => return self.go_by(1),
             Action::PreviousStage => return self.go_by(-1),
             Action::Answer(choice) => return self.answer(choice),
+            Action::GuessShift(by) => self.study.guess.shift(by),
+            Action::GuessWiden(by) => self.study.guess.widen(by),
+            Action::GuessKeep => return self.keep_guess(),
             Action::Hint => return self.hint(),
             Action::Solution => return self.solution(),
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
@@ -44,146 +48,13 @@ impl App {
         Vec::new()
     }
 
-    /// Actions that only change what is seen.
-    fn look(&mut self, action: Action) {
-        let log_axis = self.log_axis();
-        let view = &mut self.view;
-        match action {
-            Action::Open(overlay) => {
-                let again = view.overlay == Some(overlay);
-                view.overlay = (!again).then_some(overlay);
-                view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
-                view.selected = match overlay {
-                    Overlay::Stages => self.study.at,
-                    Overlay::Devices => {
-                        self.devices.known.iter().position(|info| info.select == self.devices.using).unwrap_or(0)
-                    }
-                    _ => 0,
-                };
-                if overlay == Overlay::Log {
-                    self.log.unseen = 0;
-                }
-            }
-            Action::Close => self.close(),
-            Action::FocusNext => self.focus_by(1),
-            Action::FocusPrevious => self.focus_by(-1),
-            Action::Focus(panel) => {
-                if view.focus == Some(panel) && panel != Panel::Lesson {
-                    view.expanded = !view.expanded;
-                }
-                self.focus(panel);
-            }
-            Action::Expand => match view.focus {
-                Some(Panel::Lesson) if view.room() == Room::Compact => view.lesson_open = !view.lesson_open,
-                Some(_) => view.expanded = !view.expanded,
-                None => {}
-            },
-            Action::Lesson => match view.room() {
-                Room::Split | Room::Full => {
-                    view.expanded = false;
-                    view.focus = Some(Panel::Lesson);
-                }
-                _ => {
-                    view.lesson_open = !view.lesson_open;
-                    view.expanded = false;
-                    view.focus = Some(if view.lesson_open { Panel::Lesson } else { Panel::Loss });
-                }
-            },
-            Action::LogAxis => view.axis = if log_axis { Axis::Linear } else { Axis::Log },
-            Action::Window => view.window = view.window.next(),
-            Action::Markers => view.markers = view.markers.next(),
-            Action::Theme => {
-                view.theme = view.theme.next();
-                let text = format!("Theme: {}", view.theme.name());
-                self.tell(&text, false);
-            }
-            Action::Sort => {
-                view.sort = Sort::next(view.sort);
-                view.scroll.remove(&Panel::Kernels);
-            }
-            Action::Scroll(lines) => self.scroll(lines),
-            Action::ScrollPanel(panel, lines) => view.scroll_by(panel, lines),
-            Action::ScrollToTop => self.scroll(i32::MIN / 2),
-            Action::ScrollToEnd => self.scroll(i32::MAX / 2),
-            _ => {}
-        }
-    }
-
-    /// Whether the loss is drawn on a logarithmic axis now.
-    pub fn log_axis(&self) -> bool {
-        let range = |slot: &super::SlotRun| slot.loss.range();
-        let ranges = self.run.slots.iter().filter_map(range);
-        let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| (low.min(l), high.max(h)));
-        match self.view.axis {
-            Axis::Linear => false,
-            Axis::Log => low > 0.0,
-            Axis::Auto => low > 0.0 && low.is_finite() && high > 20.0 * low,
-        }
-    }
-
-    /// Puts away what lies on top, one layer at a time.
-    fn close(&mut self) {
-        let view = &mut self.view;
-        if view.confirm.take().is_some() || view.overlay.take().is_some() {
-            return;
-        }
-        if view.expanded || view.lesson_open {
-            (view.expanded, view.lesson_open) = (false, false);
-            return;
-        }
-        self.notice = None;
-    }
-
-    fn focus_by(&mut self, by: isize) {
-        let at = Panel::ALL.iter().position(|panel| Some(*panel) == self.view.focus);
-        let count = Panel::ALL.len() as isize;
-        let next = at.map_or(0, |at| (at as isize + by).rem_euclid(count));
-        self.focus(Panel::ALL[next as usize]);
-    }
-
-    fn focus(&mut self, panel: Panel) {
-        let view = &mut self.view;
-        view.focus = Some(panel);
-        if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
-            view.third = Some(panel);
-        }
-        if view.room() == Room::Compact {
-            // A strip has no room for more panels: the focused one lies over the strips.
-            view.lesson_open = panel == Panel::Lesson;
-            view.expanded = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
-        }
-    }
-
-    fn scroll(&mut self, lines: i32) {
-        let view = &mut self.view;
-        match view.overlay {
-            Some(Overlay::Stages) => {
-                let last = self.course.stages.len().saturating_sub(1) as i32;
-                view.selected = (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
-            }
-            Some(Overlay::Devices) => {
-                let last = self.devices.known.len().saturating_sub(1) as i32;
-                view.selected = (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
-            }
-            Some(_) => {
-                let to = i32::from(view.overlay_scroll).saturating_add(lines);
-                view.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
-            }
-            None => {
-                let focus = if view.room() == Room::Compact && !view.expanded && !view.lesson_open {
-                    Some(Panel::Kernels)
-                } else {
-                    view.focus
-                };
-                if let Some(panel) = focus {
-                    view.scroll_by(panel, lines);
-                }
-            }
-        }
-    }
-
     fn go_to_number(&mut self, number: u32) -> Vec<Effect> {
-        match self.course.stages.iter().position(|stage| stage.number == number) {
+        match self
+            .course
+            .stages
+            .iter()
+            .position(|stage| stage.number == number)
+        {
             Some(at) => self.go_to(at),
             None => {
                 self.tell(&format!("There is no stage {number}"), true);
@@ -218,7 +89,9 @@ impl App {
 
     fn answer(&mut self, choice: usize) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
         if self.study.question(stage).is_none() {
             return Vec::new();
         }
@@ -233,9 +106,27 @@ impl App {
         vec![self.save(stage)]
     }
 
+    fn keep_guess(&mut self) -> Vec<Effect> {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
+        if self.study.keep_guess(stage) {
+            vec![self.save(stage)]
+        } else {
+            Vec::new()
+        }
+    }
+
     fn hint(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at).filter(|_| self.recording.is_none()) else { return Vec::new() };
+        let Some(stage) = course
+            .stages
+            .get(self.study.at)
+            .filter(|_| self.recording.is_none())
+        else {
+            return Vec::new();
+        };
         if self.study.hints as usize >= stage.hints.len() {
             self.tell("All hints are shown", false);
             return Vec::new();
@@ -287,7 +178,9 @@ impl App {
 
     fn confirmed(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let (Some(confirm), Some(stage)) = (self.view.confirm.take(), course.stages.get(self.study.at)) else {
+        let (Some(confirm), Some(stage)) =
+            (self.view.confirm.take(), course.stages.get(self.study.at))
+        else {
             return Vec::new();
         };
         match confirm {
@@ -305,7 +198,9 @@ impl App {
             }
             Confirm::Reset => {
                 self.study.forget(stage);
-                let mut effects = vec![Effect::ResetStage { stage: stage.id.clone() }];
+                let mut effects = vec![Effect::ResetStage {
+                    stage: stage.id.clone(),
+                }];
                 effects.extend(self.enter(self.study.at));
                 effects
             }
@@ -348,9 +243,14 @@ impl App {
     }
 
     fn open_editor(&mut self) -> Vec<Effect> {
-        let Some(stage) = self.stage() else { return Vec::new() };
+        let Some(stage) = self.stage() else {
+            return Vec::new();
+        };
         match stage.files.first() {
-            Some(file) => vec![Effect::OpenEditor { stage: stage.id.clone(), file: file.name.clone() }],
+            Some(file) => vec![Effect::OpenEditor {
+                stage: stage.id.clone(),
+                file: file.name.clone(),
+            }],
             None => {
                 self.tell("This stage has no file to edit", false);
                 Vec::new()
@@ -363,7 +263,9 @@ impl App {
         match self.view.overlay {
             Some(Overlay::Stages) if line < self.course.stages.len() => self.go_to(line),
             Some(Overlay::Devices) => {
-                let Some(info) = self.devices.known.get(line) else { return Vec::new() };
+                let Some(info) = self.devices.known.get(line) else {
+                    return Vec::new();
+                };
                 let select = info.select.clone();
                 self.view.overlay = None;
                 if select == self.devices.using || self.recording.is_some() {

@@ -10,7 +10,11 @@ pub fn line(text: &str) -> String {
 
 /// As `line`, with a limit of its own.
 pub fn bounded(text: &str, limit: usize) -> String {
-    let mut clean: String = text.chars().take(limit).map(|c| if harmful(c) { '·' } else { c }).collect();
+    let mut clean: String = text
+        .chars()
+        .take(limit)
+        .map(|c| if harmful(c) { '·' } else { c })
+        .collect();
     if text.chars().nth(limit).is_some() {
         clean.push('…');
     }

@@ -33,7 +33,11 @@ impl Devices {
     /// `auto` begins on the CPU, so that nobody waits in front of an empty screen.
     pub fn new(asked: &str) -> Self {
         let using = if asked == "auto" { "cpu" } else { asked };
-        Self { asked: asked.to_owned(), using: using.to_owned(), ..Self::default() }
+        Self {
+            asked: asked.to_owned(),
+            using: using.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Takes the answer of the probe in. The result is a device to warm up.
@@ -44,7 +48,10 @@ impl Devices {
             return None;
         }
         let gpu = self.known.iter().find(|info| info.device.kind == "gpu")?;
-        self.first_light = FirstLight::Warming { select: gpu.select.clone(), kernels: 0 };
+        self.first_light = FirstLight::Warming {
+            select: gpu.select.clone(),
+            kernels: 0,
+        };
         Some(gpu.select.clone())
     }
 
@@ -53,7 +60,10 @@ impl Devices {
         if let FirstLight::Warming { select, .. } = &self.first_light
             && device.kind != "cpu"
         {
-            self.first_light = FirstLight::Ready { select: select.clone(), device };
+            self.first_light = FirstLight::Ready {
+                select: select.clone(),
+                device,
+            };
         }
     }
 

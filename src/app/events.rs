@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::devices::FirstLight;
-use super::figures::summary;
+use super::figures::{Figures, summary};
 use super::log::Level;
 use super::run::tame;
 use super::source::FromEngine;
 use super::{App, Effect, RunState};
+use crate::course::Stage;
 use crate::course::check::{Measured, evaluate};
+use crate::course::placeholder::number;
 use crate::course::progress::State;
 use crate::protocol::*;
 
@@ -20,9 +22,13 @@ impl App {
             FromEngine::Stray(text) => self.log.add(Level::Stray, &text),
             FromEngine::Malformed { line, why } => {
                 self.malformed += 1;
-                self.log.add(Level::Warning, &format!("Not an event ({why}): {line}"));
+                self.log
+                    .add(Level::Warning, &format!("Not an event ({why}): {line}"));
                 if self.malformed == 1 {
-                    self.tell("The engine sent a line that is no event; the log has it", true);
+                    self.tell(
+                        "The engine sent a line that is no event; the log has it",
+                        true,
+                    );
                 }
             }
             FromEngine::Gone { reason } => self.gone(&reason),
@@ -41,9 +47,12 @@ impl App {
             self.tell("The recording ends here", false);
             return;
         }
-        self.log.add(Level::Error, &format!("The engine is gone: {reason}"));
+        self.log
+            .add(Level::Error, &format!("The engine is gone: {reason}"));
         if !matches!(self.run.state, RunState::EngineGone { .. }) {
-            self.run.state = RunState::EngineGone { reason: super::clean::bounded(reason, 1000) };
+            self.run.state = RunState::EngineGone {
+                reason: super::clean::bounded(reason, 1000),
+            };
         }
         self.run.pending.clear();
         self.run.switching = None;
@@ -56,7 +65,13 @@ impl App {
         match tame(event) {
             Event::Heartbeat => self.revision -= 1,
             Event::Hello(hello) => {
-                self.log.add(Level::Info, &format!("Engine {} on {}, {} cores", hello.version, hello.os, hello.cores));
+                self.log.add(
+                    Level::Info,
+                    &format!(
+                        "Engine {} on {}, {} cores",
+                        hello.version, hello.os, hello.cores
+                    ),
+                );
             }
             Event::Log(log) => {
                 let level = match log.level.as_str() {
@@ -115,12 +130,19 @@ impl App {
             _ => return Vec::new(),
         };
         self.run.slots[slot as usize].figure(event);
-        if slot == Slot::B { self.judge() } else { Vec::new() }
+        if slot == Slot::B {
+            self.judge()
+        } else {
+            Vec::new()
+        }
     }
 
     fn compiling(&mut self, kernels: u32, latest: String) {
         // The CPU compiles nothing: beside a run there, this is the GPU that warms up.
-        if let FirstLight::Warming { kernels: so_far, .. } = &mut self.devices.first_light {
+        if let FirstLight::Warming {
+            kernels: so_far, ..
+        } = &mut self.devices.first_light
+        {
             *so_far = kernels;
             return;
         }
@@ -133,7 +155,9 @@ impl App {
     fn started(&mut self, started: Started) {
         self.follow_recording(started.run.stage);
         let run = &mut self.run;
-        let same = |wanted: &RunSpec| wanted.slot == started.run.slot && wanted.config == started.run.config;
+        let same = |wanted: &RunSpec| {
+            wanted.slot == started.run.slot && wanted.config == started.run.config
+        };
         if !run.pending.is_empty() {
             if !run.pending.iter().any(same) {
                 return;
@@ -157,7 +181,11 @@ impl App {
     /// A recording brings its own stage.
     fn follow_recording(&mut self, number: u32) {
         let course = Arc::clone(&self.course);
-        let at = course.stages.iter().position(|stage| stage.number == number).filter(|at| *at != self.study.at);
+        let at = course
+            .stages
+            .iter()
+            .position(|stage| stage.number == number)
+            .filter(|at| *at != self.study.at);
         if let (Some(at), true) = (at, self.recording.is_some()) {
             self.study.enter(at, &course.stages[at]);
             self.run.slots = Default::default();
@@ -168,7 +196,10 @@ impl App {
         if !self.run.is_current() {
             return;
         }
-        if matches!(self.run.state, RunState::Starting | RunState::Warming | RunState::Finished) {
+        if matches!(
+            self.run.state,
+            RunState::Starting | RunState::Warming | RunState::Finished
+        ) {
             self.run.state = RunState::Running;
         }
         self.run.slots[step.slot as usize].step(step);
@@ -181,7 +212,10 @@ impl App {
         if let Some(why) = &finished.ended
             && why.starts_with("not-finite")
         {
-            self.tell(&format!("The run stopped at step {}: {why}", finished.steps), true);
+            self.tell(
+                &format!("The run stopped at step {}: {why}", finished.steps),
+                true,
+            );
         }
         let slot = finished.slot as usize;
         self.run.slots[slot].finished = Some(finished);
@@ -195,14 +229,22 @@ impl App {
             && failed.kind == FailedKind::Device
             && self.run.state.is_active()
         {
-            self.tell("The GPU could not be opened; the run stays on the CPU, the log says why", true);
-            self.devices.first_light = FirstLight::Failed { reason: failed.reason };
+            self.tell(
+                "The GPU could not be opened; the run stays on the CPU, the log says why",
+                true,
+            );
+            self.devices.first_light = FirstLight::Failed {
+                reason: failed.reason,
+            };
             return;
         }
         self.run.pending.clear();
         self.run.switching = None;
         self.run.pairing = false;
-        self.run.state = RunState::Failed { kind: failed.kind, reason: failed.reason };
+        self.run.state = RunState::Failed {
+            kind: failed.kind,
+            reason: failed.reason,
+        };
     }
 
     fn paired(&mut self, pair: Pair) -> Vec<Effect> {
@@ -210,40 +252,73 @@ impl App {
             return Vec::new();
         }
         self.run.pending.clear();
-        if pair.done {
+        let done = pair.done;
+        self.study.measured(pair);
+        let effects = self.judge();
+        if done {
             self.run.pairing = false;
             self.run.state = RunState::Finished;
+            self.view.scroll.remove(&super::Panel::Lesson);
         } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
             self.run.state = RunState::Running;
         }
-        self.study.measured(pair);
-        self.judge()
+        effects
     }
 
     /// Holds the stage's criteria against what was measured; a pass is kept.
     pub(super) fn judge(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
         if !self.study.tried(stage) {
             return Vec::new();
         }
         let finished = summary(self.run.slot(Slot::B));
-        let config = self.run.slot(Slot::B).started.as_ref().map(|started| &started.run.config);
+        let config = self
+            .run
+            .slot(Slot::B)
+            .started
+            .as_ref()
+            .map(|started| &started.run.config);
         let measured = Measured {
             config,
             finished: finished.as_ref(),
             pair: self.study.pair.as_ref().filter(|pair| pair.done),
             quiz_right: self.study.quiz_right(stage),
         };
+        let truth = self.truth(stage);
         let report = evaluate(stage, measured);
         let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
         self.study.report = Some(report);
         let known = self.study.of_mut(stage);
-        if !passed || known.state == State::Passed {
-            return Vec::new();
+        // The truth follows the run; it is written when it is first known, and with the verdict.
+        let first = known.estimate.is_some() && known.measured.is_none() && truth.is_some();
+        if known.estimate.is_some() {
+            known.measured = truth.or(known.measured);
         }
-        known.state = State::Passed;
-        self.tell(&format!("Stage {} passed: every check holds", stage.number), false);
-        vec![self.save(stage)]
+        let newly = passed && known.state != State::Passed;
+        if newly {
+            known.state = State::Passed;
+            self.tell(
+                &format!("Stage {} passed: every check holds", stage.number),
+                false,
+            );
+        }
+        let verdict = self.study.pair.as_ref().is_some_and(|pair| pair.done) && self.run.pairing;
+        if first || newly || verdict {
+            vec![self.save(stage)]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The figure that the stage's estimate is about, once it is measured.
+    fn truth(&self, stage: &Stage) -> Option<f64> {
+        let of = &stage.estimate.as_ref()?.of;
+        if of.starts_with("pair.") && self.study.pair.as_ref().is_none_or(|pair| !pair.done) {
+            return None;
+        }
+        number(of, &Figures::of(self)?).filter(|value| value.is_finite())
     }
 }

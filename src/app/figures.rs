@@ -2,8 +2,8 @@
 //! so far; what nobody measured stays missing.
 
 use super::{App, SlotRun};
-use crate::course::placeholder::{Lookup, Subject};
 use crate::config::RunConfig;
+use crate::course::placeholder::{Lookup, Subject};
 use crate::protocol::*;
 
 /// Figures of this learner's runs.
@@ -19,13 +19,22 @@ impl<'a> Figures<'a> {
         let stage = app.stage()?;
         let wanted = app.run.wanted.as_ref().map(|run| &run.config);
         let slots = [summary(&app.run.slots[0]), summary(&app.run.slots[1])];
-        Some(Self { app, config: wanted.unwrap_or(&stage.broken), slots })
+        Some(Self {
+            app,
+            config: wanted.unwrap_or(&stage.broken),
+            slots,
+        })
     }
 }
 
 impl Lookup for Figures<'_> {
     fn finished(&self, subject: Subject) -> Option<&Finished> {
-        let named = |variant: &str| self.slots.iter().flatten().find(|run| run.variant == variant);
+        let named = |variant: &str| {
+            self.slots
+                .iter()
+                .flatten()
+                .find(|run| run.variant == variant)
+        };
         match subject {
             Subject::Run => self.slots[self.app.run.active as usize].as_ref(),
             Subject::Broken => named("broken"),
@@ -44,15 +53,23 @@ impl Lookup for Figures<'_> {
     }
 
     fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        let answer = self.app.stage().and_then(|stage| self.app.study.answered(stage));
-        let estimate = self.app.stage().and_then(|stage| self.app.study.of(stage).estimate);
+        let answer = self
+            .app
+            .stage()
+            .and_then(|stage| self.app.study.answered(stage));
+        let estimate = self
+            .app
+            .stage()
+            .and_then(|stage| self.app.study.of(stage).estimate);
         (answer.map(letter), estimate)
     }
 }
 
 /// `a` for the first choice.
 pub fn letter(choice: usize) -> String {
-    char::from_u32('a' as u32 + u32::try_from(choice).unwrap_or(0)).unwrap_or('?').to_string()
+    char::from_u32('a' as u32 + u32::try_from(choice).unwrap_or(0))
+        .unwrap_or('?')
+        .to_string()
 }
 
 /// The run's own summary, or what it has shown so far.
@@ -81,11 +98,14 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         phases_ms: slot.phases(),
         clock: throughput.map(|t| t.clock.clone()).unwrap_or_default(),
         state: throughput.map(|t| t.state).unwrap_or_default(),
-        grad: slot.gradients.as_ref().map_or_else(GradSummary::default, |g| GradSummary {
-            tensors: g.tensors,
-            with_grad: g.with_grad,
-            params_pct: g.params_pct,
-        }),
+        grad: slot
+            .gradients
+            .as_ref()
+            .map_or_else(GradSummary::default, |g| GradSummary {
+                tensors: g.tensors,
+                with_grad: g.with_grad,
+                params_pct: g.params_pct,
+            }),
         kernels: kernels.map_or_else(not_profiled, |k| KernelSummary {
             launches_per_step: k.launches,
             unique: k.unique,
@@ -103,9 +123,17 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
 }
 
 fn not_profiled() -> KernelSummary {
-    KernelSummary { reason: Some("no step was profiled yet".to_owned()), ..KernelSummary::default() }
+    KernelSummary {
+        reason: Some("no step was profiled yet".to_owned()),
+        ..KernelSummary::default()
+    }
 }
 
 fn top(row: &KernelRow) -> TopKernel {
-    TopKernel { kernel: row.kernel.clone(), scope: format!("{}/{}", row.part, row.phase), calls: row.calls, ms: row.ms }
+    TopKernel {
+        kernel: row.kernel.clone(),
+        scope: format!("{}/{}", row.part, row.phase),
+        calls: row.calls,
+        ms: row.ms,
+    }
 }

@@ -35,41 +35,94 @@ fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<Piece> {
     if app.recording.is_some() {
-        return sentence("A recording: {} pauses, {} goes one step on", &[Action::Pause, Action::ReplayStep]);
+        return sentence(
+            "A recording: {} pauses, {} goes one step on",
+            &[Action::Pause, Action::ReplayStep],
+        );
     }
     match &app.run.state {
-        RunState::EngineGone { .. } => return sentence("The engine is gone; {} starts a new one", &[Action::Restart]),
+        RunState::EngineGone { .. } => {
+            return sentence(
+                "The engine is gone; {} starts a new one",
+                &[Action::Restart],
+            );
+        }
         RunState::Failed { .. } => {
             let keys = [Action::Restart, Action::Open(Overlay::Devices)];
-            return sentence("That could not be done; {} tries again, {} lists the devices", &keys);
+            return sentence(
+                "That could not be done; {} tries again, {} lists the devices",
+                &keys,
+            );
         }
         _ => {}
     }
-    let Some(stage) = app.stage() else { return sentence("This course has no stages", &[]) };
+    let Some(stage) = app.stage() else {
+        return sentence("This course has no stages", &[]);
+    };
     match app.study.beat(stage) {
-        Beat::Predict if !app.view.lesson_visible() => {
-            sentence("Look at the panels, then {} to read and predict", &[Action::Lesson])
+        Beat::Predict if !app.view.lesson_visible() => sentence(
+            "Look at the panels, then {} to read and predict",
+            &[Action::Lesson],
+        ),
+        Beat::Predict => sentence(
+            "Say what will change: {} to {}",
+            &[Action::Answer(0), last_answer(app)],
+        ),
+        Beat::Fix if app.study.estimate(stage).is_some() && !app.view.lesson_visible() => sentence(
+            "Say how much: {} opens the lesson; or {} toggles the fix",
+            &[Action::Lesson, Action::Toggle],
+        ),
+        Beat::Fix if app.study.estimate(stage).is_some() => {
+            let keys = [
+                Action::GuessShift(-1),
+                Action::GuessShift(1),
+                Action::GuessWiden(1),
+                Action::GuessWiden(-1),
+            ];
+            let mut pieces = sentence(
+                "Say how much: {} {} move the range, {} {} set its width, ",
+                &keys,
+            );
+            pieces.extend(sentence("{} keeps it", &[Action::GuessKeep]));
+            pieces
         }
-        Beat::Predict => sentence("Say what will change: {} to {}", &[Action::Answer(0), last_answer(app)]),
-        Beat::Fix => sentence("Look at the evidence, then {} toggles the fix while it trains", &[Action::Toggle]),
-        Beat::Measure if app.run.pairing => sentence("Broken and fixed run in turns until the verdict is clear", &[]),
-        Beat::Measure if app.run.switching.is_some() => sentence("The knobs change at the next step", &[]),
+        Beat::Fix => sentence(
+            "Look at the evidence, then {} toggles the fix while it trains",
+            &[Action::Toggle],
+        ),
+        Beat::Measure if app.run.pairing => sentence(
+            "Broken and fixed run in turns until the verdict is clear",
+            &[],
+        ),
+        Beat::Measure if app.run.switching.is_some() => {
+            sentence("The knobs change at the next step", &[])
+        }
         Beat::Measure => {
             let keys = [Action::Toggle, Action::Pair];
-            sentence("{} toggles back and forth; {} measures both in pairs", &keys)
+            sentence(
+                "{} toggles back and forth; {} measures both in pairs",
+                &keys,
+            )
         }
         Beat::Debrief if app.study.question(stage).is_some() => {
             sentence("Look back at your prediction, and answer the question", &[])
         }
-        Beat::Debrief if app.study.at + 1 < app.course.stages.len() => {
-            sentence("Look back at your prediction; {} is the next stage", &[Action::NextStage])
-        }
-        Beat::Debrief => sentence("The last stage is done; {} shows the whole course", &[Action::Open(Overlay::Stages)]),
+        Beat::Debrief if app.study.at + 1 < app.course.stages.len() => sentence(
+            "Look back at your prediction; {} is the next stage",
+            &[Action::NextStage],
+        ),
+        Beat::Debrief => sentence(
+            "The last stage is done; {} shows the whole course",
+            &[Action::Open(Overlay::Stages)],
+        ),
     }
 }
 
 fn last_answer(app: &App) -> Action {
-    let choices = app.stage().and_then(|stage| app.study.question(stage)).map_or(0, |(_, q)| q.choices.len());
+    let choices = app
+        .stage()
+        .and_then(|stage| app.study.question(stage))
+        .map_or(0, |(_, q)| q.choices.len());
     Action::Answer(choices.saturating_sub(1))
 }
 
@@ -77,13 +130,17 @@ fn last_answer(app: &App) -> Action {
 pub fn confirmation(confirm: Confirm) -> Vec<Piece> {
     let keys = [Action::Yes, Action::No];
     match confirm {
-        Confirm::SkipPrediction(AfterSkip::Toggle) => {
-            sentence("No prediction yet: it will count as skipped. Toggle? {} {}", &keys)
+        Confirm::SkipPrediction(AfterSkip::Toggle) => sentence(
+            "No prediction yet: it will count as skipped. Toggle? {} {}",
+            &keys,
+        ),
+        Confirm::SkipPrediction(AfterSkip::Pair) => sentence(
+            "No prediction yet: it will count as skipped. Measure? {} {}",
+            &keys,
+        ),
+        Confirm::ShowSolution => {
+            sentence("Show the solution? Your progress will say so. {} {}", &keys)
         }
-        Confirm::SkipPrediction(AfterSkip::Pair) => {
-            sentence("No prediction yet: it will count as skipped. Measure? {} {}", &keys)
-        }
-        Confirm::ShowSolution => sentence("Show the solution? Your progress will say so. {} {}", &keys),
         Confirm::Reset => sentence("Forget this stage and put its files back? {} {}", &keys),
     }
 }
@@ -92,13 +149,18 @@ pub fn confirmation(confirm: Confirm) -> Vec<Piece> {
 pub fn first_light(app: &App) -> Option<Vec<Piece>> {
     match &app.devices.first_light {
         FirstLight::None => None,
-        FirstLight::Warming { kernels: 0, .. } => Some(sentence("CPU first; the GPU warms up, sharing the cores", &[])),
-        FirstLight::Warming { kernels, .. } => {
-            Some(sentence(&format!("CPU first; the GPU warms up: {kernels} kernels compiled"), &[]))
-        }
-        FirstLight::Ready { device, .. } => {
-            Some(sentence(&format!("{} is ready: {{}} moves the run there", device.name), &[Action::SwitchDevice]))
-        }
+        FirstLight::Warming { kernels: 0, .. } => Some(sentence(
+            "CPU first; the GPU warms up, sharing the cores",
+            &[],
+        )),
+        FirstLight::Warming { kernels, .. } => Some(sentence(
+            &format!("CPU first; the GPU warms up: {kernels} kernels compiled"),
+            &[],
+        )),
+        FirstLight::Ready { device, .. } => Some(sentence(
+            &format!("{} is ready: {{}} moves the run there", device.name),
+            &[Action::SwitchDevice],
+        )),
         FirstLight::Failed { .. } => Some(sentence("CPU; the GPU could not be opened", &[])),
     }
 }
@@ -134,31 +196,62 @@ pub fn vitals(app: &App) -> Vec<Vital> {
                 _ if loss < started.ln_vocab => Mark::Good,
                 _ => Mark::Open,
             };
-            vital("loss", format!("{} of ln V {:.2}", number(loss), started.ln_vocab), mark)
+            vital(
+                "loss",
+                format!("{} of ln V {:.2}", number(loss), started.ln_vocab),
+                mark,
+            )
         }
         _ => unknown("loss"),
     };
     let gradients = slot.gradients.as_ref().map_or_else(
         || unknown("trained"),
         |it| {
-            let mark = if it.params_pct >= 100.0 - 1e-9 { Mark::Good } else { Mark::Bad };
-            vital("trained", format!("{} % of parameters", percent(it.params_pct)), mark)
+            let mark = if it.params_pct >= 100.0 - 1e-9 {
+                Mark::Good
+            } else {
+                Mark::Bad
+            };
+            vital(
+                "trained",
+                format!("{} % of parameters", percent(it.params_pct)),
+                mark,
+            )
         },
     );
-    let ledger = slot.phases().filter(|phases| phases.step > 0.0).map_or_else(
-        || unknown("residual"),
-        |phases| {
-            let share = 100.0 * phases.residual / phases.step;
-            let mark = if share.abs() > 5.0 { Mark::Bad } else { Mark::Good };
-            vital("residual", format!("{share:+.1} % of the step"), mark)
-        },
-    );
-    let peak = match slot.throughput.as_ref().map(|it| (it.flops, it.peak_flops, it.state)) {
+    let ledger = slot
+        .phases()
+        .filter(|phases| phases.step > 0.0)
+        .map_or_else(
+            || unknown("residual"),
+            |phases| {
+                let share = 100.0 * phases.residual / phases.step;
+                let mark = if share.abs() > 5.0 {
+                    Mark::Bad
+                } else {
+                    Mark::Good
+                };
+                vital("residual", format!("{share:+.1} % of the step"), mark)
+            },
+        );
+    let peak = match slot
+        .throughput
+        .as_ref()
+        .map(|it| (it.flops, it.peak_flops, it.state))
+    {
         Some((Some(flops), Some(peak), _)) if peak > 0.0 => {
             let share = 100.0 * flops / peak;
-            vital("peak", format!("{} % reached", percent(share)), if share > 100.0 { Mark::Bad } else { Mark::Good })
+            vital(
+                "peak",
+                format!("{} % reached", percent(share)),
+                if share > 100.0 { Mark::Bad } else { Mark::Good },
+            )
         }
-        Some((Some(flops), ..)) => vital("speed", format!("{} GFLOP/s", number(flops / 1e9)), Mark::Open),
+        Some((Some(flops), ..)) => vital(
+            "speed",
+            format!("{} GFLOP/s", number(flops / 1e9)),
+            Mark::Open,
+        ),
         Some((None, _, State::Warming)) | None => unknown("peak"),
         Some((None, ..)) => vital("peak", "not synchronised".to_owned(), Mark::Open),
     };

@@ -39,7 +39,7 @@ pub struct Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     pub entries: VecDeque<Entry>,
-    /// Lines since the log was last looked at.
+    /// Lines worth a look since the log was last looked at.
     pub unseen: u64,
 }
 
@@ -50,7 +50,7 @@ impl Log {
         if text.is_empty() {
             return;
         }
-        self.unseen += 1;
+        self.unseen += u64::from(level != Level::Info);
         if let Some(last) = self.entries.back_mut()
             && last.level == level
             && last.text == text
@@ -61,6 +61,10 @@ impl Log {
         if self.entries.len() == LINES {
             self.entries.pop_front();
         }
-        self.entries.push_back(Entry { level, text, times: 1 });
+        self.entries.push_back(Entry {
+            level,
+            text,
+            times: 1,
+        });
     }
 }

@@ -13,14 +13,24 @@ pub enum Message {
     Did(Action),
     Engine(FromEngine),
     /// Time, in milliseconds since the start.
-    Tick { now_ms: u64 },
-    Resized { width: u16, height: u16 },
+    Tick {
+        now_ms: u64,
+    },
+    Resized {
+        width: u16,
+        height: u16,
+    },
     /// How far things can scroll in the frame just drawn.
     Drawn(Limits),
     /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
-    Saved { config: Result<Box<RunConfig>, String> },
+    Saved {
+        config: Result<Box<RunConfig>, String>,
+    },
     /// An effect was carried out, or failed: one sentence to show.
-    Told { text: String, warning: bool },
+    Told {
+        text: String,
+        warning: bool,
+    },
 }
 
 /// Lines beyond what a frame shows.
@@ -42,6 +52,10 @@ pub enum Action {
     PreviousStage,
     /// A choice of the open question, a = 0.
     Answer(usize),
+    /// Moves, widens and keeps the range of an estimate.
+    GuessShift(i32),
+    GuessWiden(i32),
+    GuessKeep,
     Hint,
     Solution,
     Reset,
@@ -124,13 +138,23 @@ pub enum Effect {
     Kill,
     Replay(ReplayControl),
     /// What the learner did in one stage.
-    SaveStage { stage: String, progress: Box<StageProgress> },
+    SaveStage {
+        stage: String,
+        progress: Box<StageProgress>,
+    },
     /// Where the learner is.
-    SaveCurrent { stage: String },
+    SaveCurrent {
+        stage: String,
+    },
     /// Open the stage's file in the learner's editor.
-    OpenEditor { stage: String, file: String },
+    OpenEditor {
+        stage: String,
+        file: String,
+    },
     /// Forget the stage's progress and put its starter back, keeping the learner's file aside.
-    ResetStage { stage: String },
+    ResetStage {
+        stage: String,
+    },
     WriteReport,
     Suspend,
     Quit,

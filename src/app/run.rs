@@ -35,7 +35,10 @@ pub enum RunState {
 impl RunState {
     /// Whether steps are coming or about to.
     pub fn is_active(&self) -> bool {
-        !matches!(self, Self::Idle | Self::Finished | Self::Failed { .. } | Self::EngineGone { .. })
+        !matches!(
+            self,
+            Self::Idle | Self::Finished | Self::Failed { .. } | Self::EngineGone { .. }
+        )
     }
 
     /// In words, for the status line.
@@ -81,7 +84,9 @@ pub struct SlotRun {
 impl SlotRun {
     /// `broken`, `fixed`, `custom`; empty when nothing ran here.
     pub fn variant(&self) -> &str {
-        self.started.as_ref().map_or("", |started| started.run.variant.as_str())
+        self.started
+            .as_ref()
+            .map_or("", |started| started.run.variant.as_str())
     }
 
     /// Takes a new run in. One that goes on with other knobs keeps its past if there is one to join.
@@ -152,7 +157,10 @@ pub fn tame(mut event: Event) -> Event {
             // The rows that matter are those without a gradient; they come first when there are too many.
             gradients.rows.sort_by_key(|row| row.norm.is_some());
             gradients.rows.truncate(ROWS);
-            gradients.rows.iter_mut().for_each(|row| row.name = clean::bounded(&row.name, 80));
+            gradients
+                .rows
+                .iter_mut()
+                .for_each(|row| row.name = clean::bounded(&row.name, 80));
         }
         Event::Evidence(evidence) => {
             evidence.rms.truncate(ROWS);
@@ -190,14 +198,21 @@ pub fn tame(mut event: Event) -> Event {
             devices.truncate(32);
             for info in devices {
                 tame_device(&mut info.device);
-                for text in [&mut info.select, &mut info.backend, &mut info.driver, &mut info.note] {
+                for text in [
+                    &mut info.select,
+                    &mut info.backend,
+                    &mut info.driver,
+                    &mut info.note,
+                ] {
                     *text = clean::bounded(text, 160);
                 }
             }
         }
         Event::Pair(pair) => {
             pair.differs.truncate(32);
-            pair.differs.iter_mut().for_each(|path| *path = clean::bounded(path, 60));
+            pair.differs
+                .iter_mut()
+                .for_each(|path| *path = clean::bounded(path, 60));
         }
         Event::Log(log) => {
             log.level = clean::bounded(&log.level, 10);

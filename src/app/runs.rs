@@ -20,14 +20,22 @@ pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {
 }
 
 fn of_stage(stage: &Stage, variant: &str, slot: Slot, config: RunConfig) -> RunSpec {
-    RunSpec { stage: stage.number, variant: variant.to_owned(), slot, config, steps: None }
+    RunSpec {
+        stage: stage.number,
+        variant: variant.to_owned(),
+        slot,
+        config,
+        steps: None,
+    }
 }
 
 impl App {
     /// Goes to a stage and starts it as the learner finds it.
     pub(super) fn enter(&mut self, at: usize) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(at) else { return self.first_contact() };
+        let Some(stage) = course.stages.get(at) else {
+            return self.first_contact();
+        };
         self.study.enter(at, stage);
         self.view.scroll.clear();
         (self.view.confirm, self.view.third) = (None, None);
@@ -40,17 +48,26 @@ impl App {
         if first {
             effects.extend(self.first_contact());
         }
-        effects.push(Effect::SaveCurrent { stage: stage.id.clone() });
+        effects.push(Effect::SaveCurrent {
+            stage: stage.id.clone(),
+        });
         effects
     }
 
     /// Asks once what devices there are, after the first run is on its way.
     fn first_contact(&self) -> Vec<Effect> {
-        if self.recording.is_some() { Vec::new() } else { vec![Effect::Send(Command::Probe)] }
+        if self.recording.is_some() {
+            Vec::new()
+        } else {
+            vec![Effect::Send(Command::Probe)]
+        }
     }
 
     pub(super) fn save(&self, stage: &Stage) -> Effect {
-        Effect::SaveStage { stage: stage.id.clone(), progress: Box::new(self.study.of(stage)) }
+        Effect::SaveStage {
+            stage: stage.id.clone(),
+            progress: Box::new(self.study.of(stage)),
+        }
     }
 
     /// Starts a run, replacing the one in progress. A dead engine is replaced first.
@@ -62,7 +79,10 @@ impl App {
         self.expect(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
-        effects.push(Effect::Send(Command::Start { device: self.devices.using.clone(), run }));
+        effects.push(Effect::Send(Command::Start {
+            device: self.devices.using.clone(),
+            run,
+        }));
         effects
     }
 
@@ -79,14 +99,15 @@ impl App {
     fn change_to(&mut self, run: RunSpec) -> Vec<Effect> {
         let live = matches!(
             self.run.state,
-            RunState::Running | RunState::Warming | RunState::Pausing | RunState::Paused | RunState::Resuming
+            RunState::Running
+                | RunState::Warming
+                | RunState::Pausing
+                | RunState::Paused
+                | RunState::Resuming
         );
-        let same_weights = self
-            .run
-            .shown()
-            .started
-            .as_ref()
-            .is_some_and(|now| now.run.stage == run.stage && now.run.config.keeps_parameters(&run.config));
+        let same_weights = self.run.shown().started.as_ref().is_some_and(|now| {
+            now.run.stage == run.stage && now.run.config.keeps_parameters(&run.config)
+        });
         if !(live && same_weights && self.run.pending.is_empty() && !self.run.pairing) {
             return self.start(run);
         }
@@ -103,9 +124,19 @@ impl App {
     /// From broken to fixed, and back.
     pub(super) fn toggle(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
-        let broken_now = self.run.wanted.as_ref().is_none_or(|run| run.variant == "broken");
-        let target = spec(stage, if broken_now { "fixed" } else { "broken" }, self.preset);
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
+        let broken_now = self
+            .run
+            .wanted
+            .as_ref()
+            .is_none_or(|run| run.variant == "broken");
+        let target = spec(
+            stage,
+            if broken_now { "fixed" } else { "broken" },
+            self.preset,
+        );
         if broken_now {
             self.study.tries(stage);
         }
@@ -115,7 +146,9 @@ impl App {
     /// Runs broken and fixed in pairs, until the verdict is clear.
     pub(super) fn pair(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
         let mut effects = Vec::new();
         if matches!(self.run.state, RunState::EngineGone { .. }) {
             effects.push(Effect::Restart);
@@ -129,7 +162,13 @@ impl App {
         self.study.pair = None;
         self.study.tries(stage);
         let device = self.devices.using.clone();
-        effects.push(Effect::Send(Command::Pair { device, stage: stage.number, a, b, pairs: 0 }));
+        effects.push(Effect::Send(Command::Pair {
+            device,
+            stage: stage.number,
+            a,
+            b,
+            pairs: 0,
+        }));
         effects
     }
 
@@ -147,11 +186,17 @@ impl App {
     pub(super) fn pause(&mut self) -> Vec<Effect> {
         if let Some(recording) = &mut self.recording {
             recording.paused = !recording.paused;
-            let control = if recording.paused { ReplayControl::Pause } else { ReplayControl::Resume };
+            let control = if recording.paused {
+                ReplayControl::Pause
+            } else {
+                ReplayControl::Resume
+            };
             return vec![Effect::Replay(control)];
         }
         let (state, command) = match self.run.state {
-            RunState::Running | RunState::Warming | RunState::Resuming => (RunState::Pausing, Command::Pause),
+            RunState::Running | RunState::Warming | RunState::Resuming => {
+                (RunState::Pausing, Command::Pause)
+            }
             RunState::Paused | RunState::Pausing => (RunState::Resuming, Command::Resume),
             _ => return Vec::new(),
         };
@@ -170,7 +215,9 @@ impl App {
     /// The learner's own configuration was saved: it runs in slot B, beside the stage as it was found.
     pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else { return Vec::new() };
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
         match config {
             Err(what) => {
                 self.tell(&what, true);

@@ -60,13 +60,23 @@ impl Series {
                 if self.all.len() == BUCKETS {
                     self.halve();
                 }
-                self.all.push(Bucket { first: step, last: step, low: value, high: value, mean: value, points: 1, gap });
+                self.all.push(Bucket {
+                    first: step,
+                    last: step,
+                    low: value,
+                    high: value,
+                    mean: value,
+                    points: 1,
+                    gap,
+                });
             }
         }
     }
 
     fn halve(&mut self) {
-        self.per_bucket *= 2;
+        // By what there is: a run of many gaps must not coarsen what comes after them.
+        let points: u64 = self.all.iter().map(|bucket| bucket.points).sum();
+        self.per_bucket = points.div_ceil(BUCKETS as u64 / 2).max(1);
         self.all = self
             .all
             .chunks(2)
@@ -76,7 +86,8 @@ impl Series {
                     last: b.last,
                     low: a.low.min(b.low),
                     high: a.high.max(b.high),
-                    mean: (a.mean * a.points as f64 + b.mean * b.points as f64) / (a.points + b.points) as f64,
+                    mean: (a.mean * a.points as f64 + b.mean * b.points as f64)
+                        / (a.points + b.points) as f64,
                     points: a.points + b.points,
                     gap: a.gap,
                 },
@@ -133,7 +144,11 @@ mod tests {
         for step in 0..1_000_000 {
             series.push(step, if step == 123_457 { 99.0 } else { 1.0 });
         }
-        assert!(series.held() <= RECENT + BUCKETS, "{} values held", series.held());
+        assert!(
+            series.held() <= RECENT + BUCKETS,
+            "{} values held",
+            series.held()
+        );
         assert_eq!(series.range(), Some((1.0, 99.0)));
         assert_eq!(series.recent().len(), RECENT);
         let points: u64 = series.all().iter().map(|b| b.points).sum();
@@ -148,14 +163,27 @@ mod tests {
         series.push(2, 6.0);
         assert_eq!(series.not_finite.map(|(step, _)| step), Some(1));
         assert_eq!(series.all().len(), 2);
-        assert!(series.all()[1].gap, "the line breaks where a value is missing");
+        assert!(
+            series.all()[1].gap,
+            "the line breaks where a value is missing"
+        );
     }
 
     #[test]
     fn a_run_that_was_away_leaves_a_gap() {
         let mut series = Series::default();
-        (0..10).chain(50..60).for_each(|step| series.push(step, 1.0));
-        assert_eq!(series.all().iter().filter(|b| b.gap).map(|b| b.first).collect::<Vec<_>>(), [50]);
+        (0..10)
+            .chain(50..60)
+            .for_each(|step| series.push(step, 1.0));
+        assert_eq!(
+            series
+                .all()
+                .iter()
+                .filter(|b| b.gap)
+                .map(|b| b.first)
+                .collect::<Vec<_>>(),
+            [50]
+        );
     }
 
     #[test]

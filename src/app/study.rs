@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::estimate::Guess;
 use crate::course::check::Report;
 use crate::course::progress::{Prediction, Progress, StageProgress, State};
-use crate::course::{Question, Stage};
+use crate::course::{Estimate, Question, Stage};
 use crate::protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.
@@ -48,6 +49,8 @@ pub struct Study {
     pub pair: Option<Pair>,
     /// The stage's criteria against what was measured.
     pub report: Option<Report>,
+    /// The range that is being set.
+    pub guess: Guess,
     /// Nothing is asked and nothing is hidden: a recording is shown.
     pub open: bool,
     /// Stages whose fix was tried in this sitting.
@@ -59,7 +62,10 @@ pub struct Study {
 impl Study {
     /// With what was kept from earlier sittings.
     pub fn new(progress: Progress) -> Self {
-        Self { progress, ..Self::default() }
+        Self {
+            progress,
+            ..Self::default()
+        }
     }
 
     /// What is known of a stage.
@@ -76,7 +82,11 @@ impl Study {
     pub fn enter(&mut self, at: usize, stage: &Stage) {
         self.at = at;
         (self.pair, self.report, self.solution) = (None, None, false);
-        self.hints = self.of(stage).hints.min(u32::try_from(stage.hints.len()).unwrap_or(u32::MAX));
+        self.guess = Guess::default();
+        self.hints = self
+            .of(stage)
+            .hints
+            .min(u32::try_from(stage.hints.len()).unwrap_or(u32::MAX));
         self.progress.current = Some(stage.id.clone());
         let known = self.of_mut(stage);
         known.state = known.state.max(State::Seen);
@@ -127,7 +137,9 @@ impl Study {
             Beat::Predict
         } else if !self.tried(stage) {
             Beat::Fix
-        } else if self.of(stage).state != State::Passed && self.pair.as_ref().is_none_or(|pair| !pair.done) {
+        } else if self.of(stage).state != State::Passed
+            && self.pair.as_ref().is_none_or(|pair| !pair.done)
+        {
             Beat::Measure
         } else {
             Beat::Debrief
@@ -145,6 +157,25 @@ impl Study {
             }
             _ => None,
         }
+    }
+
+    /// The figure to guess now: after the prediction, before the fix.
+    pub fn estimate<'a>(&self, stage: &'a Stage) -> Option<&'a Estimate> {
+        let open = self.beat(stage) == Beat::Fix && self.of(stage).estimate.is_none();
+        stage
+            .estimate
+            .as_ref()
+            .filter(|_| open && self.answered(stage).is_some())
+    }
+
+    /// Keeps the range as it is set.
+    pub fn keep_guess(&mut self, stage: &Stage) -> bool {
+        let Some(of) = self.estimate(stage) else {
+            return false;
+        };
+        let values = self.guess.values(of);
+        self.of_mut(stage).estimate = Some(values);
+        true
     }
 
     /// Answers to the quiz so far.
@@ -180,7 +211,8 @@ impl Study {
     /// Questions of the quiz answered rightly, once all were asked.
     pub fn quiz_right(&self, stage: &Stage) -> Option<usize> {
         let right = self.of(stage).quiz.len();
-        (self.quiz_answers(stage).len() == stage.quiz.len() || right == stage.quiz.len()).then_some(right)
+        (self.quiz_answers(stage).len() == stage.quiz.len() || right == stage.quiz.len())
+            .then_some(right)
     }
 
     /// Takes a paired comparison in. Tells whether its verdict is clear.

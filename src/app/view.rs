@@ -187,7 +187,10 @@ impl View {
     pub fn scroll_by(&mut self, panel: Panel, lines: i32) {
         let limit = self.limits.get(&panel).copied().unwrap_or(u16::MAX);
         let from = self.scroll_of(panel).min(limit);
-        let to = i32::from(from).saturating_add(lines).clamp(0, i32::from(limit));
-        self.scroll.insert(panel, u16::try_from(to).unwrap_or(u16::MAX));
+        let to = i32::from(from)
+            .saturating_add(lines)
+            .clamp(0, i32::from(limit));
+        self.scroll
+            .insert(panel, u16::try_from(to).unwrap_or(u16::MAX));
     }
 }

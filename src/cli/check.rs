@@ -27,8 +27,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     for stage in stages {
         let mine = shelf.learner(stage, None)?;
         let quiz = &known.stage(&stage.id).quiz;
-        let Some(report) = bench.report(stage, &shelf.starter(stage), &mine.config, quiz.len())?
-        else {
+        let Some(report) = bench.report(stage, &stage.broken, &mine.config, quiz.len())? else {
             return Ok(Exit::Interrupted);
         };
         if args.json {

@@ -34,7 +34,7 @@ pub fn course_check(
     engine: &EngineArgs,
     args: &CourseArgs,
 ) -> Result<Exit> {
-    let shelf = Shelf::load(args)?;
+    let shelf = Shelf::load_as_author(args)?;
     let lints: Vec<String> = LINTS.iter().map(|name| (*name).to_owned()).collect();
     let vocabulary = Vocabulary {
         keys: &keys(),

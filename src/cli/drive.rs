@@ -157,9 +157,7 @@ impl Drive {
 
     fn record(&mut self, line: &Line, text: &str) -> Result<()> {
         match &mut self.recorder {
-            Some(recorder) => recorder
-                .add(line, text)
-                .with_context(|| format!("Failed to write {}", recorder.part().display())),
+            Some(recorder) => recorder.add(line, text),
             None => Ok(()),
         }
     }

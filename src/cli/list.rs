@@ -72,7 +72,7 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
 pub fn reset(args: &ResetArgs) -> Result<Exit> {
     let shelf = Shelf::open(&args.course)?;
     let stage = shelf.stage(&args.stage)?;
-    let kept = shelf.workspace()?.reset(stage)?;
+    let kept = shelf.reset(stage)?;
     let state = shelf
         .state
         .as_ref()

@@ -1,5 +1,8 @@
 //! The course a command works on, with the learner's files and progress beside it.
 
+mod edits;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -7,10 +10,12 @@ use anyhow::{Context, Result};
 use super::CourseArgs;
 use super::out::{notice, usage};
 use super::variant::Subject;
-use super::workspace::Workspace;
+use super::workspace::{self, Workspace};
 use crate::config::file::load;
-use crate::config::{Preset, RunConfig, nearest};
+use crate::config::{Preset, nearest};
 use crate::course::{Course, Source, Stage, progress};
+
+use edits::Edit;
 
 /// A loaded course and where its learner's things are.
 #[derive(Debug)]
@@ -19,12 +24,13 @@ pub struct Shelf {
     pub source: Source,
     /// The course's state folder; none where the system has no place for one.
     pub state: Option<PathBuf>,
+    /// Starters that the learner edited in a copy of the course, by stage id.
+    edits: BTreeMap<String, Edit>,
 }
 
 impl Shelf {
-    /// Loads the course that the command line names; the one inside the program without `--course`. What could not
-    /// be loaded is in `course.problems`.
-    pub fn load(args: &CourseArgs) -> Result<Self> {
+    /// The course as its author sees it: what could not be loaded is in `course.problems`.
+    pub fn load_as_author(args: &CourseArgs) -> Result<Self> {
         let source = match &args.course {
             Some(folder) => Source::folder(folder)?,
             None => Source::Embedded,
@@ -35,7 +41,16 @@ impl Shelf {
             course,
             source,
             state,
+            edits: BTreeMap::new(),
         })
+    }
+
+    /// The course that the command line names, the one inside the program without `--course`, as its learner sees
+    /// it: what they edited is theirs, not the course's.
+    pub fn load(args: &CourseArgs) -> Result<Self> {
+        let mut shelf = Self::load_as_author(args)?;
+        shelf.edits = edits::adopt(&mut shelf.course, &shelf.source);
+        Ok(shelf)
     }
 
     /// As `load`; names what could not be loaded on stderr.
@@ -55,6 +70,7 @@ impl Shelf {
             course: Course::default(),
             source: Source::Embedded,
             state: None,
+            edits: BTreeMap::new(),
         }
     }
 
@@ -107,48 +123,33 @@ impl Shelf {
         Ok(Workspace::new(state))
     }
 
-    /// What the learner has now: their file if there is one, else the stage as shipped.
+    /// What the learner has now: their copy of the file, or the starter they edited in place; else the stage as
+    /// shipped.
     pub fn learner(&self, stage: &Stage, preset: Option<Preset>) -> Result<Subject> {
-        let mine = self
-            .workspace()
-            .ok()
-            .and_then(|work| work.existing(stage, "config.toml"));
-        let mut config = match &mine {
-            Some(path) => load(path)?,
-            None if self.is_edited(stage) => stage.broken.clone(),
-            None => return Ok(Subject::broken(stage, preset)),
+        let work = self.workspace().ok();
+        let copy = work.and_then(|work| work.existing(stage, "config.toml"));
+        let (path, mut config) = match (copy, self.edits.get(&stage.id)) {
+            (Some(path), _) => (path.clone(), load(&path)?),
+            (None, Some(edit)) => (edit.path.clone(), edit.config.clone()),
+            (None, None) => return Ok(Subject::broken(stage, preset)),
         };
-        if let Some(path) = &mine {
-            notice(&format!(
-                "stage {} with your {}",
-                stage.number,
-                path.display()
-            ));
-        }
+        notice(&format!(
+            "stage {} with your {}",
+            stage.number,
+            path.display()
+        ));
         if let Some(preset) = preset.filter(|preset| *preset != config.preset) {
             config.set_preset(preset);
         }
         Ok(Subject::of(stage, "custom", config))
     }
 
-    /// The configuration the stage began with. In a copy made by `init` the learner may have edited the starter
-    /// itself; then the one inside the program is the beginning.
-    pub fn starter(&self, stage: &Stage) -> RunConfig {
-        self.original(stage).unwrap_or_else(|| stage.broken.clone())
-    }
-
-    fn is_edited(&self, stage: &Stage) -> bool {
-        self.original(stage)
-            .is_some_and(|original| original != stage.broken)
-    }
-
-    fn original(&self, stage: &Stage) -> Option<RunConfig> {
-        if self.source == Source::Embedded {
-            return None;
+    /// Puts the stage's files back as they began. Those that differ are kept beside them; the result names those.
+    pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
+        let mut kept = self.workspace()?.reset(stage)?;
+        if let Some(edit) = self.edits.get(&stage.id) {
+            kept.extend(workspace::restore(&edit.path, &edit.original)?);
         }
-        let builtin = Course::builtin("en");
-        (builtin.id == self.course.id)
-            .then(|| builtin.stage_by_id(&stage.id).map(|s| s.broken.clone()))
-            .flatten()
+        Ok(kept)
     }
 }

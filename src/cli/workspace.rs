@@ -46,18 +46,24 @@ impl Workspace {
     pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
         let mut kept = Vec::new();
         for file in &stage.files {
-            let path = self.path(stage, &file.name);
-            let Ok(mine) = fs::read(&path) else { continue };
-            if mine != file.starter.as_bytes() {
-                let aside = free_name(&path)?;
-                fs::rename(&path, &aside)
-                    .with_context(|| format!("Failed to set {} aside", path.display()))?;
-                kept.push(aside);
-            }
-            write(&path, &file.starter)?;
+            kept.extend(restore(&self.path(stage, &file.name), &file.starter)?);
         }
         Ok(kept)
     }
+}
+
+/// Puts a text back where a file is. If that held something else, it is kept beside it, and named.
+pub fn restore(path: &Path, text: &str) -> Result<Option<PathBuf>> {
+    let Ok(mine) = fs::read(path) else {
+        return Ok(None);
+    };
+    if mine == text.as_bytes() {
+        return Ok(None);
+    }
+    let aside = free_name(path)?;
+    fs::rename(path, &aside).with_context(|| format!("Failed to set {} aside", path.display()))?;
+    write(path, text)?;
+    Ok(Some(aside))
 }
 
 fn declared<'a>(stage: &'a Stage, file: &str) -> Result<&'a StageFile> {

@@ -36,7 +36,8 @@ impl Place {
             match guard(make).and_then(|worker| worker) {
                 Ok(worker) => {
                     let _ = answer.send(Ok(()));
-                    serve(worker, &inbox);
+                    // Inside the pool: work that starts there needs no hand-over to it, a tenth of a step at `tiny`.
+                    rayon::scope(move |_| serve(worker, &inbox));
                 }
                 Err(error) => drop(answer.send(Err(error))),
             }

@@ -78,8 +78,9 @@ impl Attention {
         }
         let [q, k, v] = columns::<B>(&rows, self);
         if self.uses_stride_kernel() {
-            let out = B::strided_attention(split::<B>(q.clone(), self.heads, self), split::<B>(k.clone(), self.kv_heads, self), split::<B>(v.clone(), self.kv_heads, self), self);
-            return (merge::<B>(out, self), vec![q, k, v]);
+            let view = |x: &Float<B>, heads| split::<B>(x.clone(), heads, self); // [b, h, t, dh]
+            let out = B::strided_attention(view(&q, self.heads), view(&k, self.kv_heads), view(&v, self.kv_heads), self);
+            return (out, vec![q, k, v]);
         }
         let (out, probabilities) = forward::<B>(q.clone(), k.clone(), v.clone(), self);
         (out, vec![q, k, v, probabilities])

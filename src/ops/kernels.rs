@@ -53,7 +53,7 @@ pub trait Kernels: Backend {
     fn flash_backward(rows: &Rows<Self>, out: Float<Self>, lse: Float<Self>, dy: Float<Self>, a: &Attention) -> Vec<Float<Self>>
     where
         Self: Sized;
-    /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[b, h, t, dh]`, by a kernel that reads
+    /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`, by a kernel that reads
     /// them as `a.layout` says: one contiguous copy first, the strides as they are, or wrongly taken for contiguous.
     fn strided_attention(q: Float<Self>, k: Float<Self>, v: Float<Self>, a: &Attention) -> Float<Self>;
 

@@ -1,11 +1,15 @@
 //! AdamW (Loshchilov and Hutter, 2017, arXiv 1711.05101): p −= lr·wd·p, m = β₁m + (1−β₁)g, v = β₂v + (1−β₂)g²,
 //! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). The library's version, tensor by tensor, and ours in one pass.
 
-use burn::backend::Flex;
+use burn::backend::{Cube, Flex};
 use burn::optim::{AdamW, AdamWConfig, AdamWState, Optimizer as _};
 use burn::tensor::Tensor;
 
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
+use super::gpu::adamw as gpu;
 use super::kernels::is_cpu;
 use super::trace::{self, Cost, Phase, Row, Scope};
 use super::Parameter;
@@ -29,7 +33,7 @@ pub struct Optimizer {
 enum Version {
     Library { rule: AdamW, states: Vec<Option<AdamWState<2>>> },
     /// First and second moments.
-    Own { moments: Vec<Option<[Tensor<2>; 2]>> },
+    Own { moments: Vec<Option<[Tensor<2>; 2]>>, clock: Option<CubeTensor> },
 }
 
 impl Optimizer {
@@ -45,7 +49,7 @@ impl Optimizer {
                     .build(),
                 states: (0..parameters).map(|_| None).collect(),
             },
-            config::Optimizer::Fused => Version::Own { moments: (0..parameters).map(|_| None).collect() },
+            config::Optimizer::Fused => Version::Own { moments: (0..parameters).map(|_| None).collect(), clock: None },
         };
         Self { version, steps: 0 }
     }
@@ -54,7 +58,7 @@ impl Optimizer {
     pub fn moment_bytes(&self, parameters: &[&Parameter]) -> u64 {
         let has = |index: usize| match &self.version {
             Version::Library { states, .. } => states[index].is_some(),
-            Version::Own { moments } => moments[index].is_some(),
+            Version::Own { moments, .. } => moments[index].is_some(),
         };
         parameters.iter().enumerate().filter(|(index, _)| has(*index)).map(|(_, p)| 8 * p.value.shape().num_elements() as u64).sum()
     }
@@ -75,7 +79,7 @@ impl Optimizer {
                     });
                 }
             }
-            Version::Own { moments } => {
+            Version::Own { moments, clock } => {
                 let work: Vec<_> = parameters
                     .into_iter()
                     .zip(gradients)
@@ -84,7 +88,7 @@ impl Optimizer {
                     .collect();
                 let elements = work.iter().map(|(_, gradient, _)| gradient.shape().num_elements()).sum();
                 let rule = OwnAdamW { lr, beta1: BETA_1, beta2: BETA_2, eps: EPSILON, weight_decay: WEIGHT_DECAY, time: self.steps };
-                trace::span(row("own", elements), || update(&rule, work));
+                trace::span(row("own", elements), || update(&rule, work, clock));
             }
         }
     }
@@ -92,9 +96,9 @@ impl Optimizer {
 
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<[Tensor<2>; 2]>);
 
-fn update(rule: &OwnAdamW, work: Vec<Work>) {
+fn update(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
     let Some((first, ..)) = work.first() else { return };
-    if is_cpu(&first.value.device()) { on_cpu(rule, work) } else { on_gpu(rule, work) }
+    if is_cpu(&first.value.device()) { on_cpu(rule, work) } else { on_gpu(rule, work, clock) }
 }
 
 /// All parameters in one parallel region, in place.
@@ -123,8 +127,27 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
     }
 }
 
-fn on_gpu(_rule: &OwnAdamW, _work: Vec<Work>) {
-    unimplemented!("kernels of the GPU arrive with ops/gpu")
+/// Many parameters in a launch, in place; the bias corrections live on the device in `clock`.
+fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
+    let flat = |tensor: Tensor<2>| into_contiguous(tensor.try_into_primitive::<Cube>().expect("the device was checked"));
+    let all: Vec<_> = work
+        .into_iter()
+        .map(|(parameter, gradient, moments)| {
+            let value = parameter.value.clone().inner();
+            let [mean, square] = moments.take().unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
+            (parameter, moments, flat(value), flat(gradient), flat(mean), flat(square))
+        })
+        .collect();
+    let Some((_, _, like, ..)) = all.first() else { return };
+    let clock = clock.get_or_insert_with(|| gpu::clock(like));
+    let slots: Vec<_> = all.iter().map(|(_, _, param, grad, m, v)| gpu::Slot { param, grad, m, v }).collect();
+    let OwnAdamW { lr, beta1, beta2, eps, weight_decay, .. } = *rule;
+    gpu::step(&slots, clock, gpu::Hyper { lr, beta1, beta2, eps, weight_decay });
+    for (parameter, moments, value, _, mean, square) in all {
+        let tensor = Tensor::<2>::from_primitive::<Cube>;
+        *moments = Some([tensor(mean), tensor(square)]);
+        parameter.value = Tensor::from_inner(tensor(value)).require_grad(); // [rows, columns]
+    }
 }
 
 fn row(version: &'static str, elements: usize) -> Row {

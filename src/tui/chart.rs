@@ -1,6 +1,9 @@
 //! Curves over steps on a cell grid: braille where the terminal has it, else one mark per cell. B carries marks along
 //! its way, so that the two are told apart without colour. Horizontal reference lines have their names on them.
 
+mod grid;
+mod ticks;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -8,6 +11,9 @@ use ratatui::style::Style;
 use super::symbols::Symbols;
 use super::text;
 use crate::app::series::Bucket;
+
+use grid::Grid;
+use ticks::{tick_label, ticks};
 
 /// One curve.
 pub struct Curve<'a> {
@@ -56,9 +62,19 @@ struct Plot {
 
 impl Plot {
     fn scale(&self, value: f64) -> f64 {
-        let f = |v: f64| if self.log { v.max(f64::MIN_POSITIVE).ln() } else { v };
+        let f = |v: f64| {
+            if self.log {
+                v.max(f64::MIN_POSITIVE).ln()
+            } else {
+                v
+            }
+        };
         let (low, high) = (f(self.y.0), f(self.y.1));
-        if high > low { ((f(value) - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
+        if high > low {
+            ((f(value) - low) / (high - low)).clamp(0.0, 1.0)
+        } else {
+            0.5
+        }
     }
 
     /// Dot row of a value, 0 at the top.
@@ -70,7 +86,11 @@ impl Plot {
 
     fn column(&self, step: f64) -> usize {
         let columns = (usize::from(self.area.width) * self.dots.0).max(1);
-        let share = if self.x.1 > self.x.0 { (step - self.x.0) / (self.x.1 - self.x.0) } else { 0.0 };
+        let share = if self.x.1 > self.x.0 {
+            (step - self.x.0) / (self.x.1 - self.x.0)
+        } else {
+            0.0
+        };
         ((share.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize).min(columns - 1)
     }
 }
@@ -84,7 +104,12 @@ impl Chart<'_> {
         }
         let gutter = if area.width >= 30 { GUTTER } else { 0 };
         let foot = u16::from(area.height >= 4);
-        let inner = Rect { x: area.x + gutter, width: area.width - gutter, height: area.height - foot, ..area };
+        let inner = Rect {
+            x: area.x + gutter,
+            width: area.width - gutter,
+            height: area.height - foot,
+            ..area
+        };
         let Some(plot) = self.plot(inner) else { return };
         self.draw_axes(&plot, area, gutter, foot, buffer);
         let mut grid = Grid::new(inner, plot.dots);
@@ -106,27 +131,53 @@ impl Chart<'_> {
     fn plot(&self, area: Rect) -> Option<Plot> {
         let points = || self.curves.iter().flat_map(|curve| curve.points.iter());
         let usable = |v: f64| v.is_finite() && (!self.log || v > 0.0);
-        let values = points().flat_map(|b| [b.low, b.high]).chain(self.references.iter().map(|r| r.value));
-        let (low, high) = values
-            .filter(|v| usable(*v))
-            .fold(None, |range: Option<(f64, f64)>, v| Some(range.map_or((v, v), |(l, h)| (l.min(v), h.max(v)))))?;
+        let values = points()
+            .flat_map(|b| [b.low, b.high])
+            .chain(self.references.iter().map(|r| r.value));
+        let (low, high) =
+            values
+                .filter(|v| usable(*v))
+                .fold(None, |range: Option<(f64, f64)>, v| {
+                    Some(range.map_or((v, v), |(l, h)| (l.min(v), h.max(v))))
+                })?;
         let (low, high) = if self.log {
             (low / 1.15, high * 1.15)
         } else {
             let margin = ((high - low) * 0.06).max(high.abs() * 0.01).max(1e-9);
             // Nothing below zero is invented where all values are above it.
-            (if low >= 0.0 { (low - margin).max(0.0) } else { low - margin }, high + margin)
+            (
+                if low >= 0.0 {
+                    (low - margin).max(0.0)
+                } else {
+                    low - margin
+                },
+                high + margin,
+            )
         };
         let first = points().map(|b| b.first).min().unwrap_or(0);
-        let last = points().map(|b| b.last).chain(self.moments.iter().map(|m| m.step)).max().unwrap_or(0);
+        let last = points()
+            .map(|b| b.last)
+            .chain(self.moments.iter().map(|m| m.step))
+            .max()
+            .unwrap_or(0);
         let x = (first as f64, (last.max(first + 1)) as f64);
-        Some(Plot { area, x, y: (low, high), log: self.log, dots: if self.symbols.braille { (2, 4) } else { (1, 1) } })
+        Some(Plot {
+            area,
+            x,
+            y: (low, high),
+            log: self.log,
+            dots: if self.symbols.braille { (2, 4) } else { (1, 1) },
+        })
     }
 
     fn draw_axes(&self, plot: &Plot, area: Rect, gutter: u16, foot: u16, buffer: &mut Buffer) {
         if gutter > 0 {
             let mut taken = None;
-            for value in ticks(plot.y, plot.log, usize::from(plot.area.height / 3).clamp(2, 8)) {
+            for value in ticks(
+                plot.y,
+                plot.log,
+                usize::from(plot.area.height / 3).clamp(2, 8),
+            ) {
                 let row = (plot.row(value) / plot.dots.1) as u16;
                 if taken.is_none_or(|other: u16| other.abs_diff(row) > 1) {
                     let label = text::right(&tick_label(value), usize::from(gutter) - 1);
@@ -135,7 +186,14 @@ impl Chart<'_> {
                 }
             }
             for row in 0..plot.area.height {
-                put(buffer, plot.area.x - 1, plot.area.y + row, self.symbols.vertical, 1, self.axis);
+                put(
+                    buffer,
+                    plot.area.x - 1,
+                    plot.area.y + row,
+                    self.symbols.vertical,
+                    1,
+                    self.axis,
+                );
             }
         }
         if foot > 0 {
@@ -155,53 +213,48 @@ impl Chart<'_> {
             let column = (plot.column(moment.step as f64) / plot.dots.0) as u16;
             let x = plot.area.x + column;
             for row in 0..plot.area.height {
-                put(buffer, x, plot.area.y + row, self.symbols.vertical, 1, moment.style);
+                put(
+                    buffer,
+                    x,
+                    plot.area.y + row,
+                    self.symbols.vertical,
+                    1,
+                    moment.style,
+                );
             }
             let wide = text::width(&moment.name) as u16;
-            let x = if x + 2 + wide < plot.area.right() { x + 2 } else { x.saturating_sub(wide + 1).max(plot.area.x) };
-            put(buffer, x, plot.area.y, &moment.name, plot.area.right() - x, moment.style);
+            let x = if x + 2 + wide < plot.area.right() {
+                x + 2
+            } else {
+                x.saturating_sub(wide + 1).max(plot.area.x)
+            };
+            put(
+                buffer,
+                x,
+                plot.area.y,
+                &moment.name,
+                plot.area.right() - x,
+                moment.style,
+            );
         }
     }
 
     fn draw_letters(&self, plot: &Plot, buffer: &mut Buffer) {
         for curve in &self.curves {
-            let Some(last) = curve.points.last() else { continue };
+            let Some(last) = curve.points.last() else {
+                continue;
+            };
             let column = plot.column(last.last as f64) / plot.dots.0;
             let row = plot.row(last.mean) / plot.dots.1;
             let x = (plot.area.x + column as u16).min(plot.area.right() - 1);
-            put(buffer, x, plot.area.y + row as u16, curve.letter, 1, curve.style);
-        }
-    }
-}
-
-/// Round values within a range, at most about `count` of them.
-fn ticks((low, high): (f64, f64), log: bool, count: usize) -> Vec<f64> {
-    if log && high / low > 3.0 {
-        let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
-        let all = |per: &[f64]| -> Vec<f64> {
-            let values = decades.clone().flat_map(|d| per.iter().map(move |m| m * 10f64.powi(d)).collect::<Vec<_>>());
-            values.filter(|v| (low..=high).contains(v)).collect()
-        };
-        let dense = all(&[1.0, 2.0, 5.0]);
-        return if dense.len() > count + 2 { all(&[1.0]) } else { dense };
-    }
-    let rough = (high - low) / count as f64;
-    if !(rough.is_finite() && rough > 0.0) {
-        return vec![low];
-    }
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    let first = (low / step).ceil();
-    (0..=2 * count).map(|i| (first + i as f64) * step).take_while(|value| *value <= high).collect()
-}
-
-fn tick_label(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        a if !(0.001..99_999.5).contains(&a) => format!("{value:.0e}"),
-        _ => {
-            let text = format!("{value:.3}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            put(
+                buffer,
+                x,
+                plot.area.y + row as u16,
+                curve.letter,
+                1,
+                curve.style,
+            );
         }
     }
 }
@@ -210,7 +263,14 @@ fn draw_reference(reference: &Reference, plot: &Plot, grid: &Grid, buffer: &mut 
     let row = (plot.row(reference.value) / plot.dots.1) as u16;
     for column in 0..plot.area.width {
         if grid.is_free(column, row) {
-            put(buffer, plot.area.x + column, plot.area.y + row, reference.symbol, 1, reference.style);
+            put(
+                buffer,
+                plot.area.x + column,
+                plot.area.y + row,
+                reference.symbol,
+                1,
+                reference.style,
+            );
         }
     }
 }
@@ -224,96 +284,51 @@ fn draw_name(
     buffer: &mut Buffer,
 ) {
     let row = (plot.row(reference.value) / plot.dots.1) as u16;
-    let name = text::cut(&format!(" {} ", reference.name), usize::from(plot.area.width));
+    let name = text::cut(
+        &format!(" {} ", reference.name),
+        usize::from(plot.area.width),
+    );
     let wide = text::width(&name) as u16;
     let span = plot.area.width - wide;
     let free = |x: u16, row: u16| {
         (x..x + wide).all(|column| {
-            grid.is_free(column, row) && !names.iter().any(|(other, taken)| *other == row && taken.contains(&column))
+            grid.is_free(column, row)
+                && !names
+                    .iter()
+                    .any(|(other, taken)| *other == row && taken.contains(&column))
         })
     };
     // On the line, else just above or below it.
-    let rows = [Some(row), row.checked_sub(1), (row + 1 < plot.area.height).then_some(row + 1)];
+    let rows = [
+        Some(row),
+        row.checked_sub(1),
+        (row + 1 < plot.area.height).then_some(row + 1),
+    ];
     let columns = [span.saturating_sub(2), 1.min(span), span / 2];
-    let places = rows.into_iter().flatten().flat_map(|row| columns.map(|x| (x, row)));
+    let places = rows
+        .into_iter()
+        .flatten()
+        .flat_map(|row| columns.map(|x| (x, row)));
     if let Some((x, row)) = places.into_iter().find(|(x, row)| free(*x, *row)) {
         names.push((row, x..x + wide));
-        put(buffer, plot.area.x + x, plot.area.y + row, &name, wide, reference.style);
-    }
-}
-
-/// The dots of all curves: a bit pattern and a style per cell.
-struct Grid {
-    area: Rect,
-    dots: (usize, usize),
-    cells: Vec<(u8, usize, Style)>,
-}
-
-impl Grid {
-    fn new(area: Rect, dots: (usize, usize)) -> Self {
-        let cells = usize::from(area.width) * usize::from(area.height);
-        Self { area, dots, cells: vec![(0, 0, Style::new()); cells] }
-    }
-
-    fn is_free(&self, column: u16, row: u16) -> bool {
-        let at = usize::from(row) * usize::from(self.area.width) + usize::from(column);
-        self.cells.get(at).is_none_or(|cell| cell.0 == 0)
-    }
-
-    fn dot(&mut self, column: usize, row: usize, curve: &Curve<'_>) {
-        let (x, y) = (column / self.dots.0, row / self.dots.1);
-        if let Some(cell) = self.cells.get_mut(y * usize::from(self.area.width) + x) {
-            // Braille numbers its dots column by column, the bottom row last.
-            const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
-            let bit = BITS[column % self.dots.0.max(1)][row % self.dots.1.max(1)];
-            *cell = (cell.0 | bit, curve.kind, curve.style);
-        }
-    }
-
-    fn curve(&mut self, curve: &Curve<'_>, plot: &Plot) {
-        let mut previous: Option<(usize, usize)> = None;
-        for bucket in curve.points {
-            let to = (plot.column(bucket.last as f64), plot.row(bucket.mean));
-            if let Some(from) = previous.filter(|_| !bucket.gap) {
-                self.line(from, to, curve);
-            }
-            for row in plot.row(bucket.high)..=plot.row(bucket.low) {
-                self.dot(to.0, row, curve);
-            }
-            previous = Some(to);
-        }
-    }
-
-    fn line(&mut self, from: (usize, usize), to: (usize, usize), curve: &Curve<'_>) {
-        let (x, y) = (to.0 as f64 - from.0 as f64, to.1 as f64 - from.1 as f64);
-        let steps = x.abs().max(y.abs()) as usize;
-        for step in 0..=steps {
-            let share = if steps == 0 { 1.0 } else { step as f64 / steps as f64 };
-            let column = from.0 as f64 + share * x;
-            let row = from.1 as f64 + share * y;
-            self.dot(column.round() as usize, row.round() as usize, curve);
-        }
-    }
-
-    fn render(&self, symbols: &Symbols, buffer: &mut Buffer) {
-        let width = usize::from(self.area.width);
-        for (at, (bits, kind, style)) in self.cells.iter().enumerate().filter(|(_, cell)| cell.0 != 0) {
-            let (column, row) = (at % width.max(1), at / width.max(1));
-            let (x, y) = (self.area.x + column as u16, self.area.y + row as u16);
-            // B carries a mark every few columns.
-            if symbols.braille && !(*kind == 1 && column % 6 == 3) {
-                let glyph = char::from_u32(0x2800 + u32::from(*bits)).unwrap_or(' ');
-                put(buffer, x, y, glyph.encode_utf8(&mut [0; 4]), 1, *style);
-            } else {
-                put(buffer, x, y, symbols.points[(*kind).min(1)], 1, *style);
-            }
-        }
+        put(
+            buffer,
+            plot.area.x + x,
+            plot.area.y + row,
+            &name,
+            wide,
+            reference.style,
+        );
     }
 }
 
 /// Writes at a place, inside the buffer only.
 pub fn put(buffer: &mut Buffer, x: u16, y: u16, what: &str, columns: u16, style: Style) {
-    if y < buffer.area.bottom() && x < buffer.area.right() && y >= buffer.area.y && x >= buffer.area.x {
+    if y < buffer.area.bottom()
+        && x < buffer.area.right()
+        && y >= buffer.area.y
+        && x >= buffer.area.x
+    {
         buffer.set_stringn(x, y, what, usize::from(columns), style);
     }
 }

@@ -30,7 +30,9 @@ const fn glyph(c: char) -> Option<[&'static str; 3]> {
 
 /// Columns that the text takes; none when a character has no large form.
 pub fn width(text: &str) -> Option<u16> {
-    text.chars().try_fold(0, |sum, c| Some(sum + glyph(c)?[0].chars().count() as u16 + 1))
+    text.chars().try_fold(0, |sum, c| {
+        Some(sum + glyph(c)?[0].chars().count() as u16 + 1)
+    })
 }
 
 /// Draws the text with its top left corner at (x, y).

@@ -25,14 +25,21 @@ impl Arrangement {
     /// The panel under a cell.
     pub fn panel_at(&self, x: u16, y: u16) -> Option<Panel> {
         let hit = |area: &Rect| area.contains((x, y).into());
-        self.panels.iter().rev().find(|(_, area)| hit(area)).map(|(panel, _)| *panel)
+        self.panels
+            .iter()
+            .rev()
+            .find(|(_, area)| hit(area))
+            .map(|(panel, _)| *panel)
     }
 }
 
 /// Arranges a frame.
 pub fn arrange(area: Rect, app: &App) -> Arrangement {
     let room = room_of(area);
-    let mut it = Arrangement { room: Some(room), ..Arrangement::default() };
+    let mut it = Arrangement {
+        room: Some(room),
+        ..Arrangement::default()
+    };
     if room == Room::Numbers {
         return it;
     }
@@ -43,7 +50,10 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.status = take_bottom(&mut rest, 1);
     it.guide = take_bottom(&mut rest, 1);
     it.body = rest;
-    it.overlay = app.view.overlay.map(|overlay| (overlay, overlay_area(overlay, rest, app)));
+    it.overlay = app
+        .view
+        .overlay
+        .map(|overlay| (overlay, overlay_area(overlay, rest, app)));
     it.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
         (_, Room::Compact) if app.view.lesson_open => vec![(Panel::Lesson, rest)],
@@ -56,13 +66,19 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
 
 /// The class of a size; the same thresholds as the state's.
 fn room_of(area: Rect) -> Room {
-    let view = crate::app::View { size: (area.width, area.height), ..Default::default() };
+    let view = crate::app::View {
+        size: (area.width, area.height),
+        ..Default::default()
+    };
     view.room()
 }
 
 fn take_top(rest: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(rest.height);
-    let taken = Rect { height: rows, ..*rest };
+    let taken = Rect {
+        height: rows,
+        ..*rest
+    };
     rest.y += rows;
     rest.height -= rows;
     taken
@@ -71,12 +87,19 @@ fn take_top(rest: &mut Rect, rows: u16) -> Rect {
 fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(rest.height);
     rest.height -= rows;
-    Rect { y: rest.y + rest.height, height: rows, ..*rest }
+    Rect {
+        y: rest.y + rest.height,
+        height: rows,
+        ..*rest
+    }
 }
 
 fn take_left(rest: &mut Rect, columns: u16) -> Rect {
     let columns = columns.min(rest.width);
-    let taken = Rect { width: columns, ..*rest };
+    let taken = Rect {
+        width: columns,
+        ..*rest
+    };
     rest.x += columns;
     rest.width -= columns;
     taken
@@ -92,7 +115,11 @@ fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
     };
     let kernels = take_bottom(&mut rest, kernels);
     let throughput = take_bottom(&mut rest, throughput);
-    vec![(Panel::Loss, rest), (Panel::Throughput, throughput), (Panel::Kernels, kernels)]
+    vec![
+        (Panel::Loss, rest),
+        (Panel::Throughput, throughput),
+        (Panel::Kernels, kernels),
+    ]
 }
 
 /// The lesson left, three panels right: the loss, the throughput, and what the stage or the focus points at.
@@ -102,7 +129,12 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let mut right = rest;
     let loss = take_top(&mut right, rest.height * 2 / 5);
     let throughput = take_top(&mut right, 7);
-    vec![(Panel::Lesson, lesson), (Panel::Loss, loss), (Panel::Throughput, throughput), (third_panel(app), right)]
+    vec![
+        (Panel::Lesson, lesson),
+        (Panel::Loss, loss),
+        (Panel::Throughput, throughput),
+        (third_panel(app), right),
+    ]
 }
 
 /// The focused panel, else the first that the stage's evidence names, else the kernels.
@@ -110,9 +142,17 @@ fn third_panel(app: &App) -> Panel {
     let shown = |panel: &Panel| !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
     let pointed = || {
         let stage = app.stage()?;
-        stage.evidence.iter().filter_map(|pointer| Panel::parse(&pointer.panel)).find(shown)
+        stage
+            .evidence
+            .iter()
+            .filter_map(|pointer| Panel::parse(&pointer.panel))
+            .find(shown)
     };
-    app.view.third.filter(shown).or_else(pointed).unwrap_or(Panel::Kernels)
+    app.view
+        .third
+        .filter(shown)
+        .or_else(pointed)
+        .unwrap_or(Panel::Kernels)
 }
 
 /// Every panel: the lesson, the curves of the run, what it is made of.
@@ -147,9 +187,19 @@ fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
     let (columns, rows) = match overlay {
         Overlay::Help => (74, rest.height),
         Overlay::Stages => (78, lines(app.course.stages.len()).saturating_add(8)),
-        Overlay::Devices => (90, lines(app.devices.known.len()).saturating_mul(3).saturating_add(10)),
+        Overlay::Devices => (
+            90,
+            lines(app.devices.known.len())
+                .saturating_mul(3)
+                .saturating_add(10),
+        ),
         Overlay::Log => (110, rest.height),
-        Overlay::Problems => (110, lines(app.course.problems.len()).saturating_mul(3).saturating_add(4)),
+        Overlay::Problems => (
+            110,
+            lines(app.course.problems.len())
+                .saturating_mul(3)
+                .saturating_add(4),
+        ),
         Overlay::Glossary => (84, rest.height),
         Overlay::Solution => (100, rest.height),
     };
@@ -159,5 +209,10 @@ fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
 /// A rectangle of at most this size in the middle.
 pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
     let (width, height) = (columns.min(area.width), rows.min(area.height));
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+    Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    }
 }

@@ -14,7 +14,15 @@ const WHEEL: i32 = 3;
 /// What a mouse event asks for now.
 pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
     let (width, height) = app.view.size;
-    let it = arrange(Rect { x: 0, y: 0, width, height }, app);
+    let it = arrange(
+        Rect {
+            x: 0,
+            y: 0,
+            width,
+            height,
+        },
+        app,
+    );
     match event.kind {
         MouseEventKind::ScrollDown => Some(wheel(&it, event, WHEEL)),
         MouseEventKind::ScrollUp => Some(wheel(&it, event, -WHEEL)),

@@ -56,14 +56,32 @@ fn as_strip(app: &App) -> bool {
 }
 
 /// Draws the panel's box or rule with its name and, on the right, what is shown; the result is the room inside.
-pub fn open(frame: &mut Frame<'_>, area: Rect, panel: Panel, aside: &str, app: &App, theme: &Theme) -> Rect {
+pub fn open(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    panel: Panel,
+    aside: &str,
+    app: &App,
+    theme: &Theme,
+) -> Rect {
     let focused = app.view.focus == Some(panel);
-    let (border, title) =
-        if focused { (theme.border_focused, theme.title_focused) } else { (theme.border, theme.title) };
-    let mark = if focused { format!("{} ", theme.symbols.pointer) } else { String::new() };
+    let (border, title) = if focused {
+        (theme.border_focused, theme.title_focused)
+    } else {
+        (theme.border, theme.title)
+    };
+    let mark = if focused {
+        format!("{} ", theme.symbols.pointer)
+    } else {
+        String::new()
+    };
     let name = format!(" {mark}{} ", panel.name());
     let room = usize::from(area.width).saturating_sub(text::width(&name) + 5);
-    let aside = if aside.is_empty() { String::new() } else { format!(" {} ", text::cut(aside, room.saturating_sub(2))) };
+    let aside = if aside.is_empty() {
+        String::new()
+    } else {
+        format!(" {} ", text::cut(aside, room.saturating_sub(2)))
+    };
     let strip = as_strip(app);
     let mut block = Block::new()
         .borders(if strip { Borders::TOP } else { Borders::ALL })
@@ -75,16 +93,39 @@ pub fn open(frame: &mut Frame<'_>, area: Rect, panel: Panel, aside: &str, app: &
     }
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    if strip { Rect { x: inner.x + u16::from(inner.width > 2), width: inner.width.saturating_sub(2), ..inner } } else { pad(inner) }
+    if strip {
+        Rect {
+            x: inner.x + u16::from(inner.width > 2),
+            width: inner.width.saturating_sub(2),
+            ..inner
+        }
+    } else {
+        pad(inner)
+    }
 }
 
 /// One column of air on both sides, where there is room.
 fn pad(area: Rect) -> Rect {
-    if area.width < 20 { area } else { Rect { x: area.x + 1, width: area.width - 2, ..area } }
+    if area.width < 20 {
+        area
+    } else {
+        Rect {
+            x: area.x + 1,
+            width: area.width - 2,
+            ..area
+        }
+    }
 }
 
 /// A box on top of everything, with its own background.
-pub fn card(frame: &mut Frame<'_>, area: Rect, title: &str, aside: &str, border: Style, theme: &Theme) -> Rect {
+pub fn card(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    aside: &str,
+    border: Style,
+    theme: &Theme,
+) -> Rect {
     frame.render_widget(Clear, area);
     let mut block = Block::bordered()
         .border_set(theme.symbols.border)
@@ -100,10 +141,22 @@ pub fn card(frame: &mut Frame<'_>, area: Rect, title: &str, aside: &str, border:
 }
 
 /// Shows lines from `scroll` on, with a mark where more follow; the result is how far they can scroll.
-pub fn show(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>, scroll: u16, theme: &Theme) -> u16 {
-    let limit = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(area.height);
+pub fn show(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    lines: Vec<Line<'static>>,
+    scroll: u16,
+    theme: &Theme,
+) -> u16 {
+    let limit = u16::try_from(lines.len())
+        .unwrap_or(u16::MAX)
+        .saturating_sub(area.height);
     let from = scroll.min(limit);
-    let visible: Vec<Line<'static>> = lines.into_iter().skip(usize::from(from)).take(usize::from(area.height)).collect();
+    let visible: Vec<Line<'static>> = lines
+        .into_iter()
+        .skip(usize::from(from))
+        .take(usize::from(area.height))
+        .collect();
     frame.render_widget(Paragraph::new(visible), area);
     let left = limit - from;
     if left > 0 && area.width > 12 {
@@ -118,7 +171,11 @@ fn mark_more(frame: &mut Frame<'_>, area: Rect, left: u16, theme: &Theme) {
     let wide = text::width(&more) as u16;
     let (x, y) = (area.right().saturating_sub(wide), area.bottom());
     let buffer = frame.buffer_mut();
-    let line = |x: u16| buffer.cell((x, y)).is_some_and(|cell| cell.symbol() == theme.symbols.rule);
+    let line = |x: u16| {
+        buffer
+            .cell((x, y))
+            .is_some_and(|cell| cell.symbol() == theme.symbols.rule)
+    };
     if line(x) && line(area.right() - 1) {
         chart::put(buffer, x, y, &more, wide, theme.dim);
     }
@@ -132,13 +189,23 @@ pub fn missing(reason: &str, theme: &Theme) -> Line<'static> {
 /// The letter of a slot in its style, with a mark for the one that runs.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let running = app.run.active == slot && app.run.state.is_active();
-    let mark = if running { theme.symbols.live } else { theme.symbols.ghost };
-    vec![Span::styled(format!("{mark} {}", app.slot_name(slot)), theme.slot(slot))]
+    let mark = if running {
+        theme.symbols.live
+    } else {
+        theme.symbols.ghost
+    };
+    vec![Span::styled(
+        format!("{mark} {}", app.slot_name(slot)),
+        theme.slot(slot),
+    )]
 }
 
 /// The slots that have something to show, A first.
 pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &crate::app::SlotRun)> {
-    [Slot::A, Slot::B].into_iter().map(|slot| (slot, app.run.slot(slot))).filter(|(_, run)| run.started.is_some())
+    [Slot::A, Slot::B]
+        .into_iter()
+        .map(|slot| (slot, app.run.slot(slot)))
+        .filter(|(_, run)| run.started.is_some())
 }
 
 /// A sentence of the guide, its keys named from the table.
@@ -166,7 +233,11 @@ pub fn ms(value: f64) -> String {
 pub fn joined(parts: &[String], columns: usize, separator: &str) -> String {
     let mut text = String::new();
     for part in parts {
-        let more = if text.is_empty() { part.clone() } else { format!("{separator}{part}") };
+        let more = if text.is_empty() {
+            part.clone()
+        } else {
+            format!("{separator}{part}")
+        };
         if text::width(&text) + text::width(&more) > columns && !text.is_empty() {
             break;
         }
@@ -184,5 +255,9 @@ pub fn bytes(value: u64) -> String {
         scaled /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{value} B") } else { format!("{scaled:.1} {}", UNITS[unit]) }
+    if unit == 0 {
+        format!("{value} B")
+    } else {
+        format!("{scaled:.1} {}", UNITS[unit])
+    }
 }

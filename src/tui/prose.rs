@@ -14,7 +14,12 @@ use crate::course::{Block, Span};
 pub const READING: usize = 76;
 
 /// Turns blocks into lines.
-pub fn lines(blocks: &[Block], columns: usize, figures: Option<&dyn Lookup>, theme: &Theme) -> Vec<Line<'static>> {
+pub fn lines(
+    blocks: &[Block],
+    columns: usize,
+    figures: Option<&dyn Lookup>,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
     let columns = columns.clamp(1, READING);
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut after_item = false;
@@ -24,7 +29,11 @@ pub fn lines(blocks: &[Block], columns: usize, figures: Option<&dyn Lookup>, the
             out.push(Line::default());
         }
         after_item = is_item;
-        let page = Page { columns, figures, theme };
+        let page = Page {
+            columns,
+            figures,
+            theme,
+        };
         page.block(block, &mut out);
     }
     out
@@ -42,7 +51,11 @@ impl Page<'_> {
         match block {
             Block::Heading(_, spans) => out.extend(self.wrapped(spans, theme.heading, "", "")),
             Block::Paragraph(spans) => out.extend(self.wrapped(spans, theme.text, "", "")),
-            Block::Item { depth, marker, spans } => {
+            Block::Item {
+                depth,
+                marker,
+                spans,
+            } => {
                 let indent = "  ".repeat(usize::from((*depth).min(6)));
                 let wide = text::width(marker).max(1);
                 let first = format!("{indent}{} ", text::left(marker, wide));
@@ -50,7 +63,11 @@ impl Page<'_> {
                 out.extend(self.wrapped(spans, theme.text, &first, &rest));
             }
             Block::Code { text, .. } => out.extend(text.lines().map(|line| {
-                let line: String = line.replace('\t', "    ").chars().map(|c| if harmful(c) { '·' } else { c }).collect();
+                let line: String = line
+                    .replace('\t', "    ")
+                    .chars()
+                    .map(|c| if harmful(c) { '·' } else { c })
+                    .collect();
                 Line::styled(format!("  {line}"), theme.code)
             })),
             Block::Quote(spans) => {
@@ -58,7 +75,10 @@ impl Page<'_> {
                 out.extend(self.wrapped(spans, theme.quote, &bar, &bar));
             }
             Block::Table { head, rows } => self.table(head, rows, out),
-            Block::Rule => out.push(Line::styled(theme.symbols.rule.repeat(self.columns), theme.border)),
+            Block::Rule => out.push(Line::styled(
+                theme.symbols.rule.repeat(self.columns),
+                theme.border,
+            )),
         }
     }
 
@@ -78,12 +98,18 @@ impl Page<'_> {
     }
 
     fn figure(&self, name: &str) -> String {
-        self.figures.map_or_else(|| format!("{{{{{name}}}}}"), |figures| resolve(name, figures))
+        self.figures.map_or_else(
+            || format!("{{{{{name}}}}}"),
+            |figures| resolve(name, figures),
+        )
     }
 
     fn wrapped(&self, spans: &[Span], base: Style, first: &str, rest: &str) -> Vec<Line<'static>> {
         let dim = self.theme.dim;
-        let (first, rest) = (Run::styled(first.to_owned(), dim), Run::styled(rest.to_owned(), dim));
+        let (first, rest) = (
+            Run::styled(first.to_owned(), dim),
+            Run::styled(rest.to_owned(), dim),
+        );
         wrap(&self.runs(spans, base), self.columns, first, rest)
     }
 
@@ -94,8 +120,14 @@ impl Page<'_> {
             return;
         }
         let natural = |column: usize| {
-            let cells = std::iter::once(head.get(column)).chain(rows.iter().map(|row| row.get(column)));
-            let widths = cells.flatten().map(|cell| self.runs(cell, Style::new()).iter().map(|(t, _)| text::width(t)).sum());
+            let cells =
+                std::iter::once(head.get(column)).chain(rows.iter().map(|row| row.get(column)));
+            let widths = cells.flatten().map(|cell| {
+                self.runs(cell, Style::new())
+                    .iter()
+                    .map(|(t, _)| text::width(t))
+                    .sum()
+            });
             widths.max().unwrap_or(1_usize).max(1)
         };
         let mut widths: Vec<usize> = (0..count).map(natural).collect();
@@ -108,11 +140,21 @@ impl Page<'_> {
         }
         self.table_row(head, &widths, self.theme.strong, out);
         let wide = widths.iter().sum::<usize>() + 2 * (count - 1);
-        out.push(Line::styled(self.theme.symbols.rule.repeat(wide.min(self.columns)), self.theme.border));
-        rows.iter().for_each(|row| self.table_row(row, &widths, self.theme.text, out));
+        out.push(Line::styled(
+            self.theme.symbols.rule.repeat(wide.min(self.columns)),
+            self.theme.border,
+        ));
+        rows.iter()
+            .for_each(|row| self.table_row(row, &widths, self.theme.text, out));
     }
 
-    fn table_row(&self, cells: &[Vec<Span>], widths: &[usize], base: Style, out: &mut Vec<Line<'static>>) {
+    fn table_row(
+        &self,
+        cells: &[Vec<Span>],
+        widths: &[usize],
+        base: Style,
+        out: &mut Vec<Line<'static>>,
+    ) {
         let empty = Vec::new();
         let columns: Vec<Vec<Line<'static>>> = widths
             .iter()
@@ -146,5 +188,11 @@ pub fn item(
     figures: Option<&dyn Lookup>,
 ) -> Vec<Line<'static>> {
     let body = figures.map_or_else(|| body.to_owned(), |figures| fill(body, figures));
-    text::wrap_item(marker, marker_style, &body, columns.clamp(1, READING), style)
+    text::wrap_item(
+        marker,
+        marker_style,
+        &body,
+        columns.clamp(1, READING),
+        style,
+    )
 }

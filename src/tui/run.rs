@@ -65,7 +65,11 @@ pub fn run(
     let begun = Instant::now();
     let (width, height) = screen.size().context("Failed to ask the terminal's size")?;
     update(app, Message::Resized { width, height });
-    let mut drawing = Drawing { drawn: 0, at: begun, urgent: true };
+    let mut drawing = Drawing {
+        drawn: 0,
+        at: begun,
+        urgent: true,
+    };
     drawing.draw(&mut screen, app, terminal)?;
     let mut waiting = first;
     loop {
@@ -73,7 +77,9 @@ pub fn run(
             match effect {
                 Effect::Quit => return Ok(Outcome::Quit),
                 Effect::Suspend => {
-                    screen.lend(suspend).context("Failed to take the terminal back")?;
+                    screen
+                        .lend(suspend)
+                        .context("Failed to take the terminal back")?;
                     drawing.urgent = true;
                     app.revision += 1;
                 }
@@ -84,16 +90,25 @@ pub fn run(
             return Ok(Outcome::Signal);
         }
         if signals.resumed.swap(false, Ordering::SeqCst) {
-            screen.refresh().context("Failed to take the terminal back")?;
+            screen
+                .refresh()
+                .context("Failed to take the terminal back")?;
             app.revision += 1;
             drawing.urgent = true;
         }
         if !waiting.is_empty() {
             continue;
         }
-        waiting.extend(update(app, Message::Tick { now_ms: begun.elapsed().as_millis() as u64 }));
+        waiting.extend(update(
+            app,
+            Message::Tick {
+                now_ms: begun.elapsed().as_millis() as u64,
+            },
+        ));
         for _ in 0..AT_ONCE {
-            let Some(report) = source.try_recv() else { break };
+            let Some(report) = source.try_recv() else {
+                break;
+            };
             waiting.extend(update(app, Message::Engine(report)));
         }
         while let Some(message) = host.next_message() {
@@ -139,10 +154,19 @@ impl Drawing {
     }
 
     fn wait(&self, app: &App) -> Duration {
-        if app.revision == self.drawn { DATA_FRAME.min(Duration::from_millis(50)) } else { self.due_in() }
+        if app.revision == self.drawn {
+            DATA_FRAME.min(Duration::from_millis(50))
+        } else {
+            self.due_in()
+        }
     }
 
-    fn draw_if_due(&mut self, screen: &mut Screen, app: &mut App, terminal: Terminal) -> Result<()> {
+    fn draw_if_due(
+        &mut self,
+        screen: &mut Screen,
+        app: &mut App,
+        terminal: Terminal,
+    ) -> Result<()> {
         if app.revision != self.drawn && self.due_in().is_zero() {
             self.draw(screen, app, terminal)?;
         }
@@ -151,9 +175,15 @@ impl Drawing {
 
     fn draw(&mut self, screen: &mut Screen, app: &mut App, terminal: Terminal) -> Result<()> {
         let theme = Theme::new(app.view.theme, app.view.markers, terminal);
-        let limits = screen.draw(|frame| view(frame, app, &theme)).context("The terminal is gone")?;
+        let limits = screen
+            .draw(|frame| view(frame, app, &theme))
+            .context("The terminal is gone")?;
         update(app, Message::Drawn(limits));
-        *self = Self { drawn: app.revision, at: Instant::now(), urgent: false };
+        *self = Self {
+            drawn: app.revision,
+            at: Instant::now(),
+            urgent: false,
+        };
         Ok(())
     }
 }
@@ -183,12 +213,20 @@ fn carry_out(
             source.replay(control);
             None
         }
-        Effect::SaveStage { stage, progress } => host.save_stage(&stage, &progress).err().map(|error| Err(error)),
+        Effect::SaveStage { stage, progress } => host
+            .save_stage(&stage, &progress)
+            .err()
+            .map(|error| Err(error)),
         Effect::SaveCurrent { stage } => host.save_current(&stage).err().map(|error| Err(error)),
         Effect::ResetStage { stage } => Some(host.reset_stage(&stage)),
-        Effect::WriteReport => Some(host.write_report(app).map(|path| format!("The report is in {}", path.display()))),
+        Effect::WriteReport => Some(
+            host.write_report(app)
+                .map(|path| format!("The report is in {}", path.display())),
+        ),
         Effect::OpenEditor { stage, file } => Some(if host.needs_terminal() {
-            screen.lend(|| host.open_editor(&stage, &file)).context("Failed to take the terminal back")?
+            screen
+                .lend(|| host.open_editor(&stage, &file))
+                .context("Failed to take the terminal back")?
         } else {
             host.open_editor(&stage, &file)
         }),
@@ -197,8 +235,20 @@ fn carry_out(
     Ok(match told {
         None => Vec::new(),
         Some(Ok(text)) if text.is_empty() => Vec::new(),
-        Some(Ok(text)) => update(app, Message::Told { text, warning: false }),
-        Some(Err(error)) => update(app, Message::Told { text: format!("{error:#}"), warning: true }),
+        Some(Ok(text)) => update(
+            app,
+            Message::Told {
+                text,
+                warning: false,
+            },
+        ),
+        Some(Err(error)) => update(
+            app,
+            Message::Told {
+                text: format!("{error:#}"),
+                warning: true,
+            },
+        ),
     })
 }
 
@@ -213,11 +263,16 @@ struct Signals {
 impl Signals {
     fn watch() -> Result<Self> {
         use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
-        let it = Self { end: Arc::default(), resumed: Arc::default() };
+        let it = Self {
+            end: Arc::default(),
+            resumed: Arc::default(),
+        };
         for signal in [SIGTERM, SIGHUP, SIGINT] {
-            signal_hook::flag::register(signal, Arc::clone(&it.end)).context("Failed to watch for signals")?;
+            signal_hook::flag::register(signal, Arc::clone(&it.end))
+                .context("Failed to watch for signals")?;
         }
-        signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed)).context("Failed to watch for signals")?;
+        signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))
+            .context("Failed to watch for signals")?;
         Ok(it)
     }
 }
@@ -225,7 +280,10 @@ impl Signals {
 #[cfg(not(unix))]
 impl Signals {
     fn watch() -> Result<Self> {
-        Ok(Self { end: Arc::default(), resumed: Arc::default() })
+        Ok(Self {
+            end: Arc::default(),
+            resumed: Arc::default(),
+        })
     }
 }
 

@@ -57,7 +57,12 @@ pub const BRAILLE: Symbols = Symbols {
     scroll: "↓",
 };
 
-pub const DOTS: Symbols = Symbols { braille: false, points: ["·", "•"], border: border::PLAIN, ..BRAILLE };
+pub const DOTS: Symbols = Symbols {
+    braille: false,
+    points: ["·", "•"],
+    border: border::PLAIN,
+    ..BRAILLE
+};
 
 pub const ASCII: Symbols = Symbols {
     ascii: true,
@@ -92,7 +97,11 @@ pub const ASCII: Symbols = Symbols {
 impl Symbols {
     /// A bar of `share` of `width` cells.
     pub fn bar(&self, share: f64, width: u16) -> String {
-        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        let share = if share.is_finite() {
+            share.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
         let steps = self.bar.len() as f64;
         let eighths = (share * f64::from(width) * steps).round() as usize;
         let (full, rest) = (eighths / self.bar.len(), eighths % self.bar.len());
@@ -105,7 +114,11 @@ impl Symbols {
 
     /// One character for a value between `low` and `high`.
     pub fn spark(&self, value: f64, low: f64, high: f64) -> &'static str {
-        let share = if high > low { (value - low) / (high - low) } else { 0.5 };
+        let share = if high > low {
+            (value - low) / (high - low)
+        } else {
+            0.5
+        };
         let at = (share * self.spark.len() as f64).clamp(0.0, self.spark.len() as f64 - 1.0);
         self.spark[at as usize]
     }
@@ -133,10 +146,16 @@ pub fn fold_to_ascii(buffer: &mut Buffer) {
 
 fn fold(c: char) -> char {
     match c {
-        '─' | '━' | '╌' | '┈' | '–' | '—' | '−' | '‐' | '‑' | '╶' | '╴' => '-',
+        '─' | '━' | '╌' | '┈' | '–' | '—' | '−' | '‐' | '‑' | '╶' | '╴' => {
+            '-'
+        }
         '│' | '┃' | '┊' | '╎' => '|',
-        '╭' | '╮' | '╰' | '╯' | '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => '+',
-        '█' | '▓' | '▒' | '░' | '▉' | '▊' | '▋' | '▌' | '■' | '▀' | '▄' => '#',
+        '╭' | '╮' | '╰' | '╯' | '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => {
+            '+'
+        }
+        '█' | '▓' | '▒' | '░' | '▉' | '▊' | '▋' | '▌' | '■' | '▀' | '▄' => {
+            '#'
+        }
         '·' | '∙' | '⋅' => '-',
         '•' | '◆' | '●' | '○' => '*',
         '±' => '~',

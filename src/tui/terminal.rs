@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate, EnterAlternateScreen,
-    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
 use ratatui::Frame;
@@ -32,7 +32,9 @@ impl Screen {
         let backend = CrosstermBackend::new(BufWriter::with_capacity(64 * 1024, io::stdout()));
         restore_on_panic(std::thread::current().id());
         enter().context("Failed to take the terminal over")?;
-        let terminal = ratatui::Terminal::new(backend).inspect_err(|_| leave()).context("Failed to ask the terminal's size")?;
+        let terminal = ratatui::Terminal::new(backend)
+            .inspect_err(|_| leave())
+            .context("Failed to ask the terminal's size")?;
         Ok(Self { terminal })
     }
 
@@ -76,7 +78,13 @@ impl Drop for Screen {
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
-    execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, DisableLineWrap, Hide)
+    execute!(
+        io::stdout(),
+        EnterAlternateScreen,
+        EnableMouseCapture,
+        DisableLineWrap,
+        Hide
+    )
 }
 
 /// Gives the terminal back. What fails here fails because there is no terminal any more.
@@ -124,15 +132,30 @@ pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
     } else {
         Colours::Sixteen
     };
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(&said).unwrap_or_default().to_ascii_lowercase();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(&said)
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let utf8 = locale.contains("utf-8") || locale.contains("utf8") || cfg!(windows);
-    let ascii = said("PERFLINGS_ASCII").is_some_and(|value| value != "0") || !utf8 || term == "linux" || term == "dumb";
+    let ascii = said("PERFLINGS_ASCII").is_some_and(|value| value != "0")
+        || !utf8
+        || term == "linux"
+        || term == "dumb";
     // `15;0`: foreground; background. 7 and 15 are the light ones.
     let background = said("COLORFGBG").and_then(|value| {
         let last = value.rsplit(';').next()?.parse::<u8>().ok()?;
-        Some(if last == 7 || last == 15 { Background::Light } else { Background::Dark })
+        Some(if last == 7 || last == 15 {
+            Background::Light
+        } else {
+            Background::Dark
+        })
     });
-    Abilities { colours, background, ascii }
+    Abilities {
+        colours,
+        background,
+        ascii,
+    }
 }
 
 #[cfg(test)]
@@ -140,19 +163,46 @@ mod tests {
     use super::*;
 
     fn asked(variables: &[(&str, &str)]) -> Abilities {
-        abilities(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
+        abilities(|name| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[test]
     fn abilities_follow_the_environment() {
         let good = [("TERM", "xterm-256color"), ("LANG", "de_DE.UTF-8")];
-        assert_eq!(asked(&good), Abilities { colours: Colours::Indexed, background: None, ascii: false });
-        assert_eq!(asked(&[("TERM", "xterm"), ("LANG", "C.UTF-8")]).colours, Colours::Sixteen);
-        assert_eq!(asked(&[("NO_COLOR", "1"), ("TERM", "xterm-256color")]).colours, Colours::None);
-        assert_eq!(asked(&[("NO_COLOR", ""), ("TERM", "xterm-256color")]).colours, Colours::Indexed);
+        assert_eq!(
+            asked(&good),
+            Abilities {
+                colours: Colours::Indexed,
+                background: None,
+                ascii: false
+            }
+        );
+        assert_eq!(
+            asked(&[("TERM", "xterm"), ("LANG", "C.UTF-8")]).colours,
+            Colours::Sixteen
+        );
+        assert_eq!(
+            asked(&[("NO_COLOR", "1"), ("TERM", "xterm-256color")]).colours,
+            Colours::None
+        );
+        assert_eq!(
+            asked(&[("NO_COLOR", ""), ("TERM", "xterm-256color")]).colours,
+            Colours::Indexed
+        );
         assert!(asked(&[("LANG", "C")]).ascii);
         assert!(asked(&[("LANG", "C.UTF-8"), ("PERFLINGS_ASCII", "1")]).ascii);
-        assert_eq!(asked(&[("COLORFGBG", "0;15")]).background, Some(Background::Light));
-        assert_eq!(asked(&[("COLORFGBG", "15;default;0")]).background, Some(Background::Dark));
+        assert_eq!(
+            asked(&[("COLORFGBG", "0;15")]).background,
+            Some(Background::Light)
+        );
+        assert_eq!(
+            asked(&[("COLORFGBG", "15;default;0")]).background,
+            Some(Background::Dark)
+        );
     }
 }

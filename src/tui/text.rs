@@ -48,15 +48,33 @@ pub fn right(text: &str, columns: usize) -> String {
 
 /// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with
 /// `rest`; a word longer than a line is broken.
-pub fn wrap(runs: &[(String, Style)], columns: usize, first: Span<'static>, rest: Span<'static>) -> Vec<Line<'static>> {
-    let mut out = Wrapped { lines: Vec::new(), line: vec![first.clone()], used: first.width(), rest, columns: columns.max(1), empty: true };
+pub fn wrap(
+    runs: &[(String, Style)],
+    columns: usize,
+    first: Span<'static>,
+    rest: Span<'static>,
+) -> Vec<Line<'static>> {
+    let mut out = Wrapped {
+        lines: Vec::new(),
+        line: vec![first.clone()],
+        used: first.width(),
+        rest,
+        columns: columns.max(1),
+        empty: true,
+    };
     for (text, style) in runs {
         let mut text = text.as_str();
         while !text.is_empty() {
             let blank = text.starts_with(char::is_whitespace);
-            let end = text.find(|c: char| c.is_whitespace() != blank).unwrap_or(text.len());
+            let end = text
+                .find(|c: char| c.is_whitespace() != blank)
+                .unwrap_or(text.len());
             let (word, after) = text.split_at(end);
-            if blank { out.blank(word.contains('\n'), *style) } else { out.word(word, *style) }
+            if blank {
+                out.blank(word.contains('\n'), *style)
+            } else {
+                out.word(word, *style)
+            }
             text = after;
         }
     }
@@ -83,7 +101,10 @@ impl Wrapped {
         {
             self.line.pop();
         }
-        self.lines.push(Line::from(std::mem::replace(&mut self.line, vec![self.rest.clone()])));
+        self.lines.push(Line::from(std::mem::replace(
+            &mut self.line,
+            vec![self.rest.clone()],
+        )));
         self.used = self.rest.width();
         self.empty = true;
     }
@@ -96,7 +117,10 @@ impl Wrapped {
     }
 
     fn word(&mut self, word: &str, style: Style) {
-        let clean: String = word.chars().map(|c| if harmful(c) { '·' } else { c }).collect();
+        let clean: String = word
+            .chars()
+            .map(|c| if harmful(c) { '·' } else { c })
+            .collect();
         let wide = clean.width();
         if !self.empty && self.used + wide > self.columns {
             // Punctuation after a styled word must not start a line of its own when the word could move with it.
@@ -132,13 +156,29 @@ impl Wrapped {
 
 /// Wraps one plain text.
 pub fn wrap_plain(text: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
-    wrap(&[(text.to_owned(), style)], columns, Span::raw(""), Span::raw(""))
+    wrap(
+        &[(text.to_owned(), style)],
+        columns,
+        Span::raw(""),
+        Span::raw(""),
+    )
 }
 
 /// Wraps one text behind a marker, the following lines indented under it.
-pub fn wrap_item(marker: &str, marker_style: Style, text: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
+pub fn wrap_item(
+    marker: &str,
+    marker_style: Style,
+    text: &str,
+    columns: usize,
+    style: Style,
+) -> Vec<Line<'static>> {
     let indent = " ".repeat(marker.width());
-    wrap(&[(text.to_owned(), style)], columns, Span::styled(marker.to_owned(), marker_style), Span::raw(indent))
+    wrap(
+        &[(text.to_owned(), style)],
+        columns,
+        Span::styled(marker.to_owned(), marker_style),
+        Span::raw(indent),
+    )
 }
 
 #[cfg(test)]
@@ -146,12 +186,18 @@ mod tests {
     use super::*;
 
     fn lines(text: &str, columns: usize) -> Vec<String> {
-        wrap_plain(text, columns, Style::new()).iter().map(ToString::to_string).collect()
+        wrap_plain(text, columns, Style::new())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
     fn wraps_at_words_and_breaks_what_is_too_long() {
-        assert_eq!(lines("the loss is far too high", 10), ["the loss", "is far too", "high"]);
+        assert_eq!(
+            lines("the loss is far too high", 10),
+            ["the loss", "is far too", "high"]
+        );
         assert_eq!(lines("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(lines("", 4), [""]);
         assert_eq!(lines("x", 0), ["x"]);

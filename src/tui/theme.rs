@@ -134,7 +134,12 @@ const HIGH_CONTRAST: Palette = Palette {
     reference: Some(Color::White),
     floor: Some(Color::White),
     code: Some(Color::LightYellow),
-    phases: [Some(Color::LightCyan), Some(Color::LightMagenta), Some(Color::LightGreen), Some(Color::LightRed)],
+    phases: [
+        Some(Color::LightCyan),
+        Some(Color::LightMagenta),
+        Some(Color::LightGreen),
+        Some(Color::LightRed),
+    ],
     background: Some(Color::Black),
 };
 
@@ -188,7 +193,12 @@ const SIXTEEN: Palette = Palette {
     reference: None,
     floor: Some(Color::Green),
     code: Some(Color::Cyan),
-    phases: [Some(Color::Blue), Some(Color::Magenta), Some(Color::Green), Some(Color::Red)],
+    phases: [
+        Some(Color::Blue),
+        Some(Color::Magenta),
+        Some(Color::Green),
+        Some(Color::Red),
+    ],
     background: None,
 };
 
@@ -209,19 +219,32 @@ impl Theme {
                 None => SIXTEEN,
             }),
         };
-        let markers = if terminal.ascii { Markers::Ascii } else { markers };
+        let markers = if terminal.ascii {
+            Markers::Ascii
+        } else {
+            markers
+        };
         let symbols = match markers {
             Markers::Braille => BRAILLE,
             Markers::Dots => DOTS,
             Markers::Ascii => ASCII,
         };
-        palette.map_or_else(|| Self::without_colour(symbols), |palette| Self::with_palette(&palette, symbols))
+        palette.map_or_else(
+            || Self::without_colour(symbols),
+            |palette| Self::with_palette(&palette, symbols),
+        )
     }
 
     fn with_palette(palette: &Palette, symbols: Symbols) -> Self {
-        let base = Style { bg: palette.background, ..Style::new() };
+        let base = Style {
+            bg: palette.background,
+            ..Style::new()
+        };
         // The terminal's own colour is named too, so that it does not shine through from what lies below.
-        let coloured = |colour: Option<Color>| Style { fg: colour.or(palette.text).or(Some(Color::Reset)), ..base };
+        let coloured = |colour: Option<Color>| Style {
+            fg: colour.or(palette.text).or(Some(Color::Reset)),
+            ..base
+        };
         let dim = match palette.dim {
             None => coloured(None).add_modifier(Modifier::DIM),
             some => coloured(some),
@@ -234,7 +257,11 @@ impl Theme {
             strong: coloured(None).add_modifier(Modifier::BOLD),
             title: coloured(None).remove_modifier(Modifier::DIM),
             title_focused: accent.add_modifier(Modifier::BOLD),
-            border: if palette.border.is_none() { dim } else { coloured(palette.border) },
+            border: if palette.border.is_none() {
+                dim
+            } else {
+                coloured(palette.border)
+            },
             border_focused: accent,
             a: coloured(palette.a),
             b: coloured(palette.b),

@@ -1,6 +1,6 @@
 //! The course and the learner's own files and progress.
 
-use super::Learner;
+use super::{Learner, a_run};
 
 #[test]
 fn the_course_is_listed_hinted_and_copied() {
@@ -90,4 +90,37 @@ fn damaged_progress_is_set_aside_and_named() {
             .path("perflings/tiny-llama/progress.toml.damaged-1")
             .is_file()
     );
+}
+
+#[test]
+fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
+    let learner = Learner::new();
+    learner.says(&["init", "copy"]).succeeds(&[]);
+    let stage = learner.path("copy/exercises/01-broken-init");
+    let solution = std::fs::read(stage.join("solution/config.toml")).expect("a solution");
+    std::fs::write(stage.join("config.toml"), solution).expect("saved over the starter");
+    let engine = learner.engine(&a_run());
+    let said = learner.says(&[
+        "run", "1", "--course", "copy", "--json", "--engine", &engine,
+    ]);
+    said.succeeds(&[]);
+    assert!(
+        said.err.contains("stage 1 with your ") && said.err.contains("01-broken-init/config.toml"),
+        "{}",
+        said.err
+    );
+    let said = learner.says(&["course", "check", "--course", "copy", "--engine", &engine]);
+    assert_eq!(said.code, Some(1), "an author has to mend it");
+    assert!(
+        said.out.contains(
+            "01-broken-init/stage.toml: config.toml and solution/config.toml say the same"
+        ),
+        "{}",
+        said.out
+    );
+    learner
+        .says(&["reset", "1", "--course", "copy"])
+        .succeeds(&["your file is kept as", "config.toml.1"]);
+    let said = learner.says(&["run", "1", "--course", "copy", "--engine", &engine]);
+    assert!(!said.err.contains("with your"), "{}", said.err);
 }

@@ -2,7 +2,8 @@
 
 use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
 use perflings::course::{
-    Block, Claim, Course, Lesson, Level, Pointer, Question, Section, SectionKind, Span, Stage, StageFile,
+    Block, Claim, Course, Estimate, Lesson, Level, Pointer, Question, Section, SectionKind, Span,
+    Stage, StageFile,
 };
 use perflings::protocol::*;
 
@@ -27,8 +28,16 @@ fn lesson() -> Lesson {
                     Span::Strong("sure of the wrong thing".to_owned()),
                     Span::Text(".".to_owned()),
                 ]),
-                Block::Item { depth: 0, marker: "•".to_owned(), spans: text("It falls, but from far above.") },
-                Block::Item { depth: 1, marker: "•".to_owned(), spans: text("Nothing is infinite, nothing explodes.") },
+                Block::Item {
+                    depth: 0,
+                    marker: "•".to_owned(),
+                    spans: text("It falls, but from far above."),
+                },
+                Block::Item {
+                    depth: 1,
+                    marker: "•".to_owned(),
+                    spans: text("Nothing is infinite, nothing explodes."),
+                },
                 Block::Code {
                     language: "text".to_owned(),
                     text: "embedding ── × ──▶ head\n   └──── same weights ────┘".to_owned(),
@@ -39,7 +48,9 @@ fn lesson() -> Lesson {
             title: "Why".to_owned(),
             kind: SectionKind::Why,
             blocks: vec![
-                Block::Paragraph(text("The embedding is drawn from N(0, 1) and used again as the head.")),
+                Block::Paragraph(text(
+                    "The embedding is drawn from N(0, 1) and used again as the head.",
+                )),
                 Block::Table {
                     head: vec![text("initialisation"), text("logits' spread")],
                     rows: vec![
@@ -70,9 +81,11 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         number,
         title: title.to_owned(),
         level: Level::Beginner,
-        symptom: "The loss starts near 122. A model that knows nothing would start at 6.91.".to_owned(),
+        symptom: "The loss starts near 122. A model that knows nothing would start at 6.91."
+            .to_owned(),
         prediction: Question {
-            prompt: "When the initial weights are mended, what happens to the first loss?".to_owned(),
+            prompt: "When the initial weights are mended, what happens to the first loss?"
+                .to_owned(),
             choices: vec![
                 "It falls to about half.".to_owned(),
                 "It falls to about 7, whatever the width of the model.".to_owned(),
@@ -82,10 +95,23 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
             answer: 1,
             explanation: "Small logits give every token the same chance: ln V.".to_owned(),
         },
-        estimate: None,
+        estimate: (number == 1).then(|| Estimate {
+            prompt: "What will the first loss be once the fault is mended?".to_owned(),
+            of: "fixed.loss_first".to_owned(),
+            unit: "nats".to_owned(),
+            from: 0.1,
+            to: 1000.0,
+            log: true,
+        }),
         evidence: vec![
-            Pointer { panel: "evidence".to_owned(), text: "the spread of the logits, and what they predict".to_owned() },
-            Pointer { panel: "loss".to_owned(), text: "the first loss against ln V".to_owned() },
+            Pointer {
+                panel: "evidence".to_owned(),
+                text: "the spread of the logits, and what they predict".to_owned(),
+            },
+            Pointer {
+                panel: "loss".to_owned(),
+                text: "the first loss against ln V".to_owned(),
+            },
         ],
         hints: vec![
             "Which tensor is used twice?".to_owned(),
@@ -101,12 +127,16 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         broken,
         fixed,
         varies: vec!["model.init".to_owned()],
-        claims: vec![Claim { text: "First loss 942".to_owned(), source: "the source workshop, 2025".to_owned() }],
+        claims: vec![Claim {
+            text: "First loss 942".to_owned(),
+            source: "the source workshop, 2025".to_owned(),
+        }],
         checks: Vec::new(),
         lesson: lesson(),
         fault: "The tied head multiplies by an embedding of standard deviation 1.".to_owned(),
         fix: "init = \"normal-0.02\" draws every matrix from N(0, 0.02).".to_owned(),
-        cpu_note: (number == 2).then(|| "The ratio is small here: the cache holds the whole tensor.".to_owned()),
+        cpu_note: (number == 2)
+            .then(|| "The ratio is small here: the cache holds the whole tensor.".to_owned()),
         files: vec![StageFile {
             name: "config.toml".to_owned(),
             starter: "[model]\ninit = \"library-default\"\n".to_owned(),
@@ -133,8 +163,20 @@ pub fn course() -> Course {
         title: "Sample course".to_owned(),
         language: "en".to_owned(),
         stages: vec![
-            stage(1, "broken-init", "Broken initialisation", init, plain.clone()),
-            stage(2, "strides", "Non-contiguous tensors", layout, plain.clone()),
+            stage(
+                1,
+                "broken-init",
+                "Broken initialisation",
+                init,
+                plain.clone(),
+            ),
+            stage(
+                2,
+                "strides",
+                "Non-contiguous tensors",
+                layout,
+                plain.clone(),
+            ),
             stage(3, "missing-sync", "Missing sync", sync, plain),
         ],
         glossary: Some(lesson()),
@@ -144,7 +186,10 @@ pub fn course() -> Course {
 
 /// The device the events come from.
 pub fn device() -> Device {
-    Device { kind: "cpu".to_owned(), name: "EPYC 9654, 2 threads".to_owned() }
+    Device {
+        kind: "cpu".to_owned(),
+        name: "EPYC 9654, 2 threads".to_owned(),
+    }
 }
 
 pub fn started(run: &RunSpec, from_step: u64) -> Event {
@@ -169,15 +214,35 @@ fn broken_init(run: &RunSpec) -> bool {
 pub fn step(run: &RunSpec, step: u64) -> Event {
     let at = step as f64;
     let ripple = ((step * 7919) % 97) as f64 / 97.0 - 0.5;
-    let (from, floor, pace) = if broken_init(run) { (122.0, 30.0, 60.0) } else { (6.93, 2.5, 160.0) };
+    let (from, floor, pace) = if broken_init(run) {
+        (122.0, 30.0, 60.0)
+    } else {
+        (6.93, 2.5, 160.0)
+    };
     let loss = floor + (from - floor) * (-at / pace).exp() + ripple * (from - floor) * 0.03;
-    let ms = if run.config.model.kv_layout == KvLayout::Strided { 205.0 } else { 180.0 } + 6.0 * ripple;
+    let ms = if run.config.model.kv_layout == KvLayout::Strided {
+        205.0
+    } else {
+        180.0
+    } + 6.0 * ripple;
     let synced = run.config.measure.sync != Sync::Never;
     let whole = if synced { ms } else { 0.9 };
     let phases = if synced {
-        Phases { forward: 0.34 * ms, backward: 0.61 * ms, optimizer: 0.045 * ms, residual: 0.005 * ms, step: ms }
+        Phases {
+            forward: 0.34 * ms,
+            backward: 0.61 * ms,
+            optimizer: 0.045 * ms,
+            residual: 0.005 * ms,
+            step: ms,
+        }
     } else {
-        Phases { forward: 0.2, backward: 0.5, optimizer: 0.1, residual: ms - 0.8, step: ms }
+        Phases {
+            forward: 0.2,
+            backward: 0.5,
+            optimizer: 0.1,
+            residual: ms - 0.8,
+            step: ms,
+        }
     };
     Event::Step(Step {
         slot: run.slot,
@@ -202,14 +267,25 @@ pub fn throughput(run: &RunSpec, step: u64) -> Event {
         slot: run.slot,
         step,
         state,
-        step_ms: Spread { median: ms, p25: ms - 2.4, p75: ms + 2.7, p95: ms + 9.8, n: step },
+        step_ms: Spread {
+            median: ms,
+            p25: ms - 2.4,
+            p75: ms + 2.7,
+            p95: ms + 9.8,
+            n: step,
+        },
         samples_per_s: 8000.0 / ms,
         tokens_per_s: 512_000.0 / ms,
         wall_samples_per_s: 7600.0 / ms,
         phases: None,
         flops: (run.config.measure.sync != Sync::Never).then_some(13.1e9),
         peak_flops: Some(98e9),
-        clock: if run.config.measure.sync == Sync::Never { "enqueue" } else { "host-sync" }.to_owned(),
+        clock: if run.config.measure.sync == Sync::Never {
+            "enqueue"
+        } else {
+            "host-sync"
+        }
+        .to_owned(),
     })
 }
 
@@ -225,7 +301,11 @@ pub fn kernels(run: &RunSpec, step: u64) -> Event {
         flops,
         bytes: 1e6,
     };
-    let attention = if run.config.model.kv_layout == KvLayout::Strided { 31.0 } else { 7.4 };
+    let attention = if run.config.model.kv_layout == KvLayout::Strided {
+        31.0
+    } else {
+        7.4
+    };
     let rows = vec![
         row("linear", "mlp.gate", "backward", 8, 38.2, 5.4e8),
         row("linear", "mlp.down", "backward", 8, 31.9, 5.4e8),
@@ -279,7 +359,11 @@ pub fn gradients(run: &RunSpec, step: u64, missing: bool) -> Event {
 pub fn evidence(run: &RunSpec, step: u64) -> Event {
     let broken = broken_init(run);
     let strided = run.config.model.kv_layout == KvLayout::Strided;
-    let strides = if strided { vec![8192, 32, 128, 1] } else { vec![8192, 2048, 32, 1] };
+    let strides = if strided {
+        vec![8192, 32, 128, 1]
+    } else {
+        vec![8192, 2048, 32, 1]
+    };
     Event::Evidence(Evidence {
         slot: run.slot,
         step,
@@ -287,10 +371,16 @@ pub fn evidence(run: &RunSpec, step: u64) -> Event {
         logit_min: Some(if broken { -44.1 } else { -0.9 }.into()),
         logit_max: Some(if broken { 128.0 } else { 0.95 }.into()),
         argmax_is_input: Some(if broken { 0.98 } else { 0.02 }),
-        rms: [1.0, 1.01, 1.03, 1.02, 1.04].map(|x| Num(if broken { x } else { 0.02 * x })).to_vec(),
+        rms: [1.0, 1.01, 1.03, 1.02, 1.04]
+            .map(|x| Num(if broken { x } else { 0.02 * x }))
+            .to_vec(),
         parity: Some(if strided { 0.31 } else { 3.0e-7 }.into()),
         strides: vec![("k".to_owned(), strides.clone()), ("v".to_owned(), strides)],
-        clocks: Some(Clocks { enqueue: 0.9, host_sync: 180.4, device: None }),
+        clocks: Some(Clocks {
+            enqueue: 0.9,
+            host_sync: 180.4,
+            device: None,
+        }),
     })
 }
 
@@ -308,7 +398,11 @@ pub fn memory(run: &RunSpec) -> Event {
 }
 
 pub fn lints(run: &RunSpec) -> Event {
-    let lint = |name: &str, why: &str, next: &str| Lint { name: name.to_owned(), why: why.to_owned(), next: next.to_owned() };
+    let lint = |name: &str, why: &str, next: &str| Lint {
+        name: name.to_owned(),
+        why: why.to_owned(),
+        next: next.to_owned(),
+    };
     let lints = if broken_init(run) {
         vec![lint(
             "loss-above-ln-vocab",
@@ -324,18 +418,31 @@ pub fn lints(run: &RunSpec) -> Event {
     } else {
         Vec::new()
     };
-    Event::Lints { slot: run.slot, lints }
+    Event::Lints {
+        slot: run.slot,
+        lints,
+    }
 }
 
 pub fn pair(n: u32, done: bool) -> Event {
-    let spread = |median: f64| Spread { median, p25: median - 2.0, p75: median + 2.0, p95: median + 8.0, n: u64::from(n) };
+    let spread = |median: f64| Spread {
+        median,
+        p25: median - 2.0,
+        p75: median + 2.0,
+        p95: median + 8.0,
+        n: u64::from(n),
+    };
     Event::Pair(Pair {
         n,
         wanted: 30,
         ratio: 1.138,
         low: 1.121,
         high: 1.154,
-        verdict: if n >= 30 { Verdict::Faster } else { Verdict::Unclear },
+        verdict: if n >= 30 {
+            Verdict::Faster
+        } else {
+            Verdict::Unclear
+        },
         a_ms: spread(205.0),
         b_ms: spread(180.1),
         remaining_s: f64::from(30 - n.min(30)) * 0.4,
@@ -357,7 +464,12 @@ pub fn until(run: &RunSpec, last: u64) -> Vec<Event> {
 pub fn at_step(run: &RunSpec, at: u64) -> Vec<Event> {
     let mut events = vec![step(run, at)];
     if at == 0 {
-        events.extend([memory(run), evidence(run, 0), gradients(run, 0, false), lints(run)]);
+        events.extend([
+            memory(run),
+            evidence(run, 0),
+            gradients(run, 0, false),
+            lints(run),
+        ]);
     }
     if at % 20 == 5 {
         events.push(kernels(run, at));

@@ -1,6 +1,7 @@
 //! A frame as text that shows its styles too: the backend for tests drops colours when it prints.
 
 use perflings::app::{App, Markers, Message, Panel, ThemeName, update};
+use perflings::tui::symbols::fold_to_ascii;
 use perflings::tui::theme::{Background, Colours, Terminal as Abilities, Theme};
 use perflings::tui::{panels, view};
 use ratatui::Terminal;
@@ -10,7 +11,11 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
 /// A terminal that can do everything.
-pub const ABLE: Abilities = Abilities { colours: Colours::Indexed, background: Some(Background::Dark), ascii: false };
+pub const ABLE: Abilities = Abilities {
+    colours: Colours::Indexed,
+    background: Some(Background::Dark),
+    ascii: false,
+};
 
 /// A way of drawing, for the names of snapshots.
 pub const LOOKS: [(&str, ThemeName, Markers); 3] = [
@@ -20,25 +25,58 @@ pub const LOOKS: [(&str, ThemeName, Markers); 3] = [
 ];
 
 /// Draws the whole screen.
-pub fn screen(app: &mut App, width: u16, height: u16, theme: ThemeName, markers: Markers) -> Buffer {
+pub fn screen(
+    app: &mut App,
+    width: u16,
+    height: u16,
+    theme: ThemeName,
+    markers: Markers,
+) -> Buffer {
     update(app, Message::Resized { width, height });
     (app.view.theme, app.view.markers) = (theme, markers);
     let theme = Theme::new(theme, markers, ABLE);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
     let mut limits = None;
-    terminal.draw(|frame| limits = Some(view(frame, app, &theme))).expect("drawn");
+    terminal
+        .draw(|frame| limits = Some(view(frame, app, &theme)))
+        .expect("drawn");
     update(app, Message::Drawn(limits.expect("drawn")));
     terminal.backend().buffer().clone()
 }
 
 /// Draws one panel alone.
-pub fn panel(app: &mut App, panel: Panel, width: u16, height: u16, theme: ThemeName, markers: Markers) -> Buffer {
-    update(app, Message::Resized { width: 200, height: 50 });
+pub fn panel(
+    app: &mut App,
+    panel: Panel,
+    width: u16,
+    height: u16,
+    theme: ThemeName,
+    markers: Markers,
+) -> Buffer {
+    update(
+        app,
+        Message::Resized {
+            width: 200,
+            height: 50,
+        },
+    );
     app.view.focus = None;
     let theme = Theme::new(theme, markers, ABLE);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
-    let area = Rect { x: 0, y: 0, width, height };
-    terminal.draw(|frame| { panels::render(panel, frame, area, app, &theme); }).expect("drawn");
+    let area = Rect {
+        x: 0,
+        y: 0,
+        width,
+        height,
+    };
+    terminal
+        .draw(|frame| {
+            panels::render(panel, frame, area, app, &theme);
+            if markers == Markers::Ascii {
+                fold_to_ascii(frame.buffer_mut());
+            }
+        })
+        .expect("drawn");
     terminal.backend().buffer().clone()
 }
 
@@ -53,16 +91,23 @@ pub fn with_styles(buffer: &Buffer) -> String {
             let cell = &buffer[(x, y)];
             line.push_str(cell.symbol());
             let style = describe(cell.fg, cell.bg, cell.modifier);
-            let at = legend.iter().position(|known| *known == style).unwrap_or_else(|| {
-                legend.push(style);
-                legend.len() - 1
-            });
+            let at = legend
+                .iter()
+                .position(|known| *known == style)
+                .unwrap_or_else(|| {
+                    legend.push(style);
+                    legend.len() - 1
+                });
             marks.push(letter(at));
         }
         text += &format!("│{line}│\n");
         styles += &format!("│{}\n", marks.trim_end_matches('.'));
     }
-    let legend: String = legend.iter().enumerate().map(|(at, style)| format!("{} {style}\n", letter(at))).collect();
+    let legend: String = legend
+        .iter()
+        .enumerate()
+        .map(|(at, style)| format!("{} {style}\n", letter(at)))
+        .collect();
     format!("{text}\n{styles}\n{legend}")
 }
 
@@ -70,7 +115,12 @@ pub fn with_styles(buffer: &Buffer) -> String {
 pub fn text(buffer: &Buffer) -> String {
     let area = buffer.area;
     (area.top()..area.bottom())
-        .map(|y| (area.left()..area.right()).map(|x| buffer[(x, y)].symbol()).collect::<String>() + "\n")
+        .map(|y| {
+            (area.left()..area.right())
+                .map(|x| buffer[(x, y)].symbol())
+                .collect::<String>()
+                + "\n"
+        })
         .collect()
 }
 

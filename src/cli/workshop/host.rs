@@ -94,7 +94,7 @@ impl tui::Host for Host {
 
     fn reset_stage(&mut self, id: &str) -> Result<String> {
         let stage = self.stage(id)?;
-        let aside = self.shelf.workspace()?.reset(stage)?;
+        let aside = self.shelf.reset(stage)?;
         kept(progress::reset_stage(self.state()?, id))?;
         for path in self.watched(id) {
             self.watch.acknowledge(&path);
@@ -168,11 +168,9 @@ mod tests {
     use crate::tui::Host as _;
 
     fn host(dir: &std::path::Path) -> Host {
-        let shelf = Shelf {
-            course: Course::builtin("en"),
-            source: Source::Embedded,
-            state: Some(dir.join("state")),
-        };
+        let args = crate::cli::CourseArgs::default();
+        let mut shelf = Shelf::load(&args).expect("the built-in course");
+        shelf.state = Some(dir.join("state"));
         let mut host = Host::new(shelf, Rc::default(), false);
         (host.editor, host.reports) = (None, Some(dir.join("reports")));
         host

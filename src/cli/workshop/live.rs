@@ -147,7 +147,7 @@ impl Live {
             && let Err(error) = recorder.add(line, text)
         {
             self.own
-                .push_back(FromEngine::Stray(format!("recording ends here: {error}")));
+                .push_back(FromEngine::Stray(format!("recording ends here: {error:#}")));
             self.recorder = None;
         }
     }

@@ -196,8 +196,7 @@ impl Kernels for Flex {
         let shape = cpu::attention::Shape { batch, time, heads, kv_heads: a.kv_heads, head_dim: width };
         let [q, k, v] = [&q, &k, &v].map(|view| strided(view, a.layout));
         cpu::strided_attention::forward(&mut out, &mut lse, shape, q, k, v);
-        // The kernel writes [b, t, h, dh]; the operation speaks of [b, h, t, dh].
-        tensor(out, [batch, time, heads, width]).transpose(1, 2)
+        tensor(out, [batch * time, heads * width])
     }
 
     fn embedding_own(weight: FlexTensor, indices: Ints<Self>) -> FlexTensor {

@@ -1,13 +1,46 @@
-//! The kernels of every CubeCL device.
+//! The kernels of every CubeCL device: burn's tensors on the outside, the launches of `ops/gpu` inside.
 
+use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, TensorMetadata};
-use burn::tensor::{Int, Shape, Tensor};
+use burn::tensor::{Int, Tensor};
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
 
 use super::{Float, Ints, Kernels};
+use crate::config::{KvLayout, NORM_EPS};
 use crate::ops::attention::{Attention, Rows};
+use crate::ops::gpu::attention::Heads;
+use crate::ops::gpu::attention_backward::Saved;
+use crate::ops::gpu::attention_simple::Strided;
+use crate::ops::gpu::rope::Rotation;
+use crate::ops::gpu::{self, Columns};
 use crate::ops::rope::Rope;
-use crate::ops::{attention, cross_entropy, embedding, linear, rms_norm, rope, swiglu};
-use burn::backend::ops::*;
+
+fn size(tensor: &CubeTensor) -> [usize; 2] {
+    let shape = tensor.shape();
+    [shape[0], shape[1]]
+}
+
+fn heads(a: &Attention, rows: usize) -> Heads {
+    Heads { batch: rows / a.context, context: a.context, heads: a.heads, kv_heads: a.kv_heads, head_dim: a.head_dim }
+}
+
+/// q, k and v with contiguous rows, and where their columns begin.
+fn contiguous(rows: &Rows<Cube>) -> Rows<Cube> {
+    let mut rows = rows.clone();
+    rows.q = into_contiguous(rows.q);
+    if rows.packed {
+        (rows.k, rows.v) = (rows.q.clone(), rows.q.clone());
+    } else {
+        (rows.k, rows.v) = (into_contiguous(rows.k), into_contiguous(rows.v));
+    }
+    rows
+}
+
+fn columns(rows: &Rows<Cube>) -> [Columns<'_>; 3] {
+    let [q, k, v] = rows.offsets;
+    [Columns::at(&rows.q, q, size(&rows.q)[1]), Columns::at(&rows.k, k, size(&rows.k)[1]), Columns::at(&rows.v, v, size(&rows.v)[1])]
+}
 
 impl Kernels for Cube {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
@@ -18,81 +51,106 @@ impl Kernels for Cube {
         table.clone().without_autodiff().try_into_primitive::<Self>().expect("tables live on the model's device")
     }
 
-    fn linear_own(x: Float<Self>, w: Float<Self>, residual: Option<Float<Self>>) -> Float<Self> {
-        let y = linear::forward::<Self>(x, w);
-        match residual {
-            Some(residual) => Self::float_add(y, residual),
-            None => y,
+    fn linear_own(x: CubeTensor, w: CubeTensor, residual: Option<CubeTensor>) -> CubeTensor {
+        let residual = residual.map(into_contiguous);
+        gpu::linear::forward(&into_contiguous(x), &into_contiguous(w), residual.as_ref())
+    }
+
+    fn linear_dx(dy: CubeTensor, w: CubeTensor) -> CubeTensor {
+        gpu::linear::backward_input(&into_contiguous(dy), &into_contiguous(w), None)
+    }
+
+    fn linear_dw(dy: CubeTensor, x: CubeTensor) -> CubeTensor {
+        gpu::linear::backward_weight(&into_contiguous(dy), &into_contiguous(x), None)
+    }
+
+    fn rms_norm(x: CubeTensor, gain: CubeTensor) -> (CubeTensor, CubeTensor) {
+        let (y, inverse) = gpu::rms_norm::forward(&into_contiguous(x), &into_contiguous(gain), NORM_EPS as f32);
+        let rows = size(&y)[0];
+        (y, gpu::shaped(inverse, [rows, 1]))
+    }
+
+    fn rms_norm_backward(x: CubeTensor, gain: CubeTensor, inverse: CubeTensor, dy: CubeTensor) -> (CubeTensor, CubeTensor) {
+        let [x, gain, inverse, dy] = [x, gain, inverse, dy].map(into_contiguous);
+        let width = size(&x)[1];
+        let (dx, dgain) = gpu::rms_norm::backward(&dy, &x, &gain, &inverse, None);
+        (dx, gpu::shaped(dgain, [1, width]))
+    }
+
+    fn rope(x: CubeTensor, cos: CubeTensor, sin: CubeTensor, rope: &Rope, inverse: bool) -> CubeTensor {
+        let width = size(&x)[1];
+        let rotation = Rotation { width, rotated: rope.rotated, head_dim: rope.head_dim, context: rope.context, inverse };
+        gpu::rope::apply(&into_contiguous(x), &cos, &sin, rotation)
+    }
+
+    fn swiglu_packed(packed: CubeTensor) -> CubeTensor {
+        let width = size(&packed)[1] / 2;
+        gpu::swiglu::forward_packed(&into_contiguous(packed), width)
+    }
+
+    fn swiglu_packed_backward(packed: CubeTensor, dy: CubeTensor) -> CubeTensor {
+        let width = size(&packed)[1] / 2;
+        gpu::swiglu::backward_packed(&into_contiguous(dy), &into_contiguous(packed), width)
+    }
+
+    fn naive_swiglu(x: CubeTensor, w_gate: CubeTensor, w_up: CubeTensor) -> (CubeTensor, CubeTensor, CubeTensor) {
+        let inner = size(&x)[1];
+        let [x, w_gate, w_up] = [x, w_gate, w_up].map(into_contiguous);
+        let result = gpu::swiglu_naive::forward(&x, &w_gate, &w_up, inner);
+        (result.out, result.gate, result.up)
+    }
+
+    fn flash(rows: &Rows<Self>, a: &Attention) -> (CubeTensor, CubeTensor) {
+        let rows = contiguous(rows);
+        let [q, k, v] = columns(&rows);
+        gpu::attention::forward(q, k, v, heads(a, size(&rows.q)[0]))
+    }
+
+    fn flash_backward(rows: &Rows<Self>, out: CubeTensor, lse: CubeTensor, dy: CubeTensor, a: &Attention) -> Vec<CubeTensor> {
+        let (rows, dy) = (contiguous(rows), into_contiguous(dy));
+        let [q, k, v] = columns(&rows);
+        let (saved, sizes) = (Saved { q, k, v, out: &out, lse: &lse }, heads(a, size(&rows.q)[0]));
+        if rows.packed {
+            return vec![gpu::attention_backward::backward_packed(&dy, saved, sizes)];
         }
+        gpu::attention_backward::backward(&dy, saved, sizes).into()
     }
 
-    fn linear_dx(dy: Float<Self>, w: Float<Self>) -> Float<Self> {
-        Self::float_matmul(dy, w)
+    fn strided_attention(q: CubeTensor, k: CubeTensor, v: CubeTensor, a: &Attention) -> CubeTensor {
+        let sizes = heads(a, q.shape()[0] * a.context);
+        let (out, _) = match a.layout {
+            KvLayout::Strided => gpu::attention_simple::forward(Strided::view(&q), Strided::view(&k), Strided::view(&v), sizes),
+            KvLayout::Assumed => {
+                gpu::attention_simple::forward(Strided::assumed(&q), Strided::assumed(&k), Strided::assumed(&v), sizes)
+            }
+            KvLayout::Contiguous => {
+                // Neighbours take neighbouring keys, so k is copied as [b, kv, dh, t]; v as [b, kv, t, dh].
+                let k = into_contiguous(Cube::float_swap_dims(k, 2, 3));
+                let (q, v) = (into_contiguous(q), into_contiguous(v));
+                let (dh, t) = (a.head_dim, a.context);
+                let k = Strided { tensor: &k, batch: a.kv_heads * dh * t, head: dh * t, position: 1, value: t };
+                gpu::attention_simple::forward(Strided::view(&q), k, Strided::view(&v), sizes)
+            }
+        };
+        out
     }
 
-    fn linear_dw(dy: Float<Self>, x: Float<Self>) -> Float<Self> {
-        Self::float_matmul(Self::float_swap_dims(dy, 0, 1), x)
+    fn embedding_own(weight: CubeTensor, tokens: Ints<Self>) -> CubeTensor {
+        let width = size(&weight)[1];
+        gpu::embedding::forward(&into_contiguous(weight), &tokens, width)
     }
 
-    fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>) {
-        rms_norm::forward::<Self>(x, gain)
+    fn embedding_backward_own(weight: CubeTensor, tokens: Ints<Self>, dy: CubeTensor) -> CubeTensor {
+        let [vocab, width] = size(&weight);
+        gpu::embedding::backward(&into_contiguous(dy), &tokens, vocab, width, None)
     }
 
-    fn rms_norm_backward(x: Float<Self>, gain: Float<Self>, inverse: Float<Self>, dy: Float<Self>) -> (Float<Self>, Float<Self>) {
-        rms_norm::backward::<Self>(x, gain, inverse, dy)
+    fn cross_entropy(logits: CubeTensor, targets: Ints<Self>) -> (CubeTensor, CubeTensor) {
+        let vocab = size(&logits)[1];
+        gpu::cross_entropy::forward(&into_contiguous(logits), &targets, vocab)
     }
 
-    fn rope(x: Float<Self>, cos: Float<Self>, sin: Float<Self>, rope: &Rope, inverse: bool) -> Float<Self> {
-        rope::turn::<Self>(x, cos, sin, rope, inverse)
-    }
-
-    fn swiglu_packed(packed: Float<Self>) -> Float<Self> {
-        swiglu::packed_forward::<Self>(packed)
-    }
-
-    fn swiglu_packed_backward(packed: Float<Self>, dy: Float<Self>) -> Float<Self> {
-        swiglu::packed_backward::<Self>(packed, dy)
-    }
-
-    fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> (Float<Self>, Float<Self>, Float<Self>) {
-        let gate = linear::forward::<Self>(x.clone(), w_gate);
-        let up = linear::forward::<Self>(x, w_up);
-        (swiglu::forward::<Self>(gate.clone(), up.clone()), gate, up)
-    }
-
-    fn flash(rows: &Rows<Self>, a: &Attention) -> (Float<Self>, Float<Self>) {
-        let [q, k, v] = attention::columns::<Self>(rows, a);
-        attention::forward::<Self>(q, k, v, a)
-    }
-
-    fn flash_backward(rows: &Rows<Self>, _: Float<Self>, lse: Float<Self>, dy: Float<Self>, a: &Attention) -> Vec<Float<Self>> {
-        let [q, k, v] = attention::columns::<Self>(rows, a);
-        let parts = attention::backward::<Self>(q, k, v, lse, dy, a);
-        if rows.packed { vec![Self::float_cat(parts, 1)] } else { parts }
-    }
-
-    fn strided_attention(q: Float<Self>, k: Float<Self>, v: Float<Self>, a: &Attention) -> Float<Self> {
-        let merge = |x| attention::merge::<Self>(x, a);
-        let (out, _) = attention::forward::<Self>(merge(q), merge(k), merge(v), a);
-        attention::split::<Self>(out, a.heads, a)
-    }
-
-    fn embedding_own(weight: Float<Self>, tokens: Ints<Self>) -> Float<Self> {
-        Self::float_select(weight, 0, tokens)
-    }
-
-    fn embedding_backward_own(weight: Float<Self>, tokens: Ints<Self>, dy: Float<Self>) -> Float<Self> {
-        embedding::backward::<Self>(weight, tokens, dy)
-    }
-
-    fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>) {
-        let device = logits.device();
-        let (loss, logs) = cross_entropy::forward::<Self>(logits, targets.clone());
-        let one = Self::float_ones(Shape::from([1, 1]), &device, burn::tensor::FloatDType::F32);
-        (loss, cross_entropy::backward::<Self>(logs, targets, one))
-    }
-
-    fn strides(x: &Float<Self>) -> Vec<usize> {
+    fn strides(x: &CubeTensor) -> Vec<usize> {
         x.meta.strides().iter().copied().collect()
     }
 }

@@ -17,15 +17,28 @@ use crate::tui::theme::Theme;
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     match &app.run.state {
         RunState::EngineGone { reason } => {
-            let step = app.step().map_or_else(String::new, |step| format!(" at step {step}"));
-            let said = format!("The run ended{step}. What it showed stays on the screen, and your progress is kept.");
+            let step = app
+                .step()
+                .map_or_else(String::new, |step| format!(" at step {step}"));
+            let said = format!(
+                "The run ended{step}. What it showed stays on the screen, and your progress is kept."
+            );
             failure(frame, area, "the engine is gone", reason, &said, app, theme);
         }
         RunState::Failed { kind, reason } => {
             let (title, said) = match kind {
-                FailedKind::Usage => ("this cannot run", "Nothing was started; the stage is as it was."),
-                FailedKind::Device => ("the device is not here", "Choose another one from the list of devices."),
-                FailedKind::Internal => ("the engine could not do that", "The log has what it said before."),
+                FailedKind::Usage => (
+                    "this cannot run",
+                    "Nothing was started; the stage is as it was.",
+                ),
+                FailedKind::Device => (
+                    "the device is not here",
+                    "Choose another one from the list of devices.",
+                ),
+                FailedKind::Internal => (
+                    "the engine could not do that",
+                    "The log has what it said before.",
+                ),
             };
             failure(frame, area, title, reason, said, app, theme);
         }
@@ -33,7 +46,15 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     }
 }
 
-fn failure(frame: &mut Frame<'_>, area: Rect, title: &str, reason: &str, said: &str, app: &App, theme: &Theme) {
+fn failure(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    reason: &str,
+    said: &str,
+    app: &App,
+    theme: &Theme,
+) {
     let columns = area.width.min(64);
     let wide = usize::from(columns.saturating_sub(4));
     let mut lines = text::wrap_plain(reason, wide, theme.strong);
@@ -42,8 +63,17 @@ fn failure(frame: &mut Frame<'_>, area: Rect, title: &str, reason: &str, said: &
     lines.extend(text::wrap_plain(said, wide, theme.text));
     lines.push(Line::default());
     lines.push(sentence(&next_move(app), app, theme, theme.text));
-    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let inner = card(frame, centred(area, columns, rows), title, "", theme.bad, theme);
+    let rows = u16::try_from(lines.len())
+        .unwrap_or(u16::MAX)
+        .saturating_add(2);
+    let inner = card(
+        frame,
+        centred(area, columns, rows),
+        title,
+        "",
+        theme.bad,
+        theme,
+    );
     show(frame, inner, lines, 0, theme);
 }
 
@@ -59,17 +89,33 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut head = vec![Span::styled(format!("{mark} fixed is {word}"), style)];
     if pair.n > 0 {
         head.push(Span::styled(format!("  {:.3}x", pair.ratio), theme.strong));
-        head.push(Span::styled(format!("  95 % between {:.3} and {:.3}", pair.low, pair.high), theme.text));
+        head.push(Span::styled(
+            format!("  95 % between {:.3} and {:.3}", pair.low, pair.high),
+            theme.text,
+        ));
     }
     let progress = if pair.done {
-        format!("{} pairs: A {} ms, B {} ms per step", pair.n, ms(pair.a_ms.median), ms(pair.b_ms.median))
+        format!(
+            "{} pairs: A {} ms, B {} ms per step",
+            pair.n,
+            ms(pair.a_ms.median),
+            ms(pair.b_ms.median)
+        )
     } else {
-        format!("pair {} of {}, about {:.0} s left", pair.n, pair.wanted, pair.remaining_s.max(0.0))
+        format!(
+            "pair {} of {}, about {:.0} s left",
+            pair.n,
+            pair.wanted,
+            pair.remaining_s.max(0.0)
+        )
     };
     let mut lines = vec![Line::from(head), Line::styled(progress, theme.dim)];
     if !pair.done && pair.wanted > 0 && width > 20 {
         let share = f64::from(pair.n) / f64::from(pair.wanted);
-        lines.push(Line::styled(theme.symbols.bar(share, (width as u16).min(40)), theme.b));
+        lines.push(Line::styled(
+            theme.symbols.bar(share, (width as u16).min(40)),
+            theme.b,
+        ));
     }
     lines
 }

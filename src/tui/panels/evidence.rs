@@ -17,65 +17,140 @@ use crate::tui::theme::Theme;
 const PARITY: f64 = 1e-4;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let known: Vec<(Slot, &Evidence)> = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?))).collect();
-    let aside = known.last().map_or(String::new(), |(_, it)| format!("step {}", it.step));
+    let known: Vec<(Slot, &Evidence)> = slots(app)
+        .filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)))
+        .collect();
+    let aside = known
+        .last()
+        .map_or(String::new(), |(_, it)| format!("step {}", it.step));
     let inner = open(frame, area, Panel::Evidence, &aside, app, theme);
     let mut lines = Vec::new();
     if known.is_empty() {
         lines.push(missing("the engine has not looked yet", theme));
     }
-    figure(&mut lines, "logits' spread", &known, theme, |it| it.logit_std.map(|x| (number(x.0), None)));
-    figure(&mut lines, "logits from, to", &known, theme, |it| {
-        Some((format!("{}, {}", number(it.logit_min?.0), number(it.logit_max?.0)), None))
-    });
-    figure(&mut lines, "predicts its input", &known, theme, |it| {
-        it.argmax_is_input.map(|share| (format!("{:.0} %", 100.0 * share), None))
-    });
-    figure(&mut lines, "against reference", &known, theme, |it| {
-        it.parity.map(|x| {
-            let good = x.0.is_finite() && x.0 <= PARITY;
-            (format!("{:.1e}", x.0), Some(good))
-        })
-    });
+    figure(
+        &mut lines,
+        "logits' spread",
+        &known,
+        (inner.width, theme),
+        |it| it.logit_std.map(|x| (number(x.0), None)),
+    );
+    figure(
+        &mut lines,
+        "logits from, to",
+        &known,
+        (inner.width, theme),
+        |it| {
+            Some((
+                format!("{}, {}", number(it.logit_min?.0), number(it.logit_max?.0)),
+                None,
+            ))
+        },
+    );
+    figure(
+        &mut lines,
+        "predicts its input",
+        &known,
+        (inner.width, theme),
+        |it| {
+            it.argmax_is_input
+                .map(|share| (format!("{:.0} %", 100.0 * share), None))
+        },
+    );
+    figure(
+        &mut lines,
+        "against reference",
+        &known,
+        (inner.width, theme),
+        |it| {
+            it.parity.map(|x| {
+                let good = x.0.is_finite() && x.0 <= PARITY;
+                (format!("{:.1e}", x.0), Some(good))
+            })
+        },
+    );
     for (slot, it) in &known {
         lines.extend(rms(*slot, &it.rms, theme));
     }
-    let mut names: Vec<&str> = known.iter().flat_map(|(_, it)| it.strides.iter().map(|(name, _)| name.as_str())).collect();
+    let mut names: Vec<&str> = known
+        .iter()
+        .flat_map(|(_, it)| it.strides.iter().map(|(name, _)| name.as_str()))
+        .collect();
     names.sort_unstable();
     names.dedup();
     for name in names {
-        figure(&mut lines, &format!("strides of {name}"), &known, theme, |it| {
-            let (_, strides) = it.strides.iter().find(|(of, _)| of == name)?;
-            Some((format!("{strides:?}"), None))
-        });
+        figure(
+            &mut lines,
+            &format!("strides of {name}"),
+            &known,
+            (inner.width, theme),
+            |it| {
+                let (_, strides) = it.strides.iter().find(|(of, _)| of == name)?;
+                Some((format!("{strides:?}"), None))
+            },
+        );
     }
-    show(frame, inner, lines, app.view.scroll_of(Panel::Evidence), theme)
+    show(
+        frame,
+        inner,
+        lines,
+        app.view.scroll_of(Panel::Evidence),
+        theme,
+    )
 }
 
 fn letter(slot: Slot) -> &'static str {
     if slot == Slot::A { "A" } else { "B" }
 }
 
-/// One figure of all slots on one line; nothing where none has it.
+/// One figure of all slots, on one line where it fits; nothing where none has it.
 fn figure(
     lines: &mut Vec<Line<'static>>,
     name: &str,
     known: &[(Slot, &Evidence)],
-    theme: &Theme,
+    (width, theme): (u16, &Theme),
     value: impl Fn(&Evidence) -> Option<(String, Option<bool>)>,
 ) {
-    let mut spans = vec![Span::styled(text::left(name, 19), theme.dim)];
+    const NAME: usize = 19;
+    const FIGURE: usize = 23;
+    let mut spans = Vec::new();
+    let mut used = 0;
     for (slot, it) in known {
-        let Some((figure, good)) = value(it) else { continue };
+        let Some((figure, good)) = value(it) else {
+            continue;
+        };
         let (mark, style): (&str, Style) = match good {
             None => ("", theme.text),
             Some(true) => (theme.symbols.good, theme.good),
             Some(false) => (theme.symbols.bad, theme.bad),
         };
+        let cell = text::left(
+            &format!(" {figure} {mark}"),
+            FIGURE.max(text::width(&figure) + 3),
+        );
+        if used > 0 && used + text::width(cell.trim_end()) + 1 > usize::from(width) {
+            lines.push(Line::from(std::mem::take(&mut spans)));
+            used = 0;
+        }
+        if used == 0 {
+            // The name stands on the first line only.
+            let name = if spans.is_empty()
+                && lines
+                    .last()
+                    .is_none_or(|line| !line.to_string().starts_with(name))
+            {
+                name
+            } else {
+                ""
+            };
+            spans.push(Span::styled(text::left(name, NAME), theme.dim));
+            used = NAME;
+        }
+        used += text::width(&cell) + 1;
         spans.push(Span::styled(letter(*slot), theme.slot(*slot)));
-        spans.push(Span::styled(text::left(&format!(" {figure} {mark}"), 24), style));
+        spans.push(Span::styled(cell, style));
     }
-    if spans.len() > 1 {
+    if !spans.is_empty() {
         lines.push(Line::from(spans));
     }
 }
@@ -83,12 +158,22 @@ fn figure(
 /// The residual stream from the embedding to the last layer, as heights from zero.
 fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
     let (first, last) = (values.first()?, values.last()?);
-    let high = values.iter().map(|x| x.0).filter(|x| x.is_finite()).fold(0.0, f64::max);
-    let heights: String = values.iter().map(|x| theme.symbols.spark(x.0, 0.0, high * 1.2)).collect();
+    let high = values
+        .iter()
+        .map(|x| x.0)
+        .filter(|x| x.is_finite())
+        .fold(0.0, f64::max);
+    let heights: String = values
+        .iter()
+        .map(|x| theme.symbols.spark(x.0, 0.0, high * 1.2))
+        .collect();
     Some(Line::from(vec![
         Span::styled(text::left("rms by layer", 19), theme.dim),
         Span::styled(letter(slot), theme.slot(slot)),
         Span::styled(format!(" {heights} "), theme.slot(slot)),
-        Span::styled(format!(" from {} to {}", number(first.0), number(last.0)), theme.text),
+        Span::styled(
+            format!(" from {} to {}", number(first.0), number(last.0)),
+            theme.text,
+        ),
     ]))
 }

@@ -10,7 +10,9 @@ use crate::tui::{keys, text};
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let all = keys::footer(app);
-    let (last, first): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, label)| ["help", "quit"].contains(label));
+    let (last, first): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(_, label)| ["help", "quit"].contains(label));
     let wide = |(key, label): &(String, &str)| text::width(key) + 1 + text::width(label) + 2;
     let mut room = usize::from(area.width).saturating_sub(1 + last.iter().map(wide).sum::<usize>());
     let fitting = first.into_iter().filter(|entry| {

@@ -17,37 +17,72 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     }
     let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
     if let Some(stage) = app.stage() {
-        spans.push(Span::styled(format!(" {}/{} ", stage.number, app.course.stages.len()), theme.dim));
+        spans.push(Span::styled(
+            format!(" {}/{} ", stage.number, app.course.stages.len()),
+            theme.dim,
+        ));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     }
     let used: usize = spans.iter().map(Span::width).sum();
     frame.render_widget(Line::from(spans), area);
     let room = usize::from(area.width).saturating_sub(used + 2);
-    if let Some(badge) = badges(app, theme).into_iter().find(|badge| badge.width() <= room) {
+    if let Some(badge) = badges(app, theme)
+        .into_iter()
+        .find(|badge| badge.width() <= room)
+    {
         let wide = badge.width() as u16;
-        frame.render_widget(badge, Rect { x: area.right() - wide, width: wide, ..area });
+        frame.render_widget(
+            badge,
+            Rect {
+                x: area.right() - wide,
+                width: wide,
+                ..area
+            },
+        );
     }
 }
 
 /// Where the figures come from, the fullest wording first.
 fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     if let Some(recording) = &app.recording {
-        let pace = if recording.paused { "paused".to_owned() } else { format!("{}x", recording.speed) };
+        let pace = if recording.paused {
+            "paused".to_owned()
+        } else {
+            format!("{}x", recording.speed)
+        };
         let wordings = [
-            format!(" RECORDING {} · {} · {pace} ", recording.device.name, recording.date),
+            format!(
+                " RECORDING {} · {} · {pace} ",
+                recording.device.name, recording.date
+            ),
             format!(" RECORDING {} · {pace} ", recording.date),
             " RECORDING ".to_owned(),
         ];
-        return wordings.map(|text| Line::styled(text, theme.badge)).to_vec();
+        return wordings
+            .map(|text| Line::styled(text, theme.badge))
+            .to_vec();
     }
     let log = (app.log.unseen > 0).then(|| {
         let key = keys::label(Action::Open(Overlay::Log), app);
-        [Span::styled(format!("  {} in the log ", app.log.unseen), theme.dim), Span::styled(key, theme.key)]
+        [
+            Span::styled(format!("  {} in the log ", app.log.unseen), theme.dim),
+            Span::styled(key, theme.key),
+        ]
     });
-    let device = app.device().map(|device| (device.kind.clone(), device.name.clone()));
+    let device = app
+        .device()
+        .map(|device| (device.kind.clone(), device.name.clone()));
     let offered = app.devices.offer().is_some();
     let light: Vec<Span<'static>> = first_light(app)
-        .map(|light| sentence(&light, app, theme, if offered { theme.good } else { theme.dim }).spans)
+        .map(|light| {
+            sentence(
+                &light,
+                app,
+                theme,
+                if offered { theme.good } else { theme.dim },
+            )
+            .spans
+        })
         .unwrap_or_default();
     let line = |with_name: bool, with_light: bool, with_log: bool| {
         let mut spans = Vec::new();
@@ -56,20 +91,37 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
             spans.push(Span::raw("   "));
         }
         if let Some((kind, name)) = &device {
-            let text = if with_name && !name.is_empty() { format!("{kind}: {name}") } else { kind.clone() };
+            let text = if with_name && !name.is_empty() {
+                format!("{kind}: {name}")
+            } else {
+                kind.clone()
+            };
             spans.push(Span::styled(text, theme.text));
         }
         spans.extend(log.iter().flatten().filter(|_| with_log).cloned());
         spans.push(Span::raw(" "));
         Line::from(spans)
     };
-    vec![line(true, true, true), line(false, true, true), line(false, true, false), line(true, false, true), line(false, false, true), line(false, false, false)]
+    vec![
+        line(true, true, true),
+        line(false, true, true),
+        line(false, true, false),
+        line(true, false, true),
+        line(false, false, true),
+        line(false, false, false),
+    ]
 }
 
 /// The four figures every run shows.
 pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let narrow = area.width < 110;
-    let (gap, space) = if area.width < 76 { (" ", "") } else if narrow { ("  ", " ") } else { ("    ", " ") };
+    let (gap, space) = if area.width < 76 {
+        (" ", "")
+    } else if narrow {
+        ("  ", " ")
+    } else {
+        ("    ", " ")
+    };
     let mut spans = vec![Span::raw(" ")];
     for vital in vitals(app) {
         let (mark, style) = match vital.mark {
@@ -78,9 +130,21 @@ pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
             Mark::Open => ("", theme.text),
         };
         // In a narrow frame the first word of the figure says enough.
-        let value = if narrow { short(&vital.value) } else { vital.value.clone() };
-        let value = if space.is_empty() { value.replace(" %", "%") } else { value };
-        let mark = if mark.is_empty() { String::new() } else { format!("{mark}{space}") };
+        let value = if narrow {
+            short(&vital.value)
+        } else {
+            vital.value.clone()
+        };
+        let value = if space.is_empty() {
+            value.replace(" %", "%")
+        } else {
+            value
+        };
+        let mark = if mark.is_empty() {
+            String::new()
+        } else {
+            format!("{mark}{space}")
+        };
         spans.push(Span::styled(format!("{} ", vital.label), theme.dim));
         spans.push(Span::styled(format!("{mark}{value}"), style));
         spans.push(Span::raw(gap));

@@ -10,7 +10,14 @@ use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(frame, area, "keys", "esc closes", theme.border_focused, theme);
+    let inner = card(
+        frame,
+        area,
+        "keys",
+        "esc closes",
+        theme.border_focused,
+        theme,
+    );
     let mut lines = Vec::new();
     let mut group = None;
     for (of, keys, help) in keys::reference() {
@@ -27,6 +34,9 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         ]));
     }
     lines.push(Line::default());
-    lines.push(Line::styled("A click marks a panel, a second one expands it; the wheel scrolls.", theme.dim));
+    lines.push(Line::styled(
+        "A click marks a panel, a second one expands it; the wheel scrolls.",
+        theme.dim,
+    ));
     show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

@@ -16,35 +16,85 @@ use crate::tui::theme::Theme;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     // The running slot's profile, and until it has one, the other's.
-    let shown = [app.run.active, other(app.run.active)].into_iter().find(|slot| app.run.slot(*slot).kernels.is_some());
+    let shown = [app.run.active, other(app.run.active)]
+        .into_iter()
+        .find(|slot| app.run.slot(*slot).kernels.is_some());
     let aside = shown.map_or(String::new(), |slot| {
-        let step = app.run.slot(slot).kernels.as_ref().map_or(0, |kernels| kernels.step);
-        format!("{} · step {step} · by {}", app.slot_name(slot), app.view.sort.name())
+        let step = app
+            .run
+            .slot(slot)
+            .kernels
+            .as_ref()
+            .map_or(0, |kernels| kernels.step);
+        format!(
+            "{} · step {step} · by {}",
+            app.slot_name(slot),
+            app.view.sort.name()
+        )
     });
     let inner = open(frame, area, Panel::Kernels, &aside, app, theme);
-    let Some((slot, kernels)) = shown.and_then(|slot| Some((slot, app.run.slot(slot).kernels.as_ref()?))) else {
+    let Some((slot, kernels)) =
+        shown.and_then(|slot| Some((slot, app.run.slot(slot).kernels.as_ref()?)))
+    else {
         frame.render_widget(missing("no step was profiled yet", theme), inner);
         return 0;
     };
-    let beside = app.run.slot(other(slot)).kernels.as_ref().filter(|it| it.reason.is_none());
+    let beside = app
+        .run
+        .slot(other(slot))
+        .kernels
+        .as_ref()
+        .filter(|it| it.reason.is_none());
     let summary = summary(kernels, theme, inner.width);
     if let Some(reason) = &kernels.reason {
         let mut lines = summary;
         lines.push(missing(reason, theme));
         return show(frame, inner, lines, 0, theme);
     }
-    let longest = kernels.rows.iter().map(|row| text::width(&name(row))).max().unwrap_or(0);
+    let layers = inner.width >= 76;
+    let longest = kernels
+        .rows
+        .iter()
+        .map(|row| text::width(&name(row, layers)))
+        .max()
+        .unwrap_or(0);
     let columns = Columns::fit(usize::from(inner.width), longest + 1, beside.is_some());
-    let table = Table { slot, kernels, beside, columns };
+    let table = Table {
+        layers,
+        slot,
+        kernels,
+        beside,
+        columns,
+    };
     // Summary and headings stay; the rows scroll.
-    let mut fixed = if inner.height >= 6 { summary } else { Vec::new() };
+    let mut fixed = if inner.height >= 6 {
+        summary
+    } else {
+        Vec::new()
+    };
     if inner.height >= 3 {
         fixed.push(table.head(theme));
     }
     let rows = u16::try_from(fixed.len()).unwrap_or(0).min(inner.height);
-    frame.render_widget(ratatui::widgets::Paragraph::new(fixed), Rect { height: rows, ..inner });
-    let rest = Rect { y: inner.y + rows, height: inner.height - rows, ..inner };
-    show(frame, rest, table.rows(app.view.sort, theme), app.view.scroll_of(Panel::Kernels), theme)
+    frame.render_widget(
+        ratatui::widgets::Paragraph::new(fixed),
+        Rect {
+            height: rows,
+            ..inner
+        },
+    );
+    let rest = Rect {
+        y: inner.y + rows,
+        height: inner.height - rows,
+        ..inner
+    };
+    show(
+        frame,
+        rest,
+        table.rows(app.view.sort, theme),
+        app.view.scroll_of(Panel::Kernels),
+        theme,
+    )
 }
 
 fn other(slot: Slot) -> Slot {
@@ -54,7 +104,11 @@ fn other(slot: Slot) -> Slot {
 /// Launches, unique kernels, device time and coverage.
 fn summary(it: &Kernels, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let covers = format!("covers {} %", percent(100.0 * it.coverage));
-    let style = if it.coverage < 0.9 { theme.warning } else { theme.text };
+    let style = if it.coverage < 0.9 {
+        theme.warning
+    } else {
+        theme.text
+    };
     let [forward, backward, optimizer] = it.launches_by_phase;
     let parts = [
         format!("{} launches", it.launches),
@@ -64,7 +118,10 @@ fn summary(it: &Kernels, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     ];
     let room = usize::from(width).saturating_sub(text::width(&covers) + 3);
     let line = format!("{} · ", joined(&parts, room, " · "));
-    vec![Line::from(vec![Span::styled(line, theme.text), Span::styled(covers, style)])]
+    vec![Line::from(vec![
+        Span::styled(line, theme.text),
+        Span::styled(covers, style),
+    ])]
 }
 
 struct Table<'a> {
@@ -72,6 +129,8 @@ struct Table<'a> {
     kernels: &'a Kernels,
     beside: Option<&'a Kernels>,
     columns: Columns,
+    /// There is room to say in how many layers.
+    layers: bool,
 }
 
 /// Widths; 0 where a column has no room.
@@ -85,7 +144,7 @@ struct Columns {
 }
 
 /// Width of a time.
-const MS: usize = 9;
+const MS: usize = 8;
 
 impl Columns {
     /// The name and the time come first, then what tells most.
@@ -96,19 +155,30 @@ impl Columns {
             room -= wide;
             wide
         };
-        let share = take(8);
+        let share = take(7);
         let beside = if beside { take(MS) } else { 0 };
         let calls = take(6);
         let rate = take(9);
         let bar = take(12);
-        Self { name: name.clamp(16, 40) + room.min(width), calls, beside, share, rate, bar }
+        Self {
+            name: name.clamp(16, 40) + room.min(width),
+            calls,
+            beside,
+            share,
+            rate,
+            bar,
+        }
     }
 }
 
 impl Table<'_> {
     fn head(&self, theme: &Theme) -> Line<'static> {
         let columns = &self.columns;
-        let letters = if self.slot == Slot::A { ["ms A", "ms B"] } else { ["ms B", "ms A"] };
+        let letters = if self.slot == Slot::A {
+            ["ms A", "ms B"]
+        } else {
+            ["ms B", "ms A"]
+        };
         let mut line = text::left("operation", columns.name);
         line += &text::right("calls", columns.calls);
         line += &text::right(if columns.beside > 0 { letters[0] } else { "ms" }, MS);
@@ -126,14 +196,33 @@ impl Table<'_> {
         let mut lines: Vec<Line<'static>> = rows
             .into_iter()
             .map(|row| {
-                let was = self.beside.and_then(|it| it.rows.iter().find(|other| same_place(row, other))).map(|it| it.ms);
+                let was = self
+                    .beside
+                    .and_then(|it| it.rows.iter().find(|other| same_place(row, other)))
+                    .map(|it| it.ms);
                 let rate = (row.flops > 0.0 && row.ms > 0.0).then(|| row.flops / row.ms / 1e6);
-                self.row(&name(row), row.calls, row.ms, was, rate, (whole, longest), theme)
+                self.row(
+                    &name(row, self.layers),
+                    row.calls,
+                    row.ms,
+                    was,
+                    rate,
+                    (whole, longest),
+                    theme,
+                )
             })
             .collect();
         let rest = self.kernels.unbracketed_ms;
         let was = self.beside.map(|it| it.unbracketed_ms);
-        let mut last = self.row("unbracketed", 0, rest, was, None, (whole, longest.max(rest)), theme);
+        let mut last = self.row(
+            "unbracketed",
+            0,
+            rest,
+            was,
+            None,
+            (whole, longest.max(rest)),
+            theme,
+        );
         last = last.style(theme.dim);
         lines.push(last);
         lines
@@ -152,15 +241,25 @@ impl Table<'_> {
     ) -> Line<'static> {
         let columns = &self.columns;
         let share = if whole > 0.0 { time / whole } else { 0.0 };
-        let calls = if calls > 0 { calls.to_string() } else { String::new() };
+        let calls = if calls > 0 {
+            calls.to_string()
+        } else {
+            String::new()
+        };
         let was = was.map_or_else(|| "-".to_owned(), ms);
         let rate = rate.map_or_else(|| "-".to_owned(), number);
         let mut spans = vec![
             Span::raw(text::left(name, columns.name)),
             Span::styled(text::right(&calls, columns.calls), theme.dim),
             Span::styled(text::right(&ms(time), MS), theme.strong),
-            Span::styled(text::right(&was, columns.beside), theme.slot(other(self.slot))),
-            Span::raw(text::right(&format!("{} %", percent(100.0 * share)), columns.share)),
+            Span::styled(
+                text::right(&was, columns.beside),
+                theme.slot(other(self.slot)),
+            ),
+            Span::raw(text::right(
+                &format!("{} %", percent(100.0 * share)),
+                columns.share,
+            )),
             Span::styled(text::right(&rate, columns.rate), theme.dim),
         ];
         if columns.bar > 0 && longest > 0.0 {
@@ -172,8 +271,12 @@ impl Table<'_> {
 }
 
 /// `linear mlp.gate ×4 forward`
-fn name(row: &KernelRow) -> String {
-    let layers = if row.layers > 1 { format!(" ×{}", row.layers) } else { String::new() };
+fn name(row: &KernelRow, layers: bool) -> String {
+    let layers = if layers && row.layers > 1 {
+        format!(" ×{}", row.layers)
+    } else {
+        String::new()
+    };
     format!("{} {}{layers} {}", row.op, row.part, row.phase)
 }
 
@@ -182,11 +285,17 @@ fn same_place(a: &KernelRow, b: &KernelRow) -> bool {
 }
 
 fn order(a: &KernelRow, b: &KernelRow, sort: Sort) -> Ordering {
-    let rate = |row: &KernelRow| if row.ms > 0.0 { row.flops / row.ms } else { 0.0 };
+    let rate = |row: &KernelRow| {
+        if row.ms > 0.0 {
+            row.flops / row.ms
+        } else {
+            0.0
+        }
+    };
     match sort {
         Sort::Time => b.ms.total_cmp(&a.ms),
         Sort::Calls => b.calls.cmp(&a.calls),
         Sort::Rate => rate(b).total_cmp(&rate(a)),
-        Sort::Name => name(a).cmp(&name(b)),
+        Sort::Name => name(a, false).cmp(&name(b, false)),
     }
 }

@@ -17,7 +17,9 @@ use crate::tui::prose;
 use crate::tui::theme::Theme;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let aside = app.stage().map_or(String::new(), |stage| stage.level.name().to_owned());
+    let aside = app
+        .stage()
+        .map_or(String::new(), |stage| stage.level.name().to_owned());
     let inner = open(frame, area, Panel::Lesson, &aside, app, theme);
     let Some(stage) = app.stage() else {
         frame.render_widget(missing("this course has no stage", theme), inner);
@@ -34,40 +36,63 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         text.append(&mut asked);
     }
     let foot = u16::try_from(asked.len()).unwrap_or(0);
-    let (above, below) = (inner.height - foot, Rect { y: inner.bottom() - foot, height: foot, ..inner });
+    let (above, below) = (
+        inner.height - foot,
+        Rect {
+            y: inner.bottom() - foot,
+            height: foot,
+            ..inner
+        },
+    );
     show(frame, below, asked, 0, theme);
-    show(frame, Rect { height: above, ..inner }, text, app.view.scroll_of(Panel::Lesson), theme)
+    show(
+        frame,
+        Rect {
+            height: above,
+            ..inner
+        },
+        text,
+        app.view.scroll_of(Panel::Lesson),
+        theme,
+    )
 }
 
 /// The text above the question.
-fn lines(app: &App, stage: &Stage, columns: usize, figures: Option<&dyn Lookup>, theme: &Theme) -> Vec<Line<'static>> {
+fn lines(
+    app: &App,
+    stage: &Stage,
+    columns: usize,
+    figures: Option<&dyn Lookup>,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
     let revealed = app.study.revealed(stage);
-    let page = Page { app, stage, columns, figures, theme };
+    let page = Page {
+        app,
+        stage,
+        columns,
+        figures,
+        theme,
+    };
     let mut out = page.symptom();
     page.hints(&mut out);
+    // What is new comes first: how the prediction fared, then the cause, then what was there from the start.
     if revealed {
         page.prediction(&mut out);
-        page.evidence(&mut out);
-    }
-    for section in &stage.lesson.sections {
-        let hidden = match section.kind {
-            SectionKind::Symptom | SectionKind::Background => false,
-            SectionKind::Evidence | SectionKind::Why => !revealed,
-            SectionKind::Debrief => !revealed || app.study.beat(stage) < Beat::Measure,
-        };
-        if hidden || section.blocks.is_empty() && section.title.is_empty() {
-            continue;
+        page.checks(&mut out);
+        if app.study.beat(stage) == Beat::Debrief {
+            page.sections(&[SectionKind::Debrief], &mut out);
+            page.claims(&mut out);
         }
-        page.heading(&section.title, &mut out);
-        out.extend(prose::lines(&section.blocks, columns, figures, theme));
+        page.evidence(&mut out);
+        page.sections(&[SectionKind::Evidence, SectionKind::Why], &mut out);
     }
-    page.checks(&mut out);
-    if app.study.beat(stage) == Beat::Debrief {
-        page.claims(&mut out);
-    }
+    page.sections(&[SectionKind::Symptom, SectionKind::Background], &mut out);
     if !revealed {
         out.push(Line::default());
-        out.push(Line::styled("The cause is told once you have predicted.", theme.dim));
+        out.push(Line::styled(
+            "The cause is told once you have predicted.",
+            theme.dim,
+        ));
     }
     out
 }
@@ -84,12 +109,42 @@ impl Page<'_> {
     fn heading(&self, title: &str, out: &mut Vec<Line<'static>>) {
         if !title.is_empty() {
             out.push(Line::default());
-            out.extend(crate::tui::text::wrap_plain(title, self.columns, self.theme.heading));
+            out.extend(crate::tui::text::wrap_plain(
+                title,
+                self.columns,
+                self.theme.heading,
+            ));
+        }
+    }
+
+    /// Sections of the lesson of these kinds, in their own order.
+    fn sections(&self, kinds: &[SectionKind], out: &mut Vec<Line<'static>>) {
+        for section in self
+            .stage
+            .lesson
+            .sections
+            .iter()
+            .filter(|section| kinds.contains(&section.kind))
+        {
+            self.heading(&section.title, out);
+            out.extend(prose::lines(
+                &section.blocks,
+                self.columns,
+                self.figures,
+                self.theme,
+            ));
         }
     }
 
     fn item(&self, marker: &str, text: &str, out: &mut Vec<Line<'static>>) {
-        out.extend(prose::item(marker, self.theme.dim, text, self.columns, self.theme.text, self.figures));
+        out.extend(prose::item(
+            marker,
+            self.theme.dim,
+            text,
+            self.columns,
+            self.theme.text,
+            self.figures,
+        ));
     }
 
     /// Where in the stage we are, and what the panels show.
@@ -98,17 +153,29 @@ impl Page<'_> {
         let mut beats = Vec::new();
         for beat in Beat::ALL {
             if beat != Beat::Predict {
-                beats.push(Span::styled(format!(" {} ", self.theme.symbols.pointer), self.theme.dim));
+                beats.push(Span::styled(
+                    format!(" {} ", self.theme.symbols.pointer),
+                    self.theme.dim,
+                ));
             }
             let (mark, style) = match beat.cmp(&now) {
-                std::cmp::Ordering::Less => (format!("{} ", self.theme.symbols.good), self.theme.good),
+                std::cmp::Ordering::Less => {
+                    (format!("{} ", self.theme.symbols.good), self.theme.good)
+                }
                 std::cmp::Ordering::Equal => (String::new(), self.theme.key),
                 std::cmp::Ordering::Greater => (String::new(), self.theme.dim),
             };
             beats.push(Span::styled(format!("{mark}{}", beat.name()), style));
         }
         let mut out = vec![Line::from(beats), Line::default()];
-        let body = prose::item("", self.theme.dim, &self.stage.symptom, self.columns, self.theme.strong, self.figures);
+        let body = prose::item(
+            "",
+            self.theme.dim,
+            &self.stage.symptom,
+            self.columns,
+            self.theme.strong,
+            self.figures,
+        );
         out.extend(body);
         if let Some(note) = &self.stage.cpu_note
             && self.app.device().is_some_and(|device| device.kind == "cpu")
@@ -121,10 +188,23 @@ impl Page<'_> {
 
     fn hints(&self, out: &mut Vec<Line<'static>>) {
         let count = self.stage.hints.len();
-        for (at, hint) in self.stage.hints.iter().take(self.app.study.hints as usize).enumerate() {
+        for (at, hint) in self
+            .stage
+            .hints
+            .iter()
+            .take(self.app.study.hints as usize)
+            .enumerate()
+        {
             out.push(Line::default());
             let marker = format!("Hint {}/{count}  ", at + 1);
-            out.extend(prose::item(&marker, self.theme.warning, hint, self.columns, self.theme.text, self.figures));
+            out.extend(prose::item(
+                &marker,
+                self.theme.warning,
+                hint,
+                self.columns,
+                self.theme.text,
+                self.figures,
+            ));
         }
     }
 
@@ -135,6 +215,7 @@ impl Page<'_> {
             Some(Prediction::Choice { choice, right }) => {
                 let said = question.choices.get(choice).map_or("", String::as_str);
                 self.item(&format!("You said {}: ", letter(choice)), said, out);
+                self.estimate(out);
                 if !self.app.study.tried(self.stage) {
                     out.push(Line::styled("Now see whether it is so.", self.theme.dim));
                     return;
@@ -145,15 +226,44 @@ impl Page<'_> {
                     (self.theme.symbols.bad, self.theme.bad, "It was not so. ")
                 };
                 let marker = format!("{mark} {word}");
-                out.extend(prose::item(&marker, style, &question.explanation, self.columns, self.theme.text, self.figures));
+                out.extend(prose::item(
+                    &marker,
+                    style,
+                    &question.explanation,
+                    self.columns,
+                    self.theme.text,
+                    self.figures,
+                ));
             }
             _ => {
-                out.push(Line::styled("Skipped; it does not count in your score.", self.theme.dim));
+                out.push(Line::styled(
+                    "Skipped; it does not count in your score.",
+                    self.theme.dim,
+                ));
                 if self.app.study.tried(self.stage) {
                     let truth = letter(question.answer);
-                    self.item(&format!("The answer is {truth}. "), &question.explanation, out);
+                    self.item(
+                        &format!("The answer is {truth}. "),
+                        &question.explanation,
+                        out,
+                    );
                 }
             }
+        }
+    }
+
+    /// The range the learner gave, and the truth in it or beside it.
+    fn estimate(&self, out: &mut Vec<Line<'static>>) {
+        let known = self.app.study.of(self.stage);
+        if let (Some(of), Some(range)) = (&self.stage.estimate, known.estimate) {
+            self.item("How much: ", &of.prompt, out);
+            out.extend(question::scale(
+                of,
+                range,
+                known.measured,
+                self.columns,
+                self.theme,
+            ));
         }
     }
 
@@ -164,7 +274,14 @@ impl Page<'_> {
         }
         for pointer in &self.stage.evidence {
             let marker = format!("{} {}  ", self.theme.symbols.pointer, pointer.panel);
-            out.extend(prose::item(&marker, self.theme.key, &pointer.text, self.columns, self.theme.text, self.figures));
+            out.extend(prose::item(
+                &marker,
+                self.theme.key,
+                &pointer.text,
+                self.columns,
+                self.theme.text,
+                self.figures,
+            ));
         }
         if !self.stage.fault.is_empty() {
             self.heading("The fault", out);
@@ -178,7 +295,9 @@ impl Page<'_> {
 
     /// The stage's criteria, as far as they are measured.
     fn checks(&self, out: &mut Vec<Line<'static>>) {
-        let Some(report) = &self.app.study.report else { return };
+        let Some(report) = &self.app.study.report else {
+            return;
+        };
         self.heading("Measured checks", out);
         for line in &report.lines {
             let (mark, style) = match line.outcome {
@@ -187,8 +306,18 @@ impl Page<'_> {
                 Outcome::NotMeasured => (self.theme.symbols.ghost, self.theme.dim),
             };
             let optional = if line.optional { " (optional)" } else { "" };
-            let text = format!("{}{optional}: {}; measured: {}", line.name, line.asked, line.measured);
-            out.extend(prose::item(&format!("{mark} "), style, &text, self.columns, self.theme.text, self.figures));
+            let text = format!(
+                "{}{optional}: {}; measured: {}",
+                line.name, line.asked, line.measured
+            );
+            out.extend(prose::item(
+                &format!("{mark} "),
+                style,
+                &text,
+                self.columns,
+                self.theme.text,
+                self.figures,
+            ));
         }
     }
 

@@ -21,15 +21,25 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     if run.started.is_none() || run.last.is_none() {
         lines.push(Line::styled("nothing to judge yet", theme.dim));
     } else if run.lints.is_empty() {
-        let mut spans = vec![Span::styled(format!("{} nothing implausible in ", theme.symbols.good), theme.good)];
+        let mut spans = vec![Span::styled(
+            format!("{} nothing implausible in ", theme.symbols.good),
+            theme.good,
+        )];
         spans.extend(slot_label(app.run.active, app, theme));
         lines.push(Line::from(spans));
     }
     let width = usize::from(inner.width);
     for lint in &run.lints {
-        lines.push(Line::styled(format!("{} {}", theme.symbols.warning, lint.name), theme.bad));
-        lines.extend(text::wrap_item("  why:  ", theme.dim, &lint.why, width, theme.text));
-        lines.extend(text::wrap_item("  next: ", theme.dim, &lint.next, width, theme.text));
+        lines.push(Line::styled(
+            format!("{} {}", theme.symbols.warning, lint.name),
+            theme.bad,
+        ));
+        lines.extend(text::wrap_item(
+            "  why:  ", theme.dim, &lint.why, width, theme.text,
+        ));
+        lines.extend(text::wrap_item(
+            "  next: ", theme.dim, &lint.next, width, theme.text,
+        ));
     }
     show(frame, inner, lines, app.view.scroll_of(Panel::Lints), theme)
 }

@@ -12,7 +12,14 @@ use crate::tui::theme::Theme;
 
 /// The log pane, the latest line last.
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(frame, area, "log", "esc closes", theme.border_focused, theme);
+    let inner = card(
+        frame,
+        area,
+        "log",
+        "esc closes",
+        theme.border_focused,
+        theme,
+    );
     let mut lines = Vec::new();
     for entry in &app.log.entries {
         let style = match entry.level {
@@ -20,9 +27,19 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
             Level::Warning => theme.warning,
             Level::Info | Level::Stray => theme.dim,
         };
-        let times = if entry.times > 1 { format!(" ({} times)", entry.times) } else { String::new() };
+        let times = if entry.times > 1 {
+            format!(" ({} times)", entry.times)
+        } else {
+            String::new()
+        };
         let marker = text::left(entry.level.word(), 9);
-        lines.extend(text::wrap_item(&marker, style, &format!("{}{times}", entry.text), usize::from(inner.width), theme.text));
+        lines.extend(text::wrap_item(
+            &marker,
+            style,
+            &format!("{}{times}", entry.text),
+            usize::from(inner.width),
+            theme.text,
+        ));
     }
     if lines.is_empty() {
         lines.push(Line::styled("nothing was written aside", theme.dim));
@@ -32,14 +49,31 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
 
 /// Files of the course that were skipped.
 pub fn render_problems(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(frame, area, "could not be loaded", "esc closes", theme.bad, theme);
+    let inner = card(
+        frame,
+        area,
+        "could not be loaded",
+        "esc closes",
+        theme.bad,
+        theme,
+    );
     let mut lines = Vec::new();
     for problem in &app.course.problems {
         let marker = format!("{} ", theme.symbols.bad);
-        lines.extend(text::wrap_item(&marker, theme.bad, &problem.to_string(), usize::from(inner.width), theme.text));
+        lines.extend(text::wrap_item(
+            &marker,
+            theme.bad,
+            &problem.to_string(),
+            usize::from(inner.width),
+            theme.text,
+        ));
     }
     let all_well = app.course.problems.is_empty();
-    let text = if all_well { "every file of the course was loaded" } else { "The rest of the course works." };
+    let text = if all_well {
+        "every file of the course was loaded"
+    } else {
+        "The rest of the course works."
+    };
     lines.push(Line::from(Span::styled(text, theme.dim)));
     show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

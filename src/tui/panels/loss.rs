@@ -14,8 +14,19 @@ use crate::tui::chart::{Chart, Curve, Moment, Reference};
 use crate::tui::theme::Theme;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let scale = if app.log_axis() { "log axis" } else { "linear axis" };
-    let inner = open(frame, area, Panel::Loss, &format!("nats · {scale} · {}", app.view.window.name()), app, theme);
+    let scale = if app.log_axis() {
+        "log axis"
+    } else {
+        "linear axis"
+    };
+    let inner = open(
+        frame,
+        area,
+        Panel::Loss,
+        &format!("nats · {scale} · {}", app.view.window.name()),
+        app,
+        theme,
+    );
     if inner.height == 0 {
         return 0;
     }
@@ -26,8 +37,14 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         return 0;
     }
     frame.render_widget(Line::from(legend), first);
-    let plot = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    chart(app, theme).as_chart(app, theme).render(plot, frame.buffer_mut());
+    let plot = Rect {
+        y: inner.y + 1,
+        height: inner.height - 1,
+        ..inner
+    };
+    chart(app, theme)
+        .as_chart(app, theme)
+        .render(plot, frame.buffer_mut());
     0
 }
 
@@ -35,15 +52,33 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
 fn legend(app: &App, theme: &Theme, columns: u16) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
-        let Some((step, loss)) = run.loss.last() else { continue };
+        let Some((step, loss)) = run.loss.last() else {
+            continue;
+        };
         if !spans.is_empty() {
             spans.push(Span::raw("   "));
         }
         spans.extend(slot_label(slot, app, theme));
-        let first = run.loss.first().filter(|(at, _)| *at < step && columns >= 50);
-        let from = first.map(|(_, first)| format!("{} {} ", number(first), if theme.symbols.ascii { "->" } else { "→" }));
-        let style = if loss.is_finite() { theme.strong } else { theme.bad };
-        spans.push(Span::styled(format!(" {}", from.unwrap_or_default()), theme.dim));
+        let first = run
+            .loss
+            .first()
+            .filter(|(at, _)| *at < step && columns >= 50);
+        let from = first.map(|(_, first)| {
+            format!(
+                "{} {} ",
+                number(first),
+                if theme.symbols.ascii { "->" } else { "→" }
+            )
+        });
+        let style = if loss.is_finite() {
+            theme.strong
+        } else {
+            theme.bad
+        };
+        spans.push(Span::styled(
+            format!(" {}", from.unwrap_or_default()),
+            theme.dim,
+        ));
         spans.push(Span::styled(number(loss), style));
     }
     spans
@@ -55,7 +90,9 @@ struct Points {
 }
 
 fn chart(app: &App, _theme: &Theme) -> Points {
-    let mut all: Vec<(Slot, Vec<Bucket>)> = slots(app).map(|(slot, run)| (slot, points(&run.loss, app.view.window))).collect();
+    let mut all: Vec<(Slot, Vec<Bucket>)> = slots(app)
+        .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
+        .collect();
     // The one that runs lies on top.
     all.sort_by_key(|(slot, _)| *slot == app.run.active);
     Points { all }
@@ -68,7 +105,15 @@ fn points(series: &Series, window: Window) -> Vec<Bucket> {
             let mut last = None;
             let point = |(step, value): (u64, f64)| {
                 let gap = last.replace(step).is_some_and(|before| before + 1 != step);
-                Bucket { first: step, last: step, low: value, high: value, mean: value, points: 1, gap }
+                Bucket {
+                    first: step,
+                    last: step,
+                    low: value,
+                    high: value,
+                    mean: value,
+                    points: 1,
+                    gap,
+                }
             };
             let skip = series.recent().len().saturating_sub(128);
             series.recent().skip(skip).map(point).collect()
@@ -78,12 +123,23 @@ fn points(series: &Series, window: Window) -> Vec<Bucket> {
 
 impl Points {
     fn as_chart(&self, app: &App, theme: &Theme) -> Chart<'_> {
-        let curve = |(slot, points): &'_ (Slot, Vec<Bucket>)| -> (usize, &'static str, Slot, usize) {
-            (*slot as usize, if *slot == Slot::A { "A" } else { "B" }, *slot, points.len())
-        };
+        let curve =
+            |(slot, points): &'_ (Slot, Vec<Bucket>)| -> (usize, &'static str, Slot, usize) {
+                (
+                    *slot as usize,
+                    if *slot == Slot::A { "A" } else { "B" },
+                    *slot,
+                    points.len(),
+                )
+            };
         let curves = self.all.iter().map(|entry| {
             let (kind, letter, slot, _) = curve(entry);
-            Curve { points: &entry.1, kind, letter, style: theme.slot(slot) }
+            Curve {
+                points: &entry.1,
+                kind,
+                letter,
+                style: theme.slot(slot),
+            }
         });
         let mut references = Vec::new();
         if let Some(started) = app.run.shown().started.as_ref() {
@@ -105,7 +161,11 @@ impl Points {
         let moments = slots(app).filter_map(|(slot, run)| {
             let (step, value) = run.loss.not_finite?;
             let letter = if slot == Slot::A { "A" } else { "B" };
-            Some(Moment { step, name: format!("{letter}: {} at step {step}", number(value)), style: theme.bad })
+            Some(Moment {
+                step,
+                name: format!("{letter}: {} at step {step}", number(value)),
+                style: theme.bad,
+            })
         });
         Chart {
             curves: curves.collect(),

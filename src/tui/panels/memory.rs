@@ -17,17 +17,34 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         let Some(it) = &run.memory else { continue };
         let mut spans = slot_label(slot, app, theme);
         match (it.peak_bytes, it.current_bytes) {
-            (Some(peak), _) => spans.push(Span::styled(format!("  peak {}", bytes(peak)), theme.strong)),
-            (None, Some(now)) => spans.push(Span::styled(format!("  now {}", bytes(now)), theme.strong)),
+            (Some(peak), _) => spans.push(Span::styled(
+                format!("  peak {}", bytes(peak)),
+                theme.strong,
+            )),
+            (None, Some(now)) => {
+                spans.push(Span::styled(format!("  now {}", bytes(now)), theme.strong))
+            }
             (None, None) => {}
         }
         lines.push(Line::from(spans));
     }
-    match app.run.shown().memory.as_ref().or_else(|| app.run.ghost()?.memory.as_ref()) {
+    match app
+        .run
+        .shown()
+        .memory
+        .as_ref()
+        .or_else(|| app.run.ghost()?.memory.as_ref())
+    {
         None => lines.push(missing("the engine has not reported it yet", theme)),
         Some(it) => lines.extend(kinds(it, inner.width, theme)),
     }
-    show(frame, inner, lines, app.view.scroll_of(Panel::Memory), theme)
+    show(
+        frame,
+        inner,
+        lines,
+        app.view.scroll_of(Panel::Memory),
+        theme,
+    )
 }
 
 fn kinds(it: &Memory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
@@ -35,7 +52,11 @@ fn kinds(it: &Memory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let rest = it.peak_bytes.map(|peak| peak.saturating_sub(known));
     let whole = it.peak_bytes.unwrap_or(known).max(known).max(1);
     let room = width.saturating_sub(26);
-    let kinds = [("weights", it.weights), ("gradients", it.gradients), ("moments", it.moments)];
+    let kinds = [
+        ("weights", it.weights),
+        ("gradients", it.gradients),
+        ("moments", it.moments),
+    ];
     let mut lines: Vec<Line<'static>> = kinds
         .into_iter()
         .chain(rest.map(|rest| ("the rest", rest)))
@@ -45,7 +66,10 @@ fn kinds(it: &Memory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
                 Span::styled(text::left(name, 11), theme.text),
                 Span::styled(text::right(&bytes(size), 11), theme.text),
                 Span::raw("  "),
-                Span::styled(theme.symbols.bar(size as f64 / whole as f64, room), theme.phases[at.min(2)]),
+                Span::styled(
+                    theme.symbols.bar(size as f64 / whole as f64, room),
+                    theme.phases[at.min(2)],
+                ),
             ])
         })
         .collect();

@@ -15,11 +15,19 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let mut lines = Vec::new();
     match &app.run.state {
         RunState::EngineGone { reason } | RunState::Failed { reason, .. } => {
-            lines.push(Line::styled(format!("{} {}", app.run.state.words(), reason), theme.bad));
+            lines.push(Line::styled(
+                format!("{} {}", app.run.state.words(), reason),
+                theme.bad,
+            ));
         }
         state => {
-            let step = app.step().map_or_else(String::new, |step| format!(" {step}"));
-            lines.push(Line::styled(format!("{}{step} {}", state.words(), app.slot_name(app.run.active)), theme.text));
+            let step = app
+                .step()
+                .map_or_else(String::new, |step| format!(" {step}"));
+            lines.push(Line::styled(
+                format!("{}{step} {}", state.words(), app.slot_name(app.run.active)),
+                theme.text,
+            ));
         }
     }
     let all = vitals(app);
@@ -32,13 +40,27 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         ]));
     }
     lines.extend(all.iter().skip(1).map(|one| vital(one, theme)));
-    lines.extend(run.lints.iter().map(|lint| Line::styled(format!("{} {}", theme.symbols.warning, lint.name), theme.bad)));
+    lines.extend(run.lints.iter().map(|lint| {
+        Line::styled(
+            format!("{} {}", theme.symbols.warning, lint.name),
+            theme.bad,
+        )
+    }));
     if let Some(stage) = app.stage() {
-        lines.push(Line::styled(format!("stage {} {}", stage.number, stage.title), theme.text));
+        lines.push(Line::styled(
+            format!("stage {} {}", stage.number, stage.title),
+            theme.text,
+        ));
     }
-    lines.push(Line::styled("enlarge to 60x16 to see the panels", theme.dim));
+    lines.push(Line::styled(
+        "enlarge to 60x16 to see the panels",
+        theme.dim,
+    ));
     if let Some(confirm) = app.view.confirm {
-        lines.insert(0, sentence(&confirmation(confirm), app, theme, theme.warning));
+        lines.insert(
+            0,
+            sentence(&confirmation(confirm), app, theme, theme.warning),
+        );
     } else if area.height > 8 {
         lines.push(sentence(&next_move(app), app, theme, theme.text));
     }
@@ -51,5 +73,8 @@ fn vital(one: &Vital, theme: &Theme) -> Line<'static> {
         Mark::Bad => (theme.symbols.bad, theme.bad),
         Mark::Open => (" ", theme.text),
     };
-    Line::from(vec![Span::styled(format!("{} ", one.label), theme.dim), Span::styled(format!("{mark} {}", one.value), style)])
+    Line::from(vec![
+        Span::styled(format!("{} ", one.label), theme.dim),
+        Span::styled(format!("{mark} {}", one.value), style),
+    ])
 }

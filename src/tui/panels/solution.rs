@@ -12,7 +12,14 @@ use crate::tui::theme::Theme;
 use crate::tui::{prose, text};
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(frame, area, "solution", "esc closes", theme.border_focused, theme);
+    let inner = card(
+        frame,
+        area,
+        "solution",
+        "esc closes",
+        theme.border_focused,
+        theme,
+    );
     let Some(stage) = app.stage() else { return 0 };
     let columns = usize::from(inner.width);
     let mut lines = prose::item("", theme.dim, &stage.fix, columns, theme.strong, None);
@@ -30,7 +37,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         lines.push(Line::default());
         lines.push(Line::styled(file.name.clone(), theme.heading));
         lines.extend(file.solution.lines().map(|line| {
-            let clean: String = line.replace('\t', "    ").chars().map(|c| if harmful(c) { '·' } else { c }).collect();
+            let clean: String = line
+                .replace('\t', "    ")
+                .chars()
+                .map(|c| if harmful(c) { '·' } else { c })
+                .collect();
             Line::styled(format!("  {clean}"), theme.code)
         }));
     }
@@ -39,16 +50,33 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
 
 /// The words of the course side by side.
 pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(frame, area, "glossary", "esc closes", theme.border_focused, theme);
+    let inner = card(
+        frame,
+        area,
+        "glossary",
+        "esc closes",
+        theme.border_focused,
+        theme,
+    );
     let mut lines = Vec::new();
-    for section in app.course.glossary.iter().flat_map(|glossary| &glossary.sections) {
+    for section in app
+        .course
+        .glossary
+        .iter()
+        .flat_map(|glossary| &glossary.sections)
+    {
         if !lines.is_empty() {
             lines.push(Line::default());
         }
         if !section.title.is_empty() {
             lines.push(Line::styled(section.title.clone(), theme.heading));
         }
-        lines.extend(prose::lines(&section.blocks, usize::from(inner.width), None, theme));
+        lines.extend(prose::lines(
+            &section.blocks,
+            usize::from(inner.width),
+            None,
+            theme,
+        ));
     }
     show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

@@ -15,19 +15,41 @@ use crate::tui::theme::Theme;
 pub const HEAD: u16 = 2;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(frame, area, "stages", "enter goes there, esc closes", theme.border_focused, theme);
+    let inner = card(
+        frame,
+        area,
+        "stages",
+        "enter goes there, esc closes",
+        theme.border_focused,
+        theme,
+    );
     let columns = usize::from(inner.width);
-    let mut lines = vec![Line::styled(app.course.title.clone(), theme.heading), Line::default()];
-    lines.extend(app.course.stages.iter().enumerate().map(|(at, stage)| row(app, at, stage, columns, theme)));
+    let mut lines = vec![
+        Line::styled(app.course.title.clone(), theme.heading),
+        Line::default(),
+    ];
+    lines.extend(
+        app.course
+            .stages
+            .iter()
+            .enumerate()
+            .map(|(at, stage)| row(app, at, stage, columns, theme)),
+    );
     lines.push(Line::default());
     let score = app.study.progress.calibration();
     let said = match score.answered {
         0 => "no prediction made yet".to_owned(),
         made => format!("{} of {made} predictions came true", score.right),
     };
-    lines.push(Line::from(vec![Span::styled("calibration: ", theme.dim), Span::styled(said, theme.strong)]));
+    lines.push(Line::from(vec![
+        Span::styled("calibration: ", theme.dim),
+        Span::styled(said, theme.strong),
+    ]));
     if score.ranges > 0 {
-        let held = format!("{} of {} ranges held the measured figure", score.held, score.ranges);
+        let held = format!(
+            "{} of {} ranges held the measured figure",
+            score.held, score.ranges
+        );
         lines.push(Line::styled(held, theme.text));
     }
     // The selected line stays in view.
@@ -48,7 +70,11 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
         Some(Prediction::Skipped) => "prediction skipped",
         None => "",
     };
-    let here = if at == app.study.at { theme.symbols.pointer } else { " " };
+    let here = if at == app.study.at {
+        theme.symbols.pointer
+    } else {
+        " "
+    };
     let room = columns.saturating_sub(6 + 13 + 10 + 19);
     let cells = format!(
         "{here} {mark} {} {}  {}  {}",
@@ -59,5 +85,11 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
     );
     let selected = at == app.view.selected;
     let style = if selected { theme.selected } else { style };
-    Line::from(vec![Span::styled(cells, style), Span::styled(format!(" {predicted}"), if selected { style } else { theme.dim })])
+    Line::from(vec![
+        Span::styled(cells, style),
+        Span::styled(
+            format!(" {predicted}"),
+            if selected { style } else { theme.dim },
+        ),
+    ])
 }

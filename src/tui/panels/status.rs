@@ -19,12 +19,23 @@ pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme)
         line.spans.insert(1, Span::raw(" "));
         line
     } else if let Some(notice) = &app.notice {
-        let style = if notice.warning { theme.warning } else { theme.text };
-        let mark = if notice.warning { theme.symbols.warning } else { theme.symbols.pointer };
+        let style = if notice.warning {
+            theme.warning
+        } else {
+            theme.text
+        };
+        let mark = if notice.warning {
+            theme.symbols.warning
+        } else {
+            theme.symbols.pointer
+        };
         Line::styled(format!(" {mark} {}", notice.text), style)
     } else {
         let mut line = sentence(&next_move(app), app, theme, theme.text);
-        line.spans.insert(0, Span::styled(format!(" {} ", theme.symbols.pointer), theme.key));
+        line.spans.insert(
+            0,
+            Span::styled(format!(" {} ", theme.symbols.pointer), theme.key),
+        );
         line
     };
     frame.render_widget(line, area);
@@ -35,27 +46,59 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let run = app.run.shown();
     // Each part with its rank: 0 stays longest.
     let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
-    let mut part = |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
+    let mut part =
+        |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
     if let Some(stage) = app.stage() {
-        part(4, format!("stage {}/{}", stage.number, app.course.stages.len()), theme.text);
+        part(
+            4,
+            format!("stage {}/{}", stage.number, app.course.stages.len()),
+            theme.text,
+        );
     }
     parts.push((0, state(app, theme)));
-    let mut part = |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
+    let mut part =
+        |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
     if let Some(step) = app.step() {
         part(2, format!("step {step}"), theme.text);
     }
     if let Some(it) = run.throughput.as_ref().filter(|it| it.step_ms.median > 0.0) {
-        let spread = it.samples_per_s * (it.step_ms.p75 - it.step_ms.p25) / (2.0 * it.step_ms.median);
-        part(1, format!("{} ± {} samples/s", number(it.samples_per_s), number(spread.max(0.0))), theme.strong);
-        part(3, format!("{} clock", it.clock), if it.clock == "enqueue" { theme.warning } else { theme.text });
+        // Half the distance between the quartiles, in samples/s.
+        let spread =
+            it.samples_per_s * it.step_ms.median * (1.0 / it.step_ms.p25 - 1.0 / it.step_ms.p75)
+                / 2.0;
+        part(
+            1,
+            format!(
+                "{} ± {} samples/s",
+                number(it.samples_per_s),
+                number(spread.max(0.0))
+            ),
+            theme.strong,
+        );
+        part(
+            3,
+            format!("{} clock", it.clock),
+            if it.clock == "enqueue" {
+                theme.warning
+            } else {
+                theme.text
+            },
+        );
     }
     if let Some(stage) = app.stage()
         && !stage.hints.is_empty()
     {
-        part(5, format!("hint {}/{}", app.study.hints, stage.hints.len()), theme.text);
+        part(
+            5,
+            format!("hint {}/{}", app.study.hints, stage.hints.len()),
+            theme.text,
+        );
     }
     let wide = |parts: &[(u8, Vec<Span<'static>>)]| -> usize {
-        parts.iter().map(|(_, spans)| spans.iter().map(Span::width).sum::<usize>() + 3).sum()
+        parts
+            .iter()
+            .map(|(_, spans)| spans.iter().map(Span::width).sum::<usize>() + 3)
+            .sum()
     };
     while wide(&parts) > usize::from(area.width) + 2 && parts.len() > 1 {
         let least = parts.iter().map(|(rank, _)| *rank).max();
@@ -84,7 +127,9 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let mut text = match &app.run.state {
         RunState::Starting if waited >= 2 => format!("{mark} starting, {waited} s"),
         RunState::Warming => match &app.run.compiling {
-            Some((kernels, latest)) => format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s"),
+            Some((kernels, latest)) => {
+                format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s")
+            }
             None => format!("{mark} warming up"),
         },
         state => format!("{mark} {}", state.words()),
@@ -101,7 +146,10 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = vec![Span::styled(text, style)];
     let variant = app.run.shown().variant();
     if !variant.is_empty() {
-        spans.push(Span::styled(format!(" {}", app.slot_name(app.run.active)), theme.slot(app.run.active)));
+        spans.push(Span::styled(
+            format!(" {}", app.slot_name(app.run.active)),
+            theme.slot(app.run.active),
+        ));
     }
     spans
 }

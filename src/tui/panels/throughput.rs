@@ -15,7 +15,10 @@ use crate::tui::{digits, text};
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let slot = app.run.shown();
-    let aside = slot.throughput.as_ref().map_or(String::new(), |it| format!("clock: {}", clock(&it.clock)));
+    let aside = slot
+        .throughput
+        .as_ref()
+        .map_or(String::new(), |it| format!("clock: {}", clock(&it.clock)));
     let inner = open(frame, area, Panel::Throughput, &aside, app, theme);
     if as_strip(app) && inner.height >= digits::ROWS && !theme.symbols.ascii {
         large(frame, inner, app, theme);
@@ -27,7 +30,9 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         if inner.height > 2 {
             lines.push(head(&columns, theme));
         }
-        lines.extend(slots(app).map(|(slot, run)| row(slot_label(slot, app, theme), run, &columns, theme)));
+        lines.extend(
+            slots(app).map(|(slot, run)| row(slot_label(slot, app, theme), run, &columns, theme)),
+        );
         lines.push(aside_line(slot, usize::from(inner.width), theme));
     } else {
         lines.push(missing(why_not(app), theme));
@@ -36,7 +41,13 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     if let Some(line) = sparkline(slot, inner.width, theme) {
         lines.push(line);
     }
-    show(frame, inner, lines, app.view.scroll_of(Panel::Throughput), theme)
+    show(
+        frame,
+        inner,
+        lines,
+        app.view.scroll_of(Panel::Throughput),
+        theme,
+    )
 }
 
 fn clock(clock: &str) -> &str {
@@ -48,7 +59,11 @@ fn clock(clock: &str) -> &str {
 }
 
 fn why_not(app: &App) -> &'static str {
-    if app.run.shown().last.is_some() { "these steps are warm-up" } else { "no step has been trained yet" }
+    if app.run.shown().last.is_some() {
+        "these steps are warm-up"
+    } else {
+        "no step has been trained yet"
+    }
 }
 
 /// A column: heading, width, content.
@@ -59,12 +74,36 @@ struct Column {
 }
 
 const COLUMNS: [Column; 6] = [
-    Column { head: "samples/s", wide: 10, content: |it| number(it.samples_per_s) },
-    Column { head: "step ms", wide: 9, content: |it| ms(it.step_ms.median) },
-    Column { head: "middle half", wide: 15, content: |it| format!("{}–{}", ms(it.step_ms.p25), ms(it.step_ms.p75)) },
-    Column { head: "n", wide: 6, content: |it| it.step_ms.n.to_string() },
-    Column { head: "state", wide: 11, content: |it| it.state.to_string() },
-    Column { head: "p95", wide: 9, content: |it| ms(it.step_ms.p95) },
+    Column {
+        head: "samples/s",
+        wide: 10,
+        content: |it| number(it.samples_per_s),
+    },
+    Column {
+        head: "step ms",
+        wide: 9,
+        content: |it| ms(it.step_ms.median),
+    },
+    Column {
+        head: "middle half",
+        wide: 15,
+        content: |it| format!("{}–{}", ms(it.step_ms.p25), ms(it.step_ms.p75)),
+    },
+    Column {
+        head: "n",
+        wide: 6,
+        content: |it| it.step_ms.n.to_string(),
+    },
+    Column {
+        head: "state",
+        wide: 11,
+        content: |it| it.state.to_string(),
+    },
+    Column {
+        head: "p95",
+        wide: 9,
+        content: |it| ms(it.step_ms.p95),
+    },
 ];
 
 /// Columns of the slot's name.
@@ -83,11 +122,18 @@ fn columns(width: u16) -> Vec<&'static Column> {
 }
 
 fn head(columns: &[&Column], theme: &Theme) -> Line<'static> {
-    let cells = columns.iter().map(|column| text::right(column.head, column.wide));
+    let cells = columns
+        .iter()
+        .map(|column| text::right(column.head, column.wide));
     Line::styled(" ".repeat(NAME) + &cells.collect::<String>(), theme.dim)
 }
 
-fn row(label: Vec<Span<'static>>, run: &SlotRun, columns: &[&Column], theme: &Theme) -> Line<'static> {
+fn row(
+    label: Vec<Span<'static>>,
+    run: &SlotRun,
+    columns: &[&Column],
+    theme: &Theme,
+) -> Line<'static> {
     let mut spans = label;
     let used: usize = spans.iter().map(Span::width).sum();
     spans.push(Span::raw(" ".repeat(NAME.saturating_sub(used))));
@@ -100,7 +146,10 @@ fn row(label: Vec<Span<'static>>, run: &SlotRun, columns: &[&Column], theme: &Th
                     "state" => state_style(it.state, theme),
                     _ => theme.text,
                 };
-                spans.push(Span::styled(text::right(&(column.content)(it), column.wide), style));
+                spans.push(Span::styled(
+                    text::right(&(column.content)(it), column.wide),
+                    style,
+                ));
             }
         }
     }
@@ -117,9 +166,14 @@ fn state_style(state: State, theme: &Theme) -> Style {
 
 /// Tokens, the wall average and the share of the peak.
 fn aside_line(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
-    let Some(it) = &run.throughput else { return Line::default() };
+    let Some(it) = &run.throughput else {
+        return Line::default();
+    };
     let mut parts = vec![format!("{} tokens/s", number(it.tokens_per_s))];
-    parts.push(format!("wall average {} samples/s", number(it.wall_samples_per_s)));
+    parts.push(format!(
+        "wall average {} samples/s",
+        number(it.wall_samples_per_s)
+    ));
     match (it.flops, it.peak_flops) {
         (Some(flops), Some(peak)) if peak > 0.0 => parts.push(format!(
             "{} of {} GFLOP/s ({} %)",
@@ -143,7 +197,10 @@ fn sparkline(run: &SlotRun, width: u16, theme: &Theme) -> Option<Line<'static>> 
     let recent: Vec<f64> = run.step_ms.recent().skip(skip).map(|(_, ms)| ms).collect();
     let low = recent.iter().copied().reduce(f64::min)?;
     let high = recent.iter().copied().reduce(f64::max)?;
-    let curve: String = recent.iter().map(|value| theme.symbols.spark(*value, low, high)).collect();
+    let curve: String = recent
+        .iter()
+        .map(|value| theme.symbols.spark(*value, low, high))
+        .collect();
     let style = theme.slot(run.started.as_ref()?.run.slot);
     Some(Line::from(vec![
         Span::styled(NAMED, theme.dim),
@@ -166,22 +223,50 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     };
     let wide = digits::width(&figure).unwrap_or(0);
     let beside = area.width.saturating_sub(wide + 2);
-    digits::draw(frame.buffer_mut(), area.x, area.y, &figure, theme.slot(app.run.active));
-    let spread = format!("step {} ms, middle half {}–{}, p95 {}", ms(it.step_ms.median), ms(it.step_ms.p25), ms(it.step_ms.p75), ms(it.step_ms.p95));
+    digits::draw(
+        frame.buffer_mut(),
+        area.x,
+        area.y,
+        &figure,
+        theme.slot(app.run.active),
+    );
+    let spread = format!(
+        "step {} ms, middle half {}–{}, p95 {}",
+        ms(it.step_ms.median),
+        ms(it.step_ms.p25),
+        ms(it.step_ms.p75),
+        ms(it.step_ms.p95)
+    );
     let mut head = vec![Span::styled("samples/s  ", theme.strong)];
     head.extend(slot_label(app.run.active, app, theme));
-    head.push(Span::styled(format!("  {}  n {}", it.state, it.step_ms.n), state_style(it.state, theme)));
+    head.push(Span::styled(
+        format!("  {}  n {}", it.state, it.step_ms.n),
+        state_style(it.state, theme),
+    ));
     let mut lines = vec![Line::from(head), Line::styled(spread, theme.text)];
     let verdict = cards::verdict(app, usize::from(beside), theme);
     if !verdict.is_empty() {
         lines.truncate(1);
         lines.extend(verdict);
     }
-    match (app.run.ghost(), app.run.ghost().and_then(|ghost| ghost.throughput.as_ref())) {
+    match (
+        app.run.ghost(),
+        app.run.ghost().and_then(|ghost| ghost.throughput.as_ref()),
+    ) {
         (Some(ghost), Some(was)) => {
-            let slot = ghost.started.as_ref().map_or(app.run.active, |started| started.run.slot);
+            let slot = ghost
+                .started
+                .as_ref()
+                .map_or(app.run.active, |started| started.run.slot);
             let mut spans = slot_label(slot, app, theme);
-            spans.push(Span::styled(format!("  {} samples/s, n {}", number(was.samples_per_s), was.step_ms.n), theme.dim));
+            spans.push(Span::styled(
+                format!(
+                    "  {} samples/s, n {}",
+                    number(was.samples_per_s),
+                    was.step_ms.n
+                ),
+                theme.dim,
+            ));
             lines.push(Line::from(spans));
         }
         _ => lines.push(aside_line(run, beside.into(), theme)),
@@ -189,6 +274,16 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     if let Some(line) = sparkline(run, beside, theme) {
         lines.push(line);
     }
-    let beside = Rect { x: area.x + wide + 2, width: beside, ..area };
-    show(frame, beside, lines.into_iter().take(usize::from(area.height)).collect(), 0, theme);
+    let beside = Rect {
+        x: area.x + wide + 2,
+        width: beside,
+        ..area
+    };
+    show(
+        frame,
+        beside,
+        lines.into_iter().take(usize::from(area.height)).collect(),
+        0,
+        theme,
+    );
 }

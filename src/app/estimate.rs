@@ -1,0 +1,117 @@
+//! A figure guessed before it is measured: a range on the stage's scale, moved and widened in steps, then held
+//! against the truth.
+
+use crate::course::Estimate;
+
+/// Steps of the scale.
+pub const STEPS: u16 = 60;
+
+/// A range on the scale, in steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guess {
+    pub low: u16,
+    pub high: u16,
+}
+
+impl Default for Guess {
+    /// The middle fifth.
+    fn default() -> Self {
+        Self { low: 24, high: 36 }
+    }
+}
+
+impl Guess {
+    /// Moves the range, its width kept.
+    pub fn shift(&mut self, by: i32) {
+        let by = by.clamp(-i32::from(self.low), i32::from(STEPS - self.high));
+        self.low = self.low.saturating_add_signed(by as i16);
+        self.high = self.high.saturating_add_signed(by as i16);
+    }
+
+    /// Widens the range on both sides, or narrows it; one step remains.
+    pub fn widen(&mut self, by: i32) {
+        let (low, high) = (i32::from(self.low) - by, i32::from(self.high) + by);
+        if low < high {
+            self.low = low.clamp(0, i32::from(STEPS) - 1) as u16;
+            self.high = high.clamp(1, i32::from(STEPS)) as u16;
+        }
+    }
+
+    /// The range in the figure's own unit.
+    pub fn values(self, of: &Estimate) -> (f64, f64) {
+        (
+            value(of, f64::from(self.low) / f64::from(STEPS)),
+            value(of, f64::from(self.high) / f64::from(STEPS)),
+        )
+    }
+}
+
+fn logarithmic(of: &Estimate) -> bool {
+    of.log && of.from > 0.0 && of.to > of.from
+}
+
+/// The value at a share of the scale.
+fn value(of: &Estimate, share: f64) -> f64 {
+    if logarithmic(of) {
+        of.from * (of.to / of.from).powf(share)
+    } else {
+        of.from + share * (of.to - of.from)
+    }
+}
+
+/// Where on the scale a value is, from 0 to 1.
+pub fn share(of: &Estimate, value: f64) -> f64 {
+    let share = if logarithmic(of) {
+        (value.max(f64::MIN_POSITIVE) / of.from).ln() / (of.to / of.from).ln()
+    } else {
+        (value - of.from) / (of.to - of.from)
+    };
+    if share.is_finite() {
+        share.clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_stays_on_the_scale() {
+        let mut guess = Guess::default();
+        guess.shift(100);
+        assert_eq!(guess, Guess { low: 48, high: 60 });
+        guess.widen(100);
+        assert_eq!(guess, Guess { low: 0, high: 60 });
+        guess.widen(-29);
+        assert_eq!(guess, Guess { low: 29, high: 31 });
+        guess.widen(-1);
+        assert_eq!(guess, Guess { low: 29, high: 31 }, "something remains");
+        guess.shift(-100);
+        assert_eq!(guess.low, 0);
+    }
+
+    #[test]
+    fn the_scale_is_logarithmic_where_the_stage_says_so() {
+        let of = Estimate {
+            from: 0.1,
+            to: 1000.0,
+            log: true,
+            ..Estimate::default()
+        };
+        let (low, high) = Guess { low: 15, high: 30 }.values(&of);
+        assert!(
+            (low - 1.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9,
+            "{low} {high}"
+        );
+        assert!((share(&of, 10.0) - 0.5).abs() < 1e-9);
+        assert_eq!(share(&of, f64::NAN), 0.0);
+        let linear = Estimate {
+            from: 0.0,
+            to: 100.0,
+            ..Estimate::default()
+        };
+        assert_eq!(Guess { low: 30, high: 60 }.values(&linear), (50.0, 100.0));
+    }
+}

@@ -1,0 +1,159 @@
+//! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. None has an effect.
+
+use super::view::{Room, Sort};
+use super::{Action, App, Axis, Overlay, Panel};
+
+impl App {
+    /// Actions that only change what is seen.
+    pub(super) fn look(&mut self, action: Action) {
+        let log_axis = self.log_axis();
+        let view = &mut self.view;
+        match action {
+            Action::Open(overlay) => {
+                let again = view.overlay == Some(overlay);
+                view.overlay = (!again).then_some(overlay);
+                view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
+                view.selected = match overlay {
+                    Overlay::Stages => self.study.at,
+                    Overlay::Devices => self
+                        .devices
+                        .known
+                        .iter()
+                        .position(|info| info.select == self.devices.using)
+                        .unwrap_or(0),
+                    _ => 0,
+                };
+                if overlay == Overlay::Log {
+                    self.log.unseen = 0;
+                }
+            }
+            Action::Close => self.close(),
+            Action::FocusNext => self.focus_by(1),
+            Action::FocusPrevious => self.focus_by(-1),
+            Action::Focus(panel) => {
+                if view.focus == Some(panel) && panel != Panel::Lesson {
+                    view.expanded = !view.expanded;
+                }
+                self.focus(panel);
+            }
+            Action::Expand => match view.focus {
+                Some(Panel::Lesson) if view.room() == Room::Compact => {
+                    view.lesson_open = !view.lesson_open
+                }
+                Some(_) => view.expanded = !view.expanded,
+                None => {}
+            },
+            Action::Lesson => match view.room() {
+                Room::Split | Room::Full => {
+                    view.expanded = false;
+                    view.focus = Some(Panel::Lesson);
+                }
+                _ => {
+                    view.lesson_open = !view.lesson_open;
+                    view.expanded = false;
+                    view.focus = Some(if view.lesson_open {
+                        Panel::Lesson
+                    } else {
+                        Panel::Loss
+                    });
+                }
+            },
+            Action::LogAxis => view.axis = if log_axis { Axis::Linear } else { Axis::Log },
+            Action::Window => view.window = view.window.next(),
+            Action::Markers => view.markers = view.markers.next(),
+            Action::Theme => {
+                view.theme = view.theme.next();
+                let text = format!("Theme: {}", view.theme.name());
+                self.tell(&text, false);
+            }
+            Action::Sort => {
+                view.sort = Sort::next(view.sort);
+                view.scroll.remove(&Panel::Kernels);
+            }
+            Action::Scroll(lines) => self.scroll(lines),
+            Action::ScrollPanel(panel, lines) => view.scroll_by(panel, lines),
+            Action::ScrollToTop => self.scroll(i32::MIN / 2),
+            Action::ScrollToEnd => self.scroll(i32::MAX / 2),
+            _ => {}
+        }
+    }
+
+    /// Whether the loss is drawn on a logarithmic axis now.
+    pub fn log_axis(&self) -> bool {
+        let range = |slot: &super::SlotRun| slot.loss.range();
+        let ranges = self.run.slots.iter().filter_map(range);
+        let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| {
+            (low.min(l), high.max(h))
+        });
+        match self.view.axis {
+            Axis::Linear => false,
+            Axis::Log => low > 0.0,
+            Axis::Auto => low > 0.0 && low.is_finite() && high > 20.0 * low,
+        }
+    }
+
+    /// Puts away what lies on top, one layer at a time.
+    fn close(&mut self) {
+        let view = &mut self.view;
+        if view.confirm.take().is_some() || view.overlay.take().is_some() {
+            return;
+        }
+        if view.expanded || view.lesson_open {
+            (view.expanded, view.lesson_open) = (false, false);
+            return;
+        }
+        self.notice = None;
+    }
+
+    fn focus_by(&mut self, by: isize) {
+        let at = Panel::ALL
+            .iter()
+            .position(|panel| Some(*panel) == self.view.focus);
+        let count = Panel::ALL.len() as isize;
+        let next = at.map_or(0, |at| (at as isize + by).rem_euclid(count));
+        self.focus(Panel::ALL[next as usize]);
+    }
+
+    fn focus(&mut self, panel: Panel) {
+        let view = &mut self.view;
+        view.focus = Some(panel);
+        if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
+            view.third = Some(panel);
+        }
+        if view.room() == Room::Compact {
+            // A strip has no room for more panels: the focused one lies over the strips.
+            view.lesson_open = panel == Panel::Lesson;
+            view.expanded = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
+        }
+    }
+
+    fn scroll(&mut self, lines: i32) {
+        let view = &mut self.view;
+        match view.overlay {
+            Some(Overlay::Stages) => {
+                let last = self.course.stages.len().saturating_sub(1) as i32;
+                view.selected =
+                    (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
+            }
+            Some(Overlay::Devices) => {
+                let last = self.devices.known.len().saturating_sub(1) as i32;
+                view.selected =
+                    (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
+            }
+            Some(_) => {
+                let to = i32::from(view.overlay_scroll).saturating_add(lines);
+                view.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
+            }
+            None => {
+                let focus = if view.room() == Room::Compact && !view.expanded && !view.lesson_open {
+                    Some(Panel::Kernels)
+                } else {
+                    view.focus
+                };
+                if let Some(panel) = focus {
+                    view.scroll_by(panel, lines);
+                }
+            }
+        }
+    }
+}
