@@ -198,11 +198,6 @@ impl App {
         self.course.stages.get(self.study.at)
     }
 
-    /// Whether evidence, cause and debrief may be shown.
-    pub fn revealed(&self) -> bool {
-        self.stage().is_none_or(|stage| self.study.revealed(stage))
-    }
-
     /// Shows a sentence for a while.
     pub fn tell(&mut self, text: &str, warning: bool) {
         let text = clean::line(text);

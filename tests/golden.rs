@@ -3,14 +3,33 @@
 
 mod golden_support;
 
-use golden_support::{Golden, compare, every_combination};
+use golden_support::{Golden, compare, device_combinations, every_combination};
 use perflings::config::{self, Preset, RunConfig};
+use perflings::engine::devices;
 
 #[test]
 fn cpu_reproduces_pytorch_with_every_knob() {
     let golden = Golden::load();
     let device = burn::tensor::Device::flex().autodiff();
     for knobs in every_combination() {
+        compare(&golden, &knobs, &device);
+    }
+}
+
+/// Through wgpu: on lavapipe where it is installed, else on whatever adapter there is.
+#[test]
+fn wgpu_reproduces_pytorch() {
+    let opened = match devices::open("vulkan-cpu").or_else(|_| devices::open("gpu")) {
+        Ok(opened) => opened,
+        Err(error) => {
+            println!("skipped: no adapter ({error})");
+            eprintln!("skipped: no adapter ({error})");
+            return;
+        }
+    };
+    let golden = Golden::load();
+    let device = opened.device.autodiff();
+    for knobs in device_combinations() {
         compare(&golden, &knobs, &device);
     }
 }

@@ -634,6 +634,8 @@ fn the_cause_is_hidden_until_the_prediction() {
         assert!(!whole(&mut app).contains("tied head multiplies"));
         act(&mut app, Action::ScrollToTop);
         act(&mut app, Action::Answer(0));
+        assert!(!whole(&mut app).contains("tied head multiplies"), "how much is still open");
+        act(&mut app, Action::GuessKeep);
         assert!(whole(&mut app).contains("tied head multiplies"));
     }
 }

@@ -64,15 +64,7 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             "Look at the panels, then {} to read and predict",
             &[Action::Lesson],
         ),
-        Beat::Predict => sentence(
-            "Say what will change: {} to {}",
-            &[Action::Answer(0), last_answer(app)],
-        ),
-        Beat::Fix if app.study.estimate(stage).is_some() && !app.view.lesson_visible() => sentence(
-            "Say how much: {} opens the lesson; or {} toggles the fix",
-            &[Action::Lesson, Action::Toggle],
-        ),
-        Beat::Fix if app.study.estimate(stage).is_some() => {
+        Beat::Predict if app.study.estimate(stage).is_some() => {
             let keys = [
                 Action::GuessShift(-1),
                 Action::GuessShift(1),
@@ -86,6 +78,10 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             pieces.extend(sentence("{} keeps it", &[Action::GuessKeep]));
             pieces
         }
+        Beat::Predict => sentence(
+            "Say what will change: {} to {}",
+            &[Action::Answer(0), last_answer(app)],
+        ),
         Beat::Fix => sentence(
             "Look at the evidence, then {} toggles the fix while it trains",
             &[Action::Toggle],

@@ -119,7 +119,12 @@ impl Study {
 
     /// Whether evidence, cause and debrief may be shown.
     pub fn revealed(&self, stage: &Stage) -> bool {
-        self.open || self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
+        self.open || self.predicted(stage) && (self.tried(stage) || self.estimate(stage).is_none())
+    }
+
+    /// Whether the choice was made, or skipped.
+    pub fn predicted(&self, stage: &Stage) -> bool {
+        self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
     }
 
     /// The fix is looked at before a prediction was made.
@@ -150,7 +155,7 @@ impl Study {
     /// quiz question.
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
         match self.beat(stage) {
-            Beat::Predict => Some((None, &stage.prediction)),
+            Beat::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
             Beat::Debrief if !self.open => {
                 let at = self.quiz_answers(stage).len();
                 stage.quiz.get(at).map(|question| (Some(at), question))
@@ -159,13 +164,11 @@ impl Study {
         }
     }
 
-    /// The figure to guess now: after the prediction, before the fix.
+    /// The figure to guess now: after the choice, before the cause is told.
     pub fn estimate<'a>(&self, stage: &'a Stage) -> Option<&'a Estimate> {
-        let open = self.beat(stage) == Beat::Fix && self.of(stage).estimate.is_none();
-        stage
-            .estimate
-            .as_ref()
-            .filter(|_| open && self.answered(stage).is_some())
+        let chosen = self.answered(stage).is_some() && !self.open;
+        let open = self.of(stage).estimate.is_none() && !self.tried(stage);
+        stage.estimate.as_ref().filter(|_| chosen && open)
     }
 
     /// Keeps the range as it is set.

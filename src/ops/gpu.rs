@@ -17,6 +17,7 @@ pub mod embedding;
 pub mod grad_norm;
 pub mod linear;
 pub mod matmul;
+mod matmul_pair;
 pub mod matmul_plan;
 pub mod matmul_register;
 mod matmul_stage;

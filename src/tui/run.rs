@@ -49,6 +49,8 @@ pub enum Outcome {
 /// Frames that only show new data, and frames that answer a key, are at least this far apart.
 const DATA_FRAME: Duration = Duration::from_millis(100);
 const KEY_FRAME: Duration = Duration::from_millis(34);
+/// How long the loop may take to end after a signal.
+const GRACE: Duration = Duration::from_millis(700);
 /// Reports taken in before a frame is due again, so that a flood cannot keep the screen from drawing.
 const AT_ONCE: usize = 4096;
 
@@ -267,11 +269,24 @@ impl Signals {
             end: Arc::default(),
             resumed: Arc::default(),
         };
-        for signal in [SIGTERM, SIGHUP, SIGINT] {
-            signal_hook::flag::register(signal, Arc::clone(&it.end))
-                .context("Failed to watch for signals")?;
-        }
         signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))
+            .context("Failed to watch for signals")?;
+        let end = Arc::clone(&it.end);
+        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT])
+            .context("Failed to watch for signals")?;
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                if signals.forever().next().is_none() {
+                    return;
+                }
+                end.store(true, Ordering::SeqCst);
+                // A terminal that hung up can keep the loop inside the library's read for ever.
+                std::thread::sleep(GRACE);
+                super::terminal::leave();
+                #[expect(clippy::disallowed_methods, reason = "the loop did not end by itself")]
+                std::process::exit(130);
+            })
             .context("Failed to watch for signals")?;
         Ok(it)
     }

@@ -88,7 +88,7 @@ fn enter() -> io::Result<()> {
 }
 
 /// Gives the terminal back. What fails here fails because there is no terminal any more.
-fn leave() {
+pub(super) fn leave() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(
             io::stdout(),

@@ -127,6 +127,26 @@ pub fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
     all
 }
 
+/// Every value of every knob at least once, the plain and the full set of our own kernels among them: a shorter list,
+/// because each kernel is compiled when it is first used.
+pub fn device_combinations() -> Vec<Vec<(&'static str, &'static str)>> {
+    let own = [("model.norm", "fused"), ("model.loss", "fused"), ("model.matmul", "own"), ("train.optimizer", "fused")];
+    let mut all = vec![vec![], own.to_vec()];
+    for (qkv, attention, swiglu) in [
+        ("fused", "flash", "fused-activation"),
+        ("separate", "flash", "naive-kernel"),
+        ("fused", "kernel", "fused-gate-up"),
+        ("separate", "kernel", "separate"),
+    ] {
+        let mut knobs = vec![("model.qkv", qkv), ("model.attention", attention), ("model.swiglu", swiglu)];
+        all.push(knobs.clone());
+        knobs.extend(own);
+        all.push(knobs);
+    }
+    all.push(vec![("model.kv-layout", "strided")]);
+    all
+}
+
 fn numbers(tensor: Tensor<2>) -> Vec<f64> {
     tensor.inner().into_data().iter::<f32>().map(f64::from).collect()
 }

@@ -1,11 +1,16 @@
 //! Matrix products of every transposition, with an optional matrix added to the result.
 //! The versions and the choice among them are data in `matmul_plan`.
 
-pub use super::matmul_plan::{Buffering, Limits, Plan, Problem, Version, choose};
+pub use super::matmul_plan::{Buffering, Limits, Plan, Problem, Version, choose, choose_pair};
 use super::{arg, empty, matmul_register, reduce, shaped};
+use burn::cubecl::ir::features::Plane;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
+/// Workgroups that keep a large GPU busy: an H100 has 132 processors.
+const LARGE_DEVICE: usize = 120;
+/// The same for a CPU.
+const SMALL_DEVICE: usize = 4;
 /// Side of [`Version::SharedTile`]'s tile.
 const TILE: u32 = 16;
 
@@ -15,12 +20,14 @@ pub fn matmul(a: &CubeTensor, b: &CubeTensor, residual: Option<&CubeTensor>, pro
     matmul_as(choose(&problem, limits(a)), a, b, residual, problem)
 }
 
-/// What the tensor's device allows a workgroup.
+/// What the tensor's device allows. Devices that offer no operations across a subgroup are taken for small ones: the CPU.
 pub fn limits(tensor: &CubeTensor) -> Limits {
-    let hardware = &tensor.client.properties().hardware;
+    let properties = tensor.client.properties();
+    let small = !properties.features.plane.contains(Plane::Ops);
     Limits {
-        shared_bytes: hardware.max_shared_memory_size,
-        threads: hardware.max_units_per_cube as usize,
+        shared_bytes: properties.hardware.max_shared_memory_size,
+        threads: properties.hardware.max_units_per_cube as usize,
+        full: if small { SMALL_DEVICE } else { LARGE_DEVICE },
     }
 }
 

@@ -114,11 +114,18 @@ impl Plan {
     }
 }
 
-/// What a device allows a workgroup.
+/// What a device allows a workgroup, and how many workgroups it takes to keep it busy.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub shared_bytes: usize,
     pub threads: usize,
+    pub full: usize,
+}
+
+impl Limits {
+    fn allow(&self, plan: &Plan) -> bool {
+        plan.shared_bytes() <= self.shared_bytes && plan.threads() <= self.threads
+    }
 }
 
 /// Candidates from the largest tile to the smallest. The first that fills the device is taken: a large tile reads
@@ -130,21 +137,40 @@ const LADDER: [Plan; 4] = [
     Plan::new((32, 32), 16, (4, 4)),
 ];
 
-/// Workgroups that fill a large GPU (132 processors on an H100) at least once.
-const FULL: usize = 120;
+/// The same for two products in one launch.
+const PAIR_LADDER: [Plan; 3] = [
+    Plan::new((128, 128), 16, (8, 8)),
+    Plan::new((64, 64), 32, (8, 8)).slices(4),
+    Plan::new((64, 64), 16, (8, 8)).slices(2),
+];
+
+/// Where one device measured differently from the ladder: (rows, columns, inner, plan).
+const MEASURED: [(usize, usize, usize, Plan); 0] = [];
 
 /// The version for a shape.
 pub fn choose(problem: &Problem, limits: Limits) -> Version {
-    let fits = |plan: &&Plan| plan.shared_bytes() <= limits.shared_bytes && plan.threads() <= limits.threads;
-    let candidates: Vec<&Plan> = LADDER.iter().filter(fits).collect();
-    let filling = candidates.iter().find(|plan| plan.groups(problem) >= FULL);
-    let Some(plan) = filling.or(candidates.last()) else {
+    let sizes = (problem.rows, problem.columns, problem.inner);
+    let measured = MEASURED.iter().find(|m| (m.0, m.1, m.2) == sizes && limits.allow(&m.3));
+    if let Some((_, _, _, plan)) = measured {
+        return Version::RegisterTile(*plan);
+    }
+    let Some(mut plan) = climb(&LADDER, limits, |plan| plan.groups(problem)) else {
         return Version::SharedTile;
     };
-    let mut plan = **plan;
     // Too few tiles even so, and a long inner dimension: let several workgroups share it.
-    while plan.groups(problem) < FULL && problem.inner / (plan.splits * 2) >= 128 && plan.splits < 8 {
+    while plan.groups(problem) < limits.full && problem.inner / (plan.splits * 2) >= 128 && plan.splits < 8 {
         plan.splits *= 2;
     }
     Version::RegisterTile(plan)
+}
+
+/// The plan for two products in one launch, or `None` when the device has too little memory for any.
+pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<Plan> {
+    climb(&PAIR_LADDER, limits, |plan| problems.iter().map(|p| plan.groups(p)).sum())
+}
+
+/// The first plan that fills the device, else the last that fits.
+fn climb(ladder: &[Plan], limits: Limits, groups: impl Fn(&Plan) -> usize) -> Option<Plan> {
+    let fitting = || ladder.iter().filter(|plan| limits.allow(plan));
+    fitting().find(|plan| groups(plan) >= limits.full).or(fitting().last()).copied()
 }

@@ -24,14 +24,7 @@ pub fn launch(
         b_transposed,
     } = problem;
     let inner_per_split = inner.div_ceil(plan.splits).next_multiple_of(plan.step);
-    let form = Form {
-        a_transposed,
-        b_transposed,
-        has_residual: residual.is_some(),
-        ragged_rows: !rows.is_multiple_of(plan.tile.0),
-        ragged_columns: !columns.is_multiple_of(plan.tile.1),
-        ragged_inner: inner_per_split * plan.splits != inner,
-    };
+    let form = Form::of(&problem, &plan, residual.is_some());
     unsafe {
         matmul_register_tile::launch_unchecked(
             &a.client,
@@ -58,8 +51,7 @@ pub fn launch(
     }
 }
 
-/// Both tiles are staged with the inner dimension outermost, in vectors of four rows (or columns), so that an invocation
-/// reads its block's values as vectors whatever the operand's layout was.
+/// One workgroup, one tile of the product.
 #[cube(launch_unchecked)]
 fn matmul_register_tile<A: Size, B: Size, O: Size>(
     a: &[Vector<f32, A>],
@@ -74,6 +66,33 @@ fn matmul_register_tile<A: Size, B: Size, O: Size>(
     #[comptime] plan: Plan,
 ) {
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(plan.shared_vectors()));
+    let begin = CUBE_POS_Z as usize * inner_per_split;
+    let source = Source {
+        row: CUBE_POS_Y as usize * plan.tile.0,
+        column: CUBE_POS_X as usize * plan.tile.1,
+        rows,
+        columns,
+        inner,
+        begin,
+        end: min(begin + inner_per_split, inner),
+        first_out: CUBE_POS_Z as usize * rows,
+    };
+    multiply_tile::<A, B, O>(a, b, residual, out, &mut shared, &source, form, plan);
+}
+
+/// The work of one workgroup on one tile. Both operands are staged with the inner dimension outermost, in vectors of four
+/// rows (or columns), so that an invocation reads its block's values as vectors whatever the operand's layout was.
+#[cube]
+pub fn multiply_tile<A: Size, B: Size, O: Size>(
+    a: &[Vector<f32, A>],
+    b: &[Vector<f32, B>],
+    residual: &[Vector<f32, O>],
+    out: &mut [Vector<f32, O>],
+    shared: &mut Shared<[Float4]>,
+    source: &Source,
+    #[comptime] form: Form,
+    #[comptime] plan: Plan,
+) {
     let accumulators = comptime!(plan.block.0 * plan.block.1 / 4);
     let mut acc = Array::<Float4>::new(accumulators);
     #[unroll]
@@ -81,63 +100,53 @@ fn matmul_register_tile<A: Size, B: Size, O: Size>(
         acc[i] = Float4::new(0.0);
     }
     // Values on their way from global to workgroup memory: this invocation's share of a step.
-    let staged = comptime!(blocks_per_step(plan).div_ceil(plan.threads()));
-    let mut held = Array::<Float4>::new(comptime!(staged * 4));
-
-    let source = Source {
-        row: CUBE_POS_Y as usize * plan.tile.0,
-        column: CUBE_POS_X as usize * plan.tile.1,
-        rows,
-        columns,
-        inner,
-        end: min((CUBE_POS_Z as usize + 1) * inner_per_split, inner),
-    };
-    let begin = CUBE_POS_Z as usize * inner_per_split;
+    let shares = comptime!(blocks_per_step(plan).div_ceil(plan.threads()));
+    let mut held = Array::<Float4>::new(comptime!(shares * 4));
     let unit = UNIT_POS as usize;
     let place = Place::of(unit, plan);
     let double = comptime!(plan.buffering == Buffering::Double);
     let half = comptime!(plan.step * (plan.tile.0 + plan.tile.1) / 4);
 
     if comptime!(plan.buffering != Buffering::Single) {
-        fetch::<A, B>(a, b, &mut held, &source, begin, unit, form, plan);
+        fetch::<A, B>(a, b, &mut held, source, source.begin, unit, form, plan);
     }
     if double {
-        stage(&mut shared, &held, 0usize, unit, form, plan);
+        stage(shared, &held, 0usize, unit, form, plan);
         sync_cube();
     }
-    let mut from = begin;
+    let mut from = source.begin;
     let mut buffer = 0usize;
     while from < source.end {
         let next = from + plan.step;
         if double {
             if next < source.end {
-                fetch::<A, B>(a, b, &mut held, &source, next, unit, form, plan);
+                fetch::<A, B>(a, b, &mut held, source, next, unit, form, plan);
             }
-            multiply(&shared, &mut acc, buffer, &place, plan);
+            multiply(shared, &mut acc, buffer, &place, plan);
             buffer = half - buffer;
             if next < source.end {
-                stage(&mut shared, &held, buffer, unit, form, plan);
+                stage(shared, &held, buffer, unit, form, plan);
             }
             sync_cube();
         } else {
             if comptime!(plan.buffering == Buffering::Single) {
-                fetch::<A, B>(a, b, &mut held, &source, from, unit, form, plan);
+                fetch::<A, B>(a, b, &mut held, source, from, unit, form, plan);
             }
-            stage(&mut shared, &held, 0usize, unit, form, plan);
+            stage(shared, &held, 0usize, unit, form, plan);
             sync_cube();
             if comptime!(plan.buffering == Buffering::Prefetch) {
                 if next < source.end {
-                    fetch::<A, B>(a, b, &mut held, &source, next, unit, form, plan);
+                    fetch::<A, B>(a, b, &mut held, source, next, unit, form, plan);
                 }
             }
-            multiply(&shared, &mut acc, 0usize, &place, plan);
+            multiply(shared, &mut acc, 0usize, &place, plan);
             sync_cube();
         }
         from = next;
     }
-    add_slices(&mut shared, &mut acc, &place, plan);
+    add_slices(shared, &mut acc, &place, plan);
     if place.slice == 0 {
-        store::<O>(out, residual, &acc, &source, &place, form, plan);
+        store::<O>(out, residual, &acc, source, &place, form, plan);
     }
 }
 
@@ -178,7 +187,7 @@ impl Place {
 /// Adds one step's products to the block. An invocation's vectors are spread over the tile (its rows in groups of four),
 /// so that neighbours read neighbouring vectors.
 #[cube]
-fn multiply(shared: &Shared<[Float4]>, acc: &mut Array<Float4>, buffer: usize, place: &Place, #[comptime] plan: Plan) {
+fn multiply(shared: &mut Shared<[Float4]>, acc: &mut Array<Float4>, buffer: usize, place: &Place, #[comptime] plan: Plan) {
     let down = comptime!(plan.block.0 / 4);
     let across = comptime!(plan.block.1 / 4);
     let per_slice = comptime!(plan.step / plan.slices);
@@ -247,14 +256,13 @@ fn store<O: Size>(
     let width = O::value();
     let across = comptime!(plan.block.1 / 4);
     let down = comptime!(plan.block.0 / 4);
-    let split = CUBE_POS_Z as usize * source.rows;
     #[unroll]
     for i in 0..plan.block.0 {
         let row = source.row + place.row * 4 + comptime!(i / 4 * (plan.tile.0 / down) + i % 4);
         #[unroll]
         for j in 0..across {
             let column = source.column + place.column * 4 + comptime!(j * (plan.tile.1 / across));
-            let at = (split + row) * source.columns + column;
+            let at = (source.first_out + row) * source.columns + column;
             let mut value = acc[comptime!(i * across + j)];
             if comptime!(width == 4) {
                 let inside_rows = comptime!(!form.ragged_rows) || row < source.rows;

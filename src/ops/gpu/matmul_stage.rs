@@ -1,7 +1,7 @@
 //! How the register-tiled matmul brings its operands into workgroup memory. The products are in `matmul_register`.
 
 use super::Float4;
-use super::matmul_plan::Plan;
+use super::matmul_plan::{Plan, Problem};
 use burn::cubecl::{self, prelude::*};
 
 /// What is fixed when the kernel is compiled, besides the plan.
@@ -16,6 +16,19 @@ pub struct Form {
     pub ragged_inner: bool,
 }
 
+impl Form {
+    pub fn of(problem: &Problem, plan: &Plan, has_residual: bool) -> Self {
+        Self {
+            a_transposed: problem.a_transposed,
+            b_transposed: problem.b_transposed,
+            has_residual,
+            ragged_rows: !problem.rows.is_multiple_of(plan.tile.0),
+            ragged_columns: !problem.columns.is_multiple_of(plan.tile.1),
+            ragged_inner: !problem.inner.is_multiple_of(plan.splits * plan.step),
+        }
+    }
+}
+
 /// Where this workgroup's tile lies, and where its operands end.
 #[derive(CubeType)]
 pub struct Source {
@@ -24,8 +37,11 @@ pub struct Source {
     pub rows: usize,
     pub columns: usize,
     pub inner: usize,
-    /// End of this workgroup's share of the inner dimension.
+    /// This workgroup's share of the inner dimension.
+    pub begin: usize,
     pub end: usize,
+    /// Rows of the output before this share's result.
+    pub first_out: usize,
 }
 
 /// 4×4 blocks of both operands in one step.

@@ -76,8 +76,10 @@ fn lines(
     let mut out = page.symptom();
     page.hints(&mut out);
     // What is new comes first: how the prediction fared, then the cause, then what was there from the start.
-    if revealed {
+    if app.study.predicted(stage) && !app.study.open {
         page.prediction(&mut out);
+    }
+    if revealed {
         page.checks(&mut out);
         if app.study.beat(stage) == Beat::Debrief {
             page.sections(&[SectionKind::Debrief], &mut out);
@@ -217,7 +219,9 @@ impl Page<'_> {
                 self.item(&format!("You said {}: ", letter(choice)), said, out);
                 self.estimate(out);
                 if !self.app.study.tried(self.stage) {
-                    out.push(Line::styled("Now see whether it is so.", self.theme.dim));
+                    if self.app.study.revealed(self.stage) {
+                        out.push(Line::styled("Now see whether it is so.", self.theme.dim));
+                    }
                     return;
                 }
                 let (mark, style, word) = if right {

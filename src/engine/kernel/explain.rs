@@ -1,0 +1,138 @@
+//! Turns what is wrong with a text into a place in the learner's file, a plain sentence and what to write instead.
+
+use std::error::Error;
+use std::ops::Range;
+
+use naga::WithSpan;
+use naga::front::wgsl::ParseError;
+use naga::valid::ValidationError;
+
+use super::template::Filled;
+use crate::config::nearest;
+use crate::protocol::KernelError;
+
+/// Characters of the offending text that are shown.
+const SHOWN: usize = 60;
+
+/// A message about the bytes `range` of the learner's file.
+pub fn error(original: &str, range: &Range<usize>, message: String, instead: String) -> KernelError {
+    let start = floor(original, range.start);
+    let end = floor(original, range.end).max(start);
+    let before = &original[..start];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = 1 + before.matches('\n').count();
+    let text = original[start..end].lines().next().unwrap_or("").trim_end();
+    KernelError {
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
+        text: shorten(text),
+        message,
+        instead,
+    }
+}
+
+/// A message about the text as a whole.
+pub fn whole(message: impl Into<String>, instead: impl Into<String>) -> KernelError {
+    KernelError { message: message.into(), instead: instead.into(), ..KernelError::default() }
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn shorten(text: &str) -> String {
+    let tame: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if tame.chars().count() <= SHOWN { tame } else { tame.chars().take(SHOWN - 1).chain(['…']).collect() }
+}
+
+/// What the front end says.
+pub fn parse(original: &str, filled: &Filled, found: &ParseError) -> KernelError {
+    let mut labels = found.labels();
+    let label = labels.next();
+    let range = label.as_ref().and_then(|(span, _)| span.to_range()).unwrap_or(0..0);
+    let mut message = found.message().to_owned();
+    if let Some((_, label)) = label.filter(|(_, label)| !label.is_empty() && !message.contains(*label)) {
+        message = format!("{message}: {label}");
+    }
+    let offending = filled.text.get(range.clone()).unwrap_or("");
+    let instead = advice(&message, offending, &filled.text).unwrap_or_else(|| found.notes().take(3).collect::<Vec<_>>().join("; "));
+    error(original, &filled.origin(&range), message, instead)
+}
+
+/// What the validator says: the innermost reason, and the outer ones only where they say where.
+pub fn invalid(original: &str, filled: &Filled, found: &WithSpan<ValidationError>) -> KernelError {
+    let mut reason: &dyn Error = found.as_inner();
+    while let Some(inner) = reason.source() {
+        reason = inner;
+    }
+    // Every outer error adds its span after the inner one's.
+    let span = found.spans().find(|(span, _)| span.to_range().is_some());
+    let range = span.and_then(|(span, _)| span.to_range()).unwrap_or(0..0);
+    let message = without_handles(&reason.to_string());
+    let offending = filled.text.get(range.clone()).unwrap_or("");
+    let instead = advice(&message, offending, &filled.text).unwrap_or_default();
+    error(original, &filled.origin(&range), message, instead)
+}
+
+/// `Expression [12] is` as `Expression is`: numbers of the validator's own tables say nothing to a reader.
+fn without_handles(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(" [") {
+        let tail = &rest[start + 2..];
+        let digits = tail.chars().take_while(char::is_ascii_digit).count();
+        if digits > 0 && tail[digits..].starts_with(']') {
+            out.push_str(&rest[..start]);
+            rest = &tail[digits + 1..];
+        } else {
+            out.push_str(&rest[..start + 2]);
+            rest = tail;
+        }
+    }
+    out + rest
+}
+
+/// What to write instead, for the mistakes that are made most.
+fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
+    let says = |piece: &str| message.contains(piece);
+    if says("no definition in scope") {
+        let known = words(text).filter(|word| *word != offending).chain(BUILTINS.iter().copied());
+        let near = nearest(offending, known);
+        return Some(format!("`{near}`, if that is what was meant, or declare `{offending}` first"));
+    }
+    if says("recursive") || says("cyclic") {
+        return Some("a loop: WGSL functions may not call themselves, directly or through others".to_owned());
+    }
+    if says("unknown type") {
+        return Some("f32, u32, i32, bool, vec4<f32>, array<f32, 64>…".to_owned());
+    }
+    if says("automatic conversions cannot convert") || says("the type of") || says("Operation Binary") || says("cannot be applied") {
+        return Some("both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert".to_owned());
+    }
+    if says("expected `;`") || says("expected ';'") {
+        return Some("a `;` at the end of the statement before".to_owned());
+    }
+    if says("assign") && says("immutable") || says("cannot assign") || says("invalid left-hand side") {
+        return Some("`var` instead of `let` where it is declared".to_owned());
+    }
+    if says("Division") || says("division by zero") || says("Cannot divide by zero") {
+        return Some("a divisor that is not 0".to_owned());
+    }
+    None
+}
+
+/// Names a learner may mean.
+const BUILTINS: &[&str] = &[
+    "abs", "array", "arrayLength", "bool", "ceil", "clamp", "cos", "exp", "exp2", "f32", "floor", "fma", "global_invocation_id",
+    "i32", "inverseSqrt", "local_invocation_id", "local_invocation_index", "log", "max", "min", "pow", "select", "sin", "sqrt",
+    "storageBarrier", "tanh", "u32", "workgroupBarrier", "workgroup_id",
+];
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let split = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    split.filter(|word| word.len() > 1 && !word.starts_with(|c: char| c.is_ascii_digit()))
+}
