@@ -101,6 +101,8 @@ pub struct Run {
     pub compiling: Option<(u32, String)>,
     /// When the run was asked for.
     pub asked_ms: u64,
+    /// When the last step came.
+    pub step_ms: u64,
 }
 
 impl Run {
@@ -226,6 +228,15 @@ impl App {
             .map(|started| &started.device)
     }
 
+    /// Seconds without a step in a run that should have them, once that is worth a word.
+    pub fn stalled_s(&self) -> Option<u64> {
+        let usual = self.run.shown().step_ms.last().map_or(0.0, |(_, ms)| ms);
+        let since = self.now_ms.saturating_sub(self.run.step_ms);
+        let odd = since > 5_000 && since as f64 > 10.0 * usual;
+        (odd && self.run.state == RunState::Running && self.recording.is_none())
+            .then_some(since / 1000)
+    }
+
     /// The last step of the running slot.
     pub fn step(&self) -> Option<u64> {
         self.run.shown().last.as_ref().map(|step| step.step)
@@ -267,7 +278,7 @@ impl App {
         let waiting = matches!(
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
-        );
+        ) || self.stalled_s().is_some();
         let expired = self
             .notice
             .as_ref()

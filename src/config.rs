@@ -162,6 +162,7 @@ pub struct TrainConfig {
     pub batch: usize,
     pub context: usize,
     pub seed: u64,
+    #[serde(deserialize_with = "fifteen_digits_from")]
     pub learning_rate: f64,
 }
 
@@ -324,13 +325,15 @@ impl RunConfig {
     /// shape: about 14 values of width hidden and 5 of width ffn per token and layer, composed attention's scores).
     pub fn memory_estimate(&self) -> u64 {
         let m = &self.model;
-        let n = self.tokens_per_step() as u64;
+        let n = self.train.batch as f64 * self.train.context as f64;
         let scores = match m.attention {
-            Attention::Composed | Attention::Kernel => 3 * (self.train.batch * m.heads * self.train.context * self.train.context) as u64,
-            Attention::Flash => 0,
+            Attention::Composed | Attention::Kernel => 3.0 * n * (m.heads * self.train.context) as f64,
+            Attention::Flash => 0.0,
         };
-        let layer = n * (14 * m.hidden + 5 * m.ffn) as u64 + scores;
-        4 * (4 * self.parameters() + layer * m.layers as u64 + 3 * n * m.vocab as u64)
+        let layer = n * (14 * m.hidden + 5 * m.ffn) as f64 + scores;
+        let values = 4.0 * self.parameters() as f64 + layer * m.layers as f64 + 3.0 * n * m.vocab as f64;
+        // Saturates at the largest u64.
+        (4.0 * values) as u64
     }
 
     /// A short name for the content: equal configurations have equal hashes, on every machine.
@@ -357,6 +360,16 @@ impl RunConfig {
 pub struct Problem {
     pub key: &'static str,
     pub what: String,
+}
+
+/// The number with the fifteen digits a person may have written: JSON readers may be off by the last bit, and two
+/// configurations that say the same must be equal.
+pub(crate) fn fifteen_digits(x: f64) -> f64 {
+    format!("{x:.14e}").parse().unwrap_or(x)
+}
+
+fn fifteen_digits_from<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    f64::deserialize(deserializer).map(fifteen_digits)
 }
 
 fn nearest_divisor(of: usize, wanted: usize) -> usize {

@@ -116,8 +116,8 @@ fn backward_too_short(f: &Facts) -> Option<Lint> {
     let p = f.ledger().filter(|p| p.forward > 0.0 && p.backward / p.forward < 0.5)?;
     lint(
         "backward-too-short",
-        format!("Backward takes {:.2} of the forward's time; the same products twice should take about 2.", p.backward / p.forward),
-        "Compare with the gradient audit: work that is not done costs nothing.",
+        format!("Backward takes {:.2} of the forward's time; with twice the products it should take about 2.", p.backward / p.forward),
+        "Either backward leaves work out (see the gradient audit), or forward does too much (see the kernels).",
     )
 }
 

@@ -1,12 +1,15 @@
 //! Every line that can be written can be read back, and nothing that is read can break the reader.
 
+#[path = "protocol/events.rs"]
+mod events;
 #[path = "protocol/strategies.rs"]
 mod strategies;
 
 use perflings::protocol::*;
 use proptest::prelude::*;
 
-use strategies::{command, event, number};
+use events::event;
+use strategies::{command, number};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]

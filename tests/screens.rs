@@ -17,6 +17,9 @@ use ratatui::style::Color;
 
 use screen::{LOOKS, text, with_styles};
 
+/// Makes a state.
+type Make = fn() -> App;
+
 fn begin(course: Course) -> App {
     let (mut app, _) = App::new(course, Progress::default(), Options::default());
     update(
@@ -136,8 +139,7 @@ fn whole_screens() {
 
 #[test]
 fn every_panel() {
-    let states: [(&str, fn() -> App); 3] =
-        [("empty", empty), ("first", first), ("toggled", toggled)];
+    let states: [(&str, Make); 3] = [("empty", empty), ("first", first), ("toggled", toggled)];
     for panel in Panel::ALL {
         for (state, app) in states {
             for (look, theme, markers) in LOOKS {
@@ -153,7 +155,7 @@ fn every_panel() {
 
 #[test]
 fn panels_in_the_states_that_matter() {
-    let states: [(&str, Panel, fn() -> App); 8] = [
+    let states: [(&str, Panel, Make); 8] = [
         ("guessing", Panel::Lesson, guessing),
         ("not_closing", Panel::Ledger, unsynced),
         ("unsynced", Panel::Throughput, unsynced),
@@ -634,7 +636,10 @@ fn the_cause_is_hidden_until_the_prediction() {
         assert!(!whole(&mut app).contains("tied head multiplies"));
         act(&mut app, Action::ScrollToTop);
         act(&mut app, Action::Answer(0));
-        assert!(!whole(&mut app).contains("tied head multiplies"), "how much is still open");
+        assert!(
+            !whole(&mut app).contains("tied head multiplies"),
+            "how much is still open"
+        );
         act(&mut app, Action::GuessKeep);
         assert!(whole(&mut app).contains("tied head multiplies"));
     }

@@ -547,7 +547,11 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
             right: false
         })
     );
-    assert_eq!(app.study.beat(&stage), Beat::Predict, "how much is asked next");
+    assert_eq!(
+        app.study.beat(&stage),
+        Beat::Predict,
+        "how much is asked next"
+    );
     act(&mut app, Action::GuessKeep);
     assert_eq!(app.study.beat(&stage), Beat::Fix);
     let score = app.study.progress.calibration();

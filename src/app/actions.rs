@@ -162,7 +162,10 @@ impl App {
             self.tell("This is a recording: nothing can be changed in it", false);
             return Vec::new();
         }
-        if self.stage().is_some_and(|stage| !self.study.predicted(stage)) {
+        if self
+            .stage()
+            .is_some_and(|stage| !self.study.predicted(stage))
+        {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
             return Vec::new();
         }

@@ -202,6 +202,7 @@ impl App {
         ) {
             self.run.state = RunState::Running;
         }
+        self.run.step_ms = self.now_ms;
         self.run.slots[step.slot as usize].step(step);
     }
 

@@ -27,6 +27,32 @@ impl<'a> Figures<'a> {
     }
 }
 
+/// The same figures for texts that speak of the stage as it was found: `run` is that run, whatever runs now.
+pub struct AsFound<'a>(pub &'a Figures<'a>);
+
+impl Lookup for AsFound<'_> {
+    fn finished(&self, subject: Subject) -> Option<&Finished> {
+        let found = self.0.slots[Slot::A as usize].as_ref();
+        match subject {
+            Subject::Run if found.is_some() => found,
+            other => self.0.finished(other),
+        }
+    }
+
+    fn pair(&self) -> Option<&Pair> {
+        self.0.pair()
+    }
+
+    fn config(&self) -> &RunConfig {
+        let found = self.0.app.run.slot(Slot::A).started.as_ref();
+        found.map_or(self.0.config, |started| &started.run.config)
+    }
+
+    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
+        self.0.prediction()
+    }
+}
+
 impl Lookup for Figures<'_> {
     fn finished(&self, subject: Subject) -> Option<&Finished> {
         let named = |variant: &str| {

@@ -88,7 +88,7 @@ impl App {
         match self.view.axis {
             Axis::Linear => false,
             Axis::Log => low > 0.0,
-            Axis::Auto => low > 0.0 && low.is_finite() && high > 20.0 * low,
+            Axis::Auto => low > 0.0 && low.is_finite() && high > 10.0 * low,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::course::progress::StageProgress;
 use crate::protocol::Command;
 
 /// Everything that can change the state.
+#[expect(clippy::large_enum_variant, reason = "lives for one turn of the loop")]
 #[derive(Clone, Debug)]
 pub enum Message {
     Did(Action),
@@ -130,6 +131,7 @@ pub enum AfterSkip {
 }
 
 /// What the state asks of the world. Whoever runs the loop carries it out.
+#[expect(clippy::large_enum_variant, reason = "lives for one turn of the loop")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     Send(Command),

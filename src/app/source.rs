@@ -18,6 +18,10 @@ pub trait Source {
 }
 
 /// What a source reports.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are lines, and none is kept"
+)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromEngine {
     Line(Line),

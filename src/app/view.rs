@@ -103,7 +103,7 @@ cycle!(
 cycle!(
     /// The scale of the loss.
     Axis {
-        /// Logarithmic when the values span more than a factor of twenty.
+        /// Logarithmic when the values span more than a factor of ten.
         Auto = "auto",
         Linear = "linear",
         Log = "log",
@@ -161,7 +161,8 @@ impl View {
     /// The class of the present size.
     pub fn room(&self) -> Room {
         match self.size {
-            (w, h) if w >= 160 && h >= 45 => Room::Full,
+            // On a projector three panels are as many as can be read.
+            (w, h) if w >= 160 && h >= 45 && self.theme != ThemeName::Projector => Room::Full,
             (w, h) if w >= 120 && h >= 36 => Room::Split,
             (w, h) if w >= 60 && h >= 16 => Room::Compact,
             _ => Room::Numbers,

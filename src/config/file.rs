@@ -39,11 +39,17 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
         Ok(meta) if meta.len() > limit => {
             return fail(0, format!("has {} bytes; the limit is {limit}", meta.len()));
         }
-        Ok(_) => std::fs::read(path),
+        // Never more than the limit, whatever length the system reports: a device file has none.
+        Ok(_) => std::fs::File::open(path).and_then(|file| {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut std::io::Read::take(file, limit + 1), &mut bytes)?;
+            Ok(bytes)
+        }),
         Err(error) => Err(error),
     };
     match bytes {
         Err(error) => fail(0, format!("cannot be read: {error}")),
+        Ok(bytes) if bytes.len() as u64 > limit => fail(0, format!("is longer than the limit of {limit} bytes")),
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(error) => {

@@ -177,7 +177,7 @@ pub static KNOBS: &[Knob] = &[
         get: |c| c.train.learning_rate.to_string(),
         set: |c, v| match v {
             Value::Number(x) => {
-                c.train.learning_rate = *x;
+                c.train.learning_rate = fifteen_digits(*x);
                 Some(())
             }
             Value::Integer(n) => {

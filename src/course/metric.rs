@@ -118,6 +118,10 @@ metrics! {
     "phases.forward" 2 "ms" "forward" |f| Some(f.phases_ms?.forward);
     "phases.backward" 2 "ms" "backward" |f| Some(f.phases_ms?.backward);
     "phases.optimizer" 2 "ms" "optimizer" |f| Some(f.phases_ms?.optimizer);
+    "phases.sum" 2 "ms" "forward + backward + optimizer" |f| {
+        let phases = f.phases_ms?;
+        Some(phases.forward + phases.backward + phases.optimizer)
+    };
     "phases.residual" 2 "ms" "step − (forward + backward + optimizer)" |f| Some(f.phases_ms?.residual);
     "phases.step" 2 "ms" "the step's own bracket, ended by a sync" |f| Some(f.phases_ms?.step);
     "phases.residual_pct" 1 "%" "|residual| / step" |f| {
@@ -144,7 +148,7 @@ metrics! {
     "memory.weights_mib" 1 "MiB" "weights" |f| mib(f.memory.weights);
     "memory.gradients_mib" 1 "MiB" "gradients" |f| mib(f.memory.gradients);
     "memory.moments_mib" 1 "MiB" "AdamW's two moments" |f| mib(f.memory.moments);
-    "parity" 7 "" "largest difference of the logits from the reference, over the largest logit" |f| {
+    "parity" 3 "" "largest difference of the logits from the reference, over the largest logit" |f| {
         Some(f.evidence.as_ref()?.parity?.0)
     };
     "logit_std" 2 "" "standard deviation of the logits" |f| Some(f.evidence.as_ref()?.logit_std?.0);

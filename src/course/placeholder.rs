@@ -3,7 +3,7 @@
 
 mod pieces;
 
-pub use pieces::{Piece, pieces, show};
+pub use pieces::{Piece, measured, pieces, show};
 
 use super::{formula, metric};
 use crate::config::{KNOBS, RunConfig, nearest};
@@ -234,15 +234,7 @@ fn value(name: &str, from: &dyn Lookup) -> Option<String> {
         },
         "ratio" => Some(format!("{}x", show(number(name, from)?, 2))),
         _ if TEXTS.contains(&rest) => words(rest, from.finished(subject(head)?)?),
-        _ => {
-            let (decimals, unit) = metric::form(rest);
-            let shown = show(number(name, from)?, decimals);
-            Some(if unit == "%" || unit == "ms" || unit == "MiB" {
-                format!("{shown} {unit}")
-            } else {
-                shown
-            })
-        }
+        _ => Some(measured(rest, number(name, from)?)),
     }
 }
 
@@ -388,5 +380,9 @@ mod tests {
         assert_eq!(show(-1234.5, 1), "-1,234.5");
         assert_eq!(show(0.000_000_4, 3), "4.0e-7");
         assert_eq!(show(f64::NAN, 2), "NaN");
+        assert_eq!(measured("phases.forward", 0.0123), "12.3 µs");
+        assert_eq!(measured("phases.forward", 41.5), "41.50 ms");
+        assert_eq!(measured("parity", 3.66e-7), "3.7e-7");
+        assert_eq!(measured("parity", 0.4219), "0.422");
     }
 }

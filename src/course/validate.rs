@@ -8,6 +8,8 @@ use unicode_width::UnicodeWidthStr;
 pub use behaviour::{Compare, Run, Tried, behaviour};
 
 use super::check::{Metric, Starter};
+use super::exercise::size::substitute;
+use super::exercise::{Body, Exercise};
 use super::lesson::{MarkKind, Parsed, parse};
 use super::{Course, Source, Stage, placeholder, text, translation};
 use crate::config::file::FileError;
@@ -31,6 +33,9 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
     let mut found = course.problems.clone();
     for stage in &course.stages {
         stage_structure(source, stage, vocabulary, &mut found);
+    }
+    for exercise in &course.exercises {
+        exercise_structure(source, exercise, &mut found);
     }
     let lessons: Vec<String> = source
         .entries("lessons")
@@ -144,6 +149,42 @@ fn stage_structure(
                 check.line,
                 format!("unknown lint `{name}`; the nearest known one is `{near}`"),
             );
+        }
+    }
+}
+
+fn exercise_structure(source: &Source, exercise: &Exercise, found: &mut Vec<FileError>) {
+    let path = source.shown(&format!("{}/exercise.toml", exercise.path));
+    let mut fail = |what| {
+        found.push(FileError {
+            path: path.clone(),
+            line: 0,
+            what,
+        })
+    };
+    if let Some(lesson) = &exercise.lesson
+        && let Some(what) = link_problem(source, "lessons", lesson)
+    {
+        fail(what);
+    }
+    let Body::Kernel(body) = &exercise.body else {
+        return;
+    };
+    for kernel in &body.kernels {
+        let (file, sizes) = (&kernel.file, body.shapes.first().map(|shape| &shape.sizes));
+        if file.starter == file.solution {
+            fail(format!(
+                "{} and its solution say the same; the starter must hold a task",
+                file.name
+            ));
+        }
+        for text in [&file.starter, &file.solution] {
+            if let Some(Err((line, what))) = sizes.map(|sizes| substitute(text, sizes)) {
+                fail(format!(
+                    "{} or its solution, line {line}: {what}",
+                    file.name
+                ));
+            }
         }
     }
 }

@@ -69,11 +69,11 @@ pub fn evidence(worker: &Worker) -> Evidence {
     }
 }
 
-/// max|logits − reference| / max|reference| with the same weights and tokens; `None` when the model is the reference.
+/// max|logits − reference| / max|reference| with the same weights and tokens; 0 when the model is the reference.
 fn parity(worker: &Worker, logits: &[f32]) -> Option<Num> {
     let reference = worker.model.reference();
     if reference.config == worker.model.config {
-        return None;
+        return Some(Num(0.0));
     }
     let want: Vec<f32> = reference.logits(worker.tokens.as_ref()?, None).into_data().iter::<f32>().collect();
     let largest = want.iter().fold(0.0_f32, |m, x| m.max(x.abs()));

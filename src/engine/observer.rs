@@ -36,6 +36,16 @@ pub fn start(cpu: bool) -> Profile {
 }
 
 impl Profile {
+    /// Runs work that is not part of the step, and keeps it out of the profile.
+    pub fn apart<R>(&self, work: impl FnOnce() -> R) -> R {
+        let before = self.observed.as_ref().map(|(launches, _)| launches.count());
+        let result = work();
+        if let (Some((launches, _)), Some(count)) = (&self.observed, before) {
+            launches.forget_after(count);
+        }
+        result
+    }
+
     /// Ends it. Call after the closing sync.
     pub fn stop(self) -> Profiled {
         let spans = trace::stop();
@@ -115,6 +125,16 @@ struct Launches {
 }
 
 impl Launches {
+    fn count(&self) -> usize {
+        self.seen.lock().map_or(0, |seen| seen.len())
+    }
+
+    fn forget_after(&self, count: usize) {
+        if let Ok(mut seen) = self.seen.lock() {
+            seen.truncate(count);
+        }
+    }
+
     fn push(&self, kernel: &'static str, timing: Timing) {
         if let Ok(mut seen) = self.seen.lock() {
             seen.push((trace::current(), kernel, timing));

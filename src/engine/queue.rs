@@ -36,8 +36,7 @@ impl Place {
             match guard(make).and_then(|worker| worker) {
                 Ok(worker) => {
                     let _ = answer.send(Ok(()));
-                    // Inside the pool: work that starts there needs no hand-over to it, a tenth of a step at `tiny`.
-                    rayon::scope(move |_| serve(worker, &inbox));
+                    serve(worker, &inbox);
                 }
                 Err(error) => drop(answer.send(Err(error))),
             }
@@ -89,7 +88,10 @@ impl Drop for Place {
 /// Runs tasks until one panics or no more can come. A panic ends the thread; the host learns of it at its next call.
 fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
     while let Ok(task) = inbox.recv() {
-        if catch_unwind(AssertUnwindSafe(|| task(&mut worker))).is_err() {
+        // Each task runs inside the pool: parallel work that starts there needs no hand-over, a tenth of a step at `tiny`.
+        // Waiting for a task happens outside, or a device would hold on to one of the pool's threads.
+        let here = &mut worker;
+        if catch_unwind(AssertUnwindSafe(move || rayon::scope(move |_| task(here)))).is_err() {
             return;
         }
     }

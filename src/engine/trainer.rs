@@ -28,6 +28,8 @@ const REPORT_PAUSE: Duration = Duration::from_millis(250);
 const STEP_PAUSE: Duration = Duration::from_millis(50);
 /// Steps of an endless run that are all reported.
 const ALL_REPORTED: u64 = 200;
+/// Steps before the first profile on a device whose clocks rise with work.
+const FIRST_ON_DEVICE: u64 = 12;
 /// Rows in the summary.
 const TOP: usize = 40;
 
@@ -186,7 +188,10 @@ impl Trainer {
         let every = self.spec.config.measure.profile_every;
         match self.last_profile {
             // The first look inside, when the kernels exist.
-            None => self.counted >= 3 && self.spec.steps.is_none_or(|steps| self.counted >= steps.min(3)),
+            None => {
+                let after = if self.opened.queued { 3 } else { FIRST_ON_DEVICE };
+                self.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
+            }
             Some((at, counted)) => self.spec.steps.is_none() && every > 0 && self.counted >= counted + every && at.elapsed() >= PROFILE_PAUSE,
         }
     }
@@ -297,21 +302,8 @@ impl Trainer {
 
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
     fn profiled_step(&mut self) -> Result<()> {
-        self.place.sync()?;
-        let t0 = Instant::now();
-        self.place.ask(|worker| {
-            worker.start_profile();
-            worker.forward();
-            worker.backward();
-        })?;
-        self.place.sync()?;
-        let forward_backward = t0.elapsed();
-        let mut audit = self.place.ask(|worker| audit::gradients(worker))?;
-        let t1 = Instant::now();
-        self.place.ask(Worker::update)?;
-        self.place.sync()?;
-        let total_ms = (forward_backward + t1.elapsed()).as_secs_f64() * 1e3;
-        let profiled = self.place.ask(Worker::stop_profile)?.unwrap_or_default();
+        let (took, mut audit, profiled) = self.place.ask(Worker::profiled_step)??;
+        let total_ms = took.as_secs_f64() * 1e3;
         let loss = self.place.ask(Worker::loss)??;
 
         audit.slot = self.slot();
@@ -340,9 +332,7 @@ impl Trainer {
 
     fn profiled(&mut self, p: Profiled, total_ms: f64) {
         let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
-        // On the CPU brackets and step share a clock. On a GPU the profiler serialises launches, so kernel time is
-        // compared with the unprofiled step.
-        let explained = if self.opened.queued { total_ms } else { self.times.spread().map_or(total_ms, |s| s.median) };
+        let explained = self.explained(total_ms);
         let reason = p.rows.is_empty().then(|| "the profiler saw no operation on this device".to_owned());
         let kernels = Kernels {
             slot: self.slot(),
@@ -360,6 +350,12 @@ impl Trainer {
         };
         self.kernels = Some(kernels.clone());
         self.emit(Event::Kernels(kernels));
+    }
+
+    /// The time that kernel rows should add up to. On the CPU brackets and step share a clock: the profiled step. On a
+    /// GPU the profiler serialises launches, so the unprofiled median.
+    fn explained(&self, profiled_ms: f64) -> f64 {
+        if self.opened.queued { profiled_ms } else { self.times.spread().map_or(profiled_ms, |s| s.median) }
     }
 
     fn evidence_now(&mut self) -> Result<()> {
@@ -469,6 +465,10 @@ impl Trainer {
         let _ = self.place.sync();
         self.check_lints();
         let throughput = self.statistics();
+        if let Some(mut kernels) = self.kernels.take() {
+            kernels.coverage = kernels.device_ms / self.explained(kernels.profiled_step_ms);
+            self.kernels = Some(kernels);
+        }
         let config = &self.spec.config;
         let kernels = self.kernels.unwrap_or_else(|| Kernels { reason: Some("no step was profiled".to_owned()), ..Kernels::default() });
         let top = kernels.rows.iter().take(TOP).map(|row| TopKernel {

@@ -1,14 +1,18 @@
 //! What lives on the device: model, optimizer, and the loss and gradients of the step in progress.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, anyhow};
 use burn::tensor::{Device, Tensor};
 
-use super::observer::{self, Profile};
+use super::audit;
+use super::observer::{self, Profiled};
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
 use crate::ops::kernels::is_cpu;
 use crate::ops::optimizer::Optimizer;
+use crate::protocol::Gradients;
 
 /// A model in training.
 pub struct Worker {
@@ -19,7 +23,6 @@ pub struct Worker {
     pub gradients: Vec<Option<Tensor<2>>>,
     learning_rate: f64,
     device: Device,
-    profile: Option<Profile>,
 }
 
 impl Worker {
@@ -30,7 +33,7 @@ impl Worker {
         let model = Model::new(config, &initial, &device)?;
         let optimizer = Optimizer::new(config.train.optimizer, model.parameters().len());
         let learning_rate = config.train.learning_rate;
-        Ok(Self { model, optimizer, tokens: None, loss: None, gradients: Vec::new(), learning_rate, device, profile: None })
+        Ok(Self { model, optimizer, tokens: None, loss: None, gradients: Vec::new(), learning_rate, device })
     }
 
     /// Takes on knobs that keep parameters and optimizer state.
@@ -75,14 +78,22 @@ impl Worker {
         self.device.clone().inner().sync().map_err(|error| anyhow!("the device was lost: {error:?}"))
     }
 
-    /// Starts to profile what this thread does from here on.
-    pub fn start_profile(&mut self) {
-        self.profile = Some(observer::start(is_cpu(&self.device)));
-    }
-
-    /// Ends the profile.
-    pub fn stop_profile(&mut self) -> Option<observer::Profiled> {
-        self.profile.take().map(Profile::stop)
+    /// One step under the profiler, with the gradient audit between backward and update. The audit's own time, and that
+    /// of reading the profile, is not in the wall time returned.
+    pub fn profiled_step(&mut self) -> Result<(Duration, Gradients, Profiled)> {
+        self.sync()?;
+        let profile = observer::start(is_cpu(&self.device));
+        let began = Instant::now();
+        self.forward();
+        self.backward();
+        self.sync()?;
+        let mut took = began.elapsed();
+        let audit = profile.apart(|| audit::gradients(self));
+        let began = Instant::now();
+        self.update();
+        self.sync()?;
+        took += began.elapsed();
+        Ok((took, audit, profile.stop()))
     }
 
     /// The device without autodiff.

@@ -3,7 +3,7 @@
 
 use ratatui::layout::Rect;
 
-use crate::app::{App, Overlay, Panel, Room};
+use crate::app::{App, Overlay, Panel, Room, View};
 
 /// Where everything is in one frame. An empty rectangle: not shown.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Arrangement {
 
 /// Arranges a frame.
 pub fn arrange(area: Rect, app: &App) -> Arrangement {
-    let room = room_of(area);
+    let room = room_of(area, app);
     let mut it = Arrangement {
         room: Some(room),
         ..Arrangement::default()
@@ -64,11 +64,12 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it
 }
 
-/// The class of a size; the same thresholds as the state's.
-fn room_of(area: Rect) -> Room {
-    let view = crate::app::View {
+/// The class of a size, as the state sees it.
+fn room_of(area: Rect, app: &App) -> Room {
+    let view = View {
         size: (area.width, area.height),
-        ..Default::default()
+        theme: app.view.theme,
+        ..View::default()
     };
     view.room()
 }
@@ -128,7 +129,8 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let lesson = take_left(&mut rest, (width * 2 / 5).min(80));
     let mut right = rest;
     let loss = take_top(&mut right, rest.height * 2 / 5);
-    let throughput = take_top(&mut right, 7);
+    let pairs = app.run.pairing || app.study.pair.is_some();
+    let throughput = take_top(&mut right, if pairs { 10 } else { 7 });
     vec![
         (Panel::Lesson, lesson),
         (Panel::Loss, loss),

@@ -186,18 +186,30 @@ pub fn missing(reason: &str, theme: &Theme) -> Line<'static> {
     Line::styled(format!("not measured: {reason}"), theme.dim)
 }
 
-/// The letter of a slot in its style, with a mark for the one that runs.
+/// The letter of a slot in its style, with a mark for the one that runs, and what runs there.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Vec<Span<'static>> {
+    vec![Span::styled(
+        format!("{} {}", slot_mark(slot, app, theme), app.slot_name(slot)),
+        theme.slot(slot),
+    )]
+}
+
+/// The same for narrow places: the letter alone.
+pub fn slot_letter(slot: Slot, app: &App, theme: &Theme) -> Vec<Span<'static>> {
+    let letter = if slot == Slot::A { "A" } else { "B" };
+    vec![Span::styled(
+        format!("{} {letter}", slot_mark(slot, app, theme)),
+        theme.slot(slot),
+    )]
+}
+
+fn slot_mark(slot: Slot, app: &App, theme: &Theme) -> &'static str {
     let running = app.run.active == slot && app.run.state.is_active();
-    let mark = if running {
+    if running {
         theme.symbols.live
     } else {
         theme.symbols.ghost
-    };
-    vec![Span::styled(
-        format!("{mark} {}", app.slot_name(slot)),
-        theme.slot(slot),
-    )]
+    }
 }
 
 /// The slots that have something to show, A first.

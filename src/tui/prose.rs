@@ -25,7 +25,8 @@ pub fn lines(
     let mut after_item = false;
     for block in blocks {
         let is_item = matches!(block, Block::Item { .. });
-        if !out.is_empty() && !(is_item && after_item) {
+        let goes_on = is_item && after_item;
+        if !out.is_empty() && !goes_on {
             out.push(Line::default());
         }
         after_item = is_item;

@@ -1,5 +1,5 @@
 //! The loop: take in what the engine said, draw if something changed, wait for a key until the next frame is due.
-//! Data is drawn ten times a second at most, keys at once; watching must not cost the run its cores.
+//! Data is drawn seven times a second at most, keys at once; watching must not cost the run its cores.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,10 +47,12 @@ pub enum Outcome {
 }
 
 /// Frames that only show new data, and frames that answer a key, are at least this far apart.
-const DATA_FRAME: Duration = Duration::from_millis(100);
+const DATA_FRAME: Duration = Duration::from_millis(150);
 const KEY_FRAME: Duration = Duration::from_millis(34);
 /// How long the loop may take to end after a signal.
 const GRACE: Duration = Duration::from_millis(700);
+/// How long nothing may happen before the engine is listened to again.
+const IDLE: Duration = Duration::from_millis(50);
 /// Reports taken in before a frame is due again, so that a flood cannot keep the screen from drawing.
 const AT_ONCE: usize = 4096;
 
@@ -90,6 +92,9 @@ pub fn run(
         }
         if signals.end.load(Ordering::SeqCst) {
             return Ok(Outcome::Signal);
+        }
+        if signals.stop.swap(false, Ordering::SeqCst) {
+            waiting.push(Effect::Suspend);
         }
         if signals.resumed.swap(false, Ordering::SeqCst) {
             screen
@@ -157,7 +162,7 @@ impl Drawing {
 
     fn wait(&self, app: &App) -> Duration {
         if app.revision == self.drawn {
-            DATA_FRAME.min(Duration::from_millis(50))
+            IDLE
         } else {
             self.due_in()
         }
@@ -215,11 +220,8 @@ fn carry_out(
             source.replay(control);
             None
         }
-        Effect::SaveStage { stage, progress } => host
-            .save_stage(&stage, &progress)
-            .err()
-            .map(|error| Err(error)),
-        Effect::SaveCurrent { stage } => host.save_current(&stage).err().map(|error| Err(error)),
+        Effect::SaveStage { stage, progress } => host.save_stage(&stage, &progress).err().map(Err),
+        Effect::SaveCurrent { stage } => host.save_current(&stage).err().map(Err),
         Effect::ResetStage { stage } => Some(host.reset_stage(&stage)),
         Effect::WriteReport => Some(
             host.write_report(app)
@@ -257,6 +259,8 @@ fn carry_out(
 /// What signals ask for.
 struct Signals {
     end: Arc<AtomicBool>,
+    /// Somebody else than the learner suspends the process.
+    stop: Arc<AtomicBool>,
     /// The process was stopped and goes on.
     resumed: Arc<AtomicBool>,
 }
@@ -264,13 +268,16 @@ struct Signals {
 #[cfg(unix)]
 impl Signals {
     fn watch() -> Result<Self> {
-        use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
+        use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
         let it = Self {
             end: Arc::default(),
+            stop: Arc::default(),
             resumed: Arc::default(),
         };
-        signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))
-            .context("Failed to watch for signals")?;
+        for (signal, flag) in [(SIGTSTP, &it.stop), (SIGCONT, &it.resumed)] {
+            signal_hook::flag::register(signal, Arc::clone(flag))
+                .context("Failed to watch for signals")?;
+        }
         let end = Arc::clone(&it.end);
         let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT])
             .context("Failed to watch for signals")?;
@@ -284,7 +291,6 @@ impl Signals {
                 // A terminal that hung up can keep the loop inside the library's read for ever.
                 std::thread::sleep(GRACE);
                 super::terminal::leave();
-                #[expect(clippy::disallowed_methods, reason = "the loop did not end by itself")]
                 std::process::exit(130);
             })
             .context("Failed to watch for signals")?;
@@ -297,6 +303,7 @@ impl Signals {
     fn watch() -> Result<Self> {
         Ok(Self {
             end: Arc::default(),
+            stop: Arc::default(),
             resumed: Arc::default(),
         })
     }

@@ -7,7 +7,8 @@ use std::thread::ThreadId;
 
 use anyhow::{Context, Result};
 use crossterm::cursor::{Hide, Show};
-use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::event::DisableMouseCapture;
+use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -17,6 +18,9 @@ use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 
 use super::theme::{Background, Colours, Terminal as Abilities};
+
+/// Reports of clicks and the wheel. The library's own switch would report every motion as well.
+const CLICKS_AND_WHEEL: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 
 /// Whether the terminal is ours at the moment.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -64,6 +68,8 @@ impl Screen {
 
     /// Draws everything anew: somebody else may have written on the screen.
     pub fn refresh(&mut self) -> io::Result<()> {
+        // A shell may have changed the modes meanwhile, which the library does not know.
+        disable_raw_mode()?;
         enter()?;
         self.terminal.clear()
     }
@@ -81,7 +87,7 @@ fn enter() -> io::Result<()> {
     execute!(
         io::stdout(),
         EnterAlternateScreen,
-        EnableMouseCapture,
+        Print(CLICKS_AND_WHEEL),
         DisableLineWrap,
         Hide
     )

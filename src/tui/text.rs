@@ -47,21 +47,23 @@ pub fn right(text: &str, columns: usize) -> String {
 }
 
 /// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with
-/// `rest`; a word longer than a line is broken.
+/// `rest`; a word longer than a line is broken. Runs without a space between them stay together.
 pub fn wrap(
     runs: &[(String, Style)],
     columns: usize,
     first: Span<'static>,
     rest: Span<'static>,
 ) -> Vec<Line<'static>> {
-    let mut out = Wrapped {
+    let used = first.width();
+    let mut page = Page {
         lines: Vec::new(),
-        line: vec![first.clone()],
-        used: first.width(),
+        line: vec![first],
+        used,
         rest,
         columns: columns.max(1),
-        empty: true,
+        gap: None,
     };
+    let mut word: Vec<(&str, Style)> = Vec::new();
     for (text, style) in runs {
         let mut text = text.as_str();
         while !text.is_empty() {
@@ -69,87 +71,79 @@ pub fn wrap(
             let end = text
                 .find(|c: char| c.is_whitespace() != blank)
                 .unwrap_or(text.len());
-            let (word, after) = text.split_at(end);
+            let (piece, after) = text.split_at(end);
             if blank {
-                out.blank(word.contains('\n'), *style)
+                page.word(&word);
+                word.clear();
+                page.gap = Some(*style);
             } else {
-                out.word(word, *style)
+                word.push((piece, *style));
             }
             text = after;
         }
     }
-    out.lines.push(Line::from(std::mem::take(&mut out.line)));
-    out.lines
+    page.word(&word);
+    page.lines.push(Line::from(page.line));
+    page.lines
 }
 
-struct Wrapped {
+struct Page {
     lines: Vec<Line<'static>>,
     line: Vec<Span<'static>>,
     used: usize,
     rest: Span<'static>,
     columns: usize,
-    /// Nothing but the beginning stands on the line.
-    empty: bool,
+    /// A space waits for the word after it.
+    gap: Option<Style>,
 }
 
-impl Wrapped {
+impl Page {
+    /// Nothing but its beginning stands on the line.
+    fn is_fresh(&self) -> bool {
+        self.line.len() == 1
+    }
+
     fn next_line(&mut self) {
-        // A space that ended the line is not carried along.
-        if let Some(last) = self.line.last_mut()
-            && last.content.trim().is_empty()
-            && self.line.len() > 1
-        {
-            self.line.pop();
-        }
-        self.lines.push(Line::from(std::mem::replace(
-            &mut self.line,
-            vec![self.rest.clone()],
-        )));
+        let line = std::mem::replace(&mut self.line, vec![self.rest.clone()]);
+        self.lines.push(Line::from(line));
         self.used = self.rest.width();
-        self.empty = true;
+        self.gap = None;
     }
 
-    fn blank(&mut self, _newline: bool, style: Style) {
-        if !self.empty && self.used < self.columns {
-            self.line.push(Span::styled(" ", style));
-            self.used += 1;
-        }
-    }
-
-    fn word(&mut self, word: &str, style: Style) {
-        let clean: String = word
-            .chars()
-            .map(|c| if harmful(c) { '·' } else { c })
-            .collect();
-        let wide = clean.width();
-        if !self.empty && self.used + wide > self.columns {
-            // Punctuation after a styled word must not start a line of its own when the word could move with it.
-            self.next_line();
-        }
-        if self.used + wide <= self.columns {
-            self.push(clean, wide, style);
+    fn word(&mut self, pieces: &[(&str, Style)]) {
+        let wide: usize = pieces.iter().map(|(piece, _)| piece.width()).sum();
+        if wide == 0 {
             return;
         }
-        let mut piece = String::new();
-        let mut piece_wide = 0;
-        for c in clean.chars() {
-            let wide = c.width().unwrap_or(0);
-            if self.used + piece_wide + wide > self.columns && !(self.empty && piece.is_empty()) {
-                self.push(std::mem::take(&mut piece), piece_wide, style);
-                self.next_line();
-                piece_wide = 0;
-            }
-            piece.push(c);
-            piece_wide += wide;
+        let gap = usize::from(self.gap.is_some() && !self.is_fresh());
+        if !self.is_fresh() && self.used + gap + wide > self.columns {
+            self.next_line();
+        } else if gap == 1
+            && let Some(style) = self.gap
+        {
+            self.push(" ", style);
         }
-        self.push(piece, piece_wide, style);
+        self.gap = None;
+        for (piece, style) in pieces {
+            if self.used + wide <= self.columns && !piece.chars().any(harmful) {
+                self.push(piece, *style);
+                continue;
+            }
+            for c in piece.chars().map(|c| if harmful(c) { '·' } else { c }) {
+                if self.used + c.width().unwrap_or(0) > self.columns && !self.is_fresh() {
+                    self.next_line();
+                }
+                self.push(c.encode_utf8(&mut [0; 4]), *style);
+            }
+        }
     }
 
-    fn push(&mut self, text: String, wide: usize, style: Style) {
-        if !text.is_empty() {
-            self.line.push(Span::styled(text, style));
-            self.used += wide;
-            self.empty = false;
+    fn push(&mut self, text: &str, style: Style) {
+        self.used += text.width();
+        // The beginning of the line keeps a span of its own.
+        match self.line.as_mut_slice() {
+            [_, .., last] if last.style == style => last.content.to_mut().push_str(text),
+            _ => self.line.push(Span::styled(text.to_owned(), style)),
         }
     }
 }
@@ -209,6 +203,22 @@ mod tests {
         assert_eq!(cut("表表表", 5), "表表…");
         assert_eq!(left("表", 4), "表  ");
         assert_eq!(right("ab", 4), "  ab");
+    }
+
+    #[test]
+    fn what_has_no_space_between_stays_together() {
+        let bold = Style::new().add_modifier(ratatui::style::Modifier::BOLD);
+        let runs = [
+            ("see ".to_owned(), Style::new()),
+            ("this".to_owned(), bold),
+            (".  Now".to_owned(), Style::new()),
+        ];
+        let lines = wrap(&runs, 8, Span::raw(""), Span::raw(""));
+        assert_eq!(
+            lines.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["see", "this.", "Now"]
+        );
+        assert_eq!(lines[1].spans.len(), 3, "beginning, bold, plain");
     }
 
     #[test]

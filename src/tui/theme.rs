@@ -179,12 +179,30 @@ const PROJECTOR: Palette = Palette {
     background: i(231),
 };
 
+/// Half-bright tints that read on dark and on light, for terminals that do not say which they are.
+const BETWEEN: Palette = Palette {
+    text: None,
+    dim: i(244),
+    border: i(244),
+    accent: i(33),
+    a: i(172),
+    b: i(37),
+    good: i(71),
+    warning: i(136),
+    bad: i(167),
+    reference: i(244),
+    floor: i(71),
+    code: i(137),
+    phases: [i(68), i(133), i(71), i(167)],
+    background: None,
+};
+
 /// The sixteen names, which follow the terminal's own scheme; safe on dark and on light.
 const SIXTEEN: Palette = Palette {
     text: None,
     dim: None,
     border: None,
-    accent: Some(Color::Blue),
+    accent: Some(Color::LightBlue),
     a: Some(Color::Magenta),
     b: Some(Color::Cyan),
     good: Some(Color::Green),
@@ -216,13 +234,14 @@ impl Theme {
             (Colours::Indexed, ThemeName::Auto) => Some(match terminal.background {
                 Some(Background::Dark) => DARK,
                 Some(Background::Light) => LIGHT,
-                None => SIXTEEN,
+                None => BETWEEN,
             }),
         };
-        let markers = if terminal.ascii {
-            Markers::Ascii
-        } else {
-            markers
+        let markers = match (terminal.ascii, name, markers) {
+            (true, ..) => Markers::Ascii,
+            // A projector swallows braille.
+            (false, ThemeName::Projector, Markers::Braille) => Markers::Dots,
+            (false, _, markers) => markers,
         };
         let symbols = match markers {
             Markers::Braille => BRAILLE,

@@ -474,7 +474,7 @@ pub fn at_step(run: &RunSpec, at: u64) -> Vec<Event> {
     if at % 20 == 5 {
         events.push(kernels(run, at));
     }
-    if at >= 5 && at % 5 == 0 {
+    if at >= 5 && at.is_multiple_of(5) {
         events.push(throughput(run, at));
     }
     events

@@ -2,7 +2,7 @@
 //! files.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context, Result, bail};
@@ -102,8 +102,8 @@ impl tui::Host for Host {
         Ok(match aside.first() {
             None => "The stage is as it began".to_owned(),
             Some(path) => format!(
-                "The stage is as it began; your file is kept as {}",
-                path.display()
+                "The stage is as it began; your file is kept beside it as {}",
+                name_of(path)
             ),
         })
     }
@@ -132,12 +132,12 @@ impl tui::Host for Host {
         self.watch.acknowledge(&path);
         let Some(editor) = &self.editor else {
             bail!(
-                "EDITOR is not set; edit {} in another window, it runs when you save",
+                "EDITOR is not set; this file runs when you save it: {}",
                 path.display()
             );
         };
         editor.open(&path)?;
-        Ok(format!("{} runs when you save it", path.display()))
+        Ok(format!("{file} runs when you save it"))
     }
 
     fn needs_terminal(&self) -> bool {
@@ -148,9 +148,24 @@ impl tui::Host for Host {
 
     fn next_message(&mut self) -> Option<Message> {
         let path = self.watch.saved()?;
-        let config = load(&path).map(Box::new).map_err(|error| error.to_string());
+        // The screen has one line for it, and there is one file that it can be about.
+        let short = |error: FileError| {
+            FileError {
+                path: name_of(&path),
+                ..error
+            }
+            .to_string()
+        };
+        let config = load(&path).map(Box::new).map_err(short);
         Some(Message::Saved { config })
     }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
 
 /// A file that was set aside is worth a sentence, even though the progress is saved.
@@ -187,7 +202,7 @@ mod tests {
             .expect_err("no editor is named")
             .to_string();
         assert!(
-            said.contains("EDITOR is not set; edit ") && said.contains("config.toml"),
+            said.contains("EDITOR is not set; this file runs") && said.contains("config.toml"),
             "{said}"
         );
         let file = dir.path().join("state/work").join(&id).join("config.toml");

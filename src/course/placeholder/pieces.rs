@@ -1,5 +1,7 @@
 //! Texts with names in braces, and numbers as a learner reads them.
 
+use crate::course::metric;
+
 /// A text and the names in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
@@ -58,4 +60,14 @@ pub fn show(x: f64, decimals: usize) -> String {
         text.push_str(fraction);
     }
     text
+}
+
+/// A metric's value with its unit; short times in µs.
+pub fn measured(name: &str, x: f64) -> String {
+    let (decimals, unit) = metric::form(name);
+    match unit {
+        "ms" if x.abs() < 0.1 && x != 0.0 => format!("{} µs", show(x * 1e3, 1)),
+        "ms" | "%" | "MiB" => format!("{} {unit}", show(x, decimals)),
+        _ => show(x, decimals),
+    }
 }

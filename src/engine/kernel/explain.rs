@@ -49,13 +49,15 @@ fn shorten(text: &str) -> String {
     if tame.chars().count() <= SHOWN { tame } else { tame.chars().take(SHOWN - 1).chain(['…']).collect() }
 }
 
+/// Labels of the front end that say less than its message.
+const IDLE: &[&str] = &["see msg", "unknown identifier", "invalid accessor", "unknown type"];
+
 /// What the front end says.
 pub fn parse(original: &str, filled: &Filled, found: &ParseError) -> KernelError {
-    let mut labels = found.labels();
-    let label = labels.next();
+    let label = found.labels().next();
     let range = label.as_ref().and_then(|(span, _)| span.to_range()).unwrap_or(0..0);
-    let mut message = found.message().to_owned();
-    if let Some((_, label)) = label.filter(|(_, label)| !label.is_empty() && !message.contains(*label)) {
+    let mut message = found.message().replace("found \"\"", "found the end of the file");
+    if let Some((_, label)) = label.filter(|(_, label)| !message.contains(label) && !IDLE.contains(label)) {
         message = format!("{message}: {label}");
     }
     let offending = filled.text.get(range.clone()).unwrap_or("");
@@ -72,29 +74,41 @@ pub fn invalid(original: &str, filled: &Filled, found: &WithSpan<ValidationError
     // Every outer error adds its span after the inner one's.
     let span = found.spans().find(|(span, _)| span.to_range().is_some());
     let range = span.and_then(|(span, _)| span.to_range()).unwrap_or(0..0);
-    let message = without_handles(&reason.to_string());
+    let message = plain(&reason.to_string());
     let offending = filled.text.get(range.clone()).unwrap_or("");
     let instead = advice(&message, offending, &filled.text).unwrap_or_default();
     error(original, &filled.origin(&range), message, instead)
 }
 
-/// `Expression [12] is` as `Expression is`: numbers of the validator's own tables say nothing to a reader.
-fn without_handles(text: &str) -> String {
+/// The validator's words without the numbers of its own tables, and with WGSL's names of types.
+fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find(" [") {
         let tail = &rest[start + 2..];
         let digits = tail.chars().take_while(char::is_ascii_digit).count();
-        if digits > 0 && tail[digits..].starts_with(']') {
-            out.push_str(&rest[..start]);
-            rest = &tail[digits + 1..];
-        } else {
-            out.push_str(&rest[..start + 2]);
-            rest = tail;
-        }
+        let handle = digits > 0 && tail[digits..].starts_with(']');
+        out.push_str(&rest[..if handle { start } else { start + 2 }]);
+        rest = if handle { &tail[digits + 1..] } else { tail };
     }
-    out + rest
+    out.push_str(rest);
+    for (kind, name) in [("Sint, width: 4", "i32"), ("Uint, width: 4", "u32"), ("Float, width: 4", "f32"), ("Bool, width: 1", "bool")] {
+        out = out.replace(&format!("Scalar(Scalar {{ kind: {kind} }})"), name);
+    }
+    for (said, meant) in SAID {
+        out = out.replace(said, meant);
+    }
+    out
 }
+
+/// Phrases of the validator, and what they mean once the numbers are gone.
+const SAID: &[(&str, &str)] = &[
+    ("The type of doesn't match the type stored in", "what is stored has another type than the place it goes to"),
+    ("Abstract types may only appear in constant expressions", "the types do not go together here"),
+    ("The `if` condition is not", "the condition of this `if` is not"),
+    (" can't work with (of type ", " cannot work with "),
+    (") and (of type ", " and "),
+];
 
 /// What to write instead, for the mistakes that are made most.
 fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
@@ -110,16 +124,34 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     if says("unknown type") {
         return Some("f32, u32, i32, bool, vec4<f32>, array<f32, 64>…".to_owned());
     }
-    if says("automatic conversions cannot convert") || says("the type of") || says("Operation Binary") || says("cannot be applied") {
+    if ["automatic conversions", "has another type", "do not go together", "cannot work with"].iter().any(|piece| says(piece)) {
         return Some("both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert".to_owned());
     }
-    if says("expected `;`") || says("expected ';'") {
+    if says("internal WGSL front end error") {
+        return Some("less deeply nested expressions".to_owned());
+    }
+    if says("Unable to cast") {
+        return Some("f32, u32, i32 or bool: no other type is on every device".to_owned());
+    }
+    if says("is not a boolean scalar") {
+        return Some("a comparison, such as i >= N".to_owned());
+    }
+    if says("found the end of the file") {
+        return Some("a `}` for every `{`".to_owned());
+    }
+    if says("expected global item") {
+        return Some("WGSL: declarations with const, var and fn".to_owned());
+    }
+    if says("atomic") {
+        return Some("no atomics: the buffers are array<f32>; sum in workgroup memory instead".to_owned());
+    }
+    if says("expected `;`") {
         return Some("a `;` at the end of the statement before".to_owned());
     }
-    if says("assign") && says("immutable") || says("cannot assign") || says("invalid left-hand side") {
+    if says("invalid left-hand side") {
         return Some("`var` instead of `let` where it is declared".to_owned());
     }
-    if says("Division") || says("division by zero") || says("Cannot divide by zero") {
+    if says("Division by zero") {
         return Some("a divisor that is not 0".to_owned());
     }
     None

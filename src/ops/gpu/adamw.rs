@@ -61,23 +61,13 @@ pub fn step(slots: &[Slot], clock: &CubeTensor, hyper: Hyper) {
 }
 
 fn launch(batch: &[Slot], clock: &CubeTensor, hyper: Hyper) {
-    let sizes: Vec<usize> = batch
-        .iter()
-        .map(|slot| slot.param.meta.num_elements())
-        .collect();
+    let sizes: Vec<usize> = batch.iter().map(|slot| slot.param.meta.num_elements()).collect();
     let lanes = super::vector_width(&sizes);
     let mut args = SequenceArg::new();
     let mut first = 0;
     for (slot, size) in batch.iter().zip(sizes) {
         let count = size / lanes;
-        args.push(SlotDataLaunch::new(
-            arg(slot.param),
-            arg(slot.grad),
-            arg(slot.m),
-            arg(slot.v),
-            first,
-            count,
-        ));
+        args.push(SlotDataLaunch::new(arg(slot.param), arg(slot.grad), arg(slot.m), arg(slot.v), first, count));
         first += count.div_ceil(THREADS * ITEMS);
     }
     unsafe {
@@ -162,13 +152,7 @@ mod tests {
     #[test]
     fn follows_the_formula_for_several_steps() {
         let Some(device) = Device::any() else { return };
-        let hyper = Hyper {
-            lr: 3e-4,
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay: 0.01,
-        };
+        let hyper = Hyper { lr: 3e-4, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 };
         for sizes in [vec![1], vec![4, 4096, 8200, 12], (1..40).map(|i| i * 37).collect()] {
             let mut want: Vec<[Vec<f64>; 3]> = vec![];
             let mut have = vec![];
@@ -179,17 +163,9 @@ mod tests {
             }
             let clock = clock(&have[0][0]);
             for t in 1..=5 {
-                let grads: Vec<Vec<f32>> = sizes
-                    .iter()
-                    .enumerate()
-                    .map(|(i, &size)| check::random(size, 100 * t + i as u64))
-                    .collect();
+                let grads: Vec<Vec<f32>> = sizes.iter().enumerate().map(|(i, &size)| check::random(size, 100 * t + i as u64)).collect();
                 let on_device: Vec<_> = grads.iter().map(|g| device.tensor(g, [g.len()])).collect();
-                let slots: Vec<Slot> = have
-                    .iter()
-                    .zip(&on_device)
-                    .map(|([param, m, v], grad)| Slot { param, grad, m, v })
-                    .collect();
+                let slots: Vec<Slot> = have.iter().zip(&on_device).map(|([param, m, v], grad)| Slot { param, grad, m, v }).collect();
                 step(&slots, &clock, hyper);
                 let (c1, c2) = (1.0 - 0.9f64.powi(t as i32), 1.0 - 0.999f64.powi(t as i32));
                 for ([p, m, v], g) in want.iter_mut().zip(&grads) {

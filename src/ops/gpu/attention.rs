@@ -13,10 +13,7 @@ use burn_cubecl::tensor::CubeTensor;
 pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor, CubeTensor) {
     let rows = sizes.batch * sizes.context;
     let width = sizes.heads * sizes.head_dim;
-    let (out, lse) = (
-        empty(q.tensor, [rows, width]),
-        empty(q.tensor, [rows, sizes.heads]),
-    );
+    let (out, lse) = (empty(q.tensor, [rows, width]), empty(q.tensor, [rows, sizes.heads]));
     let tile = Tile::choose(sizes.head_dim, q.tensor, shared_vectors);
     let tiles = sizes.context.div_ceil(tile.rows());
     unsafe {

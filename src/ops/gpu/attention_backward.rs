@@ -439,9 +439,8 @@ mod tests {
                 check::close(&name("dk"), &device.read(&gk), &dk, 1e-5);
                 check::close(&name("dv"), &device.read(&gv), &dv, 1e-5);
                 let together = device.read(&backward_packed(&gdout, saved, sizes));
-                let split = |i: usize| -> Vec<f32> {
-                    together.chunks(width).flat_map(|row| row[offsets[i]..][..widths[i]].to_vec()).collect()
-                };
+                let split =
+                    |i: usize| -> Vec<f32> { together.chunks(width).flat_map(|row| row[offsets[i]..][..widths[i]].to_vec()).collect() };
                 for (i, want) in [&dq, &dk, &dv].into_iter().enumerate() {
                     check::close(&name("packed gradient"), &split(i), want, 1e-5);
                 }

@@ -23,26 +23,14 @@ impl<'a> Strided<'a> {
     /// The strides of a tensor shaped `[batch, heads, context, head_dim]`, as they are: of a view or of a copy.
     pub fn view(tensor: &'a CubeTensor) -> Self {
         let strides = tensor.meta.strides();
-        Self {
-            tensor,
-            batch: strides[0],
-            head: strides[1],
-            position: strides[2],
-            value: strides[3],
-        }
+        Self { tensor, batch: strides[0], head: strides[1], position: strides[2], value: strides[3] }
     }
 
     /// What the strides of that tensor would be if it were contiguous, whatever they are: the silent mistake.
     pub fn assumed(tensor: &'a CubeTensor) -> Self {
         let shape = tensor.meta.shape();
         let (heads, context, head_dim) = (shape[1], shape[2], shape[3]);
-        Self {
-            tensor,
-            batch: heads * context * head_dim,
-            head: context * head_dim,
-            position: head_dim,
-            value: 1,
-        }
+        Self { tensor, batch: heads * context * head_dim, head: context * head_dim, position: head_dim, value: 1 }
     }
 
     fn buffer(&self) -> BufferArg {

@@ -80,11 +80,7 @@ impl Tile {
     /// The largest tile whose memory, `need` vectors, fits.
     pub fn choose(head_dim: usize, tensor: &CubeTensor, need: impl Fn(&Tile) -> usize) -> Tile {
         let available = tensor.client.properties().hardware.max_shared_memory_size;
-        let tile = |(row_groups, columns_each)| Tile {
-            head_dim,
-            row_groups,
-            columns_each,
-        };
+        let tile = |(row_groups, columns_each)| Tile { head_dim, row_groups, columns_each };
         [(8, 4), (8, 2), (4, 4), (4, 2), (4, 1), (2, 1)]
             .map(tile)
             .into_iter()

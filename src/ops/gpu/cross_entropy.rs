@@ -29,14 +29,7 @@ pub fn forward(logits: &CubeTensor, targets: &CubeTensor, vocab: usize) -> (Cube
             rows,
             vocab,
         );
-        mean_of_losses::launch_unchecked(
-            &logits.client,
-            CubeCount::new_single(),
-            dim,
-            arg(&losses),
-            arg(&loss),
-            rows,
-        );
+        mean_of_losses::launch_unchecked(&logits.client, CubeCount::new_single(), dim, arg(&losses), arg(&loss), rows);
     }
     (loss, dlogits)
 }

@@ -36,13 +36,7 @@ pub fn forward(weight: &CubeTensor, tokens: &CubeTensor, width: usize) -> CubeTe
 
 /// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\] (+ `add`\[v\], the gradient of a tied head); dy `[N, D]`, dweight `[V, D]`.
 /// One workgroup per vocabulary row looks through all tokens, four per comparison step. 1 launch.
-pub fn backward(
-    dy: &CubeTensor,
-    tokens: &CubeTensor,
-    vocab: usize,
-    width: usize,
-    add: Option<&CubeTensor>,
-) -> CubeTensor {
+pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, vocab: usize, width: usize, add: Option<&CubeTensor>) -> CubeTensor {
     let lanes = vector_width(&[width]);
     let out = empty(dy, [vocab, width]);
     unsafe {

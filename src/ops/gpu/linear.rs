@@ -8,13 +8,7 @@ use burn_cubecl::tensor::CubeTensor;
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One matmul.
 pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor>) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem {
-        rows,
-        columns,
-        inner,
-        a_transposed: false,
-        b_transposed: true,
-    };
+    let problem = Problem { rows, columns, inner, a_transposed: false, b_transposed: true };
     matmul(x, weight, residual, problem)
 }
 
@@ -42,10 +36,7 @@ pub fn backward(
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
         Some(plan) => backward_by(plan, dy, x, weight, add_dx, add_dw),
-        None => (
-            backward_input(dy, weight, add_dx),
-            backward_weight(dy, x, add_dw),
-        ),
+        None => (backward_input(dy, weight, add_dx), backward_weight(dy, x, add_dw)),
     }
 }
 
@@ -61,20 +52,8 @@ pub fn backward_by(
     let [of_input, of_weight] = backward_problems(dy, weight);
     let dx = empty(dy, [of_input.rows, of_input.columns]);
     let dw = empty(dy, [of_weight.rows, of_weight.columns]);
-    let input = Product {
-        a: dy,
-        b: weight,
-        add: add_dx,
-        out: &dx,
-        problem: of_input,
-    };
-    let weights = Product {
-        a: dy,
-        b: x,
-        add: add_dw,
-        out: &dw,
-        problem: of_weight,
-    };
+    let input = Product { a: dy, b: weight, add: add_dx, out: &dx, problem: of_input };
+    let weights = Product { a: dy, b: x, add: add_dw, out: &dw, problem: of_weight };
     if of_input.inner >= of_weight.inner {
         matmul_pair::launch(&input, &weights, plan);
     } else {
@@ -86,13 +65,7 @@ pub fn backward_by(
 /// The products behind dx and dW.
 pub fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
-    let problem = |rows, inner, a_transposed| Problem {
-        rows,
-        columns: k,
-        inner,
-        a_transposed,
-        b_transposed: false,
-    };
+    let problem = |rows, inner, a_transposed| Problem { rows, columns: k, inner, a_transposed, b_transposed: false };
     [problem(n, m, false), problem(m, n, true)]
 }
 

@@ -44,7 +44,7 @@ pub enum Buffering {
 pub struct Plan {
     /// Outputs of one workgroup, rows by columns; multiples of 4.
     pub tile: (usize, usize),
-    /// Inner values staged per step; a multiple of 4 and of `slices`.
+    /// Inner values staged per step: a power of two, at least 8 and 4 · `slices`.
     pub step: usize,
     /// Outputs of one invocation, rows by columns; multiples of 4.
     pub block: (usize, usize),
@@ -56,19 +56,13 @@ pub struct Plan {
     pub buffering: Buffering,
     /// Write the inner loop out instead of leaving that to the driver.
     pub unroll: bool,
+    /// Order neighbouring invocations so that pairs of them share rows or columns alternately.
+    pub interleaved: bool,
 }
 
 impl Plan {
     pub const fn new(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
-        Self {
-            tile,
-            step,
-            block,
-            slices: 1,
-            splits: 1,
-            buffering: Buffering::Prefetch,
-            unroll: true,
-        }
+        Self { tile, step, block, slices: 1, splits: 1, buffering: Buffering::Prefetch, unroll: true, interleaved: true }
     }
 
     pub const fn slices(self, slices: usize) -> Self {
@@ -85,6 +79,10 @@ impl Plan {
 
     pub const fn unroll(self, unroll: bool) -> Self {
         Self { unroll, ..self }
+    }
+
+    pub const fn interleaved(self, interleaved: bool) -> Self {
+        Self { interleaved, ..self }
     }
 
     /// Invocations of one slice.
@@ -123,6 +121,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// A device that a handful of workgroups fill: a CPU.
+    fn small(&self) -> bool {
+        self.full < 16
+    }
+
     fn allow(&self, plan: &Plan) -> bool {
         plan.shared_bytes() <= self.shared_bytes && plan.threads() <= self.threads
     }
@@ -130,19 +133,27 @@ impl Limits {
 
 /// Candidates from the largest tile to the smallest. The first that fills the device is taken: a large tile reads
 /// least per product, but a device with idle processors loses more than that.
-const LADDER: [Plan; 4] = [
-    Plan::new((128, 128), 16, (8, 8)),
-    Plan::new((64, 64), 32, (8, 8)).slices(4),
-    Plan::new((64, 64), 16, (8, 8)).slices(2),
+const LADDER: [Plan; 5] = [
+    Plan::new((128, 128), 16, (8, 8)).buffering(Buffering::Double),
+    Plan::new((128, 64), 32, (8, 8)).slices(2),
+    Plan::new((64, 64), 32, (8, 8)).slices(4).buffering(Buffering::Double),
+    Plan::new((64, 64), 16, (8, 8)).slices(4),
     Plan::new((32, 32), 16, (4, 4)),
 ];
 
+/// The smallest tile worth taking: below it, splitting the inner dimension fills the device better.
+const SMALLEST: usize = 64 * 64;
+
 /// The same for two products in one launch.
-const PAIR_LADDER: [Plan; 3] = [
-    Plan::new((128, 128), 16, (8, 8)),
-    Plan::new((64, 64), 32, (8, 8)).slices(4),
-    Plan::new((64, 64), 16, (8, 8)).slices(2),
+const PAIR_LADDER: [Plan; 4] = [
+    Plan::new((128, 128), 16, (8, 8)).buffering(Buffering::Double),
+    Plan::new((64, 64), 32, (8, 8)).slices(4).buffering(Buffering::Double),
+    Plan::new((64, 64), 16, (8, 8)).slices(4),
+    Plan::new((32, 32), 16, (4, 4)),
 ];
+
+/// On a CPU: few, large tiles, and short programs, since compiling takes longer than running.
+const SMALL_LADDER: [Plan; 2] = [Plan::new((128, 64), 16, (8, 8)).unroll(false), Plan::new((32, 32), 16, (8, 8)).unroll(false)];
 
 /// Where one device measured differently from the ladder: (rows, columns, inner, plan).
 const MEASURED: [(usize, usize, usize, Plan); 0] = [];
@@ -154,7 +165,8 @@ pub fn choose(problem: &Problem, limits: Limits) -> Version {
     if let Some((_, _, _, plan)) = measured {
         return Version::RegisterTile(*plan);
     }
-    let Some(mut plan) = climb(&LADDER, limits, |plan| plan.groups(problem)) else {
+    let ladder: &[Plan] = if limits.small() { &SMALL_LADDER } else { &LADDER };
+    let Some(mut plan) = climb(ladder, limits, |plan| plan.groups(problem)) else {
         return Version::SharedTile;
     };
     // Too few tiles even so, and a long inner dimension: let several workgroups share it.
@@ -166,11 +178,14 @@ pub fn choose(problem: &Problem, limits: Limits) -> Version {
 
 /// The plan for two products in one launch, or `None` when the device has too little memory for any.
 pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<Plan> {
-    climb(&PAIR_LADDER, limits, |plan| problems.iter().map(|p| plan.groups(p)).sum())
+    let ladder: &[Plan] = if limits.small() { &SMALL_LADDER } else { &PAIR_LADDER };
+    climb(ladder, limits, |plan| problems.iter().map(|p| plan.groups(p)).sum())
 }
 
-/// The first plan that fills the device, else the last that fits.
+/// The first plan that fills the device, else the smallest tile worth taking, else the last that fits.
 fn climb(ladder: &[Plan], limits: Limits, groups: impl Fn(&Plan) -> usize) -> Option<Plan> {
     let fitting = || ladder.iter().filter(|plan| limits.allow(plan));
-    fitting().find(|plan| groups(plan) >= limits.full).or(fitting().last()).copied()
+    let full = fitting().find(|plan| groups(plan) >= limits.full);
+    let small = || fitting().find(|plan| plan.tile.0 * plan.tile.1 <= SMALLEST);
+    full.or_else(small).or_else(|| fitting().last()).copied()
 }

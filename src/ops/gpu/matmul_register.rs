@@ -2,37 +2,20 @@
 //! It does not choose its plan; `matmul_plan` does.
 
 use super::matmul_plan::{Buffering, Plan, Problem};
-use super::matmul_stage::{Form, Source, blocks_per_step, fetch, stage};
+use super::matmul_stage::{Form, Operand, Source, across_inner, along_inner, fetch, stage};
 use super::{Float4, arg, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Writes `splits` partial products, one after the other, or the product plus `residual`, into `out`.
-pub fn launch(
-    a: &CubeTensor,
-    b: &CubeTensor,
-    residual: Option<&CubeTensor>,
-    out: &CubeTensor,
-    problem: Problem,
-    plan: Plan,
-) {
-    let Problem {
-        rows,
-        columns,
-        inner,
-        a_transposed,
-        b_transposed,
-    } = problem;
+pub fn launch(a: &CubeTensor, b: &CubeTensor, residual: Option<&CubeTensor>, out: &CubeTensor, problem: Problem, plan: Plan) {
+    let Problem { rows, columns, inner, a_transposed, b_transposed } = problem;
     let inner_per_split = inner.div_ceil(plan.splits).next_multiple_of(plan.step);
     let form = Form::of(&problem, &plan, residual.is_some());
     unsafe {
         matmul_register_tile::launch_unchecked(
             &a.client,
-            CubeCount::Static(
-                columns.div_ceil(plan.tile.1) as u32,
-                rows.div_ceil(plan.tile.0) as u32,
-                plan.splits as u32,
-            ),
+            CubeCount::Static(columns.div_ceil(plan.tile.1) as u32, rows.div_ceil(plan.tile.0) as u32, plan.splits as u32),
             CubeDim::new_1d(plan.threads() as u32),
             vector_width(&[if a_transposed { rows } else { inner }]),
             vector_width(&[if b_transposed { inner } else { columns }]),
@@ -80,8 +63,7 @@ fn matmul_register_tile<A: Size, B: Size, O: Size>(
     multiply_tile::<A, B, O>(a, b, residual, out, &mut shared, &source, form, plan);
 }
 
-/// The work of one workgroup on one tile. Both operands are staged with the inner dimension outermost, in vectors of four
-/// rows (or columns), so that an invocation reads its block's values as vectors whatever the operand's layout was.
+/// The work of one workgroup on one tile.
 #[cube]
 pub fn multiply_tile<A: Size, B: Size, O: Size>(
     a: &[Vector<f32, A>],
@@ -93,6 +75,8 @@ pub fn multiply_tile<A: Size, B: Size, O: Size>(
     #[comptime] form: Form,
     #[comptime] plan: Plan,
 ) {
+    let of_a = comptime!(Operand::a(&form, &plan));
+    let of_b = comptime!(Operand::b(&form, &plan));
     let accumulators = comptime!(plan.block.0 * plan.block.1 / 4);
     let mut acc = Array::<Float4>::new(accumulators);
     #[unroll]
@@ -100,18 +84,19 @@ pub fn multiply_tile<A: Size, B: Size, O: Size>(
         acc[i] = Float4::new(0.0);
     }
     // Values on their way from global to workgroup memory: this invocation's share of a step.
-    let shares = comptime!(blocks_per_step(plan).div_ceil(plan.threads()));
-    let mut held = Array::<Float4>::new(comptime!(shares * 4));
-    let unit = UNIT_POS as usize;
-    let place = Place::of(unit, plan);
+    let mut left = Array::<Float4>::new(comptime!(of_a.shares()));
+    let mut right = Array::<Float4>::new(comptime!(of_b.shares()));
+    let place = Place::of(UNIT_POS as usize, plan);
     let double = comptime!(plan.buffering == Buffering::Double);
     let half = comptime!(plan.step * (plan.tile.0 + plan.tile.1) / 4);
 
     if comptime!(plan.buffering != Buffering::Single) {
-        fetch::<A, B>(a, b, &mut held, source, source.begin, unit, form, plan);
+        fetch::<A>(a, &mut left, source.row, source.rows, source.begin, source.end, source.inner, of_a);
+        fetch::<B>(b, &mut right, source.column, source.columns, source.begin, source.end, source.inner, of_b);
     }
     if double {
-        stage(shared, &held, 0usize, unit, form, plan);
+        stage(shared, &left, 0usize, of_a);
+        stage(shared, &right, 0usize, of_b);
         sync_cube();
     }
     let mut from = source.begin;
@@ -120,26 +105,31 @@ pub fn multiply_tile<A: Size, B: Size, O: Size>(
         let next = from + plan.step;
         if double {
             if next < source.end {
-                fetch::<A, B>(a, b, &mut held, source, next, unit, form, plan);
+                fetch::<A>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
+                fetch::<B>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
             }
-            multiply(shared, &mut acc, buffer, &place, plan);
+            multiply(shared, &mut acc, buffer, &place, of_a, of_b, plan);
             buffer = half - buffer;
             if next < source.end {
-                stage(shared, &held, buffer, unit, form, plan);
+                stage(shared, &left, buffer, of_a);
+                stage(shared, &right, buffer, of_b);
             }
             sync_cube();
         } else {
             if comptime!(plan.buffering == Buffering::Single) {
-                fetch::<A, B>(a, b, &mut held, source, from, unit, form, plan);
+                fetch::<A>(a, &mut left, source.row, source.rows, from, source.end, source.inner, of_a);
+                fetch::<B>(b, &mut right, source.column, source.columns, from, source.end, source.inner, of_b);
             }
-            stage(shared, &held, 0usize, unit, form, plan);
+            stage(shared, &left, 0usize, of_a);
+            stage(shared, &right, 0usize, of_b);
             sync_cube();
             if comptime!(plan.buffering == Buffering::Prefetch) {
                 if next < source.end {
-                    fetch::<A, B>(a, b, &mut held, source, next, unit, form, plan);
+                    fetch::<A>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
+                    fetch::<B>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
                 }
             }
-            multiply(shared, &mut acc, 0usize, &place, plan);
+            multiply(shared, &mut acc, 0usize, &place, of_a, of_b, plan);
             sync_cube();
         }
         from = next;
@@ -161,8 +151,9 @@ struct Place {
 
 #[cube]
 impl Place {
-    /// 32 neighbouring invocations take 4 block rows by 8 block columns where the tile allows it: together they read
-    /// 12 vectors per inner value instead of 18 or 33.
+    /// 32 neighbouring invocations take 4 block rows by 8 block columns where the tile allows it: together they read 12
+    /// vectors per inner value instead of 18 or 33. Within them, an invocation and its neighbour have the same column, and
+    /// it and the next but one the same row, so that hardware can serve 16 invocations' reads at once.
     fn of(unit: usize, #[comptime] plan: Plan) -> Place {
         let across = comptime!(plan.tile.1 / plan.block.1);
         let down = comptime!(plan.tile.0 / plan.block.0);
@@ -172,47 +163,89 @@ impl Place {
         if comptime!(across.is_multiple_of(8) && down.is_multiple_of(4)) {
             let group = id / 32;
             let lane = id % 32;
-            row = group / comptime!(across / 8) * 4 + lane / 8;
-            column = group % comptime!(across / 8) * 8 + lane % 8;
+            if plan.interleaved {
+                row = lane / 16 * 2 + lane % 2;
+                column = lane / 2 % 8;
+            } else {
+                row = lane / 8;
+                column = lane % 8;
+            }
+            row += group / comptime!(across / 8) * 4;
+            column += group % comptime!(across / 8) * 8;
         }
-        Place {
-            slice: unit / comptime!(across * down),
-            id,
-            row,
-            column,
+        Place { slice: unit / comptime!(across * down), id, row, column }
+    }
+}
+
+/// Adds one step's products to the block, four inner values at a time. An invocation's rows and columns are spread over the
+/// tile in groups of four, so that neighbours read neighbouring groups.
+#[cube]
+fn multiply(
+    shared: &mut Shared<[Float4]>,
+    acc: &mut Array<Float4>,
+    buffer: usize,
+    place: &Place,
+    #[comptime] of_a: Operand,
+    #[comptime] of_b: Operand,
+    #[comptime] plan: Plan,
+) {
+    let across = comptime!(plan.block.1 / 4);
+    let quads = comptime!(plan.step / plan.slices / 4);
+    #[unroll(plan.unroll)]
+    for q in 0..quads {
+        let quad = place.slice * quads + q;
+        let mut left = Array::<Float4>::new(comptime!(plan.block.0));
+        let mut right = Array::<Float4>::new(comptime!(plan.block.1));
+        read_block(shared, &mut left, buffer, place.row, quad, plan.block.0, of_a);
+        read_block(shared, &mut right, buffer, place.column, quad, plan.block.1, of_b);
+        #[unroll]
+        for k in 0..4usize {
+            #[unroll]
+            for j in 0..across {
+                let mut columns = right[comptime!(k * across + j)];
+                if of_b.inner_contiguous {
+                    #[unroll]
+                    for c in 0..4usize {
+                        columns.insert(c, right[comptime!(j * 4 + c)].extract(k));
+                    }
+                }
+                #[unroll]
+                for i in 0..plan.block.0 {
+                    let row = if of_a.inner_contiguous {
+                        left[i].extract(k)
+                    } else {
+                        left[comptime!(k * plan.block.0 / 4 + i / 4)].extract(comptime!(i % 4))
+                    };
+                    let at = comptime!(i * across + j);
+                    acc[at] = fma(Float4::new(row), columns, acc[at]);
+                }
+            }
         }
     }
 }
 
-/// Adds one step's products to the block. An invocation's vectors are spread over the tile (its rows in groups of four),
-/// so that neighbours read neighbouring vectors.
+/// A block's `size` rows (or columns) at four inner values: a vector of inner values for each, or, where rows (or columns) are
+/// contiguous, vectors of four of them for each inner value.
 #[cube]
-fn multiply(shared: &mut Shared<[Float4]>, acc: &mut Array<Float4>, buffer: usize, place: &Place, #[comptime] plan: Plan) {
-    let down = comptime!(plan.block.0 / 4);
-    let across = comptime!(plan.block.1 / 4);
-    let per_slice = comptime!(plan.step / plan.slices);
-    let a_start = buffer + place.slice * comptime!(per_slice * plan.tile.0 / 4) + place.row;
-    let b_start = buffer + place.slice * comptime!(per_slice * plan.tile.1 / 4) + place.column
-        + comptime!(plan.step * plan.tile.0 / 4);
-    #[unroll(plan.unroll)]
-    for k in 0..per_slice {
-        let mut left = Array::<Float4>::new(down);
-        let mut right = Array::<Float4>::new(across);
+fn read_block(
+    shared: &mut Shared<[Float4]>,
+    block: &mut Array<Float4>,
+    buffer: usize,
+    place: usize,
+    quad: usize,
+    #[comptime] size: usize,
+    #[comptime] operand: Operand,
+) {
+    let groups = comptime!(size / 4);
+    #[unroll]
+    for g in 0..groups {
+        let group = place + comptime!(g * (operand.side / 4 / groups));
         #[unroll]
-        for i in 0..down {
-            left[i] = shared[a_start + k * comptime!(plan.tile.0 / 4) + comptime!(i * plan.tile.0 / 4 / down)];
-        }
-        #[unroll]
-        for j in 0..across {
-            right[j] = shared[b_start + k * comptime!(plan.tile.1 / 4) + comptime!(j * plan.tile.1 / 4 / across)];
-        }
-        #[unroll]
-        for i in 0..plan.block.0 {
-            let value = Float4::new(left[comptime!(i / 4)].extract(comptime!(i % 4)));
-            #[unroll]
-            for j in 0..across {
-                let at = comptime!(i * across + j);
-                acc[at] = fma(value, right[j], acc[at]);
+        for i in 0..4usize {
+            if operand.inner_contiguous {
+                block[comptime!(g * 4 + i)] = along_inner(shared, buffer, group, i, quad, operand);
+            } else {
+                block[comptime!(i * groups + g)] = across_inner(shared, buffer, group, quad * 4 + i, operand);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! How the register-tiled matmul brings its operands into workgroup memory. The products are in `matmul_register`.
+//! How the register-tiled matmul brings its operands into workgroup memory and out again. The products are in
+//! `matmul_register`.
 
 use super::Float4;
 use super::matmul_plan::{Plan, Problem};
@@ -44,120 +45,127 @@ pub struct Source {
     pub first_out: usize,
 }
 
-/// 4×4 blocks of both operands in one step.
-pub fn blocks_per_step(plan: Plan) -> usize {
-    plan.step * (plan.tile.0 + plan.tile.1) / 16
+/// One operand's share of a step: `side` rows of A or columns of B, times the plan's `step`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    pub side: usize,
+    pub step: usize,
+    pub threads: usize,
+    /// Whether neighbours in memory are neighbours along the inner dimension, or rows (or columns).
+    pub inner_contiguous: bool,
+    pub ragged: bool,
+    /// Place of its tile in workgroup memory, in vectors.
+    pub at: usize,
 }
 
-/// A 4×4 block's place in its operand's tile: (vector of four rows or columns, group of four inner values).
-/// Where the inner dimension is contiguous, 8 neighbouring invocations take different rows, so that their transposed
-/// stores fall into different banks, and the next 8 the following inner values, so that a row's reads stay together.
-#[cube]
-fn block_place(block: usize, #[comptime] inner_contiguous: bool, #[comptime] side: usize, #[comptime] step: usize) -> (usize, usize) {
-    let vectors = comptime!(side / 4);
-    if inner_contiguous {
-        let near = comptime!(if vectors.is_multiple_of(8) { 8 } else { vectors });
-        let quads = comptime!(step / 4);
-        (block / comptime!(near * quads) * near + block % near, block / near % quads)
-    } else {
-        (block % vectors, block / vectors)
+impl Operand {
+    pub fn a(form: &Form, plan: &Plan) -> Self {
+        Self {
+            side: plan.tile.0,
+            step: plan.step,
+            threads: plan.threads(),
+            inner_contiguous: !form.a_transposed,
+            ragged: form.ragged_rows || form.ragged_inner,
+            at: 0,
+        }
+    }
+
+    pub fn b(form: &Form, plan: &Plan) -> Self {
+        Self {
+            side: plan.tile.1,
+            step: plan.step,
+            threads: plan.threads(),
+            inner_contiguous: form.b_transposed,
+            ragged: form.ragged_columns || form.ragged_inner,
+            at: plan.tile.0 * plan.step / 4,
+        }
+    }
+
+    /// Vectors of four in a step.
+    pub fn vectors(&self) -> usize {
+        self.side * self.step / 4
+    }
+
+    /// The same, per invocation.
+    pub fn shares(&self) -> usize {
+        self.vectors().div_ceil(self.threads)
+    }
+
+    /// Vectors in a line of the tile: inner values of one row (or column), or all rows (or columns) of one inner value.
+    pub fn line(&self) -> usize {
+        if self.inner_contiguous { self.step / 4 } else { self.side / 4 }
     }
 }
 
-/// Reads this invocation's blocks of the step that starts at `from` into registers.
+/// Reads this invocation's vectors of the step that starts at inner value `from` into registers. `outer` is the tile's first row
+/// (or column), `outer_end` the operand's number of them, `inner_end` the end of the inner values to use, `inner_size` of all.
 #[cube]
-pub fn fetch<A: Size, B: Size>(
-    a: &[Vector<f32, A>],
-    b: &[Vector<f32, B>],
-    held: &mut Array<Float4>,
-    source: &Source,
-    from: usize,
-    unit: usize,
-    #[comptime] form: Form,
-    #[comptime] plan: Plan,
-) {
-    let threads = comptime!(plan.threads());
-    let of_a = comptime!(plan.step * plan.tile.0 / 16);
-    let all = comptime!(blocks_per_step(plan));
-    #[unroll]
-    for share in 0..comptime!(all.div_ceil(threads)) {
-        let first = comptime!(share * threads);
-        let block = unit + first;
-        if comptime!(first < of_a) {
-            if comptime!(first + threads <= of_a) || block < of_a {
-                let (outer, quad) = block_place(block, comptime!(!form.a_transposed), plan.tile.0, plan.step);
-                fetch_block::<A>(
-                    a,
-                    held,
-                    share,
-                    source.row + outer * 4,
-                    source.rows,
-                    from + quad * 4,
-                    source.end,
-                    source.inner,
-                    comptime!(!form.a_transposed),
-                    comptime!(form.ragged_rows || form.ragged_inner),
-                );
-            }
-        }
-        if comptime!(first + threads > of_a) {
-            let inside = comptime!(first >= of_a) || block >= of_a;
-            let real = comptime!(first + threads <= all) || block < all;
-            if inside && real {
-                let (outer, quad) = block_place(block - of_a, form.b_transposed, plan.tile.1, plan.step);
-                fetch_block::<B>(
-                    b,
-                    held,
-                    share,
-                    source.column + outer * 4,
-                    source.columns,
-                    from + quad * 4,
-                    source.end,
-                    source.inner,
-                    form.b_transposed,
-                    comptime!(form.ragged_columns || form.ragged_inner),
-                );
-            }
-        }
-    }
-}
-
-/// One 4×4 block: four lines of four neighbours, as they lie in memory.
-#[cube]
-fn fetch_block<N: Size>(
+pub fn fetch<N: Size>(
     source: &[Vector<f32, N>],
     held: &mut Array<Float4>,
-    #[comptime] share: usize,
     outer: usize,
     outer_end: usize,
-    inner: usize,
+    from: usize,
     inner_end: usize,
     inner_size: usize,
-    #[comptime] inner_contiguous: bool,
-    #[comptime] ragged: bool,
+    #[comptime] operand: Operand,
 ) {
+    let line = comptime!(operand.line());
     #[unroll]
-    for i in 0..4usize {
-        held[comptime!(share * 4 + i)] = if inner_contiguous {
-            read4::<N>(source, outer + i, outer_end, inner, inner_end, inner_size, ragged)
-        } else {
-            read4::<N>(source, inner + i, inner_end, outer, outer_end, outer_end, ragged)
-        };
+    for share in 0..comptime!(operand.shares()) {
+        let e = UNIT_POS as usize + comptime!(share * operand.threads);
+        if comptime!((share + 1) * operand.threads <= operand.vectors()) || e < comptime!(operand.vectors()) {
+            held[share] = if operand.inner_contiguous {
+                read4::<N>(source, outer + e / line, outer_end, from + e % line * 4, inner_end, inner_size, operand.ragged)
+            } else {
+                read4::<N>(source, from + e / line, inner_end, outer + e % line * 4, outer_end, outer_end, operand.ragged)
+            };
+        }
     }
 }
 
-/// Four outer values at the block's inner value `i`. Turning the block here and not where it was read leaves the reads
-/// in flight until now.
+/// Puts the fetched vectors into workgroup memory, in the order they have in global memory.
 #[cube]
-fn outer4(held: &Array<Float4>, #[comptime] share: usize, #[comptime] i: usize, #[comptime] inner_contiguous: bool) -> Float4 {
-    let mut value = held[comptime!(share * 4 + i)];
-    if inner_contiguous {
-        #[unroll]
-        for j in 0..4usize {
-            value.insert(j, held[comptime!(share * 4 + j)].extract(i));
+pub fn stage(shared: &mut Shared<[Float4]>, held: &Array<Float4>, buffer: usize, #[comptime] operand: Operand) {
+    let line = comptime!(operand.line());
+    #[unroll]
+    for share in 0..comptime!(operand.shares()) {
+        let e = UNIT_POS as usize + comptime!(share * operand.threads);
+        if comptime!((share + 1) * operand.threads <= operand.vectors()) || e < comptime!(operand.vectors()) {
+            let mut place = e;
+            if operand.inner_contiguous {
+                place = spread(e, e / line);
+            }
+            shared[buffer + place + comptime!(operand.at)] = held[share];
         }
     }
-    value
+}
+
+/// Moves a vector within its group of eight, by its row: invocations that read the same inner values of rows four apart
+/// then use different banks. With at least two vectors per row, the four rows of a group move alike.
+#[cube]
+fn spread(vector: usize, row: usize) -> usize {
+    vector ^ (row / 4 % 8)
+}
+
+/// Four inner values of row (or column) `4·group + c` of an operand staged with its inner dimension contiguous.
+#[cube]
+pub fn along_inner(
+    shared: &mut Shared<[Float4]>,
+    buffer: usize,
+    group: usize,
+    #[comptime] c: usize,
+    quad: usize,
+    #[comptime] operand: Operand,
+) -> Float4 {
+    let row = group * 4 + c;
+    shared[buffer + spread(row * comptime!(operand.line()) + quad, row) + comptime!(operand.at)]
+}
+
+/// Rows (or columns) 4·group to 4·group + 3 at inner value `k` of an operand staged with those contiguous.
+#[cube]
+pub fn across_inner(shared: &mut Shared<[Float4]>, buffer: usize, group: usize, k: usize, #[comptime] operand: Operand) -> Float4 {
+    shared[buffer + k * comptime!(operand.line()) + group + comptime!(operand.at)]
 }
 
 /// Four neighbours of a line `stride` long, zeros where the line or its end is passed.
@@ -188,47 +196,3 @@ fn read4<N: Size>(
     }
     value
 }
-
-/// Puts the fetched blocks into workgroup memory, turned where needed, from vector `buffer` on: A's tile, then B's.
-#[cube]
-pub fn stage(
-    shared: &mut Shared<[Float4]>,
-    held: &Array<Float4>,
-    buffer: usize,
-    unit: usize,
-    #[comptime] form: Form,
-    #[comptime] plan: Plan,
-) {
-    let threads = comptime!(plan.threads());
-    let of_a = comptime!(plan.step * plan.tile.0 / 16);
-    let all = comptime!(blocks_per_step(plan));
-    #[unroll]
-    for share in 0..comptime!(all.div_ceil(threads)) {
-        let first = comptime!(share * threads);
-        let block = unit + first;
-        if comptime!(first < of_a) {
-            if comptime!(first + threads <= of_a) || block < of_a {
-                let (outer, quad) = block_place(block, comptime!(!form.a_transposed), plan.tile.0, plan.step);
-                #[unroll]
-                for i in 0..4usize {
-                    shared[buffer + (quad * 4 + i) * comptime!(plan.tile.0 / 4) + outer] =
-                        outer4(held, share, i, comptime!(!form.a_transposed));
-                }
-            }
-        }
-        if comptime!(first + threads > of_a) {
-            let inside = comptime!(first >= of_a) || block >= of_a;
-            let real = comptime!(first + threads <= all) || block < all;
-            if inside && real {
-                let (outer, quad) = block_place(block - of_a, form.b_transposed, plan.tile.1, plan.step);
-                let tile = buffer + comptime!(of_a * 4);
-                #[unroll]
-                for i in 0..4usize {
-                    shared[tile + (quad * 4 + i) * comptime!(plan.tile.1 / 4) + outer] =
-                        outer4(held, share, i, form.b_transposed);
-                }
-            }
-        }
-    }
-}
-

@@ -62,10 +62,7 @@ struct Layout {
 }
 
 fn halves(packed: &CubeTensor, width: usize) -> (Columns<'_>, Columns<'_>) {
-    (
-        Columns::at(packed, 0, 2 * width),
-        Columns::at(packed, width, 2 * width),
-    )
+    (Columns::at(packed, 0, 2 * width), Columns::at(packed, width, 2 * width))
 }
 
 fn lanes(gate: Columns, up: Columns, width: usize) -> usize {
@@ -73,11 +70,7 @@ fn lanes(gate: Columns, up: Columns, width: usize) -> usize {
 }
 
 fn layout(gate: Columns, up: Columns, width: usize, lanes: usize) -> Layout {
-    Layout {
-        width: width / lanes,
-        gate: (gate.offset / lanes, gate.stride / lanes),
-        up: (up.offset / lanes, up.stride / lanes),
-    }
+    Layout { width: width / lanes, gate: (gate.offset / lanes, gate.stride / lanes), up: (up.offset / lanes, up.stride / lanes) }
 }
 
 /// The gradients have the layout of what they are gradients of.
@@ -158,11 +151,7 @@ mod tests {
         let Some(device) = Device::any() else { return };
         for (n, f) in [(1, 1), (3, 7), (5, 64), (37, 997)] {
             let scale = |values: Vec<f32>| -> Vec<f32> { values.iter().map(|v| v * 8.0).collect() };
-            let (g, u, d) = (
-                scale(check::random(n * f, 1)),
-                check::random(n * f, 2),
-                check::random(n * f, 3),
-            );
+            let (g, u, d) = (scale(check::random(n * f, 1)), check::random(n * f, 2), check::random(n * f, 3));
             let (mut a, mut dg, mut du, mut packed, mut dpacked) = (vec![], vec![], vec![], vec![], vec![]);
             for i in 0..n * f {
                 let s = 1.0 / (1.0 + (-g[i]).exp());

@@ -96,11 +96,11 @@ fn offered(app: &App) -> bool {
 }
 
 fn has_glossary(app: &App) -> bool {
-    free(app) && app.course.glossary.is_some()
+    free(app) && !in_list(app) && app.course.glossary.is_some()
 }
 
 fn glossary_and_no_offer(app: &App) -> bool {
-    has_glossary(app) && !offered(app) && !in_list(app)
+    has_glossary(app) && !offered(app)
 }
 
 fn down(app: &App) -> bool {
@@ -116,11 +116,11 @@ fn has_file(app: &App) -> bool {
 }
 
 fn small(app: &App) -> bool {
-    main(app) && app.view.room() <= Room::Compact
+    main(app) && !estimating(app) && app.view.room() <= Room::Compact
 }
 
 fn wide(app: &App) -> bool {
-    main(app) && app.view.room() > Room::Compact
+    main(app) && !estimating(app) && app.view.room() > Room::Compact
 }
 
 fn something_open(app: &App) -> bool {

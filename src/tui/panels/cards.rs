@@ -2,13 +2,12 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{card, ms, sentence, show};
-use crate::app::guide::next_move;
+use crate::app::guide::{next_move, number};
 use crate::app::{App, RunState};
-use crate::protocol::{FailedKind, Pair, Verdict};
+use crate::protocol::{FailedKind, Verdict};
 use crate::tui::layout::centred;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -80,34 +79,43 @@ fn failure(
 /// The verdict of a paired run, while it is measured and after.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = &app.study.pair else {
-        if app.run.pairing {
-            return vec![Line::styled("pairs: the first one is running", theme.dim)];
-        }
-        return Vec::new();
+        let waiting = Line::styled("pairs: the first one is running", theme.dim);
+        return if app.run.pairing {
+            vec![waiting]
+        } else {
+            Vec::new()
+        };
     };
-    let (mark, style, word) = word(pair, theme);
-    let mut head = vec![Span::styled(format!("{mark} fixed is {word}"), style)];
+    let (mark, style, said) = match pair.verdict {
+        Verdict::Faster => (theme.symbols.good, theme.good, "fixed is faster".to_owned()),
+        Verdict::Slower => (
+            theme.symbols.warning,
+            theme.bad,
+            "fixed is slower".to_owned(),
+        ),
+        Verdict::Same => ("=", theme.text, "the same within noise".to_owned()),
+        Verdict::Unclear if pair.done => ("?", theme.warning, format!("unclear (n={})", pair.n)),
+        Verdict::Unclear => ("?", theme.warning, format!("unclear so far (n={})", pair.n)),
+    };
+    let mut head = vec![Span::styled(format!("{mark} {said}"), style)];
     if pair.n > 0 {
-        head.push(Span::styled(format!("  {:.3}x", pair.ratio), theme.strong));
         head.push(Span::styled(
-            format!("  95 % between {:.3} and {:.3}", pair.low, pair.high),
-            theme.text,
+            format!("  {}x", three(pair.ratio)),
+            theme.strong,
         ));
+        let interval = format!(
+            "  95 % between {} and {}",
+            three(pair.low),
+            three(pair.high)
+        );
+        head.push(Span::styled(interval, theme.text));
     }
     let progress = if pair.done {
-        format!(
-            "{} pairs: A {} ms, B {} ms per step",
-            pair.n,
-            ms(pair.a_ms.median),
-            ms(pair.b_ms.median)
-        )
+        let (a, b) = (ms(pair.a_ms.median), ms(pair.b_ms.median));
+        format!("{} pairs: A {a} ms, B {b} ms per step", pair.n)
     } else {
-        format!(
-            "pair {} of {}, about {:.0} s left",
-            pair.n,
-            pair.wanted,
-            pair.remaining_s.max(0.0)
-        )
+        let left = pair.remaining_s.clamp(0.0, 1e6);
+        format!("pair {} of {}, about {left:.0} s left", pair.n, pair.wanted)
     };
     let mut lines = vec![Line::from(head), Line::styled(progress, theme.dim)];
     if !pair.done && pair.wanted > 0 && width > 20 {
@@ -120,12 +128,10 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     lines
 }
 
-fn word(pair: &Pair, theme: &Theme) -> (&'static str, Style, String) {
-    let count = format!("{} (n={})", pair.verdict, pair.n);
-    match pair.verdict {
-        Verdict::Faster => (theme.symbols.good, theme.good, pair.verdict.to_string()),
-        Verdict::Slower => (theme.symbols.warning, theme.bad, pair.verdict.to_string()),
-        Verdict::Same => ("=", theme.text, format!("the {}", pair.verdict)),
-        Verdict::Unclear => ("?", theme.warning, count),
+fn three(ratio: f64) -> String {
+    if ratio.is_finite() && ratio < 100.0 {
+        format!("{ratio:.3}")
+    } else {
+        number(ratio)
     }
 }

@@ -65,7 +65,14 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         |it| {
             it.parity.map(|x| {
                 let good = x.0.is_finite() && x.0 <= PARITY;
-                (format!("{:.1e}", x.0), Some(good))
+                (
+                    if x.0 == 0.0 {
+                        "0".to_owned()
+                    } else {
+                        format!("{:.1e}", x.0)
+                    },
+                    Some(good),
+                )
             })
         },
     );

@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{missing, open, show, slot_label, slots};
+use super::{missing, open, show, slot_label, slot_letter, slots};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel};
 use crate::course::placeholder::show as count;
@@ -22,10 +22,15 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         .or_else(|| app.run.ghost()?.gradients.as_ref());
     let aside = shown.map_or(String::new(), |it| format!("step {}", it.step));
     let inner = open(frame, area, Panel::Gradients, &aside, app, theme);
+    let label = if inner.width < 34 {
+        slot_letter
+    } else {
+        slot_label
+    };
     let mut lines = Vec::new();
     for (slot, run) in slots(app) {
         let Some(it) = &run.gradients else { continue };
-        lines.push(share(slot_label(slot, app, theme), it, inner.width, theme));
+        lines.push(share(label(slot, app, theme), it, inner.width, theme));
     }
     match shown {
         None => lines.push(missing("no gradients were audited yet", theme)),

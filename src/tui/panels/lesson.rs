@@ -5,8 +5,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{missing, open, question, show};
-use crate::app::figures::{Figures, letter};
+use super::{cards, missing, open, question, show};
+use crate::app::figures::{AsFound, Figures, letter};
 use crate::app::study::Beat;
 use crate::app::{App, Panel};
 use crate::course::check::Outcome;
@@ -26,10 +26,19 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         return 0;
     };
     let figures = Figures::of(app);
+    let found = figures.as_ref().map(AsFound);
+    let found = found.as_ref().map(|it| it as &dyn Lookup);
     let figures = figures.as_ref().map(|it| it as &dyn Lookup);
     let columns = usize::from(inner.width);
-    let mut asked = question::lines(app, columns, figures, theme);
-    let mut text = lines(app, stage, columns, figures, theme);
+    let mut asked = question::lines(app, columns, found, theme);
+    let page = |figures| Page {
+        app,
+        stage,
+        columns,
+        figures,
+        theme,
+    };
+    let mut text = lines(&page(found), &page(figures));
     // A question that leaves no room to read is part of the text instead.
     if asked.len() + 4 > usize::from(inner.height) {
         text.push(Line::default());
@@ -57,27 +66,15 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     )
 }
 
-/// The text above the question.
-fn lines(
-    app: &App,
-    stage: &Stage,
-    columns: usize,
-    figures: Option<&dyn Lookup>,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
+/// The text above the question. What describes the stage as it was found keeps its figures when something else runs.
+fn lines(found: &Page<'_>, page: &Page<'_>) -> Vec<Line<'static>> {
+    let (app, stage) = (page.app, page.stage);
     let revealed = app.study.revealed(stage);
-    let page = Page {
-        app,
-        stage,
-        columns,
-        figures,
-        theme,
-    };
-    let mut out = page.symptom();
-    page.hints(&mut out);
+    let mut out = found.symptom();
+    found.hints(&mut out);
     // What is new comes first: how the prediction fared, then the cause, then what was there from the start.
     if app.study.predicted(stage) && !app.study.open {
-        page.prediction(&mut out);
+        found.prediction(&mut out);
     }
     if revealed {
         page.checks(&mut out);
@@ -85,16 +82,14 @@ fn lines(
             page.sections(&[SectionKind::Debrief], &mut out);
             page.claims(&mut out);
         }
-        page.evidence(&mut out);
+        found.evidence(&mut out);
         page.sections(&[SectionKind::Evidence, SectionKind::Why], &mut out);
     }
-    page.sections(&[SectionKind::Symptom, SectionKind::Background], &mut out);
+    found.sections(&[SectionKind::Symptom, SectionKind::Background], &mut out);
     if !revealed {
         out.push(Line::default());
-        out.push(Line::styled(
-            "The cause is told once you have predicted.",
-            theme.dim,
-        ));
+        let text = "The cause is told once you have predicted.";
+        out.push(Line::styled(text, page.theme.dim));
     }
     out
 }
@@ -299,6 +294,11 @@ impl Page<'_> {
 
     /// The stage's criteria, as far as they are measured.
     fn checks(&self, out: &mut Vec<Line<'static>>) {
+        let verdict = cards::verdict(self.app, self.columns, self.theme);
+        if !verdict.is_empty() {
+            self.heading("In pairs", out);
+            out.extend(verdict);
+        }
         let Some(report) = &self.app.study.report else {
             return;
         };

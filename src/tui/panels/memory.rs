@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{bytes, missing, open, show, slot_label, slots};
+use super::{bytes, missing, open, show, slot_label, slot_letter, slots};
 use crate::app::{App, Panel};
 use crate::protocol::Memory;
 use crate::tui::text;
@@ -12,10 +12,15 @@ use crate::tui::theme::Theme;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = open(frame, area, Panel::Memory, "", app, theme);
+    let label = if inner.width < 34 {
+        slot_letter
+    } else {
+        slot_label
+    };
     let mut lines = Vec::new();
     for (slot, run) in slots(app) {
         let Some(it) = &run.memory else { continue };
-        let mut spans = slot_label(slot, app, theme);
+        let mut spans = label(slot, app, theme);
         match (it.peak_bytes, it.current_bytes) {
             (Some(peak), _) => spans.push(Span::styled(
                 format!("  peak {}", bytes(peak)),

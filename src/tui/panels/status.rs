@@ -134,6 +134,9 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         },
         state => format!("{mark} {}", state.words()),
     };
+    if let Some(seconds) = app.stalled_s() {
+        text += &format!(", no step for {seconds} s");
+    }
     if app.run.pairing {
         text += " in pairs";
     }

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::{as_strip, cards, joined, missing, ms, open, show, slot_label, slots};
 use crate::app::guide::{number, percent};
-use crate::app::{App, Panel, SlotRun};
+use crate::app::{App, Panel, SlotRun, ThemeName};
 use crate::protocol::{State, Throughput};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
@@ -20,7 +20,8 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         .as_ref()
         .map_or(String::new(), |it| format!("clock: {}", clock(&it.clock)));
     let inner = open(frame, area, Panel::Throughput, &aside, app, theme);
-    if as_strip(app) && inner.height >= digits::ROWS && !theme.symbols.ascii {
+    let large_numerals = as_strip(app) || app.view.theme == ThemeName::Projector;
+    if large_numerals && inner.height >= digits::ROWS && !theme.symbols.ascii {
         large(frame, inner, app, theme);
         return 0;
     }

@@ -1,0 +1,81 @@
+//! A learner's file as text, or why it is none. Nothing here reads more than it has to.
+
+use std::path::Path;
+
+use super::explain::{self, whole};
+use crate::protocol::KernelError;
+
+/// Largest file that is read.
+pub const MAX_BYTES: u64 = 256 * 1024;
+
+/// Reads a learner's file. A large one is refused before it is read.
+///
+/// # Errors
+/// When it cannot be read, is over 256 KiB or is not text.
+pub fn read(path: &Path) -> Result<String, KernelError> {
+    let shown = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let failed = |error: std::io::Error| whole(format!("{shown} cannot be read: {error}"), "reset the exercise to get the starter back");
+    let length = std::fs::metadata(path).map_err(failed)?.len();
+    if length > MAX_BYTES {
+        return Err(too_large(length));
+    }
+    text(std::fs::read(path).map_err(failed)?)
+}
+
+/// Bytes as text.
+///
+/// # Errors
+/// When they are too many, or not text.
+pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large(bytes.len() as u64));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
+        let end = good.len();
+        explain::error(&good, &(end..end), "the file is not UTF-8 text from here on".to_owned(), "WGSL text; perhaps another file was saved over it".to_owned())
+    })?;
+    match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        None => Ok(text),
+        Some(at) => Err(explain::error(
+            &text,
+            &(at..at + 1),
+            "a control character: this is not a text file".to_owned(),
+            "WGSL text; perhaps another file was saved over it".to_owned(),
+        )),
+    }
+}
+
+/// Why a file of so many bytes is refused.
+pub fn too_large(length: u64) -> KernelError {
+    whole(
+        format!("the file has {length} bytes, more than the {MAX_BYTES} that are read"),
+        "a kernel of some dozen lines; perhaps another file was saved over it",
+    )
+}
+
+/// The text with its comments blanked, byte for byte.
+pub fn without_comments(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let (mut at, mut depth) = (0, 0);
+    let mut line = false;
+    while at < bytes.len() {
+        let pair = (bytes[at], bytes.get(at + 1).copied().unwrap_or(b' '));
+        let wide = !line && (pair == (b'/', b'*') || depth > 0 && pair == (b'*', b'/'));
+        match pair {
+            (b'\n', _) => line = false,
+            (b'/', b'*') if !line => depth += 1,
+            (b'/', b'/') if depth == 0 => line = true,
+            _ => {}
+        }
+        let end = (at + if wide { 2 } else { 1 }).min(bytes.len());
+        if (line || depth > 0) && bytes[at] != b'\n' {
+            bytes[at..end].fill(b' ');
+        }
+        if wide && pair == (b'*', b'/') {
+            depth -= 1;
+        }
+        at = end;
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}

@@ -1,0 +1,239 @@
+//! One kernel at one shape: run it on known numbers and say whether what it wrote is right. Outputs are poisoned before,
+//! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
+
+use super::gpu::{Gpu, Pipeline, Trouble};
+use crate::course::exercise::reference::{self, Difference};
+use crate::course::exercise::size::Product;
+use crate::course::exercise::{Binding, Fill, Role};
+use crate::protocol::{KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch, KernelRole, KernelShape};
+
+/// Numbers behind the end of each buffer in the second run.
+const GUARD: usize = 8192;
+/// A NaN that no arithmetic makes: what was never written.
+const POISON: u32 = 0x7fc0_dead;
+/// Behind the end of an output; a finite number, so that reading it is seen as well.
+const SENTINEL: u32 = 0x5bad_c0de;
+/// Of the inputs; any other would do.
+const SEED: u64 = 42;
+
+/// A kernel at a shape.
+pub struct Trial<'a> {
+    pub gpu: &'a Gpu,
+    pub file: &'a KernelFile,
+    pub shape: &'a KernelShape,
+    /// The shape's number.
+    pub index: usize,
+    pub grid: [u32; 3],
+    /// Whether the kernel asks for the length of a buffer.
+    pub array_length: bool,
+}
+
+/// What the outputs have to be.
+pub struct Expected {
+    /// For each output in binding order.
+    pub values: Vec<Vec<f32>>,
+    /// `reference` or `solution`.
+    pub from: &'static str,
+}
+
+/// Right, or wrong in this way.
+pub type Verdict = Result<KernelMatch, Box<KernelFault>>;
+
+impl Trial<'_> {
+    /// Numbers for the buffers that are read, in binding order.
+    pub fn inputs(&self) -> Result<Vec<Vec<f32>>, Trouble> {
+        let bindings = self.file.bindings.iter().zip(self.counts()).map(|(binding, count)| {
+            Ok(Binding {
+                name: binding.name.clone(),
+                role: match binding.role {
+                    KernelRole::In => Role::In,
+                    KernelRole::Out => Role::Out,
+                    KernelRole::InOut => Role::InOut,
+                },
+                count: Product::parse(&count.to_string())?,
+                fill: match binding.fill {
+                    KernelFill::Normal => Fill::Normal,
+                    KernelFill::Large => Fill::Large,
+                    KernelFill::Positive => Fill::Positive,
+                },
+            })
+        });
+        let made = bindings.collect::<Result<Vec<_>, String>>();
+        made.and_then(|bindings| reference::inputs(&bindings, &self.shape.sizes, SEED)).map_err(Trouble::Refused)
+    }
+
+    /// Elements of each buffer.
+    pub fn counts(&self) -> Vec<usize> {
+        self.file.bindings.iter().map(|binding| binding.counts.get(self.index).copied().unwrap_or(1) as usize).collect()
+    }
+
+    /// What the plain Rust reference makes of the inputs.
+    pub fn reference(&self, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
+        let reference = reference::find(&self.file.reference)
+            .ok_or_else(|| Trouble::Refused(format!("this engine knows no reference `{}`; update it", self.file.reference)))?;
+        Ok(Expected { values: reference(inputs, &self.shape.sizes), from: "reference" })
+    }
+
+    /// What a kernel that is known to be right makes of them.
+    pub fn solution(&self, pipeline: &Pipeline, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
+        let found = self.run(pipeline, inputs, 0)?;
+        let outputs = self.file.bindings.iter().zip(found).filter(|(binding, _)| binding.role != KernelRole::In);
+        Ok(Expected { values: outputs.map(|(_, values)| values).collect(), from: "solution" })
+    }
+
+    /// Runs it and judges.
+    pub fn judge(&self, pipeline: &Pipeline, inputs: &[Vec<f32>], expected: &Expected) -> Result<Verdict, Trouble> {
+        let exact = self.run(pipeline, inputs, 0)?;
+        let guarded = self.run(pipeline, inputs, GUARD)?;
+        if let Some(fault) = self.wrote_input(inputs, &exact).or_else(|| self.wrote_past_end(&guarded)) {
+            return Ok(Err(Box::new(fault)));
+        }
+        let matched = match self.compare(&exact, expected) {
+            Ok(matched) => matched,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        if let Some(place) = self.first_difference(&exact, &guarded) {
+            let again = self.run(pipeline, inputs, 0)?;
+            return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
+        }
+        Ok(Ok(matched))
+    }
+
+    /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
+    fn run(&self, pipeline: &Pipeline, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<Vec<f32>>, Trouble> {
+        let counts = self.counts();
+        let mut given = inputs.iter();
+        let mut buffers = Vec::with_capacity(counts.len());
+        for (binding, count) in self.file.bindings.iter().zip(&counts) {
+            let mut values = match binding.role {
+                KernelRole::Out => vec![f32::from_bits(POISON); *count],
+                KernelRole::In | KernelRole::InOut => given.next().cloned().unwrap_or_default(),
+            };
+            let behind = if binding.role == KernelRole::In { POISON } else { SENTINEL };
+            values.resize(count + guard, f32::from_bits(behind));
+            buffers.push(self.gpu.upload(&values)?);
+        }
+        let lengths: Vec<usize> = counts.iter().map(|count| count + guard).collect();
+        let bound = self.gpu.bind(pipeline, &buffers, &lengths)?;
+        self.gpu.launch(pipeline, &bound, self.grid)?;
+        buffers.iter().zip(lengths).map(|(buffer, length)| self.gpu.read(buffer, length)).collect()
+    }
+
+    fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
+        let mut given = inputs.iter();
+        for (binding, found) in self.file.bindings.iter().zip(found) {
+            let given = if binding.role == KernelRole::Out { None } else { given.next() };
+            if binding.role != KernelRole::In {
+                continue;
+            }
+            let changed = given.and_then(|given| given.iter().zip(found).position(|(a, b)| a.to_bits() != b.to_bits()));
+            if let Some(at) = changed {
+                let text = format!("writes to `{}[{at}]`, which is only to be read", binding.name);
+                return Some(self.fault(Kind::WroteInput, &binding.name, Some(at), text));
+            }
+        }
+        None
+    }
+
+    fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
+        for ((binding, count), found) in self.file.bindings.iter().zip(self.counts()).zip(guarded) {
+            let behind = if binding.role == KernelRole::In { POISON } else { SENTINEL };
+            let tail = found.get(count..).unwrap_or_default();
+            let Some(past) = tail.iter().position(|x| x.to_bits() != behind) else { continue };
+            let (name, at) = (&binding.name, count + past);
+            let why = if self.array_length {
+                "a buffer may be longer than its tensor, so compare with the size and not with arrayLength"
+            } else {
+                "compare the index with the size before writing"
+            };
+            let text = format!("writes out of bounds: `{name}[{at}]`, and `{name}` has {count} elements; {why}");
+            return Some(self.fault(Kind::OutOfBounds, name, Some(at), text));
+        }
+        None
+    }
+
+    fn compare(&self, found: &[Vec<f32>], expected: &Expected) -> Verdict {
+        let tolerance = if expected.from == "reference" { self.file.tolerance } else { 2.0 * self.file.tolerance };
+        let mut worst = 0.0_f64;
+        let outputs = self.file.bindings.iter().zip(found).filter(|(binding, _)| binding.role != KernelRole::In);
+        for ((binding, found), expected) in outputs.zip(&expected.values) {
+            let name = &binding.name;
+            let unwritten = found.iter().filter(|x| x.to_bits() == POISON).count();
+            if let Some(at) = found.iter().position(|x| x.to_bits() == POISON) {
+                let text = format!("never writes {unwritten} of the {} elements of `{name}`, first `{name}[{at}]`", found.len());
+                return Err(Box::new(self.fault(Kind::Unwritten, name, Some(at), text)));
+            }
+            let Some(most) = reference::difference(expected, found) else { continue };
+            if most.error > tolerance {
+                return Err(Box::new(self.wrong(name, expected, found, &most, tolerance)));
+            }
+            worst = worst.max(most.error);
+        }
+        Ok(KernelMatch { shape: self.shape.label.clone(), error: worst, against: expected.from.to_owned() })
+    }
+
+    fn wrong(&self, name: &str, expected: &[f32], found: &[f32], most: &Difference, tolerance: f64) -> KernelFault {
+        let scale = expected.iter().fold(0.0_f64, |most, x| most.max(f64::from(x.abs()))).max(f64::MIN_POSITIVE);
+        let off = |(e, f): (&f32, &f32)| !((f64::from(*e) - f64::from(*f)).abs() <= tolerance * scale);
+        let (count, of) = (expected.iter().zip(found).filter(|pair| off(*pair)).count(), expected.len());
+        let error = if most.error.is_finite() { format!("{:.1e}", most.error) } else { "infinite".to_owned() };
+        let text = format!(
+            "`{name}[{}]` is {} and should be {}; {count} of {of} elements are wrong, the largest error is {error} of the largest value \
+             and {tolerance:.0e} is allowed",
+            most.at,
+            number(most.found),
+            number(most.expected)
+        );
+        KernelFault {
+            expected: Some(f64::from(most.expected).into()),
+            found: Some(f64::from(most.found).into()),
+            error: Some(most.error.into()),
+            ..self.fault(Kind::Wrong, name, Some(most.at), text)
+        }
+    }
+
+    /// The first element that differs between two runs, as binding and index.
+    fn first_difference(&self, one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
+        (0..one.len()).find_map(|binding| {
+            let at = one[binding].iter().zip(&other[binding]).position(|(a, b)| a.to_bits() != b.to_bits())?;
+            Some((binding, at))
+        })
+    }
+
+    /// A kernel that was right once, and differs when its buffers are longer, or when it runs again.
+    fn unsteady(&self, one: &[Vec<f32>], again: &[Vec<f32>], (binding, at): (usize, usize)) -> KernelFault {
+        let name = &self.file.bindings[binding].name;
+        if self.first_difference(one, again).is_some() {
+            let text = format!(
+                "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two write \
+                 the same element?"
+            );
+            return self.fault(Kind::Races, name, Some(at), text);
+        }
+        let text = format!(
+            "reads past the end of a buffer: with other numbers behind it, `{name}[{at}]` comes out different; compare the index with the size before \
+             reading"
+        );
+        self.fault(Kind::ReadsPastEnd, name, Some(at), text)
+    }
+
+    fn fault(&self, kind: Kind, buffer: &str, at: Option<usize>, text: String) -> KernelFault {
+        KernelFault {
+            kind,
+            shape: self.shape.label.clone(),
+            buffer: buffer.to_owned(),
+            at: at.map(|at| at as u64),
+            text,
+            ..KernelFault::default()
+        }
+    }
+}
+
+/// Six digits, as a learner would write them.
+fn number(x: f32) -> String {
+    let size = x.abs();
+    if !x.is_finite() {
+        return if x.is_nan() { "NaN".to_owned() } else { format!("{x}") };
+    }
+    if x == 0.0 || (1e-3..1e6).contains(&size) { format!("{:.*}", 5_usize.saturating_sub(size.log10().max(0.0) as usize), x) } else { format!("{x:.4e}") }
+}

@@ -1,0 +1,277 @@
+//! What can be said about a kernel from its text alone, without a device: it reads as WGSL, keeps the rules of its
+//! exercise and the limits of plain WebGPU, asks whether it is inside before it writes, and its loops can end.
+
+use std::ops::Range;
+
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::{AddressSpace, EntryPoint, Handle, Module, ScalarKind, ShaderStage, Span, StorageAccess, Type, TypeInner};
+
+use super::explain::{self, whole};
+use super::source::{MAX_BYTES, too_large, without_comments};
+use super::template::{self, Filled};
+use super::{bounds, loops, uniform};
+use crate::protocol::{KernelError, KernelFacts, KernelFile, KernelGrid, KernelRole, KernelShape};
+
+/// Limits every WebGPU device keeps.
+const MAX_SIZE: [u32; 3] = [256, 256, 64];
+const MAX_INVOCATIONS: u32 = 256;
+const MAX_WORKGROUP_BYTES: u64 = 16 * 1024;
+const MAX_WORKGROUPS: u64 = 65_535;
+const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
+
+/// A text that may be run.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    pub facts: KernelFacts,
+    /// One for each shape.
+    pub texts: Vec<Filled>,
+    /// Workgroups, one triple for each shape.
+    pub grids: Vec<[u32; 3]>,
+}
+
+/// Holds a text against its exercise, at every shape.
+///
+/// # Errors
+/// With the first thing that is wrong.
+pub fn validate(text: &str, file: &KernelFile, shapes: &[KernelShape]) -> Result<Checked, KernelError> {
+    if text.len() as u64 > MAX_BYTES {
+        return Err(too_large(text.len() as u64));
+    }
+    if text.trim().is_empty() {
+        return Err(whole("the file is empty", "reset the exercise to get the starter back"));
+    }
+    let mut checked = Checked { facts: KernelFacts::default(), texts: Vec::new(), grids: Vec::new() };
+    for (index, shape) in shapes.iter().enumerate() {
+        let filled = template::fill(text, &shape.sizes)?;
+        let source = Source { text, filled: &filled, shape };
+        let facts = source.validate(file)?;
+        checked.facts = KernelFacts { workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes), ..facts };
+        checked.grids.push(source.grid(&file.grid, index, facts.workgroup)?);
+        checked.texts.push(filled);
+    }
+    Ok(checked)
+}
+
+struct Source<'a> {
+    text: &'a str,
+    filled: &'a Filled,
+    shape: &'a KernelShape,
+}
+
+impl Source<'_> {
+    fn error(&self, range: Range<usize>, message: impl Into<String>, instead: impl Into<String>) -> KernelError {
+        explain::error(self.text, &self.filled.origin(&range), message.into(), instead.into())
+    }
+
+    fn spanned(&self, span: Span, message: impl Into<String>, instead: impl Into<String>) -> KernelError {
+        self.error(span.to_range().unwrap_or(0..0), message, instead)
+    }
+
+    /// An error at the first occurrence of one of `words` outside of comments.
+    fn near(&self, words: &[&str], message: impl Into<String>, instead: impl Into<String>) -> KernelError {
+        let text = without_comments(&self.filled.text);
+        let range = words.iter().find_map(|word| text.find(word).map(|at| at..at + word.len())).unwrap_or(0..0);
+        self.error(range, message, instead)
+    }
+
+    fn validate(&self, file: &KernelFile) -> Result<KernelFacts, KernelError> {
+        let code = without_comments(&self.filled.text);
+        if let Some(line) = code.lines().find(|line| line.trim_start().starts_with("enable ")) {
+            let message = "an extension, which not every device has";
+            return Err(self.near(&[line.trim()], message, "plain WGSL with f32"));
+        }
+        let module = naga::front::wgsl::parse_str(&self.filled.text).map_err(|e| explain::parse(self.text, self.filled, &e))?;
+        let entry = self.entry(&module)?;
+        self.workgroup(entry)?;
+        self.declared(&module, file)?;
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+        let info = validator.validate(&module).map_err(|e| explain::invalid(self.text, self.filled, &e))?;
+        self.used(&module, &info, file)?;
+        let workgroup_bytes = self.memory(&module, &info)?;
+        if let Some(span) = loops::endless(&module) {
+            return Err(self.spanned(
+                first_line(&self.filled.text, span.0),
+                span.1,
+                "a condition that changes inside the loop, or a `break` that can be reached",
+            ));
+        }
+        if let Some(span) = uniform::divergent_barrier(&module) {
+            return Err(self.spanned(
+                span,
+                "some invocations of a workgroup may not get to this barrier, and the others wait for them",
+                "a barrier outside of any `if` on the invocation's id, and no `return` of a part of the workgroup before it",
+            ));
+        }
+        if let Some((span, buffer)) = bounds::unchecked(&module, &info) {
+            let size = self.shape.sizes.keys().next().map_or("N", String::as_str);
+            return Err(self.spanned(
+                span,
+                format!("writes to `{buffer}` without asking first whether it is inside: the last workgroup may have more invocations than there are elements left"),
+                format!("`if (i >= {size}) {{ return; }}` before the first write, with i from global_invocation_id or workgroup_id"),
+            ));
+        }
+        let array_length = module.functions.iter().map(|(_, f)| f).chain([&entry.function]).any(asks_length);
+        Ok(KernelFacts { workgroup: entry.workgroup_size, workgroup_bytes, array_length })
+    }
+
+    fn entry<'m>(&self, module: &'m Module) -> Result<&'m EntryPoint, KernelError> {
+        const MAIN: &str = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { … }";
+        let entry = match module.entry_points.as_slice() {
+            [] => return Err(self.near(&["fn main"], "there is no entry point: no function is marked @compute", MAIN)),
+            [entry] => entry,
+            several => {
+                let names: Vec<_> = several.iter().map(|e| format!("`{}`", e.name)).collect();
+                let second = format!("fn {}", several[1].name);
+                let message = format!("there are {} entry points, {}; one is launched", several.len(), names.join(" and "));
+                return Err(self.near(&[&second], message, "one @compute fn main, and plain functions that it calls"));
+            }
+        };
+        let declared = format!("fn {}", entry.name);
+        if entry.stage != ShaderStage::Compute {
+            return Err(self.near(&["@vertex", "@fragment", &declared], "the entry point is not a compute kernel", MAIN));
+        }
+        if entry.name != "main" {
+            let message = format!("the entry point is called `{}`; `main` is launched", entry.name);
+            return Err(self.near(&[&declared], message, "fn main"));
+        }
+        if let Some((_, constant)) = module.overrides.iter().next() {
+            let message = format!("`{}` is an override, and nobody sets it here", constant.name.as_deref().unwrap_or("override"));
+            return Err(self.near(&["override "], message, "`const`"));
+        }
+        Ok(entry)
+    }
+
+    /// Bindings are declared as the exercise has them.
+    fn declared(&self, module: &Module, file: &KernelFile) -> Result<(), KernelError> {
+        let expected = |index: usize| {
+            let name = &file.bindings[index].name;
+            format!("@group(0) @binding({index}) var<storage, read_write> {name}: array<f32>;")
+        };
+        let last = file.bindings.len().saturating_sub(1);
+        let mut found = vec![None; file.bindings.len()];
+        for (handle, variable) in module.global_variables.iter() {
+            let Some(place) = variable.binding else { continue };
+            let span = module.global_variables.get_span(handle);
+            let name = variable.name.clone().unwrap_or_default();
+            let index = place.binding as usize;
+            if place.group != 0 || index > last {
+                return Err(self.spanned(
+                    span,
+                    format!("`{name}` is @group({}) @binding({index}); this exercise has @group(0) and bindings 0 to {last}", place.group),
+                    expected(index.min(last)),
+                ));
+            }
+            if let Some(other) = found[index].replace(name.clone()) {
+                let message = format!("`{other}` and `{name}` are both @binding({index})");
+                return Err(self.spanned(span, message, format!("each its own number, 0 to {last}")));
+            }
+            let both = StorageAccess::LOAD | StorageAccess::STORE;
+            if !matches!(variable.space, AddressSpace::Storage { access } if access.contains(both)) {
+                let message = format!("`{name}` is not var<storage, read_write>: buffers share memory here, and every one is bound that way");
+                return Err(self.spanned(span, message, expected(index)));
+            }
+            if !is_array_of_f32(module, variable.ty) {
+                return Err(self.spanned(span, format!("`{name}` is not array<f32>"), expected(index)));
+            }
+        }
+        match found.iter().position(Option::is_none) {
+            Some(missing) => Err(whole(format!("@binding({missing}) is not declared"), expected(missing))),
+            None => Ok(()),
+        }
+    }
+
+    fn used(&self, module: &Module, info: &ModuleInfo, file: &KernelFile) -> Result<(), KernelError> {
+        let uses = info.get_entry_point(0);
+        for (handle, variable) in module.global_variables.iter() {
+            let Some(binding) = variable.binding.and_then(|place| file.bindings.get(place.binding as usize)) else { continue };
+            if uses[handle].is_empty() {
+                let what = if binding.role == KernelRole::In { "read" } else { "written" };
+                let name = variable.name.as_deref().unwrap_or_default();
+                let message = format!("`{name}` is never {what}: an unused binding is dropped, and the buffers no longer match");
+                let span = module.global_variables.get_span(handle);
+                return Err(self.spanned(span, message, format!("a kernel that uses all of its {} buffers", file.bindings.len())));
+            }
+        }
+        Ok(())
+    }
+
+    fn workgroup(&self, entry: &EntryPoint) -> Result<(), KernelError> {
+        let [x, y, z] = entry.workgroup_size;
+        let total = x.saturating_mul(y).saturating_mul(z);
+        let too_long = entry.workgroup_size.iter().zip(MAX_SIZE).any(|(size, most)| *size > most);
+        if too_long || total > MAX_INVOCATIONS || total == 0 {
+            let message = format!(
+                "a workgroup of {x} × {y} × {z} = {total} invocations; every device takes up to {MAX_INVOCATIONS}, and {} × {} × {} along x, y and z",
+                MAX_SIZE[0], MAX_SIZE[1], MAX_SIZE[2]
+            );
+            return Err(self.near(&["@workgroup_size"], message, "@workgroup_size(64), or (16, 16) for a matrix"));
+        }
+        Ok(())
+    }
+
+    /// Bytes of workgroup memory.
+    fn memory(&self, module: &Module, info: &ModuleInfo) -> Result<u64, KernelError> {
+        let uses = info.get_entry_point(0);
+        let bytes = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx()));
+        let (mut shared, mut private) = (0_u64, 0_u64);
+        let mut last = [Span::UNDEFINED; 2];
+        for (handle, variable) in module.global_variables.iter().filter(|(handle, _)| !uses[*handle].is_empty()) {
+            let span = module.global_variables.get_span(handle);
+            match variable.space {
+                AddressSpace::WorkGroup => (shared, last[0]) = (shared.saturating_add(bytes(variable.ty)), span),
+                AddressSpace::Private => (private, last[1]) = (private.saturating_add(bytes(variable.ty)), span),
+                _ => {}
+            }
+        }
+        for function in module.functions.iter().map(|(_, f)| f).chain(module.entry_points.iter().map(|e| &e.function)) {
+            for (handle, variable) in function.local_variables.iter() {
+                (private, last[1]) = (private.saturating_add(bytes(variable.ty)), function.local_variables.get_span(handle));
+            }
+        }
+        let shape = &self.shape.label;
+        if shared > MAX_WORKGROUP_BYTES {
+            let message = format!("{shared} bytes of workgroup memory in shape `{shape}`; every device has {MAX_WORKGROUP_BYTES}");
+            return Err(self.spanned(last[0], message, "smaller tiles"));
+        }
+        if private > MAX_PRIVATE_BYTES {
+            let message = format!("{private} bytes of variables for each invocation in shape `{shape}`; up to {MAX_PRIVATE_BYTES} are allowed");
+            return Err(self.spanned(last[1], message, "smaller arrays, or workgroup memory"));
+        }
+        Ok(shared)
+    }
+
+    fn grid(&self, grid: &[KernelGrid; 3], shape: usize, workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
+        let mut counts = [1; 3];
+        for (axis, along) in grid.iter().enumerate() {
+            let count = along.counts.get(shape).copied().unwrap_or(1);
+            let per = along.per.map(|per| workgroup[usize::from(per.min(2))]);
+            let groups = count.div_ceil(u64::from(per.unwrap_or(1)));
+            if groups > MAX_WORKGROUPS {
+                let name = ["x", "y", "z"][axis];
+                let message = format!(
+                    "shape `{}` takes {groups} workgroups along {name}; every device launches up to {MAX_WORKGROUPS} along each axis",
+                    self.shape.label
+                );
+                return Err(self.near(&["@workgroup_size"], message, format!("a larger workgroup along {name}")));
+            }
+            counts[axis] = u32::try_from(groups).unwrap_or(1);
+        }
+        Ok(counts)
+    }
+}
+
+fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {
+    let TypeInner::Array { base, size: naga::ArraySize::Dynamic, .. } = module.types[ty].inner else { return false };
+    matches!(module.types[base].inner, TypeInner::Scalar(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 4)
+}
+
+fn asks_length(function: &naga::Function) -> bool {
+    function.expressions.iter().any(|(_, expression)| matches!(expression, naga::Expression::ArrayLength(_)))
+}
+
+/// The first line of a span: of a loop only its head is meant.
+fn first_line(text: &str, span: Span) -> Span {
+    let Some(range) = span.to_range() else { return span };
+    let length = text[range.clone()].find('\n').unwrap_or(range.len());
+    Span::from(range.start..range.start + length)
+}

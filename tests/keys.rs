@@ -1,0 +1,376 @@
+//! The one table of keys against the states of the screen, and the mouse against the layout.
+
+#[path = "sample/sample.rs"]
+#[allow(dead_code, reason = "shared with the other tests")]
+mod sample;
+
+use std::collections::BTreeSet;
+
+use crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use perflings::app::source::FromEngine;
+use perflings::app::{
+    Action, App, Confirm, Message, Options, Overlay, Panel, Recording, RunState, update,
+};
+use perflings::course::progress::Progress;
+use perflings::protocol::*;
+use perflings::tui::keys::{BINDINGS, Key, action, footer, label, reference};
+use perflings::tui::layout::arrange;
+use perflings::tui::mouse;
+use ratatui::layout::Rect;
+
+fn begin(options: Options) -> App {
+    let (mut app, _) = App::new(sample::course(), Progress::default(), options);
+    resize(&mut app, 120, 40);
+    app
+}
+
+fn resize(app: &mut App, width: u16, height: u16) {
+    update(app, Message::Resized { width, height });
+}
+
+fn hear(app: &mut App, event: Event) {
+    update(
+        app,
+        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
+    );
+}
+
+fn trained() -> App {
+    let mut app = begin(Options::default());
+    let run = app.run.wanted.clone().expect("a run");
+    sample::until(&run, 10)
+        .into_iter()
+        .for_each(|event| hear(&mut app, event));
+    app
+}
+
+fn with(change: impl FnOnce(&mut App)) -> App {
+    let mut app = trained();
+    change(&mut app);
+    app
+}
+
+fn did(app: &mut App, action: Action) {
+    update(app, Message::Did(action));
+}
+
+/// The screen in every mode that keys depend on.
+fn states() -> Vec<(&'static str, App)> {
+    let device = Device {
+        kind: "gpu".to_owned(),
+        name: "H100".to_owned(),
+    };
+    let info = DeviceInfo {
+        select: "gpu:0".to_owned(),
+        device: device.clone(),
+        ..DeviceInfo::default()
+    };
+    let badge = Recording {
+        file: "x".to_owned(),
+        device: sample::device(),
+        date: "2026-11-01".to_owned(),
+        paused: false,
+        speed: 1.0,
+    };
+    let mut states = vec![
+        ("starting", begin(Options::default())),
+        ("trained", trained()),
+        ("small", with(|app| resize(app, 80, 24))),
+        ("tiny", with(|app| resize(app, 20, 5))),
+        (
+            "confirming",
+            with(|app| app.view.confirm = Some(Confirm::Reset)),
+        ),
+        ("guessing", with(|app| did(app, Action::Answer(1)))),
+        (
+            "toggled",
+            with(|app| {
+                did(app, Action::Answer(1));
+                did(app, Action::Toggle);
+            }),
+        ),
+        ("paused", with(|app| app.run.state = RunState::Paused)),
+        (
+            "gone",
+            with(|app| {
+                app.run.state = RunState::EngineGone {
+                    reason: String::new(),
+                }
+            }),
+        ),
+        (
+            "recording",
+            begin(Options {
+                recording: Some(badge),
+                ..Options::default()
+            }),
+        ),
+        (
+            "offered",
+            with(|app| {
+                hear(
+                    app,
+                    Event::Devices {
+                        devices: vec![info],
+                    },
+                );
+                hear(app, Event::DeviceReady { device });
+            }),
+        ),
+        (
+            "small guessing",
+            with(|app| {
+                did(app, Action::Answer(1));
+                resize(app, 80, 24);
+                did(app, Action::Lesson);
+            }),
+        ),
+    ];
+    for overlay in [
+        Overlay::Help,
+        Overlay::Stages,
+        Overlay::Devices,
+        Overlay::Log,
+        Overlay::Solution,
+    ] {
+        states.push(("overlay", with(|app| did(app, Action::Open(overlay)))));
+    }
+    states
+}
+
+fn event(key: Key) -> KeyEvent {
+    let (code, modifiers) = match key {
+        Key::Char(c) => (KeyCode::Char(c), KeyModifiers::NONE),
+        Key::Control(c) => (KeyCode::Char(c), KeyModifiers::CONTROL),
+        Key::Enter => (KeyCode::Enter, KeyModifiers::NONE),
+        Key::Escape => (KeyCode::Esc, KeyModifiers::NONE),
+        Key::Tab => (KeyCode::Tab, KeyModifiers::NONE),
+        Key::BackTab => (KeyCode::BackTab, KeyModifiers::SHIFT),
+        Key::Up => (KeyCode::Up, KeyModifiers::NONE),
+        Key::Down => (KeyCode::Down, KeyModifiers::NONE),
+        Key::Left => (KeyCode::Left, KeyModifiers::NONE),
+        Key::Right => (KeyCode::Right, KeyModifiers::NONE),
+        Key::PageUp => (KeyCode::PageUp, KeyModifiers::NONE),
+        Key::PageDown => (KeyCode::PageDown, KeyModifiers::NONE),
+        Key::Home => (KeyCode::Home, KeyModifiers::NONE),
+        Key::End => (KeyCode::End, KeyModifiers::NONE),
+    };
+    KeyEvent::new(code, modifiers)
+}
+
+#[test]
+fn in_no_state_does_a_key_mean_two_things() {
+    for (name, app) in states() {
+        let keys: BTreeSet<String> = BINDINGS
+            .iter()
+            .flat_map(|b| b.keys)
+            .map(ToString::to_string)
+            .collect();
+        for key in keys {
+            let mut actions: Vec<Action> = Vec::new();
+            for binding in BINDINGS
+                .iter()
+                .filter(|b| (b.when)(&app) && b.keys.iter().any(|k| k.to_string() == key))
+            {
+                if !actions.contains(&binding.action) {
+                    actions.push(binding.action);
+                }
+            }
+            assert!(actions.len() <= 1, "{name}: {key} means {actions:?}");
+        }
+    }
+}
+
+#[test]
+fn every_binding_is_reached_by_its_key_where_it_counts() {
+    for (name, app) in states() {
+        for binding in BINDINGS.iter().filter(|binding| (binding.when)(&app)) {
+            for key in binding.keys {
+                assert_eq!(
+                    action(event(*key), &app),
+                    Some(binding.action),
+                    "{name}: {key}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_always_quits() {
+    for (name, app) in states() {
+        assert_eq!(
+            action(event(Key::Control('c')), &app),
+            Some(Action::Quit),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_footer_offers_what_works() {
+    for (name, app) in states() {
+        let offered = footer(&app);
+        assert!(!offered.is_empty(), "{name}");
+        for (key, what) in offered {
+            let first = key
+                .strip_prefix("a-")
+                .map_or(key.clone(), |_| "a".to_owned());
+            let works = BINDINGS
+                .iter()
+                .any(|b| (b.when)(&app) && b.keys.iter().any(|k| k.to_string() == first));
+            assert!(works, "{name}: {key} {what}");
+        }
+    }
+    let asking = with(|app| app.view.confirm = Some(Confirm::Reset));
+    let labels: Vec<&str> = footer(&asking)
+        .into_iter()
+        .map(|(_, label)| label)
+        .collect();
+    assert_eq!(
+        labels,
+        ["yes", "no"],
+        "nothing else works while a question is open"
+    );
+}
+
+#[test]
+fn the_help_lists_every_key_once() {
+    let lines = reference();
+    let mut seen = BTreeSet::new();
+    for (_, keys, help) in &lines {
+        assert!(!help.is_empty() && seen.insert(*help), "{keys}: {help}");
+    }
+    for action in [
+        Action::Toggle,
+        Action::Pair,
+        Action::Quit,
+        Action::Hint,
+        Action::Pause,
+        Action::Lesson,
+    ] {
+        assert!(
+            BINDINGS
+                .iter()
+                .any(|b| b.action == action && !b.help.is_empty()),
+            "{action:?}"
+        );
+    }
+    assert_eq!(label(Action::Toggle, &trained()), "t");
+}
+
+#[test]
+fn a_released_key_does_nothing_a_held_one_repeats() {
+    let app = trained();
+    let mut key = event(Key::Char('t'));
+    key.kind = KeyEventKind::Release;
+    assert_eq!(action(key, &app), None);
+    key.kind = KeyEventKind::Repeat;
+    assert_eq!(action(key, &app), Some(Action::Toggle));
+    let odd = KeyEvent::new(KeyCode::Char('t'), KeyModifiers::ALT);
+    assert_eq!(action(odd, &app), None);
+}
+
+fn at(kind: MouseEventKind, column: u16, row: u16) -> MouseEvent {
+    MouseEvent {
+        kind,
+        column,
+        row,
+        modifiers: KeyModifiers::NONE,
+    }
+}
+
+const CLICK: MouseEventKind = MouseEventKind::Down(MouseButton::Left);
+
+fn area_of(app: &App, wanted: Panel) -> Rect {
+    let (width, height) = app.view.size;
+    let it = arrange(
+        Rect {
+            x: 0,
+            y: 0,
+            width,
+            height,
+        },
+        app,
+    );
+    it.panels
+        .iter()
+        .find(|(panel, _)| *panel == wanted)
+        .expect("on screen")
+        .1
+}
+
+#[test]
+fn a_click_marks_a_panel_and_a_second_one_expands_it() {
+    let mut app = trained();
+    let area = area_of(&app, Panel::Loss);
+    let click = at(CLICK, area.x + 3, area.y + 2);
+    for expanded in [false, true, false] {
+        let focus = mouse::action(click, &app).expect("a panel");
+        did(&mut app, focus);
+        assert_eq!(
+            (app.view.focus, app.view.expanded),
+            (Some(Panel::Loss), expanded)
+        );
+        if expanded {
+            assert_eq!(area_of(&app, Panel::Loss).width, 120);
+        }
+    }
+}
+
+#[test]
+fn the_wheel_scrolls_what_is_under_it() {
+    let app = trained();
+    let area = area_of(&app, Panel::Lesson);
+    let turn = at(MouseEventKind::ScrollDown, area.x + 1, area.y + 5);
+    assert_eq!(
+        mouse::action(turn, &app),
+        Some(Action::ScrollPanel(Panel::Lesson, 3))
+    );
+    let app = with(|app| did(app, Action::Open(Overlay::Help)));
+    assert_eq!(mouse::action(turn, &app), Some(Action::Scroll(3)));
+}
+
+#[test]
+fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
+    let mut app = with(|app| did(app, Action::Open(Overlay::Stages)));
+    let it = arrange(
+        Rect {
+            x: 0,
+            y: 0,
+            width: 120,
+            height: 40,
+        },
+        &app,
+    );
+    let (_, area) = it.overlay.expect("the list");
+    // Border, title, empty line; then the stages.
+    let third = at(CLICK, area.x + 4, area.y + 1 + 2 + 2);
+    assert_eq!(mouse::action(third, &app), Some(Action::ChooseLine(2)));
+    assert_eq!(mouse::action(at(CLICK, area.x + 4, area.y + 1), &app), None);
+    let beside = mouse::action(at(CLICK, 0, 0), &app);
+    assert_eq!(beside, Some(Action::Close));
+    did(&mut app, Action::ChooseLine(2));
+    assert_eq!(app.study.at, 2);
+}
+
+#[test]
+fn no_click_panics() {
+    for (_, mut app) in states() {
+        for (width, height) in [(1, 1), (20, 5), (60, 16), (120, 40), (200, 50)] {
+            resize(&mut app, width, height);
+            for (column, row) in [
+                (0, 0),
+                (width / 2, height / 2),
+                (width - 1, height - 1),
+                (u16::MAX, u16::MAX),
+            ] {
+                for kind in [CLICK, MouseEventKind::ScrollUp, MouseEventKind::Moved] {
+                    mouse::action(at(kind, column, row), &app);
+                }
+            }
+        }
+    }
+}
