@@ -22,19 +22,36 @@ const COMMANDS: &str = "run compare check course list hint reset init doctor rep
 
 /// Everything wrong with a course, as lines.
 fn findings(source: &Source, language: &str) -> Vec<String> {
-    let words = |list: &str| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = |list: &str| {
+        list.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let (keys, lints, commands) = (words(KEYS), words(LINTS), words(COMMANDS));
     let command = |line: &str| {
         let name = line.split_whitespace().nth(1).unwrap_or_default();
-        if commands.iter().any(|c| c == name) { Ok(()) } else { Err(format!("unknown command `{name}`")) }
+        if commands.iter().any(|c| c == name) {
+            Ok(())
+        } else {
+            Err(format!("unknown command `{name}`"))
+        }
     };
-    let vocabulary = Vocabulary { keys: &keys, lints: &lints, command: &command };
+    let vocabulary = Vocabulary {
+        keys: &keys,
+        lints: &lints,
+        command: &command,
+    };
     let course = Course::open(source, language);
-    structure(source, &course, &vocabulary).iter().map(ToString::to_string).collect()
+    structure(source, &course, &vocabulary)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 fn courses(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/courses").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/courses")
+        .join(name)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -77,7 +94,14 @@ fn the_shipped_course_is_whole() {
     for language in ["en", "de"] {
         assert_eq!(findings(&Source::Embedded, language), Vec::<String>::new());
         let course = Course::builtin(language);
-        assert_eq!(course.stages.iter().map(|stage| stage.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(
+            course
+                .stages
+                .iter()
+                .map(|stage| stage.number)
+                .collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5, 6]
+        );
         assert!(course.glossary.is_some());
     }
 }
@@ -85,14 +109,32 @@ fn the_shipped_course_is_whole() {
 #[test]
 fn every_stage_has_all_its_parts() {
     for stage in Course::builtin("en").stages {
-        let kinds: Vec<SectionKind> = stage.lesson.sections.iter().map(|section| section.kind).collect();
-        for kind in [SectionKind::Symptom, SectionKind::Evidence, SectionKind::Why, SectionKind::Debrief] {
+        let kinds: Vec<SectionKind> = stage
+            .lesson
+            .sections
+            .iter()
+            .map(|section| section.kind)
+            .collect();
+        for kind in [
+            SectionKind::Symptom,
+            SectionKind::Evidence,
+            SectionKind::Why,
+            SectionKind::Debrief,
+        ] {
             assert!(kinds.contains(&kind), "{}: no {kind:?}", stage.id);
         }
         assert_eq!(stage.hints.len(), 3);
-        assert!(stage.quiz.len() >= 3 && !stage.claims.is_empty() && stage.estimate.is_some(), "{}", stage.id);
+        assert!(
+            stage.quiz.len() >= 3 && !stage.claims.is_empty() && stage.estimate.is_some(),
+            "{}",
+            stage.id
+        );
         let answers: Vec<usize> = stage.quiz.iter().map(|question| question.answer).collect();
-        assert!(answers.iter().any(|a| *a != answers[0]), "{}: every answer has the same letter", stage.id);
+        assert!(
+            answers.iter().any(|a| *a != answers[0]),
+            "{}: every answer has the same letter",
+            stage.id
+        );
         assert!(stage.broken.problems().is_empty() && stage.fixed.problems().is_empty());
     }
 }
@@ -101,19 +143,44 @@ fn every_stage_has_all_its_parts() {
 fn a_stage_keeps_its_own_shape_at_another_preset() {
     use perflings::config::Preset;
     let course = Course::builtin("en");
-    let strides = course.stage_by_id("strides").expect("stage 2").broken_at(Preset::Small);
-    assert_eq!((strides.model.hidden, strides.model.layers, strides.train.context), (512, 2, 256));
+    let strides = course
+        .stage_by_id("strides")
+        .expect("stage 2")
+        .broken_at(Preset::Small);
+    assert_eq!(
+        (
+            strides.model.hidden,
+            strides.model.layers,
+            strides.train.context
+        ),
+        (512, 2, 256)
+    );
     let init = course.stage(1).expect("stage 1").broken_at(Preset::Small);
-    assert_eq!((init.model.hidden, init.model.layers, init.train.batch), (512, 8, 8));
+    assert_eq!(
+        (init.model.hidden, init.model.layers, init.train.batch),
+        (512, 8, 8)
+    );
 }
 
 #[test]
 fn german_covers_stage_1_and_the_rest_stays_english() {
     let course = Course::builtin("de");
-    assert_eq!(course.stages[0].title, "Ein Loss, den es nicht geben dürfte");
-    assert_eq!((course.stages[0].language.as_str(), course.stages[1].language.as_str()), ("de", "en"));
+    assert_eq!(
+        course.stages[0].title,
+        "Ein Loss, den es nicht geben dürfte"
+    );
+    assert_eq!(
+        (
+            course.stages[0].language.as_str(),
+            course.stages[1].language.as_str()
+        ),
+        ("de", "en")
+    );
     let english = Course::builtin("en");
-    assert_eq!(course.stages[0].prediction.answer, english.stages[0].prediction.answer);
+    assert_eq!(
+        course.stages[0].prediction.answer,
+        english.stages[0].prediction.answer
+    );
     for (german, english) in course.stages[0].quiz.iter().zip(&english.stages[0].quiz) {
         assert_ne!(german.prompt, english.prompt);
         assert_ne!(german.choices, english.choices);
@@ -135,7 +202,10 @@ fn each_fault_of_a_course_is_one_message() {
             }
             let expected = fs::read_to_string(&file).unwrap_or_default();
             if found != expected {
-                wrong.push(format!("{}:\n{found}expected:\n{expected}", fixture.path().display()));
+                wrong.push(format!(
+                    "{}:\n{found}expected:\n{expected}",
+                    fixture.path().display()
+                ));
             }
         }
     }
@@ -147,16 +217,34 @@ fn a_bad_stage_leaves_the_others() {
     let (_dir, course) = example();
     fs::remove_file(course.join("exercises/01-nothing-to-learn/config.toml")).expect("removed");
     let (_, loaded) = open(&course);
-    assert_eq!(loaded.stages.iter().map(|stage| stage.id.as_str()).collect::<Vec<_>>(), ["too-fast"]);
-    let shown = loaded.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        loaded
+            .stages
+            .iter()
+            .map(|stage| stage.id.as_str())
+            .collect::<Vec<_>>(),
+        ["too-fast"]
+    );
+    let shown = loaded
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>();
     assert_eq!(shown.len(), 1);
-    assert!(shown[0].ends_with("exercises/01-nothing-to-learn/config.toml: is missing"), "{shown:?}");
+    assert!(
+        shown[0].ends_with("exercises/01-nothing-to-learn/config.toml: is missing"),
+        "{shown:?}"
+    );
 
     let (_dir, course) = example();
     fs::remove_file(course.join("lessons/02-too-fast.md")).expect("removed");
     let (_, loaded) = open(&course);
     assert_eq!(loaded.stages.len(), 2);
-    assert!(loaded.problems[0].to_string().ends_with("lessons/02-too-fast.md: is missing"));
+    assert!(
+        loaded.problems[0]
+            .to_string()
+            .ends_with("lessons/02-too-fast.md: is missing")
+    );
 }
 
 #[test]
@@ -164,10 +252,25 @@ fn unreadable_files_are_named() {
     let (_dir, course) = example();
     let stage = course.join("exercises/01-nothing-to-learn/stage.toml");
     fs::write(&stage, b"id = \"a\"\ntitle = \"\xff\"\n").expect("written");
-    fs::write(course.join("lessons/02-too-fast.md"), "x".repeat(300 * 1024)).expect("written");
-    let shown: Vec<String> = open(&course).1.problems.iter().map(ToString::to_string).collect();
-    assert!(shown[0].ends_with("stage.toml:2: is not UTF-8 text; save it as UTF-8"), "{shown:?}");
-    assert!(shown[1].ends_with("02-too-fast.md: has 307200 bytes; the limit is 262144"), "{shown:?}");
+    fs::write(
+        course.join("lessons/02-too-fast.md"),
+        "x".repeat(300 * 1024),
+    )
+    .expect("written");
+    let shown: Vec<String> = open(&course)
+        .1
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(
+        shown[0].ends_with("stage.toml:2: is not UTF-8 text; save it as UTF-8"),
+        "{shown:?}"
+    );
+    assert!(
+        shown[1].ends_with("02-too-fast.md: has 307200 bytes; the limit is 262144"),
+        "{shown:?}"
+    );
 }
 
 #[cfg(unix)]
@@ -180,13 +283,31 @@ fn nothing_leads_out_of_the_folder() {
     fs::remove_file(&lesson).expect("removed");
     std::os::unix::fs::symlink(&secret, &lesson).expect("linked");
     fs::create_dir(dir.path().join("elsewhere")).expect("made");
-    fs::copy(course.join("exercises/02-too-fast/stage.toml"), dir.path().join("elsewhere/stage.toml")).expect("copied");
-    std::os::unix::fs::symlink(dir.path().join("elsewhere"), course.join("exercises/03-linked")).expect("linked");
+    fs::copy(
+        course.join("exercises/02-too-fast/stage.toml"),
+        dir.path().join("elsewhere/stage.toml"),
+    )
+    .expect("copied");
+    std::os::unix::fs::symlink(
+        dir.path().join("elsewhere"),
+        course.join("exercises/03-linked"),
+    )
+    .expect("linked");
     let (_, loaded) = open(&course);
     let shown: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
     let what = "is a link that leads out of the course folder; copy the file into it";
-    assert!(shown.iter().any(|line| line.ends_with(&format!("01-nothing-to-learn.md: {what}"))), "{shown:?}");
-    assert!(shown.iter().any(|line| line.ends_with(&format!("03-linked/stage.toml: {what}"))), "{shown:?}");
+    assert!(
+        shown
+            .iter()
+            .any(|line| line.ends_with(&format!("01-nothing-to-learn.md: {what}"))),
+        "{shown:?}"
+    );
+    assert!(
+        shown
+            .iter()
+            .any(|line| line.ends_with(&format!("03-linked/stage.toml: {what}"))),
+        "{shown:?}"
+    );
     assert_eq!(loaded.stages.len(), 2);
     assert!(loaded.stages[0].lesson.sections.is_empty());
 }
@@ -197,17 +318,31 @@ fn a_pipe_is_not_waited_for() {
     let (_dir, course) = example();
     let path = course.join("lessons/01-nothing-to-learn.md");
     fs::remove_file(&path).expect("removed");
-    let made = std::process::Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success());
+    let made = std::process::Command::new("mkfifo")
+        .arg(&path)
+        .status()
+        .is_ok_and(|status| status.success());
     if made {
-        assert!(open(&course).1.problems[0].to_string().ends_with("is not a plain file"));
+        assert!(
+            open(&course).1.problems[0]
+                .to_string()
+                .ends_with("is not a plain file")
+        );
     }
 }
 
 #[test]
 fn a_folder_that_is_no_course_is_an_error() {
     let dir = tempfile::tempdir().expect("a folder");
-    let error = Source::folder(dir.path()).expect_err("no course").to_string();
-    assert!(error.ends_with("has no folder exercises/; name the folder that holds exercises/ and lessons/"), "{error}");
+    let error = Source::folder(dir.path())
+        .expect_err("no course")
+        .to_string();
+    assert!(
+        error.ends_with(
+            "has no folder exercises/; name the folder that holds exercises/ and lessons/"
+        ),
+        "{error}"
+    );
     assert!(Source::folder(&dir.path().join("missing")).is_err());
 }
 
@@ -215,7 +350,13 @@ fn a_folder_that_is_no_course_is_an_error() {
 fn fake(config: &RunConfig, steps: u64) -> Result<Finished, String> {
     let learns = config.train.data == Data::Markov && config.train.learning_rate < 0.1;
     let last = if learns { 6.2 } else { 6.94 };
-    Ok(Finished { steps, loss_first: 6.93.into(), loss_last: last.into(), ln_vocab: config.ln_vocab(), ..Finished::default() })
+    Ok(Finished {
+        steps,
+        loss_first: 6.93.into(),
+        loss_last: last.into(),
+        ln_vocab: config.ln_vocab(),
+        ..Finished::default()
+    })
 }
 
 #[test]
@@ -228,34 +369,80 @@ fn course_check_tells_starters_from_solutions() {
     assert!(tried[0].detail.contains("`the model learns`"), "{tried:#?}");
 
     let stage = course.join("exercises/01-nothing-to-learn");
-    fs::write(stage.join("config.toml"), "[train]\ndata = \"markov\"\nseed = 43\n").expect("written");
-    fs::write(stage.join("solution/config.toml"), "[train]\ndata = \"noise\"\nseed = 43\n").expect("written");
+    fs::write(
+        stage.join("config.toml"),
+        "[train]\ndata = \"markov\"\nseed = 43\n",
+    )
+    .expect("written");
+    fs::write(
+        stage.join("solution/config.toml"),
+        "[train]\ndata = \"noise\"\nseed = 43\n",
+    )
+    .expect("written");
     let tried = behaviour(&open(&course).1, &mut fake, None);
-    assert_eq!(tried.iter().map(|t| t.passed).collect::<Vec<_>>(), [false, false, true, true]);
+    assert_eq!(
+        tried.iter().map(|t| t.passed).collect::<Vec<_>>(),
+        [false, false, true, true]
+    );
     assert_eq!(tried[0].what, "1 nothing-to-learn, starter");
-    assert!(tried[0].detail.starts_with("must fail: `the model learns`"), "{tried:#?}");
-    assert!(tried[1].detail.starts_with("must pass: `the model learns`"), "{tried:#?}");
+    assert!(
+        tried[0].detail.starts_with("must fail: `the model learns`"),
+        "{tried:#?}"
+    );
+    assert!(
+        tried[1].detail.starts_with("must pass: `the model learns`"),
+        "{tried:#?}"
+    );
 }
 
 #[test]
 fn checks_answer_line_by_line() {
     let course = Course::builtin("en");
     let stage = course.stage_by_id("broken-init").expect("stage 1");
-    let mut run = Finished { steps: 60, loss_first: 6.93.into(), loss_last: 6.1.into(), ..Finished::default() };
+    let mut run = Finished {
+        steps: 60,
+        loss_first: 6.93.into(),
+        loss_last: 6.1.into(),
+        ..Finished::default()
+    };
     run.ln_vocab = stage.fixed.ln_vocab();
     (run.grad.tensors, run.grad.with_grad, run.grad.params_pct) = (38, 38, 100.0);
-    let measured = Measured { config: Some(&stage.fixed), finished: Some(&run), pair: None, quiz_right: None };
+    let measured = Measured {
+        config: Some(&stage.fixed),
+        finished: Some(&run),
+        pair: None,
+        quiz_right: None,
+    };
     let report = evaluate(stage, measured);
     assert!(report.passed(), "{report:#?}");
-    assert_eq!(report.lines[1].asked, "loss_first within 3 % of 6.93 (formula.first_loss)");
-    assert_eq!(report.lines.last().expect("the quiz").outcome, Outcome::NotMeasured);
+    assert_eq!(
+        report.lines[1].asked,
+        "loss_first within 3 % of 6.93 (formula.first_loss)"
+    );
+    assert_eq!(
+        report.lines.last().expect("the quiz").outcome,
+        Outcome::NotMeasured
+    );
 
-    let nothing = evaluate(stage, Measured { config: Some(&stage.fixed), ..Measured::default() });
+    let nothing = evaluate(
+        stage,
+        Measured {
+            config: Some(&stage.fixed),
+            ..Measured::default()
+        },
+    );
     assert_eq!(nothing.outcome(), Outcome::NotMeasured);
 
     let mut cheat = stage.fixed.clone();
     cheat.train.seed = 7;
-    let report = evaluate(stage, Measured { config: Some(&cheat), finished: Some(&run), ..Measured::default() });
+    let report = evaluate(
+        stage,
+        Measured {
+            config: Some(&cheat),
+            finished: Some(&run),
+            ..Measured::default()
+        },
+    );
     assert_eq!(report.outcome(), Outcome::Failed);
     assert_eq!(report.lines[0].measured, "train.seed differs");
 }
@@ -265,10 +452,28 @@ fn an_unclear_ratio_never_passes() {
     let course = Course::builtin("en");
     let stage = course.stage_by_id("naive-swiglu").expect("stage 4");
     let ratio = |pair: &Pair| {
-        let report = evaluate(stage, Measured { pair: Some(pair), ..Measured::default() });
-        report.lines.iter().find(|line| line.asked.starts_with("ratio")).expect("a ratio").outcome
+        let report = evaluate(
+            stage,
+            Measured {
+                pair: Some(pair),
+                ..Measured::default()
+            },
+        );
+        report
+            .lines
+            .iter()
+            .find(|line| line.asked.starts_with("ratio"))
+            .expect("a ratio")
+            .outcome
     };
-    let mut pair = Pair { n: 30, ratio: 3.0, low: 2.5, high: 3.5, verdict: Verdict::Unclear, ..Pair::default() };
+    let mut pair = Pair {
+        n: 30,
+        ratio: 3.0,
+        low: 2.5,
+        high: 3.5,
+        verdict: Verdict::Unclear,
+        ..Pair::default()
+    };
     assert_eq!(ratio(&pair), Outcome::NotMeasured);
     pair.verdict = Verdict::Faster;
     assert_eq!(ratio(&pair), Outcome::Passed);
@@ -282,12 +487,22 @@ fn markdown_becomes_blocks() {
     let parsed = lesson::parse(source, "x.md");
     assert_eq!(parsed.problems, []);
     let section = &parsed.lesson.sections[0];
-    assert_eq!((section.title.as_str(), section.kind), ("Why", SectionKind::Why));
-    let Block::Paragraph(spans) = &section.blocks[0] else { panic!("{:?}", section.blocks[0]) };
-    assert!(spans.contains(&Span::Strong("b".into())) && spans.contains(&Span::Emphasis("c".into())));
+    assert_eq!(
+        (section.title.as_str(), section.kind),
+        ("Why", SectionKind::Why)
+    );
+    let Block::Paragraph(spans) = &section.blocks[0] else {
+        panic!("{:?}", section.blocks[0])
+    };
+    assert!(
+        spans.contains(&Span::Strong("b".into())) && spans.contains(&Span::Emphasis("c".into()))
+    );
     assert!(spans.contains(&Span::Code("d".into())) && spans.contains(&Span::Code("t".into())));
     assert!(spans.contains(&Span::Placeholder("run.loss_first".into())));
-    assert!(spans.contains(&Span::Link { text: "e".into(), to: "f.md".into() }));
+    assert!(spans.contains(&Span::Link {
+        text: "e".into(),
+        to: "f.md".into()
+    }));
     let markers: Vec<(u8, &str)> = section
         .blocks
         .iter()
@@ -297,14 +512,24 @@ fn markdown_becomes_blocks() {
         })
         .collect();
     assert_eq!(markers, [(0, "•"), (1, "•"), (0, "1."), (0, "2.")]);
-    assert!(section.blocks.contains(&Block::Code { language: "text".into(), text: "z".into() }));
-    assert!(section.blocks.contains(&Block::Quote(vec![Span::Text("q".into())])));
+    assert!(section.blocks.contains(&Block::Code {
+        language: "text".into(),
+        text: "z".into()
+    }));
+    assert!(
+        section
+            .blocks
+            .contains(&Block::Quote(vec![Span::Text("q".into())]))
+    );
     assert!(matches!(section.blocks.last(), Some(Block::Rule)));
     let table = section.blocks.iter().find_map(|block| match block {
         Block::Table { head, rows } => Some((head.len(), rows)),
         _ => None,
     });
-    assert_eq!(table.expect("a table").1[0][1], [Span::Placeholder("ln_vocab".into())]);
+    assert_eq!(
+        table.expect("a table").1[0][1],
+        [Span::Placeholder("ln_vocab".into())]
+    );
 }
 
 proptest! {

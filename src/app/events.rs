@@ -198,11 +198,15 @@ impl App {
         }
         if matches!(
             self.run.state,
-            RunState::Starting | RunState::Warming | RunState::Finished
+            RunState::Starting | RunState::Warming | RunState::Finished | RunState::Failed { .. }
         ) {
             self.run.state = RunState::Running;
         }
         self.run.step_ms = self.now_ms;
+        // Steps of pairs begin again at 0 and belong to no curve.
+        if self.run.pairing {
+            return;
+        }
         self.run.slots[step.slot as usize].step(step);
     }
 
@@ -218,8 +222,12 @@ impl App {
                 true,
             );
         }
-        let slot = finished.slot as usize;
-        self.run.slots[slot].finished = Some(finished);
+        // The summary of a paired comparison sums up no run.
+        if finished.pair.is_none() {
+            let slot = finished.slot as usize;
+            self.run.slots[slot].finished = Some(finished);
+        }
+        self.run.pairing = false;
         self.run.state = RunState::Finished;
         self.run.switching = None;
     }
@@ -239,8 +247,13 @@ impl App {
             };
             return;
         }
+        // Knobs that could not be changed leave the run as it is.
+        if self.run.switching.take().is_some() && self.run.state.is_active() {
+            self.run.wanted = self.run.shown().started.as_ref().map(|started| started.run.clone());
+            self.tell(&failed.reason, true);
+            return;
+        }
         self.run.pending.clear();
-        self.run.switching = None;
         self.run.pairing = false;
         self.run.state = RunState::Failed {
             kind: failed.kind,
@@ -253,6 +266,7 @@ impl App {
             return Vec::new();
         }
         self.run.pending.clear();
+        self.run.pairing = true;
         let done = pair.done;
         self.study.measured(pair);
         let effects = self.judge();

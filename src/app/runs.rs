@@ -155,10 +155,8 @@ impl App {
         }
         let [a, b] = ["broken", "fixed"].map(|variant| spec(stage, variant, self.preset));
         self.expect(vec![a.clone(), b.clone()]);
-        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        // What both have shown so far stays: pairs measure times, the lesson speaks of the rest.
         self.run.pairing = true;
-        self.run.active = Slot::B;
-        self.run.wanted = Some(b.clone());
         self.study.pair = None;
         self.study.tries(stage);
         let device = self.devices.using.clone();

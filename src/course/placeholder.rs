@@ -382,6 +382,8 @@ mod tests {
         assert_eq!(show(f64::NAN, 2), "NaN");
         assert_eq!(measured("phases.forward", 0.0123), "12.3 µs");
         assert_eq!(measured("phases.forward", 41.5), "41.50 ms");
+        assert_eq!(measured("phases.residual", 4e-5), "< 0.1 µs");
+        assert_eq!(measured("phases.residual_pct", 8.8e-5), "< 0.1 %");
         assert_eq!(measured("parity", 3.66e-7), "3.7e-7");
         assert_eq!(measured("parity", 0.4219), "0.422");
     }

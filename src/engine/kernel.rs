@@ -9,6 +9,7 @@ mod gpu;
 pub mod job;
 mod loops;
 mod places;
+mod probe;
 mod roof;
 pub mod source;
 mod template;

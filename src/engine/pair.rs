@@ -57,7 +57,7 @@ impl Side {
         }
         self.place.sync()?;
         let ms = began.elapsed().as_secs_f64() * 1e3;
-        let loss = self.place.ask(Worker::loss)??;
+        let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
         outlet.send(Event::Step(Step {
             slot: self.spec.slot,
             step: self.step,

@@ -10,8 +10,8 @@ use anyhow::{Result, anyhow};
 
 use super::worker::Worker;
 
-/// Two steps of three tasks each.
-const AHEAD: usize = 6;
+/// Two steps of four tasks each: batch, forward, backward, update.
+const AHEAD: usize = 8;
 
 type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 

@@ -28,6 +28,8 @@ const REPORT_PAUSE: Duration = Duration::from_millis(250);
 const STEP_PAUSE: Duration = Duration::from_millis(50);
 /// Steps of an endless run that are all reported.
 const ALL_REPORTED: u64 = 200;
+/// Steps whose losses may wait to be read.
+const MOST_PENDING: usize = 256;
 /// Steps before the first profile on a device whose clocks rise with work.
 const FIRST_ON_DEVICE: u64 = 12;
 /// Rows in the summary.
@@ -48,6 +50,9 @@ pub struct Trainer {
     counted: u64,
     times: Series,
     phases: Vec<Phases>,
+    /// Steps whose losses were not read yet.
+    pending: Vec<(u64, Timing)>,
+    bad_step: Option<u64>,
     loss_first: Option<f64>,
     loss_last: f64,
     began: Instant,
@@ -95,6 +100,8 @@ impl Trainer {
             counted: 0,
             times: Series::default(),
             phases: Vec::new(),
+            pending: Vec::new(),
+            bad_step: None,
             loss_first: None,
             loss_last: f64::NAN,
             began: now,
@@ -134,6 +141,9 @@ impl Trainer {
     /// Goes on with other knobs that keep the parameters.
     pub fn apply(&mut self, spec: RunSpec) -> Result<()> {
         self.place.sync()?;
+        if !self.pending.is_empty() && !self.read_losses()? {
+            return self.stop_not_finite();
+        }
         let config = spec.config.clone();
         self.place.ask(move |worker| worker.reconfigure(&config))?;
         self.source = Source::new(&spec.config);
@@ -175,7 +185,7 @@ impl Trainer {
     /// Takes one step, profiled when one is due.
     pub fn advance(&mut self) -> Result<()> {
         let batch = self.source.batch(self.step);
-        self.place.ask(move |worker| worker.load(&batch))?;
+        self.place.submit(move |worker| worker.load(&batch))?;
         let finished = self.spec.steps.is_some_and(|steps| self.counted >= steps);
         if self.profile_due || finished || self.profile_is_due() {
             self.profiled_step()
@@ -200,21 +210,14 @@ impl Trainer {
         let first = self.counted == 0;
         let watch = self.compiling.as_ref().filter(|_| self.counted < 2).map(|(compiling, _)| compiling.watch());
         let drain = self.spec.config.measure.sync == Sync::Never && (first || self.counted.is_multiple_of(AUDIT_EVERY));
-        if drain {
+        if drain || self.spec_synced() {
+            // Nothing of the step before, and not the copy of this batch, is in this step's time.
             self.place.sync()?;
         }
         let timing = self.time_one(drain)?;
         drop(watch);
         self.tell_compiling();
 
-        // Reading the loss waits for the device, after the clock has stopped.
-        let reported = self.must_report();
-        let loss = if reported || timing.synced { self.place.ask(Worker::loss)?? } else { self.loss_last };
-        if first {
-            self.loss_first = Some(loss);
-            self.evidence_now()?;
-        }
-        self.loss_last = loss;
         if self.counted >= self.warmup() {
             self.times.push(timing.ms);
             self.phases.extend(timing.phases);
@@ -222,24 +225,15 @@ impl Trainer {
                 self.phases.remove(0);
             }
         }
-        let event = Event::Step(Step {
-            slot: self.slot(),
-            step: self.step,
-            loss: Num(loss),
-            ms: timing.ms,
-            synced: timing.synced,
-            profiled: false,
-            phases: timing.phases,
-        });
-        self.facts.observe(&event);
-        if reported || !loss.is_finite() {
-            self.last_step_line = Instant::now();
-            self.outlet.send(event);
-        }
+        let may_read = timing.synced || timing.phases.is_some();
+        self.pending.push((self.step, timing));
         self.step += 1;
         self.counted += 1;
-        if !loss.is_finite() {
+        if may_read && (self.must_report() || self.pending.len() > MOST_PENDING) && !self.read_losses()? {
             return self.stop_not_finite();
+        }
+        if first {
+            self.evidence_now()?;
         }
         let over = self.spec.steps.is_some_and(|steps| self.counted >= steps);
         if self.last_report.elapsed() >= REPORT_PAUSE || over {
@@ -248,8 +242,44 @@ impl Trainer {
         Ok(())
     }
 
+    /// Reads the losses of the steps since the last reading and reports those steps: this waits for the device, after
+    /// the clocks have stopped. False when one of them is not finite.
+    fn read_losses(&mut self) -> Result<bool> {
+        let losses = self.place.ask(Worker::losses)??;
+        let pending = std::mem::take(&mut self.pending);
+        let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
+        let last = pending.len().saturating_sub(1);
+        self.last_step_line = Instant::now();
+        for (index, ((step, timing), loss)) in pending.into_iter().zip(losses).enumerate() {
+            self.loss_first.get_or_insert(loss);
+            self.loss_last = loss;
+            let event = Event::Step(Step {
+                slot: self.slot(),
+                step,
+                loss: Num(loss),
+                ms: timing.ms,
+                synced: timing.synced,
+                profiled: false,
+                phases: timing.phases,
+            });
+            self.facts.observe(&event);
+            if all || index == last || !loss.is_finite() {
+                self.outlet.send(event);
+            }
+            if !loss.is_finite() {
+                self.bad_step = Some(step);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn spec_synced(&self) -> bool {
+        self.spec.config.measure.sync != Sync::Never
+    }
+
     fn must_report(&self) -> bool {
-        self.spec.steps.is_some() || self.step < ALL_REPORTED || self.last_step_line.elapsed() >= STEP_PAUSE
+        self.spec.steps.is_some() || self.step <= ALL_REPORTED || self.last_step_line.elapsed() >= STEP_PAUSE
     }
 
     /// One step, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
@@ -302,9 +332,12 @@ impl Trainer {
 
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
     fn profiled_step(&mut self) -> Result<()> {
+        if !self.pending.is_empty() && !self.read_losses()? {
+            return self.stop_not_finite();
+        }
         let (took, mut audit, profiled) = self.place.ask(Worker::profiled_step)??;
         let total_ms = took.as_secs_f64() * 1e3;
-        let loss = self.place.ask(Worker::loss)??;
+        let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
 
         audit.slot = self.slot();
         audit.step = self.step;
@@ -327,7 +360,11 @@ impl Trainer {
         self.profile_due = false;
         self.last_profile = Some((Instant::now(), self.counted));
         self.report();
-        if loss.is_finite() { Ok(()) } else { self.stop_not_finite() }
+        if loss.is_finite() {
+            return Ok(());
+        }
+        self.bad_step = Some(self.step - 1);
+        self.stop_not_finite()
     }
 
     fn profiled(&mut self, p: Profiled, total_ms: f64) {
@@ -389,7 +426,7 @@ impl Trainer {
 
     fn stop_not_finite(&mut self) -> Result<()> {
         let tensor = self.place.ask(|worker| audit::not_finite(worker))?;
-        let step = self.step.saturating_sub(1);
+        let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
         self.facts.stopped_at(step, &tensor);
         self.ended = Some(format!("not-finite: {tensor} at step {step}"));
         self.check_lints();
@@ -463,6 +500,9 @@ impl Trainer {
     /// Ends the run: waits, and sums up. `why`: what cut it short.
     pub fn finish(mut self, why: Option<&str>) -> Finished {
         let _ = self.place.sync();
+        if !self.pending.is_empty() && self.ended.is_none() {
+            let _ = self.read_losses();
+        }
         self.check_lints();
         let throughput = self.statistics();
         if let Some(mut kernels) = self.kernels.take() {

@@ -19,7 +19,8 @@ pub struct Worker {
     pub model: Model,
     pub optimizer: Optimizer,
     pub tokens: Option<Tokens>,
-    loss: Option<Tensor<2>>,
+    /// Of the forward passes since they were last read, oldest first; `[1, 1]` each.
+    losses: Vec<Tensor<2>>,
     pub gradients: Vec<Option<Tensor<2>>>,
     learning_rate: f64,
     device: Device,
@@ -33,7 +34,7 @@ impl Worker {
         let model = Model::new(config, &initial, &device)?;
         let optimizer = Optimizer::new(config.train.optimizer, model.parameters().len());
         let learning_rate = config.train.learning_rate;
-        Ok(Self { model, optimizer, tokens: None, loss: None, gradients: Vec::new(), learning_rate, device })
+        Ok(Self { model, optimizer, tokens: None, losses: Vec::new(), gradients: Vec::new(), learning_rate, device })
     }
 
     /// Takes on knobs that keep parameters and optimizer state.
@@ -49,14 +50,18 @@ impl Worker {
 
     /// The forward pass, up to the loss.
     pub fn forward(&mut self) {
-        self.loss = self.tokens.as_ref().map(|tokens| self.model.loss(tokens)); // [1, 1]
+        self.losses.extend(self.tokens.as_ref().map(|tokens| self.model.loss(tokens))); // [1, 1]
     }
 
     /// The backward pass: one gradient per parameter, or none where none arrived.
     pub fn backward(&mut self) {
-        if let Some(loss) = &self.loss {
+        if let Some(loss) = self.losses.last() {
             let mut all = loss.backward();
             self.gradients = self.model.parameters().iter().map(|p| p.value.grad_remove(&mut all)).collect();
+        }
+        // Without its history the graph can go.
+        if let Some(loss) = self.losses.pop() {
+            self.losses.push(loss.detach()); // [1, 1]
         }
     }
 
@@ -66,11 +71,13 @@ impl Worker {
         self.optimizer.step(self.model.parameters_mut(), gradients, self.learning_rate);
     }
 
-    /// The loss of the last forward pass. Waits for it.
-    pub fn loss(&mut self) -> Result<f64> {
-        let loss = self.loss.take().ok_or_else(|| anyhow!("no forward pass has run"))?;
-        let data = loss.inner().try_into_data().map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
-        data.iter::<f64>().next().ok_or_else(|| anyhow!("the loss is empty"))
+    /// The losses of the forward passes since they were last read, oldest first. Waits for them.
+    pub fn losses(&mut self) -> Result<Vec<f64>> {
+        let read = |loss: Tensor<2>| {
+            let data = loss.inner().try_into_data().map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
+            data.iter::<f64>().next().ok_or_else(|| anyhow!("the loss is empty"))
+        };
+        std::mem::take(&mut self.losses).into_iter().map(read).collect()
     }
 
     /// Waits for the device.

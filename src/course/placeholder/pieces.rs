@@ -65,9 +65,17 @@ pub fn show(x: f64, decimals: usize) -> String {
 /// A metric's value with its unit; short times in µs.
 pub fn measured(name: &str, x: f64) -> String {
     let (decimals, unit) = metric::form(name);
+    let (x, decimals, unit) = if unit == "ms" && x.abs() < 0.1 && x != 0.0 {
+        (x * 1e3, 1, "µs")
+    } else {
+        (x, decimals, unit)
+    };
+    let least = 0.1_f64.powi(i32::try_from(decimals).unwrap_or(1));
     match unit {
-        "ms" if x.abs() < 0.1 && x != 0.0 => format!("{} µs", show(x * 1e3, 1)),
-        "ms" | "%" | "MiB" => format!("{} {unit}", show(x, decimals)),
+        "ms" | "µs" | "%" | "MiB" if x != 0.0 && x.abs() < least => {
+            format!("< {least:.decimals$} {unit}")
+        }
+        "ms" | "µs" | "%" | "MiB" => format!("{} {unit}", show(x, decimals)),
         _ => show(x, decimals),
     }
 }

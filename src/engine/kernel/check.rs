@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::gpu::{Gpu, Trouble};
 use super::timing::{self, Runner};
-use super::trial::{Expected, Trial};
+use super::trial::Trial;
 use super::validate::{self, Checked};
 use super::card;
 use crate::protocol::{KernelFault, KernelFaultKind, KernelFile, KernelJob, KernelReport, KernelResult, KernelShape};
@@ -196,8 +196,8 @@ impl Worker {
         let real = job.timed && !gpu.on_cpu;
         for (number, shape) in job.shapes.iter().enumerate() {
             if number == last && number > 0 && !real {
-                let why = if gpu.on_cpu { "on a CPU driver what is right counts, and speed does not" } else { "it was not asked for" };
-                lock(&self.desk).report.files[index].skipped = Some(format!("`{}` was not run: {why}", shape.label));
+                let why = if gpu.on_cpu { "on a CPU driver being right counts, and speed does not" } else { "nobody asked for it" };
+                lock(&self.desk).report.files[index].skipped = Some(format!("`{}` was neither run nor timed: {why}", shape.label));
                 break;
             }
             let right = self.shape(gpu, index, checked, number).map_err(|trouble| (shape.label.clone(), trouble))?;
@@ -206,7 +206,7 @@ impl Worker {
             }
         }
         if !real {
-            let why = if gpu.on_cpu { "a CPU driver computed it; the time says nothing about a GPU" } else { "it was not asked for" };
+            let why = if gpu.on_cpu { "a CPU driver's time says nothing about a GPU" } else { "nobody asked for it" };
             lock(&self.desk).report.files[index].time_reason = Some(why.to_owned());
         }
         Ok(())
@@ -216,7 +216,16 @@ impl Worker {
     fn shape(&self, gpu: &Gpu, index: usize, checked: &Checked, number: usize) -> Result<bool, Trouble> {
         let (job, file) = (&self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
-        let trial = Trial { gpu, file, shape, index: number, grid: checked.grids[number], array_length: checked.facts.array_length };
+        let trial = Trial {
+            gpu,
+            file,
+            shape,
+            index: number,
+            grid: checked.grids[number],
+            array_length: checked.facts.array_length,
+            text: &file.text,
+            filled: &checked.texts[number],
+        };
         let real = number + 1 == job.shapes.len() && number > 0;
         self.at(index, &shape.label, false);
         let inputs = trial.inputs()?;
@@ -225,7 +234,11 @@ impl Worker {
         self.at(index, &shape.label, true);
         let expected = match &solution {
             Some(solution) if !job.thorough => Trial { grid: solution.grid, ..trial }.solution(&solution.pipeline, &inputs)?,
-            _ => self.reference(&trial, &inputs)?,
+            _ => {
+                // The plain reference may take its time.
+                self.at(index, &shape.label, false);
+                trial.reference(&inputs)?
+            }
         };
         self.at(index, &shape.label, true);
         match trial.judge(&kernel.pipeline, &inputs, &expected)? {
@@ -244,11 +257,6 @@ impl Worker {
             lock(&self.desk).report.files[index].time = Some(time);
         }
         Ok(true)
-    }
-
-    fn reference(&self, trial: &Trial<'_>, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
-        self.at(0, &trial.shape.label, false);
-        trial.reference(inputs)
     }
 
     /// The course's own kernel at this shape; `None` when the course's text is not usable.

@@ -1,7 +1,12 @@
 //! One kernel at one shape: run it on known numbers and say whether what it wrote is right. Outputs are poisoned before,
 //! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
 
+use burn::tensor::wgpu::wgpu;
+
 use super::gpu::{Gpu, Pipeline, Trouble};
+use super::probe::{self, Probed};
+use super::template::Filled;
+use super::explain;
 use crate::course::exercise::reference::{self, Difference};
 use crate::course::exercise::size::Product;
 use crate::course::exercise::{Binding, Fill, Role};
@@ -26,6 +31,9 @@ pub struct Trial<'a> {
     pub grid: [u32; 3],
     /// Whether the kernel asks for the length of a buffer.
     pub array_length: bool,
+    /// The learner's text, and as it is compiled.
+    pub text: &'a str,
+    pub filled: &'a Filled,
 }
 
 /// What the outputs have to be.
@@ -85,12 +93,21 @@ impl Trial<'_> {
     pub fn judge(&self, pipeline: &Pipeline, inputs: &[Vec<f32>], expected: &Expected) -> Result<Verdict, Trouble> {
         let exact = self.run(pipeline, inputs, 0)?;
         let guarded = self.run(pipeline, inputs, GUARD)?;
-        if let Some(fault) = self.wrote_input(inputs, &exact).or_else(|| self.wrote_past_end(&guarded)) {
+        let fault = match self.wrote_input(inputs, &exact) {
+            None => self.outside(inputs)?,
+            fault => fault,
+        };
+        if let Some(fault) = fault.or_else(|| self.wrote_past_end(&guarded)) {
             return Ok(Err(Box::new(fault)));
         }
         let matched = match self.compare(&exact, expected) {
             Ok(matched) => matched,
-            Err(fault) => return Ok(Err(fault)),
+            Err(mut fault) => {
+                if self.first_difference(&exact, &guarded).is_some() {
+                    fault.text += "; and two runs differ: do invocations race?";
+                }
+                return Ok(Err(fault));
+            }
         };
         if let Some(place) = self.first_difference(&exact, &guarded) {
             let again = self.run(pipeline, inputs, 0)?;
@@ -101,6 +118,44 @@ impl Trial<'_> {
 
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
     fn run(&self, pipeline: &Pipeline, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<Vec<f32>>, Trouble> {
+        let mut lengths = self.counts();
+        lengths.iter_mut().for_each(|length| *length += guard);
+        let buffers = self.fill(inputs, guard)?;
+        let bound = self.gpu.bind(pipeline, &buffers, &lengths)?;
+        self.gpu.launch(pipeline, &bound, self.grid)?;
+        buffers.iter().zip(lengths).map(|(buffer, length)| self.gpu.read(buffer, length)).collect()
+    }
+
+    /// The first index that lies outside of its array, found by a kernel with probes.
+    fn outside(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
+        let mut lengths = self.counts();
+        let Some(probed) = probe::probe(&self.filled.text, &lengths) else { return Ok(None) };
+        // A text that cannot be probed is still held against everything else.
+        let Ok(pipeline) = self.gpu.compile(&probed.text, lengths.len() + 1) else { return Ok(None) };
+        let mut buffers = self.fill(inputs, 0)?;
+        buffers.push(self.gpu.upload(&[0.0; probe::WORDS])?);
+        lengths.push(probe::WORDS);
+        let bound = self.gpu.bind(&pipeline, &buffers, &lengths)?;
+        self.gpu.launch(&pipeline, &bound, self.grid)?;
+        let words: Vec<u32> = self.gpu.read(&buffers[lengths.len() - 1], probe::WORDS)?.into_iter().map(f32::to_bits).collect();
+        Ok(if words[0] == 0 { None } else { self.outside_at(&probed, words[1], words[2]) })
+    }
+
+    fn outside_at(&self, probed: &Probed, site: u32, index: u32) -> Option<KernelFault> {
+        let site = probed.sites.get(site as usize)?;
+        let place = explain::error(self.text, &self.filled.origin(&site.range), String::new(), String::new());
+        // A negative number as an unsigned one.
+        let index = if index > u32::MAX / 2 { i64::from(index as i32) } else { i64::from(index) };
+        let text = format!(
+            "line {}, column {}: `{}` takes element {index}, and `{}` has {}; compare the index with the size first",
+            place.line, place.column, place.text, site.array, site.count
+        );
+        let at = usize::try_from(index).ok();
+        Some(self.fault(Kind::OutOfBounds, &site.array, at, text))
+    }
+
+    /// Buffers with the inputs in them, and poison in the outputs.
+    fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, Trouble> {
         let counts = self.counts();
         let mut given = inputs.iter();
         let mut buffers = Vec::with_capacity(counts.len());
@@ -113,10 +168,7 @@ impl Trial<'_> {
             values.resize(count + guard, f32::from_bits(behind));
             buffers.push(self.gpu.upload(&values)?);
         }
-        let lengths: Vec<usize> = counts.iter().map(|count| count + guard).collect();
-        let bound = self.gpu.bind(pipeline, &buffers, &lengths)?;
-        self.gpu.launch(pipeline, &bound, self.grid)?;
-        buffers.iter().zip(lengths).map(|(buffer, length)| self.gpu.read(buffer, length)).collect()
+        Ok(buffers)
     }
 
     fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
@@ -176,14 +228,12 @@ impl Trial<'_> {
         let scale = expected.iter().fold(0.0_f64, |most, x| most.max(f64::from(x.abs()))).max(f64::MIN_POSITIVE);
         let off = |(e, f): (&f32, &f32)| !((f64::from(*e) - f64::from(*f)).abs() <= tolerance * scale);
         let (count, of) = (expected.iter().zip(found).filter(|pair| off(*pair)).count(), expected.len());
-        let error = if most.error.is_finite() { format!("{:.1e}", most.error) } else { "infinite".to_owned() };
-        let text = format!(
-            "`{name}[{}]` is {} and should be {}; {count} of {of} elements are wrong, the largest error is {error} of the largest value \
-             and {tolerance:.0e} is allowed",
-            most.at,
-            number(most.found),
-            number(most.expected)
-        );
+        let mut text = format!("`{name}[{}]` is {} and should be {}; ", most.at, number(most.found), number(most.expected));
+        text += &if of == 1 { "it is the only element".to_owned() } else { format!("{count} of {of} elements are wrong") };
+        if most.error.is_finite() {
+            let allowed = if tolerance == 0.0 { "none".to_owned() } else { format!("{tolerance:.0e}") };
+            text += &format!(", the largest error is {:.1e} of the largest value and {allowed} is allowed", most.error);
+        }
         KernelFault {
             expected: Some(f64::from(most.expected).into()),
             found: Some(f64::from(most.found).into()),
@@ -229,11 +279,16 @@ impl Trial<'_> {
     }
 }
 
-/// Six digits, as a learner would write them.
+/// Six digits, without idle zeros.
 fn number(x: f32) -> String {
     let size = x.abs();
     if !x.is_finite() {
-        return if x.is_nan() { "NaN".to_owned() } else { format!("{x}") };
+        return if x.is_nan() { "NaN".to_owned() } else { x.to_string() };
     }
-    if x == 0.0 || (1e-3..1e6).contains(&size) { format!("{:.*}", 5_usize.saturating_sub(size.log10().max(0.0) as usize), x) } else { format!("{x:.4e}") }
+    if x != 0.0 && !(1e-3..1e6).contains(&size) {
+        return format!("{x:.4e}");
+    }
+    let decimals = 5_usize.saturating_sub(size.max(1.0).log10() as usize);
+    let text = format!("{x:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

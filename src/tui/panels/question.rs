@@ -2,7 +2,6 @@
 
 use ratatui::text::{Line, Span};
 
-use super::joined;
 use crate::app::estimate::share;
 use crate::app::figures::letter;
 use crate::app::guide::number;
@@ -141,8 +140,7 @@ pub fn scale(
             if held { "inside" } else { "outside" }
         ));
     }
-    vec![
-        Line::from(spans),
-        Line::styled(joined(&words, columns.max(1), ", "), theme.text),
-    ]
+    let mut lines = vec![Line::from(spans)];
+    lines.extend(text::wrap_plain(&words.join(", "), columns.max(1), theme.text));
+    lines
 }
