@@ -276,7 +276,7 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
 }
 
 #[test]
-fn pairs_end_in_a_verdict() {
+fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     let mut app = running(5);
     act(&mut app, Action::Answer(1));
     let effects = act(&mut app, Action::Pair);
@@ -298,15 +298,10 @@ fn pairs_end_in_a_verdict() {
     );
     let (a, b) = (a.clone(), b.clone());
     assert!(app.run.pairing);
-    for event in [
-        sample::started(&a, 0),
-        sample::started(&b, 0),
-        sample::step(&a, 0),
-        sample::step(&b, 0),
-        sample::pair(6, false),
-    ] {
-        hear(&mut app, event);
-    }
+    assert_eq!(act(&mut app, Action::Pause), [], "pairs cannot be paused");
+    hear(&mut app, sample::pair(6, false));
+    hear(&mut app, sample::step(&a, 0));
+    hear(&mut app, sample::step(&b, 0));
     assert_eq!(app.run.state, RunState::Running);
     assert_eq!(
         app.study.pair.as_ref().map(|pair| (pair.n, pair.verdict)),
@@ -317,12 +312,42 @@ fn pairs_end_in_a_verdict() {
         (app.run.state.clone(), app.run.pairing),
         (RunState::Finished, false)
     );
-    assert_eq!(app.study.beat(app.stage().expect("a stage")), Beat::Debrief);
+    let summary = Finished {
+        slot: Slot::A,
+        pair: Some(Pair::default()),
+        ..Finished::default()
+    };
+    hear(&mut app, Event::Finished(Box::new(summary)));
+    let shown = app.run.slot(Slot::A);
+    assert!(shown.finished.is_none(), "it sums up no run");
+    assert_eq!(shown.loss.last().map(|(step, _)| step), Some(5));
+    let stage = app.stage().expect("a stage");
+    assert_eq!(app.study.beat(stage), Beat::Debrief);
     assert_ne!(
-        app.study.of(app.stage().expect("a stage")).state,
+        app.study.of(stage).state,
         StageState::Passed,
         "no check, no pass"
     );
+    // The run that was on the screen comes back.
+    assert_eq!(
+        start_of(&act(&mut app, Action::Restart)).1.variant,
+        "broken"
+    );
+}
+
+#[test]
+fn knobs_that_cannot_be_changed_leave_the_run_alone() {
+    let mut app = running(0);
+    act(&mut app, Action::Stage(2));
+    train(&mut app, 4);
+    act(&mut app, Action::Answer(0));
+    act(&mut app, Action::Toggle);
+    let reason = "needs 70 GiB".to_owned();
+    let kind = FailedKind::Usage;
+    hear(&mut app, Event::Failed(Failed { kind, reason }));
+    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(wanted(&app).variant, "broken");
+    assert!(app.notice.expect("it is said").text.contains("70 GiB"));
 }
 
 #[test]

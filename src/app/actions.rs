@@ -173,6 +173,10 @@ impl App {
     }
 
     fn after_skip(&mut self, then: AfterSkip) -> Vec<Effect> {
+        // Where the lesson lies over the panels, it gives way: something is about to be seen.
+        if std::mem::take(&mut self.view.lesson_open) {
+            self.view.focus = Some(Panel::Loss);
+        }
         match then {
             AfterSkip::Toggle => self.toggle(),
             AfterSkip::Pair => self.pair(),

@@ -249,7 +249,12 @@ impl App {
         }
         // Knobs that could not be changed leave the run as it is.
         if self.run.switching.take().is_some() && self.run.state.is_active() {
-            self.run.wanted = self.run.shown().started.as_ref().map(|started| started.run.clone());
+            self.run.wanted = self
+                .run
+                .shown()
+                .started
+                .as_ref()
+                .map(|started| started.run.clone());
             self.tell(&failed.reason, true);
             return;
         }

@@ -100,6 +100,10 @@ pub fn next_move(app: &App) -> Vec<Piece> {
                 &keys,
             )
         }
+        Beat::Debrief if !app.view.lesson_visible() => sentence(
+            "{} opens the lesson to look back at your prediction",
+            &[Action::Lesson],
+        ),
         Beat::Debrief if app.study.question(stage).is_some() => {
             sentence("Look back at your prediction, and answer the question", &[])
         }

@@ -191,6 +191,9 @@ impl App {
             };
             return vec![Effect::Replay(control)];
         }
+        if self.run.pairing {
+            return Vec::new();
+        }
         let (state, command) = match self.run.state {
             RunState::Running | RunState::Warming | RunState::Resuming => {
                 (RunState::Pausing, Command::Pause)

@@ -1,12 +1,15 @@
 //! Checks a learner's WGSL: from its text alone, then on a device of the check's own, against a plain reference and the
 //! clock. Whatever the kernel does is data in the report. It is meant to run in an engine process of its own.
 
+mod adopt;
 mod bounds;
 mod card;
 mod check;
+pub mod checker;
 mod explain;
 mod gpu;
 pub mod job;
+pub mod live;
 mod loops;
 mod places;
 mod probe;
@@ -20,4 +23,37 @@ mod uniform;
 pub mod validate;
 mod work;
 
+pub use adopt::adopt;
 pub use check::{Limits, check, not_made};
+
+use std::time::Duration;
+
+use crate::protocol::{KernelJob, KernelReport};
+
+/// How long a reader has to end a process in which a kernel still runs.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Answers a `check-kernel` command: one report. A kernel that does not end cannot be stopped, so the process that runs it
+/// ends itself soon after the report, in case its reader does not end it.
+pub fn serve(job: &KernelJob, device: &str, send: impl FnOnce(KernelReport)) {
+    let report = check(job, device, Limits::default());
+    let stuck = report.restart;
+    send(report);
+    if stuck {
+        let end = || {
+            std::thread::sleep(FAREWELL);
+            kill_own_process();
+        };
+        // Without a thread to wait in there is nothing better than to end now.
+        if std::thread::Builder::new().name("farewell".into()).spawn(end).is_err() {
+            kill_own_process();
+        }
+    }
+}
+
+/// Ends this process without running anything that waits for the device.
+fn kill_own_process() {
+    #[cfg(unix)]
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    std::process::abort();
+}

@@ -1,23 +1,25 @@
 //! One run: takes steps, times them as the configuration says, looks inside now and then, and reports.
 
+mod inspection;
+mod summary;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use super::devices::Opened;
-use super::observer::{Compiling, Profiled};
+use super::allocator;
+use super::observer::Compiling;
 use super::queue::Place;
 use super::wire::Outlet;
 use super::worker::Worker;
-use super::{allocator, audit, roof};
 use crate::config::Sync;
 use crate::data::Source;
 use crate::lints::Facts;
 use crate::profile::stats::Series;
 use crate::protocol::{
-    Clocks, Event, Evidence, Finished, GradSummary, KernelSummary, Kernels, Lint, Memory, Num, Phases, RunSpec, Slot, Started, Step,
-    Throughput, TopKernel,
+    Clocks, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, RunSpec, Slot, Started, Step, Throughput,
 };
 
 /// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.
@@ -322,117 +324,6 @@ impl Trainer {
         })
     }
 
-    fn clocks(&mut self, clocks: Clocks) {
-        if let Some(evidence) = &mut self.evidence {
-            evidence.clocks = Some(clocks);
-            evidence.step = self.step;
-            self.outlet.send(Event::Evidence(evidence.clone()));
-        }
-    }
-
-    /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
-    fn profiled_step(&mut self) -> Result<()> {
-        if !self.pending.is_empty() && !self.read_losses()? {
-            return self.stop_not_finite();
-        }
-        let (took, mut audit, profiled) = self.place.ask(Worker::profiled_step)??;
-        let total_ms = took.as_secs_f64() * 1e3;
-        let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
-
-        audit.slot = self.slot();
-        audit.step = self.step;
-        self.gradients = GradSummary { tensors: audit.tensors, with_grad: audit.with_grad, params_pct: audit.params_pct };
-        let step = Event::Step(Step {
-            slot: self.slot(),
-            step: self.step,
-            loss: Num(loss),
-            ms: total_ms,
-            synced: true,
-            profiled: true,
-            phases: None,
-        });
-        self.facts.observe(&step);
-        self.outlet.send(step);
-        self.emit(Event::Gradients(audit));
-        self.profiled(profiled, total_ms);
-        self.measure_memory()?;
-        self.step += 1;
-        self.profile_due = false;
-        self.last_profile = Some((Instant::now(), self.counted));
-        self.report();
-        if loss.is_finite() {
-            return Ok(());
-        }
-        self.bad_step = Some(self.step - 1);
-        self.stop_not_finite()
-    }
-
-    fn profiled(&mut self, p: Profiled, total_ms: f64) {
-        let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
-        let explained = self.explained(total_ms);
-        let reason = p.rows.is_empty().then(|| "the profiler saw no operation on this device".to_owned());
-        let kernels = Kernels {
-            slot: self.slot(),
-            step: self.step,
-            launches: p.launches,
-            unique: p.unique,
-            device_ms,
-            profiled_step_ms: total_ms,
-            coverage: device_ms / explained,
-            unbracketed_ms: (explained - device_ms).max(0.0),
-            clock: p.clock,
-            launches_by_phase: p.launches_by_phase,
-            reason,
-            rows: p.rows,
-        };
-        self.kernels = Some(kernels.clone());
-        self.emit(Event::Kernels(kernels));
-    }
-
-    /// The time that kernel rows should add up to. On the CPU brackets and step share a clock: the profiled step. On a
-    /// GPU the profiler serialises launches, so the unprofiled median.
-    fn explained(&self, profiled_ms: f64) -> f64 {
-        if self.opened.queued { profiled_ms } else { self.times.spread().map_or(profiled_ms, |s| s.median) }
-    }
-
-    fn evidence_now(&mut self) -> Result<()> {
-        let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
-        evidence.slot = self.slot();
-        evidence.step = self.step;
-        self.evidence = Some(evidence.clone());
-        self.emit(Event::Evidence(evidence));
-        Ok(())
-    }
-
-    fn measure_memory(&mut self) -> Result<()> {
-        let (weights, moments, gradients) = self.place.ask(|worker| {
-            let parameters = worker.model.parameters();
-            let weights: u64 = parameters.iter().map(|p| 4 * p.value.shape().num_elements() as u64).sum();
-            (weights, worker.optimizer.moment_bytes(&parameters), weights)
-        })?;
-        let gradients = (gradients as f64 * self.gradients.params_pct / 100.0) as u64;
-        let (current, peak, reason) = if self.opened.queued {
-            (Some(allocator::current()), Some(allocator::peak()), None)
-        } else {
-            match self.opened.device.memory_pool_usage() {
-                Some(usage) => (Some(usage.bytes_in_use), Some(usage.bytes_reserved), Some("peak: what the device's pool has reserved".to_owned())),
-                None => (None, None, Some("this device reports no memory use".to_owned())),
-            }
-        };
-        self.memory = Memory { slot: self.slot(), peak_bytes: peak, current_bytes: current, weights, gradients, moments, reason };
-        self.outlet.send(Event::Memory(self.memory.clone()));
-        Ok(())
-    }
-
-    fn stop_not_finite(&mut self) -> Result<()> {
-        let tensor = self.place.ask(|worker| audit::not_finite(worker))?;
-        let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
-        self.facts.stopped_at(step, &tensor);
-        self.ended = Some(format!("not-finite: {tensor} at step {step}"));
-        self.check_lints();
-        Ok(())
-    }
-
     fn emit(&mut self, event: Event) {
         self.facts.observe(&event);
         self.outlet.send(event);
@@ -444,110 +335,6 @@ impl Trainer {
         {
             *known = kernels as usize;
             self.outlet.send(Event::Compiling { kernels, latest });
-        }
-    }
-
-    /// Statistics so far.
-    fn report(&mut self) {
-        self.last_report = Instant::now();
-        if let Some(throughput) = self.statistics() {
-            self.throughput = Some(throughput.clone());
-            self.emit(Event::Throughput(throughput));
-        }
-        self.check_lints();
-    }
-
-    fn statistics(&self) -> Option<Throughput> {
-        let config = &self.spec.config;
-        let step_ms = self.times.spread()?;
-        let batch = config.train.batch as f64;
-        let samples_per_s = batch / (step_ms.median * 1e-3);
-        let synced = config.measure.sync != Sync::Never;
-        let wall = self.began.elapsed().saturating_sub(self.paused).as_secs_f64();
-        let steps = self.counted + u64::from(self.last_profile.is_some());
-        Some(Throughput {
-            slot: self.slot(),
-            step: self.step.saturating_sub(1),
-            state: self.times.state(),
-            step_ms,
-            samples_per_s,
-            tokens_per_s: samples_per_s * config.train.context as f64,
-            wall_samples_per_s: steps as f64 * batch / wall.max(1e-9),
-            phases: self.median_phases(),
-            flops: synced.then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
-            peak_flops: roof::peak_flops(&self.opened),
-            clock: if synced { "host-sync" } else { "enqueue" }.to_owned(),
-        })
-    }
-
-    fn median_phases(&self) -> Option<Phases> {
-        if self.phases.is_empty() {
-            return None;
-        }
-        let median = |pick: fn(&Phases) -> f64| crate::profile::stats::median(&self.phases.iter().map(pick).collect::<Vec<_>>());
-        let (forward, backward, optimizer, step) = (median(|p| p.forward), median(|p| p.backward), median(|p| p.optimizer), median(|p| p.step));
-        Some(Phases { forward, backward, optimizer, residual: median(|p| p.residual), step })
-    }
-
-    fn check_lints(&mut self) {
-        let lints = self.facts.lints();
-        if lints != self.lints {
-            self.lints.clone_from(&lints);
-            self.outlet.send(Event::Lints { slot: self.slot(), lints });
-        }
-    }
-
-    /// Ends the run: waits, and sums up. `why`: what cut it short.
-    pub fn finish(mut self, why: Option<&str>) -> Finished {
-        let _ = self.place.sync();
-        if !self.pending.is_empty() && self.ended.is_none() {
-            let _ = self.read_losses();
-        }
-        self.check_lints();
-        let throughput = self.statistics();
-        if let Some(mut kernels) = self.kernels.take() {
-            kernels.coverage = kernels.device_ms / self.explained(kernels.profiled_step_ms);
-            self.kernels = Some(kernels);
-        }
-        let config = &self.spec.config;
-        let kernels = self.kernels.unwrap_or_else(|| Kernels { reason: Some("no step was profiled".to_owned()), ..Kernels::default() });
-        let top = kernels.rows.iter().take(TOP).map(|row| TopKernel {
-            kernel: row.kernel.clone(),
-            scope: format!("{}/{}", row.part, row.phase),
-            calls: row.calls,
-            ms: row.ms,
-        });
-        Finished {
-            stage: self.spec.stage,
-            variant: self.spec.variant.clone(),
-            slot: self.spec.slot,
-            config: config.hash(),
-            device: self.opened.info.clone(),
-            steps: self.counted,
-            loss_first: Num(self.loss_first.unwrap_or(f64::NAN)),
-            loss_last: Num(self.loss_last),
-            ln_vocab: config.ln_vocab(),
-            entropy: Some(self.source.entropy()),
-            samples_per_s: throughput.as_ref().map(|t| t.samples_per_s),
-            tokens_per_s: throughput.as_ref().map(|t| t.tokens_per_s),
-            step_ms: throughput.as_ref().map(|t| t.step_ms),
-            phases_ms: throughput.as_ref().and_then(|t| t.phases),
-            clock: if config.measure.sync == Sync::Never { "enqueue" } else { "host-sync" }.to_owned(),
-            state: throughput.as_ref().map(|t| t.state).unwrap_or_default(),
-            grad: self.gradients,
-            kernels: KernelSummary {
-                launches_per_step: kernels.launches,
-                unique: kernels.unique,
-                device_ms: kernels.device_ms,
-                coverage: kernels.coverage,
-                top: top.collect(),
-                reason: kernels.reason.clone(),
-            },
-            memory: self.memory,
-            evidence: self.evidence,
-            lints: self.lints,
-            pair: None,
-            ended: self.ended.or_else(|| why.map(str::to_owned)),
         }
     }
 }

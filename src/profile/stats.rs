@@ -9,6 +9,8 @@ const WINDOW: usize = 256;
 const SETTLE: usize = 16;
 /// Half of the dead band: effects below 1 % are no effect.
 const DEAD_BAND: f64 = 0.01;
+/// Share of bootstrap samples that may contradict `faster` or `slower`.
+const CAUTION: f64 = 0.0025;
 /// Bootstrap samples for an interval.
 const RESAMPLES: usize = 2000;
 /// Consecutive pairs drawn together, because neighbouring step times are not independent.
@@ -132,11 +134,13 @@ pub fn compare(pairs: &[(f64, f64)]) -> Comparison {
     medians.sort_by(f64::total_cmp);
     let (low, high) = (quantile(&medians, 0.025), quantile(&medians, 0.975));
     let band = (1.0 + DEAD_BAND).ln();
+    // A comparison is looked at again and again while it grows, so the verdict asks for more than the interval shown.
+    let (surely, at_most) = (quantile(&medians, CAUTION), quantile(&medians, 1.0 - CAUTION));
     let verdict = if logs.len() < MIN_PAIRS {
         Verdict::Unclear
-    } else if low > band {
+    } else if surely > band {
         Verdict::Faster
-    } else if high < -band {
+    } else if at_most < -band {
         Verdict::Slower
     } else if low >= -band && high <= band {
         Verdict::Same

@@ -29,9 +29,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
 use super::theme::Theme;
-use super::{chart, text};
+use super::{chart, keys, text};
 use crate::app::guide::Piece;
-use crate::app::{App, Panel, Room};
+use crate::app::{Action, App, Panel, Room};
 use crate::protocol::Slot;
 
 /// Draws a panel; the result is how many lines it can scroll.
@@ -140,6 +140,20 @@ pub fn card(
     pad(inner)
 }
 
+/// How a card is put away.
+pub fn closes(app: &App) -> String {
+    format!("{} closes", keys::label(Action::Close, app))
+}
+
+/// How a line of a list is taken, and the list put away.
+pub fn chooses(what: &str, app: &App) -> String {
+    format!(
+        "{} {what}, {}",
+        keys::label(Action::Choose, app),
+        closes(app)
+    )
+}
+
 /// Shows lines from `scroll` on, with a mark where more follow; the result is how far they can scroll.
 pub fn show(
     frame: &mut Frame<'_>,
@@ -224,7 +238,7 @@ pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &crate::app::SlotRun)> {
 pub fn sentence(pieces: &[Piece], app: &App, theme: &Theme, plain: Style) -> Line<'static> {
     let spans = pieces.iter().map(|piece| match piece {
         Piece::Text(text) => Span::styled(text.clone(), plain),
-        Piece::Key(action) => Span::styled(super::keys::label(*action, app), theme.key),
+        Piece::Key(action) => Span::styled(keys::label(*action, app), theme.key),
     });
     Line::from(spans.collect::<Vec<_>>())
 }

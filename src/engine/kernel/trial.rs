@@ -1,6 +1,8 @@
 //! One kernel at one shape: run it on known numbers and say whether what it wrote is right. Outputs are poisoned before,
 //! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
 
+use std::ops::Range;
+
 use burn::tensor::wgpu::wgpu;
 
 use super::gpu::{Gpu, Pipeline, Trouble};
@@ -10,7 +12,7 @@ use super::explain;
 use crate::course::exercise::reference::{self, Difference};
 use crate::course::exercise::size::Product;
 use crate::course::exercise::{Binding, Fill, Role};
-use crate::protocol::{KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch, KernelRole, KernelShape};
+use crate::protocol::{KernelError, KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch, KernelRole, KernelShape};
 
 /// Numbers behind the end of each buffer in the second run.
 const GUARD: usize = 8192;
@@ -89,15 +91,15 @@ impl Trial<'_> {
         Ok(Expected { values: outputs.map(|(_, values)| values).collect(), from: "solution" })
     }
 
-    /// Runs it and judges.
+    /// Runs it and judges. The kernel with probes comes first: where a loop has no end, the plain one is never run.
     pub fn judge(&self, pipeline: &Pipeline, inputs: &[Vec<f32>], expected: &Expected) -> Result<Verdict, Trouble> {
+        let outside = match self.probe(inputs)? {
+            Some(fault) if fault.kind == Kind::Endless => return Ok(Err(Box::new(fault))),
+            outside => outside,
+        };
         let exact = self.run(pipeline, inputs, 0)?;
         let guarded = self.run(pipeline, inputs, GUARD)?;
-        let fault = match self.wrote_input(inputs, &exact) {
-            None => self.outside(inputs)?,
-            fault => fault,
-        };
-        if let Some(fault) = fault.or_else(|| self.wrote_past_end(&guarded)) {
+        if let Some(fault) = self.wrote_input(inputs, &exact).or(outside).or_else(|| self.wrote_past_end(&guarded)) {
             return Ok(Err(Box::new(fault)));
         }
         let matched = match self.compare(&exact, expected) {
@@ -126,10 +128,12 @@ impl Trial<'_> {
         buffers.iter().zip(lengths).map(|(buffer, length)| self.gpu.read(buffer, length)).collect()
     }
 
-    /// The first index that lies outside of its array, found by a kernel with probes.
-    fn outside(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
+    /// What the kernel with probes finds: a loop without end, or the first index outside of its array.
+    fn probe(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
         let mut lengths = self.counts();
-        let Some(probed) = probe::probe(&self.filled.text, &lengths) else { return Ok(None) };
+        // CPU drivers cut loops short on their own, after 65,535 rounds.
+        let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
+        let Some(probed) = probe::probe(&self.filled.text, &lengths, rounds) else { return Ok(None) };
         // A text that cannot be probed is still held against everything else.
         let Ok(pipeline) = self.gpu.compile(&probed.text, lengths.len() + 1) else { return Ok(None) };
         let mut buffers = self.fill(inputs, 0)?;
@@ -138,12 +142,29 @@ impl Trial<'_> {
         let bound = self.gpu.bind(&pipeline, &buffers, &lengths)?;
         self.gpu.launch(&pipeline, &bound, self.grid)?;
         let words: Vec<u32> = self.gpu.read(&buffers[lengths.len() - 1], probe::WORDS)?.into_iter().map(f32::to_bits).collect();
-        Ok(if words[0] == 0 { None } else { self.outside_at(&probed, words[1], words[2]) })
+        if words[3] > 0 {
+            return Ok(Some(self.endless(&probed, words[4], rounds)));
+        }
+        Ok(if words[0] == 0 { None } else { self.outside(&probed, words[1], words[2]) })
     }
 
-    fn outside_at(&self, probed: &Probed, site: u32, index: u32) -> Option<KernelFault> {
+    fn endless(&self, probed: &Probed, site: u32, rounds: u32) -> KernelFault {
+        let head = probed.loops.get(site as usize).cloned().unwrap_or(0..0);
+        let place = self.place(&head);
+        let text = format!(
+            "line {}, column {}: `{}` does not end, or not within {rounds} rounds; when does its condition change?",
+            place.line, place.column, place.text
+        );
+        self.fault(Kind::Endless, "", None, text)
+    }
+
+    fn place(&self, range: &Range<usize>) -> KernelError {
+        explain::error(self.text, &self.filled.origin(range), String::new(), String::new())
+    }
+
+    fn outside(&self, probed: &Probed, site: u32, index: u32) -> Option<KernelFault> {
         let site = probed.sites.get(site as usize)?;
-        let place = explain::error(self.text, &self.filled.origin(&site.range), String::new(), String::new());
+        let place = self.place(&site.range);
         // A negative number as an unsigned one.
         let index = if index > u32::MAX / 2 { i64::from(index as i32) } else { i64::from(index) };
         let text = format!(

@@ -132,7 +132,7 @@ fn flash_attention_forward<N: Size>(
         }
         let shrink = (top - higher).exp();
         top = higher;
-        sum = sum * shrink;
+        sum *= shrink;
         #[unroll]
         for j in 0..tile.columns_each {
             let weight = (scores[j] - top).exp();
@@ -144,7 +144,7 @@ fn flash_attention_forward<N: Size>(
             let factor = Float4::new(shrink.extract(i));
             #[unroll]
             for j in 0..owned {
-                acc[comptime!(i * owned + j)] = acc[comptime!(i * owned + j)] * factor;
+                acc[comptime!(i * owned + j)] *= factor;
             }
         }
         sync_cube();

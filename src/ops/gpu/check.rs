@@ -65,7 +65,7 @@ pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
     let (mut worst, mut at) = (0.0f32, 0);
     for (i, (g, w)) in got.iter().zip(want).enumerate() {
         let error = (g - w).abs() / scale;
-        if !(error <= worst) {
+        if error > worst || error.is_nan() {
             (worst, at) = (error, i);
         }
     }

@@ -123,7 +123,7 @@ fn embedding_scatter_add<N: Size>(
                     for o in 0..owned {
                         let c = unit + o * THREADS;
                         if c < columns {
-                            sums[o] = sums[o] + dy[start + c];
+                            sums[o] += dy[start + c];
                         }
                     }
                 }

@@ -71,15 +71,15 @@ struct Sizes {
 }
 
 #[cube(launch_unchecked)]
-fn matmul_register_tile_pair<A1: Size, B1: Size, O1: Size, A2: Size, B2: Size, O2: Size>(
-    a1: &[Vector<f32, A1>],
-    b1: &[Vector<f32, B1>],
-    add1: &[Vector<f32, O1>],
-    out1: &mut [Vector<f32, O1>],
-    a2: &[Vector<f32, A2>],
-    b2: &[Vector<f32, B2>],
-    add2: &[Vector<f32, O2>],
-    out2: &mut [Vector<f32, O2>],
+fn matmul_register_tile_pair<VA1: Size, VB1: Size, VO1: Size, VA2: Size, VB2: Size, VO2: Size>(
+    a1: &[Vector<f32, VA1>],
+    b1: &[Vector<f32, VB1>],
+    add1: &[Vector<f32, VO1>],
+    out1: &mut [Vector<f32, VO1>],
+    a2: &[Vector<f32, VA2>],
+    b2: &[Vector<f32, VB2>],
+    add2: &[Vector<f32, VO2>],
+    out2: &mut [Vector<f32, VO2>],
     sizes1: Sizes,
     sizes2: Sizes,
     #[comptime] form1: Form,
@@ -89,12 +89,12 @@ fn matmul_register_tile_pair<A1: Size, B1: Size, O1: Size, A2: Size, B2: Size, O
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(plan.shared_vectors()));
     if CUBE_POS < sizes1.tiles {
         let source = place_tile(CUBE_POS, &sizes1, plan);
-        multiply_tile::<A1, B1, O1>(a1, b1, add1, out1, &mut shared, &source, form1, plan);
+        multiply_tile::<VA1, VB1, VO1>(a1, b1, add1, out1, &mut shared, &source, form1, plan);
     } else {
         let tile = CUBE_POS - sizes1.tiles;
         if tile < sizes2.tiles {
             let source = place_tile(tile, &sizes2, plan);
-            multiply_tile::<A2, B2, O2>(a2, b2, add2, out2, &mut shared, &source, form2, plan);
+            multiply_tile::<VA2, VB2, VO2>(a2, b2, add2, out2, &mut shared, &source, form2, plan);
         }
     }
 }

@@ -187,5 +187,5 @@ fn climb(ladder: &[Plan], limits: Limits, groups: impl Fn(&Plan) -> usize) -> Op
     let fitting = || ladder.iter().filter(|plan| limits.allow(plan));
     let full = fitting().find(|plan| groups(plan) >= limits.full);
     let small = || fitting().find(|plan| plan.tile.0 * plan.tile.1 <= SMALLEST);
-    full.or_else(small).or_else(|| fitting().last()).copied()
+    full.or_else(small).or_else(|| fitting().next_back()).copied()
 }

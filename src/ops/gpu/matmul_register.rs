@@ -36,11 +36,11 @@ pub fn launch(a: &CubeTensor, b: &CubeTensor, residual: Option<&CubeTensor>, out
 
 /// One workgroup, one tile of the product.
 #[cube(launch_unchecked)]
-fn matmul_register_tile<A: Size, B: Size, O: Size>(
-    a: &[Vector<f32, A>],
-    b: &[Vector<f32, B>],
-    residual: &[Vector<f32, O>],
-    out: &mut [Vector<f32, O>],
+fn matmul_register_tile<VA: Size, VB: Size, VO: Size>(
+    a: &[Vector<f32, VA>],
+    b: &[Vector<f32, VB>],
+    residual: &[Vector<f32, VO>],
+    out: &mut [Vector<f32, VO>],
     rows: usize,
     columns: usize,
     inner: usize,
@@ -60,16 +60,16 @@ fn matmul_register_tile<A: Size, B: Size, O: Size>(
         end: min(begin + inner_per_split, inner),
         first_out: CUBE_POS_Z as usize * rows,
     };
-    multiply_tile::<A, B, O>(a, b, residual, out, &mut shared, &source, form, plan);
+    multiply_tile::<VA, VB, VO>(a, b, residual, out, &mut shared, &source, form, plan);
 }
 
 /// The work of one workgroup on one tile.
 #[cube]
-pub fn multiply_tile<A: Size, B: Size, O: Size>(
-    a: &[Vector<f32, A>],
-    b: &[Vector<f32, B>],
-    residual: &[Vector<f32, O>],
-    out: &mut [Vector<f32, O>],
+pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
+    a: &[Vector<f32, VA>],
+    b: &[Vector<f32, VB>],
+    residual: &[Vector<f32, VO>],
+    out: &mut [Vector<f32, VO>],
     shared: &mut Shared<[Float4]>,
     source: &Source,
     #[comptime] form: Form,
@@ -91,8 +91,8 @@ pub fn multiply_tile<A: Size, B: Size, O: Size>(
     let half = comptime!(plan.step * (plan.tile.0 + plan.tile.1) / 4);
 
     if comptime!(plan.buffering != Buffering::Single) {
-        fetch::<A>(a, &mut left, source.row, source.rows, source.begin, source.end, source.inner, of_a);
-        fetch::<B>(b, &mut right, source.column, source.columns, source.begin, source.end, source.inner, of_b);
+        fetch::<VA>(a, &mut left, source.row, source.rows, source.begin, source.end, source.inner, of_a);
+        fetch::<VB>(b, &mut right, source.column, source.columns, source.begin, source.end, source.inner, of_b);
     }
     if double {
         stage(shared, &left, 0usize, of_a);
@@ -105,8 +105,8 @@ pub fn multiply_tile<A: Size, B: Size, O: Size>(
         let next = from + plan.step;
         if double {
             if next < source.end {
-                fetch::<A>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
-                fetch::<B>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
+                fetch::<VA>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
+                fetch::<VB>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
             }
             multiply(shared, &mut acc, buffer, &place, of_a, of_b, plan);
             buffer = half - buffer;
@@ -117,17 +117,15 @@ pub fn multiply_tile<A: Size, B: Size, O: Size>(
             sync_cube();
         } else {
             if comptime!(plan.buffering == Buffering::Single) {
-                fetch::<A>(a, &mut left, source.row, source.rows, from, source.end, source.inner, of_a);
-                fetch::<B>(b, &mut right, source.column, source.columns, from, source.end, source.inner, of_b);
+                fetch::<VA>(a, &mut left, source.row, source.rows, from, source.end, source.inner, of_a);
+                fetch::<VB>(b, &mut right, source.column, source.columns, from, source.end, source.inner, of_b);
             }
             stage(shared, &left, 0usize, of_a);
             stage(shared, &right, 0usize, of_b);
             sync_cube();
-            if comptime!(plan.buffering == Buffering::Prefetch) {
-                if next < source.end {
-                    fetch::<A>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
-                    fetch::<B>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
-                }
+            if comptime!(plan.buffering == Buffering::Prefetch) && next < source.end {
+                fetch::<VA>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
+                fetch::<VB>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
             }
             multiply(shared, &mut acc, 0usize, &place, of_a, of_b, plan);
             sync_cube();
@@ -136,7 +134,7 @@ pub fn multiply_tile<A: Size, B: Size, O: Size>(
     }
     add_slices(shared, &mut acc, &place, plan);
     if place.slice == 0 {
-        store::<O>(out, residual, &acc, source, &place, form, plan);
+        store::<VO>(out, residual, &acc, source, &place, form, plan);
     }
 }
 
@@ -179,6 +177,10 @@ impl Place {
 
 /// Adds one step's products to the block, four inner values at a time. An invocation's rows and columns are spread over the
 /// tile in groups of four, so that neighbours read neighbouring groups.
+///
+/// Where B's inner dimension is contiguous, one column's four inner values are read at a time and `acc` holds vectors of four
+/// rows; else one inner value's columns are read at a time and `acc` holds vectors of four columns. Either way few of B's
+/// values need registers at once.
 #[cube]
 fn multiply(
     shared: &mut Shared<[Float4]>,
@@ -189,66 +191,94 @@ fn multiply(
     #[comptime] of_b: Operand,
     #[comptime] plan: Plan,
 ) {
-    let across = comptime!(plan.block.1 / 4);
+    let (rows, columns) = comptime!(plan.block);
     let quads = comptime!(plan.step / plan.slices / 4);
     #[unroll(plan.unroll)]
     for q in 0..quads {
         let quad = place.slice * quads + q;
-        let mut left = Array::<Float4>::new(comptime!(plan.block.0));
-        let mut right = Array::<Float4>::new(comptime!(plan.block.1));
-        read_block(shared, &mut left, buffer, place.row, quad, plan.block.0, of_a);
-        read_block(shared, &mut right, buffer, place.column, quad, plan.block.1, of_b);
-        #[unroll]
-        for k in 0..4usize {
+        let mut left = Array::<Float4>::new(rows);
+        read_rows(shared, &mut left, buffer, place.row, quad, rows, of_a);
+        if of_b.inner_contiguous {
             #[unroll]
-            for j in 0..across {
-                let mut columns = right[comptime!(k * across + j)];
-                if of_b.inner_contiguous {
+            for column in 0..columns {
+                let group = place.column + comptime!(column / 4 * (of_b.side / columns));
+                let right = along_inner(shared, buffer, group, comptime!(column % 4), quad, of_b);
+                #[unroll]
+                for k in 0..4usize {
                     #[unroll]
-                    for c in 0..4usize {
-                        columns.insert(c, right[comptime!(j * 4 + c)].extract(k));
+                    for i in 0..comptime!(rows / 4) {
+                        let at = comptime!(column * rows / 4 + i);
+                        acc[at] = fma(four_rows(&left, i, k, rows, of_a), Float4::new(right.extract(k)), acc[at]);
                     }
                 }
+            }
+        } else {
+            #[unroll]
+            for k in 0..4usize {
                 #[unroll]
-                for i in 0..plan.block.0 {
-                    let row = if of_a.inner_contiguous {
-                        left[i].extract(k)
-                    } else {
-                        left[comptime!(k * plan.block.0 / 4 + i / 4)].extract(comptime!(i % 4))
-                    };
-                    let at = comptime!(i * across + j);
-                    acc[at] = fma(Float4::new(row), columns, acc[at]);
+                for j in 0..comptime!(columns / 4) {
+                    let group = place.column + comptime!(j * (of_b.side / columns));
+                    let right = across_inner(shared, buffer, group, quad * 4 + k, of_b);
+                    #[unroll]
+                    for i in 0..rows {
+                        let row = if of_a.inner_contiguous {
+                            left[i].extract(k)
+                        } else {
+                            left[comptime!(k * rows / 4 + i / 4)].extract(comptime!(i % 4))
+                        };
+                        let at = comptime!(i * columns / 4 + j);
+                        acc[at] = fma(Float4::new(row), right, acc[at]);
+                    }
                 }
             }
         }
     }
 }
 
-/// A block's `size` rows (or columns) at four inner values: a vector of inner values for each, or, where rows (or columns) are
-/// contiguous, vectors of four of them for each inner value.
+/// A block's rows at four inner values: a vector of inner values for each row, or, where rows are contiguous, vectors of four
+/// rows for each inner value.
 #[cube]
-fn read_block(
+fn read_rows(
     shared: &mut Shared<[Float4]>,
-    block: &mut Array<Float4>,
+    left: &mut Array<Float4>,
     buffer: usize,
     place: usize,
     quad: usize,
-    #[comptime] size: usize,
-    #[comptime] operand: Operand,
+    #[comptime] rows: usize,
+    #[comptime] of_a: Operand,
 ) {
-    let groups = comptime!(size / 4);
+    let groups = comptime!(rows / 4);
     #[unroll]
     for g in 0..groups {
-        let group = place + comptime!(g * (operand.side / 4 / groups));
+        let group = place + comptime!(g * (of_a.side / rows));
         #[unroll]
         for i in 0..4usize {
-            if operand.inner_contiguous {
-                block[comptime!(g * 4 + i)] = along_inner(shared, buffer, group, i, quad, operand);
+            if of_a.inner_contiguous {
+                left[comptime!(g * 4 + i)] = along_inner(shared, buffer, group, i, quad, of_a);
             } else {
-                block[comptime!(i * groups + g)] = across_inner(shared, buffer, group, quad * 4 + i, operand);
+                left[comptime!(i * groups + g)] = across_inner(shared, buffer, group, quad * 4 + i, of_a);
             }
         }
     }
+}
+
+/// Rows 4·i to 4·i + 3 of a block at inner value `k`.
+#[cube]
+fn four_rows(
+    left: &Array<Float4>,
+    #[comptime] i: usize,
+    #[comptime] k: usize,
+    #[comptime] rows: usize,
+    #[comptime] of_a: Operand,
+) -> Float4 {
+    let mut value = left[comptime!(if of_a.inner_contiguous { i * 4 } else { k * rows / 4 + i })];
+    if of_a.inner_contiguous {
+        #[unroll]
+        for r in 0..4usize {
+            value.insert(r, left[comptime!(i * 4 + r)].extract(k));
+        }
+    }
+    value
 }
 
 /// Adds the slices' blocks pairwise until slice 0 holds the sum. Ends behind a barrier.
@@ -269,7 +299,7 @@ fn add_slices(shared: &mut Shared<[Float4]>, acc: &mut Array<Float4>, place: &Pl
         if place.slice < half {
             #[unroll]
             for i in 0..accumulators {
-                acc[i] = acc[i] + shared[place.slice * comptime!(threads * accumulators) + i * threads + place.id];
+                acc[i] += shared[place.slice * comptime!(threads * accumulators) + i * threads + place.id];
             }
         }
         sync_cube();
@@ -277,16 +307,16 @@ fn add_slices(shared: &mut Shared<[Float4]>, acc: &mut Array<Float4>, place: &Pl
 }
 
 #[cube]
-fn store<O: Size>(
-    out: &mut [Vector<f32, O>],
-    residual: &[Vector<f32, O>],
+fn store<VO: Size>(
+    out: &mut [Vector<f32, VO>],
+    residual: &[Vector<f32, VO>],
     acc: &Array<Float4>,
     source: &Source,
     place: &Place,
     #[comptime] form: Form,
     #[comptime] plan: Plan,
 ) {
-    let width = O::value();
+    let width = VO::value();
     let across = comptime!(plan.block.1 / 4);
     let down = comptime!(plan.block.0 / 4);
     #[unroll]
@@ -296,7 +326,13 @@ fn store<O: Size>(
         for j in 0..across {
             let column = source.column + place.column * 4 + comptime!(j * (plan.tile.1 / across));
             let at = (source.first_out + row) * source.columns + column;
-            let mut value = acc[comptime!(i * across + j)];
+            let mut value = acc[comptime!(if form.b_transposed { i / 4 } else { i * across + j })];
+            if form.b_transposed {
+                #[unroll]
+                for c in 0..4usize {
+                    value.insert(c, acc[comptime!((j * 4 + c) * down + i / 4)].extract(comptime!(i % 4)));
+                }
+            }
             if comptime!(width == 4) {
                 let inside_rows = comptime!(!form.ragged_rows) || row < source.rows;
                 let inside_columns = comptime!(!form.ragged_columns) || column < source.columns;
@@ -304,13 +340,13 @@ fn store<O: Size>(
                     if form.has_residual {
                         value += Float4::cast_from(residual[at / 4]);
                     }
-                    out[at / 4] = Vector::<f32, O>::cast_from(value);
+                    out[at / 4] = Vector::<f32, VO>::cast_from(value);
                 }
             } else {
                 #[unroll]
                 for c in 0..4usize {
                     if row < source.rows && column + c < source.columns {
-                        let mut one = Vector::<f32, O>::new(value.extract(c));
+                        let mut one = Vector::<f32, VO>::new(value.extract(c));
                         if form.has_residual {
                             one += residual[at + c];
                         }

@@ -136,7 +136,8 @@ fn rms_norm_backward<N: Size>(
         sums[i] = Vector::<f32, N>::new(0.0);
     }
     let end = min(first + rows_per_group, rows);
-    for row in first..end {
+    let mut row = first;
+    while row < end {
         let start = row * columns;
         let mut products = Vector::<f32, N>::new(0.0);
         #[unroll]
@@ -161,9 +162,10 @@ fn rms_norm_backward<N: Size>(
                     out += residual[start + c];
                 }
                 dx[start + c] = out;
-                sums[i] = sums[i] + incoming * value * scale;
+                sums[i] += incoming * value * scale;
             }
         }
+        row += 1;
     }
     #[unroll]
     for i in 0..owned {

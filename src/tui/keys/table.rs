@@ -53,7 +53,9 @@ fn replaying(app: &App) -> bool {
 
 fn pausable(app: &App) -> bool {
     use RunState::{Paused, Pausing, Resuming, Running, Warming};
+    // Pairs run to their end, or another run takes their place.
     main(app)
+        && !app.run.pairing
         && (app.recording.is_some()
             || matches!(
                 app.run.state,

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{card, sentence, show};
+use super::{card, chooses, sentence, show};
 use crate::app::App;
 use crate::app::devices::FirstLight;
 use crate::app::guide::first_light;
@@ -19,7 +19,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         frame,
         area,
         "devices",
-        "enter moves the run, esc closes",
+        &chooses("moves the run", app),
         theme.border_focused,
         theme,
     );

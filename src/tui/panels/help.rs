@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{card, show};
+use super::{card, closes, show};
 use crate::app::App;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
@@ -14,7 +14,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         frame,
         area,
         "keys",
-        "esc closes",
+        &closes(app),
         theme.border_focused,
         theme,
     );

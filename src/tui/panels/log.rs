@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{card, show};
+use super::{card, closes, show};
 use crate::app::App;
 use crate::app::log::Level;
 use crate::tui::text;
@@ -16,7 +16,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         frame,
         area,
         "log",
-        "esc closes",
+        &closes(app),
         theme.border_focused,
         theme,
     );
@@ -53,7 +53,7 @@ pub fn render_problems(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &The
         frame,
         area,
         "could not be loaded",
-        "esc closes",
+        &closes(app),
         theme.bad,
         theme,
     );

@@ -141,6 +141,10 @@ pub fn scale(
         ));
     }
     let mut lines = vec![Line::from(spans)];
-    lines.extend(text::wrap_plain(&words.join(", "), columns.max(1), theme.text));
+    lines.extend(text::wrap_plain(
+        &words.join(", "),
+        columns.max(1),
+        theme.text,
+    ));
     lines
 }

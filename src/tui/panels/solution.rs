@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{card, show};
+use super::{card, closes, show};
 use crate::app::App;
 use crate::app::clean::harmful;
 use crate::config::Knob;
@@ -16,7 +16,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         frame,
         area,
         "solution",
-        "esc closes",
+        &closes(app),
         theme.border_focused,
         theme,
     );
@@ -54,7 +54,7 @@ pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &The
         frame,
         area,
         "glossary",
-        "esc closes",
+        &closes(app),
         theme.border_focused,
         theme,
     );

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{card, show};
+use super::{card, chooses, show};
 use crate::app::App;
 use crate::course::Stage;
 use crate::course::progress::{Prediction, State};
@@ -19,7 +19,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         frame,
         area,
         "stages",
-        "enter goes there, esc closes",
+        &chooses("goes there", app),
         theme.border_focused,
         theme,
     );

@@ -140,19 +140,20 @@ fn row(
     spans.push(Span::raw(" ".repeat(NAME.saturating_sub(used))));
     match &run.throughput {
         None => spans.push(Span::styled("  not measured: warm-up", theme.dim)),
-        Some(it) => {
-            for column in columns {
-                let style = match column.head {
-                    "samples/s" => theme.strong,
-                    "state" => state_style(it.state, theme),
-                    _ => theme.text,
-                };
-                spans.push(Span::styled(
-                    text::right(&(column.content)(it), column.wide),
-                    style,
-                ));
-            }
-        }
+        Some(it) => spans.extend(columns.iter().map(|column| {
+            let unsynced = it.clock == "enqueue";
+            let style = match column.head {
+                "samples/s" | "state" if unsynced => theme.warning,
+                "samples/s" => theme.strong,
+                "state" => state_style(it.state, theme),
+                _ => theme.text,
+            };
+            let content = match column.head {
+                "state" if unsynced => "no sync".to_owned(),
+                _ => (column.content)(it),
+            };
+            Span::styled(text::right(&content, column.wide), style)
+        })),
     }
     Line::from(spans)
 }
@@ -262,8 +263,13 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             let mut spans = slot_label(slot, app, theme);
             spans.push(Span::styled(
                 format!(
-                    "  {} samples/s, n {}",
+                    "  {} samples/s{}, n {}",
                     number(was.samples_per_s),
+                    if was.clock == "enqueue" {
+                        " without sync"
+                    } else {
+                        ""
+                    },
                     was.step_ms.n
                 ),
                 theme.dim,

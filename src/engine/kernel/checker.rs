@@ -1,0 +1,111 @@
+//! The parent's side of checking kernels: an engine process of its own, so that training goes on whatever a kernel does.
+//! Every job is answered by exactly one report, also when that process ends, hangs or cannot be started.
+
+use std::time::{Duration, Instant};
+
+use super::check::not_made;
+use crate::engine::client::{Client, EngineCommand, Heard, Over};
+use crate::protocol::{Command, Event, KernelJob, KernelReport};
+
+/// Longest wait for a report; single launches are given up much earlier, by the process itself.
+const OVERALL: Duration = Duration::from_secs(180);
+
+/// Checks kernels in a process of its own, one job after the other.
+#[derive(Debug)]
+pub struct Checker {
+    command: EngineCommand,
+    client: Option<Client>,
+    running: Option<(KernelJob, Instant)>,
+    /// An answer that needs no process.
+    ready: Option<KernelReport>,
+    last_id: u64,
+}
+
+impl Checker {
+    /// Starts nothing yet. The command is the one that the training engine was started with.
+    pub fn new(command: EngineCommand) -> Self {
+        Self { command, client: None, running: None, ready: None, last_id: 0 }
+    }
+
+    /// Begins a check on `device`; returns the id that its report will have. A check in progress is given up: the file was
+    /// saved again.
+    pub fn start(&mut self, device: &str, mut job: KernelJob) -> u64 {
+        self.last_id += 1;
+        job.id = self.last_id;
+        self.ready = None;
+        if self.running.take().is_some() || self.client.as_ref().is_some_and(Client::is_over) {
+            self.end();
+        }
+        let client = match self.client.take() {
+            Some(client) => Ok(client),
+            None => Client::spawn(self.command.clone()),
+        };
+        match client {
+            Ok(mut client) => {
+                client.send(Command::CheckKernel { device: device.to_owned(), job: Box::new(job.clone()) });
+                self.client = Some(client);
+                self.running = Some((job, Instant::now()));
+            }
+            Err(error) => self.ready = Some(not_made(&job, format!("the process that checks kernels could not be started: {error:#}"))),
+        }
+        self.last_id
+    }
+
+    /// Whether a report is still to come.
+    pub fn is_busy(&self) -> bool {
+        self.running.is_some() || self.ready.is_some()
+    }
+
+    /// The report, if it comes within `wait`.
+    pub fn poll(&mut self, wait: Duration) -> Option<KernelReport> {
+        if let Some(report) = self.ready.take() {
+            return Some(report);
+        }
+        let began = Instant::now();
+        while let Some(id) = self.running.as_ref().map(|(job, _)| job.id) {
+            let heard = self.client.as_mut()?.next(wait.saturating_sub(began.elapsed()));
+            let answer = match heard {
+                Some(Heard::Line(line, _)) => match line.event {
+                    Event::KernelChecked { report } if report.id == id => {
+                        if report.restart {
+                            self.end();
+                        }
+                        self.running = None;
+                        return Some(*report);
+                    }
+                    Event::Failed(failed) => Some(format!("the process that checks kernels refused: {}", failed.reason)),
+                    _ => None,
+                },
+                Some(Heard::Over(Over::Ended(why) | Over::Refused(why))) => Some(format!("the process that checks kernels ended: {why}")),
+                _ => None,
+            };
+            let late = self.running.as_ref().is_some_and(|(_, since)| since.elapsed() > OVERALL);
+            let answer = answer.or_else(|| late.then(|| format!("no answer within {} s", OVERALL.as_secs())));
+            if let Some(why) = answer {
+                self.end();
+                return self.running.take().map(|(job, _)| KernelReport { restart: true, ..not_made(&job, why) });
+            }
+            if began.elapsed() >= wait {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Checks and waits.
+    pub fn check(&mut self, device: &str, job: KernelJob) -> KernelReport {
+        self.start(device, job);
+        loop {
+            if let Some(report) = self.poll(Duration::from_millis(200)) {
+                return report;
+            }
+        }
+    }
+
+    /// Ends the process at once; the next check starts another.
+    pub fn end(&mut self) {
+        if let Some(mut client) = self.client.take() {
+            client.kill();
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The learner's kernels in the running model: for each part that can be replaced, the last text that passed its check.
+//! An operation asks here before it launches its own kernel. Nothing that failed a check ever gets in.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn::cubecl::ir::metadata::Info;
+use burn::cubecl::ir::{self, ElemType, UIntKind};
+use burn::cubecl::prelude::*;
+use burn::cubecl::server::KernelArguments;
+use burn::cubecl::{CubeKernel, PrecompiledSource};
+use burn_cubecl::tensor::CubeTensor;
+
+/// Largest number of workgroups along an axis.
+const MAX_WORKGROUPS: u64 = 65_535;
+
+/// Parts that can be replaced, how many kernels each takes (forward, backward) and the sizes its texts may name.
+pub const PARTS: &[(&str, usize, &[&str])] =
+    &[("mlp.activation", 2, &["N"]), ("norm1", 1, &["ROWS", "COLS"]), ("attention.rope", 1, &["T", "H", "D"])];
+
+static ANY: AtomicBool = AtomicBool::new(false);
+static NOW: Mutex<BTreeMap<&'static str, Arc<Live>>> = Mutex::new(BTreeMap::new());
+
+/// The kernels of a part.
+#[derive(Debug)]
+pub struct Live {
+    /// Where they come from.
+    pub exercise: String,
+    name: &'static str,
+    kernels: Vec<Text>,
+}
+
+#[derive(Clone, Debug)]
+struct Text {
+    /// With its places `{{N}}`.
+    text: String,
+    hash: u64,
+    workgroup: [u32; 3],
+}
+
+/// How many workgroups along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// So many.
+    Groups(u64),
+    /// As many as have so many invocations.
+    Invocations(u64),
+}
+
+/// Lets kernels, each a text with its workgroup size, take over a part from the next launch on.
+///
+/// # Errors
+/// When no part has this name, or it takes another number of kernels. What was there stays.
+pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Result<(), String> {
+    let Some((name, count, _)) = PARTS.iter().find(|(name, _, _)| *name == part) else {
+        let names: Vec<_> = PARTS.iter().map(|(name, _, _)| *name).collect();
+        return Err(format!("no part of the model is called `{part}`; these can be replaced: {}", names.join(", ")));
+    };
+    if kernels.len() != *count {
+        return Err(format!("`{part}` takes {count} kernels, and there are {}", kernels.len()));
+    }
+    let kernels = kernels.iter().map(|(text, workgroup)| {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        Text { text: text.clone(), hash: hasher.finish(), workgroup: *workgroup }
+    });
+    let live = Live { exercise: exercise.to_owned(), name, kernels: kernels.collect() };
+    NOW.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(live));
+    ANY.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Gives a part its own kernel back; all parts where none is named.
+pub fn clear(part: Option<&str>) {
+    let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
+    now.retain(|name, _| part.is_some_and(|part| part != *name));
+    ANY.store(!now.is_empty(), Ordering::Release);
+}
+
+/// What has taken over a part, if anything has. Costs one load where nothing has.
+pub fn of(part: &str) -> Option<Arc<Live>> {
+    if !ANY.load(Ordering::Acquire) {
+        return None;
+    }
+    NOW.lock().unwrap_or_else(PoisonError::into_inner).get(part).cloned()
+}
+
+impl Live {
+    /// Launches kernel number `which` on contiguous f32 buffers in the order of its bindings, with `sizes` in its places.
+    /// False where this device or grid does not take it: then launch the part's own.
+    pub fn launch(&self, which: usize, sizes: &[(&str, u64)], cover: [Cover; 3], buffers: &[&CubeTensor]) -> bool {
+        let (Some(text), Some(first)) = (self.kernels.get(which), buffers.first()) else { return false };
+        if !first.client.name().contains("wgsl") {
+            return false;
+        }
+        let mut grid = [1; 3];
+        for ((groups, cover), size) in grid.iter_mut().zip(cover).zip(text.workgroup) {
+            let count = match cover {
+                Cover::Groups(count) => count,
+                Cover::Invocations(count) => count.div_ceil(u64::from(size.max(1))),
+            };
+            if count > MAX_WORKGROUPS {
+                return false;
+            }
+            *groups = count as u32;
+        }
+        let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| all.with_buffer(buffer.handle.clone().binding()));
+        let kernel = Source {
+            name: self.name,
+            text: text.clone(),
+            sizes: sizes.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
+        };
+        first.client.launch(Box::new(kernel), CubeCount::Static(grid[0], grid[1], grid[2]), arguments);
+        true
+    }
+}
+
+/// A text with sizes; the sizes are put in only when it is compiled.
+struct Source {
+    name: &'static str,
+    text: Text,
+    sizes: Vec<(String, u64)>,
+}
+
+impl Source {
+    fn dim(&self) -> CubeDim {
+        let [x, y, z] = self.text.workgroup;
+        CubeDim::new_3d(x, y, z)
+    }
+}
+
+impl KernelMetadata for Source {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn id(&self) -> KernelId {
+        let sizes: Vec<u64> = self.sizes.iter().map(|(_, size)| *size).collect();
+        KernelId::new::<Self>().info((self.name, self.text.hash, sizes)).cube_dim(self.dim().into())
+    }
+
+    fn address_type(&self) -> ElemType {
+        UIntKind::U32.into()
+    }
+}
+
+impl CubeKernel for Source {
+    fn define(&self) -> KernelDefinition {
+        let settings = KernelSettings::new(self.dim().0, ExecutionMode::Checked, AddressType::U32);
+        KernelDefinition { body: ir::Scope::root(settings.clone()), settings, info: Info::default() }
+    }
+
+    fn source(&self) -> Option<PrecompiledSource> {
+        let mut source = self.text.text.clone();
+        for (name, size) in &self.sizes {
+            source = source.replace(&format!("{{{{{name}}}}}"), &size.to_string());
+        }
+        Some(PrecompiledSource { source, entrypoint_name: "main".into(), lang: "wgsl" })
+    }
+}

@@ -1,0 +1,125 @@
+//! Looks inside a run: the profiled step with its gradient audit, evidence for the lesson, memory, and which tensor
+//! stopped being finite. None of it is in a timed step.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::super::observer::Profiled;
+use super::super::worker::Worker;
+use super::super::{allocator, audit};
+use super::Trainer;
+use crate::protocol::{Clocks, Event, GradSummary, Kernels, Memory, Num, Step};
+
+impl Trainer {
+    /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
+    pub(super) fn profiled_step(&mut self) -> Result<()> {
+        if !self.pending.is_empty() && !self.read_losses()? {
+            return self.stop_not_finite();
+        }
+        let (took, mut audit, profiled) = self.place.ask(Worker::profiled_step)??;
+        let total_ms = took.as_secs_f64() * 1e3;
+        let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+
+        audit.slot = self.slot();
+        audit.step = self.step;
+        self.gradients = GradSummary { tensors: audit.tensors, with_grad: audit.with_grad, params_pct: audit.params_pct };
+        let step = Event::Step(Step {
+            slot: self.slot(),
+            step: self.step,
+            loss: Num(loss),
+            ms: total_ms,
+            synced: true,
+            profiled: true,
+            phases: None,
+        });
+        self.facts.observe(&step);
+        self.outlet.send(step);
+        self.emit(Event::Gradients(audit));
+        self.profiled(profiled, total_ms);
+        self.measure_memory()?;
+        self.step += 1;
+        self.profile_due = false;
+        self.last_profile = Some((Instant::now(), self.counted));
+        self.report();
+        if loss.is_finite() {
+            return Ok(());
+        }
+        self.bad_step = Some(self.step - 1);
+        self.stop_not_finite()
+    }
+
+    pub(super) fn profiled(&mut self, p: Profiled, total_ms: f64) {
+        let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
+        let explained = self.explained(total_ms);
+        let reason = p.rows.is_empty().then(|| "the profiler saw no operation on this device".to_owned());
+        let kernels = Kernels {
+            slot: self.slot(),
+            step: self.step,
+            launches: p.launches,
+            unique: p.unique,
+            device_ms,
+            profiled_step_ms: total_ms,
+            coverage: device_ms / explained,
+            unbracketed_ms: (explained - device_ms).max(0.0),
+            clock: p.clock,
+            launches_by_phase: p.launches_by_phase,
+            reason,
+            rows: p.rows,
+        };
+        self.kernels = Some(kernels.clone());
+        self.emit(Event::Kernels(kernels));
+    }
+
+    /// The time that kernel rows should add up to. On the CPU brackets and step share a clock: the profiled step. On a
+    /// GPU the profiler serialises launches, so the unprofiled median.
+    pub(super) fn explained(&self, profiled_ms: f64) -> f64 {
+        if self.opened.queued { profiled_ms } else { self.times.spread().map_or(profiled_ms, |s| s.median) }
+    }
+
+    pub(super) fn evidence_now(&mut self) -> Result<()> {
+        let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
+        evidence.slot = self.slot();
+        evidence.step = self.step;
+        self.evidence = Some(evidence.clone());
+        self.emit(Event::Evidence(evidence));
+        Ok(())
+    }
+
+    pub(super) fn clocks(&mut self, clocks: Clocks) {
+        if let Some(evidence) = &mut self.evidence {
+            evidence.clocks = Some(clocks);
+            evidence.step = self.step;
+            self.outlet.send(Event::Evidence(evidence.clone()));
+        }
+    }
+
+    pub(super) fn measure_memory(&mut self) -> Result<()> {
+        let (weights, moments, gradients) = self.place.ask(|worker| {
+            let parameters = worker.model.parameters();
+            let weights: u64 = parameters.iter().map(|p| 4 * p.value.shape().num_elements() as u64).sum();
+            (weights, worker.optimizer.moment_bytes(&parameters), weights)
+        })?;
+        let gradients = (gradients as f64 * self.gradients.params_pct / 100.0) as u64;
+        let (current, peak, reason) = if self.opened.queued {
+            (Some(allocator::current()), Some(allocator::peak()), None)
+        } else {
+            match self.opened.device.memory_pool_usage() {
+                Some(usage) => (Some(usage.bytes_in_use), Some(usage.bytes_reserved), Some("peak: what the device's pool has reserved".to_owned())),
+                None => (None, None, Some("this device reports no memory use".to_owned())),
+            }
+        };
+        self.memory = Memory { slot: self.slot(), peak_bytes: peak, current_bytes: current, weights, gradients, moments, reason };
+        self.outlet.send(Event::Memory(self.memory.clone()));
+        Ok(())
+    }
+
+    pub(super) fn stop_not_finite(&mut self) -> Result<()> {
+        let tensor = self.place.ask(|worker| audit::not_finite(worker))?;
+        let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
+        self.facts.stopped_at(step, &tensor);
+        self.ended = Some(format!("not-finite: {tensor} at step {step}"));
+        self.check_lints();
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! What a run adds up to: statistics while it goes on, and the summary that ends it.
+
+use std::time::Instant;
+
+use super::super::roof;
+use super::{TOP, Trainer};
+use crate::config::Sync;
+use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput, TopKernel};
+
+impl Trainer {
+    /// Statistics so far.
+    pub(super) fn report(&mut self) {
+        self.last_report = Instant::now();
+        if let Some(throughput) = self.statistics() {
+            self.throughput = Some(throughput.clone());
+            self.emit(Event::Throughput(throughput));
+        }
+        self.check_lints();
+    }
+
+    pub(super) fn statistics(&self) -> Option<Throughput> {
+        let config = &self.spec.config;
+        let step_ms = self.times.spread()?;
+        let batch = config.train.batch as f64;
+        let samples_per_s = batch / (step_ms.median * 1e-3);
+        let synced = config.measure.sync != Sync::Never;
+        let wall = self.began.elapsed().saturating_sub(self.paused).as_secs_f64();
+        let steps = self.counted + u64::from(self.last_profile.is_some());
+        Some(Throughput {
+            slot: self.slot(),
+            step: self.step.saturating_sub(1),
+            state: self.times.state(),
+            step_ms,
+            samples_per_s,
+            tokens_per_s: samples_per_s * config.train.context as f64,
+            wall_samples_per_s: steps as f64 * batch / wall.max(1e-9),
+            phases: self.median_phases(),
+            flops: synced.then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
+            peak_flops: roof::peak_flops(&self.opened),
+            clock: if synced { "host-sync" } else { "enqueue" }.to_owned(),
+        })
+    }
+
+    pub(super) fn median_phases(&self) -> Option<Phases> {
+        if self.phases.is_empty() {
+            return None;
+        }
+        let median = |pick: fn(&Phases) -> f64| crate::profile::stats::median(&self.phases.iter().map(pick).collect::<Vec<_>>());
+        let (forward, backward, optimizer, step) = (median(|p| p.forward), median(|p| p.backward), median(|p| p.optimizer), median(|p| p.step));
+        Some(Phases { forward, backward, optimizer, residual: median(|p| p.residual), step })
+    }
+
+    pub(super) fn check_lints(&mut self) {
+        let lints = self.facts.lints();
+        if lints != self.lints {
+            self.lints.clone_from(&lints);
+            self.outlet.send(Event::Lints { slot: self.slot(), lints });
+        }
+    }
+
+    /// Ends the run: waits, and sums up. `why`: what cut it short.
+    pub fn finish(mut self, why: Option<&str>) -> Finished {
+        let _ = self.place.sync();
+        if !self.pending.is_empty() && self.ended.is_none() {
+            let _ = self.read_losses();
+        }
+        self.check_lints();
+        let throughput = self.statistics();
+        if let Some(mut kernels) = self.kernels.take() {
+            kernels.coverage = kernels.device_ms / self.explained(kernels.profiled_step_ms);
+            self.kernels = Some(kernels);
+        }
+        let config = &self.spec.config;
+        let kernels = self.kernels.unwrap_or_else(|| Kernels { reason: Some("no step was profiled".to_owned()), ..Kernels::default() });
+        let top = kernels.rows.iter().take(TOP).map(|row| TopKernel {
+            kernel: row.kernel.clone(),
+            scope: format!("{}/{}", row.part, row.phase),
+            calls: row.calls,
+            ms: row.ms,
+        });
+        Finished {
+            stage: self.spec.stage,
+            variant: self.spec.variant.clone(),
+            slot: self.spec.slot,
+            config: config.hash(),
+            device: self.opened.info.clone(),
+            steps: self.counted,
+            loss_first: Num(self.loss_first.unwrap_or(f64::NAN)),
+            loss_last: Num(self.loss_last),
+            ln_vocab: config.ln_vocab(),
+            entropy: Some(self.source.entropy()),
+            samples_per_s: throughput.as_ref().map(|t| t.samples_per_s),
+            tokens_per_s: throughput.as_ref().map(|t| t.tokens_per_s),
+            step_ms: throughput.as_ref().map(|t| t.step_ms),
+            phases_ms: throughput.as_ref().and_then(|t| t.phases),
+            clock: if config.measure.sync == Sync::Never { "enqueue" } else { "host-sync" }.to_owned(),
+            state: throughput.as_ref().map(|t| t.state).unwrap_or_default(),
+            grad: self.gradients,
+            kernels: KernelSummary {
+                launches_per_step: kernels.launches,
+                unique: kernels.unique,
+                device_ms: kernels.device_ms,
+                coverage: kernels.coverage,
+                top: top.collect(),
+                reason: kernels.reason.clone(),
+            },
+            memory: self.memory,
+            evidence: self.evidence,
+            lints: self.lints,
+            pair: None,
+            ended: self.ended.or_else(|| why.map(str::to_owned)),
+        }
+    }
+}

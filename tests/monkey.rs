@@ -1,0 +1,153 @@
+//! Anything in any order: no sequence of keys, clicks, events and sizes makes the state or the drawing panic.
+
+#[path = "sample/sample.rs"]
+#[allow(dead_code, reason = "shared with the other tests")]
+mod sample;
+#[path = "sample/screen.rs"]
+#[allow(dead_code, reason = "shared with the other tests")]
+mod screen;
+
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use perflings::app::source::FromEngine;
+use perflings::app::{App, Message, Options, spec, update};
+use perflings::course::progress::Progress;
+use perflings::protocol::*;
+use perflings::tui::keys::BINDINGS;
+use perflings::tui::mouse;
+use proptest::prelude::*;
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Happens {
+    /// A line of the table of keys, if it counts now.
+    Key(usize),
+    /// The same action even where no key offers it.
+    Action(usize),
+    Click(u16, u16, bool),
+    Event(u8, u8, u64),
+    Gone,
+    Silent,
+    Nonsense(String),
+    Tick(u64),
+    Size(u16, u16),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        6 => (0..BINDINGS.len()).prop_map(Happens::Key),
+        2 => (0..BINDINGS.len()).prop_map(Happens::Action),
+        1 => (0..260_u16, 0..90_u16, any::<bool>()).prop_map(|(x, y, wheel)| Happens::Click(x, y, wheel)),
+        8 => (0..16_u8, 0..4_u8, 0..200_u64).prop_map(|(kind, run, step)| Happens::Event(kind, run, step)),
+        1 => Just(Happens::Gone),
+        1 => Just(Happens::Silent),
+        1 => ".{0,80}".prop_map(Happens::Nonsense),
+        1 => (0..100_000_u64).prop_map(Happens::Tick),
+        2 => (1..220_u16, 1..70_u16).prop_map(|(width, height)| Happens::Size(width, height)),
+    ]
+}
+
+fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
+    let stage = &app.course.stages[usize::from(run / 2) % app.course.stages.len()];
+    let variant = if run.is_multiple_of(2) {
+        "broken"
+    } else {
+        "fixed"
+    };
+    // Mostly the run that is wanted, now and then another one.
+    let run = app
+        .run
+        .wanted
+        .clone()
+        .filter(|_| step > 20)
+        .unwrap_or_else(|| spec(stage, variant, None));
+    let slot = run.slot;
+    Some(match kind {
+        0 => sample::started(&run, step / 50),
+        1..=4 => sample::step(&run, step),
+        5 => sample::throughput(&run, step),
+        6 => sample::kernels(&run, step),
+        7 => sample::gradients(&run, step, step.is_multiple_of(2)),
+        8 => sample::evidence(&run, step),
+        9 => sample::lints(&run),
+        10 => sample::pair(step as u32 % 31, step % 31 == 30),
+        11 => Event::Paused { slot },
+        12 => Event::Resumed { slot },
+        13 => Event::Finished(Box::new(Finished {
+            slot,
+            steps: step,
+            ..Finished::default()
+        })),
+        14 => Event::Failed(Failed {
+            kind: FailedKind::Internal,
+            reason: "no".to_owned(),
+        }),
+        _ => Event::Compiling {
+            kernels: step as u32,
+            latest: "matmul".to_owned(),
+        },
+    })
+}
+
+fn message(app: &App, happens: Happens) -> Option<Message> {
+    Some(match happens {
+        Happens::Key(at) => Message::Did(
+            BINDINGS
+                .get(at)
+                .filter(|binding| (binding.when)(app))?
+                .action,
+        ),
+        Happens::Action(at) => Message::Did(BINDINGS.get(at)?.action),
+        Happens::Click(column, row, wheel) => {
+            let kind = if wheel {
+                MouseEventKind::ScrollDown
+            } else {
+                MouseEventKind::Down(MouseButton::Left)
+            };
+            let modifiers = KeyModifiers::NONE;
+            Message::Did(mouse::action(
+                MouseEvent {
+                    kind,
+                    column,
+                    row,
+                    modifiers,
+                },
+                app,
+            )?)
+        }
+        Happens::Event(kind, run, step) => Message::Engine(FromEngine::Line(Line {
+            t: 0.0,
+            event: event(app, kind, run, step)?,
+        })),
+        Happens::Gone => Message::Engine(FromEngine::Gone {
+            reason: "ended".to_owned(),
+        }),
+        Happens::Silent => Message::Engine(FromEngine::Silent),
+        Happens::Nonsense(line) => Message::Engine(FromEngine::Malformed {
+            why: line.clone(),
+            line,
+        }),
+        Happens::Tick(ms) => Message::Tick {
+            now_ms: app.now_ms + ms,
+        },
+        Happens::Size(width, height) => Message::Resized { width, height },
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_that_happens_panics(sequence in proptest::collection::vec(happens(), 1..120)) {
+        let (mut app, _) = App::new(sample::course(), Progress::default(), Options::default());
+        for (at, one) in sequence.into_iter().enumerate() {
+            if let Some(message) = message(&app, one) {
+                update(&mut app, message);
+            }
+            if at % 8 == 0 {
+                let (width, height) = app.view.size;
+                let (theme, markers) = (app.view.theme, app.view.markers);
+                screen::screen(&mut app, width, height, theme, markers);
+            }
+        }
+    }
+}
