@@ -232,7 +232,11 @@ impl RunConfig {
                 seed: 42,
                 learning_rate: 3e-4,
             },
-            measure: MeasureConfig { sync: Sync::default(), warmup: 5, profile_every: 20 },
+            measure: MeasureConfig {
+                sync: Sync::default(),
+                warmup: 5,
+                profile_every: 20,
+            },
         }
     }
 
@@ -270,24 +274,59 @@ impl RunConfig {
             }
         }
         if m.vocab < 2 {
-            report("model.vocab", format!("model.vocab is {}; a prediction needs at least 2 tokens", m.vocab));
+            report(
+                "model.vocab",
+                format!(
+                    "model.vocab is {}; a prediction needs at least 2 tokens",
+                    m.vocab
+                ),
+            );
         }
         if m.heads > 0 && !m.hidden.is_multiple_of(m.heads) {
             let near = nearest_divisor(m.hidden, m.heads);
-            report("model.heads", format!("{} heads do not divide hidden = {}; write heads = {near}", m.heads, m.hidden));
+            report(
+                "model.heads",
+                format!(
+                    "{} heads do not divide hidden = {}; write heads = {near}",
+                    m.heads, m.hidden
+                ),
+            );
         } else if m.heads > 0 && m.hidden > 0 && (m.hidden / m.heads) % 2 == 1 {
             let dh = m.hidden / m.heads;
-            report("model.heads", format!("the head dimension hidden / heads = {dh} is odd; rotary embedding turns pairs, so make it even"));
+            report(
+                "model.heads",
+                format!(
+                    "the head dimension hidden / heads = {dh} is odd; rotary embedding turns pairs, so make it even"
+                ),
+            );
         }
         if m.kv_heads > 0 && m.heads > 0 && !m.heads.is_multiple_of(m.kv_heads) {
             let near = nearest_divisor(m.heads, m.kv_heads);
-            report("model.kv-heads", format!("{} kv-heads do not divide heads = {}; write kv-heads = {near}", m.kv_heads, m.heads));
+            report(
+                "model.kv-heads",
+                format!(
+                    "{} kv-heads do not divide heads = {}; write kv-heads = {near}",
+                    m.kv_heads, m.heads
+                ),
+            );
         }
         if t.context > MAX_CONTEXT {
-            report("train.context", format!("a context of {} is over the limit of {MAX_CONTEXT}", t.context));
+            report(
+                "train.context",
+                format!(
+                    "a context of {} is over the limit of {MAX_CONTEXT}",
+                    t.context
+                ),
+            );
         }
         if !(t.learning_rate.is_finite() && t.learning_rate > 0.0) {
-            report("train.learning-rate", format!("a learning rate of {} trains nothing; write 3e-4", t.learning_rate));
+            report(
+                "train.learning-rate",
+                format!(
+                    "a learning rate of {} trains nothing; write 3e-4",
+                    t.learning_rate
+                ),
+            );
         }
         found
     }
@@ -327,31 +366,46 @@ impl RunConfig {
         let m = &self.model;
         let n = self.train.batch as f64 * self.train.context as f64;
         let scores = match m.attention {
-            Attention::Composed | Attention::Kernel => 3.0 * n * (m.heads * self.train.context) as f64,
+            Attention::Composed | Attention::Kernel => {
+                3.0 * n * (m.heads * self.train.context) as f64
+            }
             Attention::Flash => 0.0,
         };
         let layer = n * (14 * m.hidden + 5 * m.ffn) as f64 + scores;
-        let values = 4.0 * self.parameters() as f64 + layer * m.layers as f64 + 3.0 * n * m.vocab as f64;
+        let values =
+            4.0 * self.parameters() as f64 + layer * m.layers as f64 + 3.0 * n * m.vocab as f64;
         // Saturates at the largest u64.
         (4.0 * values) as u64
     }
 
     /// A short name for the content: equal configurations have equal hashes, on every machine.
     pub fn hash(&self) -> String {
-        let text: String = KNOBS.iter().map(|knob| format!("{}={};", knob.path, (knob.get)(self))).collect();
+        let text: String = KNOBS
+            .iter()
+            .map(|knob| format!("{}={};", knob.path, (knob.get)(self)))
+            .collect();
         // FNV-1a, 64 bit: offset basis and prime from the published algorithm.
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
         format!("{hash:016x}")
     }
 
     /// The paths at which two configurations differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
-        KNOBS.iter().filter(|knob| (knob.get)(self) != (knob.get)(other)).map(|knob| knob.path).collect()
+        KNOBS
+            .iter()
+            .filter(|knob| (knob.get)(self) != (knob.get)(other))
+            .map(|knob| knob.path)
+            .collect()
     }
 
     /// Whether parameters and optimizer state can stay when a run changes from `self` to `other`.
     pub fn keeps_parameters(&self, other: &Self) -> bool {
-        KNOBS.iter().filter(|knob| (knob.get)(self) != (knob.get)(other)).all(|knob| knob.keeps_parameters)
+        KNOBS
+            .iter()
+            .filter(|knob| (knob.get)(self) != (knob.get)(other))
+            .all(|knob| knob.keeps_parameters)
     }
 }
 
@@ -373,7 +427,10 @@ fn fifteen_digits_from<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Res
 }
 
 fn nearest_divisor(of: usize, wanted: usize) -> usize {
-    (1..=of).filter(|d| of.is_multiple_of(*d)).min_by_key(|d| d.abs_diff(wanted)).unwrap_or(1)
+    (1..=of)
+        .filter(|d| of.is_multiple_of(*d))
+        .min_by_key(|d| d.abs_diff(wanted))
+        .unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -400,7 +457,11 @@ mod tests {
         config.model.heads = 3;
         let problems = config.problems();
         assert_eq!(problems[0].key, "model.heads");
-        assert!(problems[0].what.contains("write heads = 2"), "{}", problems[0].what);
+        assert!(
+            problems[0].what.contains("write heads = 2"),
+            "{}",
+            problems[0].what
+        );
         config = RunConfig::preset(Preset::Tiny);
         config.model.kv_heads = 3;
         assert!(config.problems()[0].what.contains("write kv-heads = 2"));

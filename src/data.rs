@@ -50,7 +50,13 @@ impl Source {
             Data::Markov => Kind::Markov(Chain::new(config.model.vocab, config.train.seed)),
             Data::Noise => Kind::Noise,
         };
-        Self { kind, batch: config.train.batch, context: config.train.context, vocab: config.model.vocab, seed: config.train.seed }
+        Self {
+            kind,
+            batch: config.train.batch,
+            context: config.train.context,
+            vocab: config.model.vocab,
+            seed: config.train.seed,
+        }
     }
 
     /// Entropy rate in nats: no model can have a lower expected loss.
@@ -89,7 +95,11 @@ impl Source {
             Kind::Markov(chain) => {
                 let choices = &chain.next[token as usize];
                 let at = rng.uniform();
-                choices.iter().find(|(_, sum)| at < *sum).or(choices.last()).map_or(token, |(next, _)| *next)
+                choices
+                    .iter()
+                    .find(|(_, sum)| at < *sum)
+                    .or(choices.last())
+                    .map_or(token, |(next, _)| *next)
             }
             Kind::Noise => rng.below(self.vocab) as i32,
         }
@@ -97,7 +107,9 @@ impl Source {
 }
 
 fn pick(cumulative: &[f64], at: f64) -> usize {
-    cumulative.partition_point(|sum| *sum <= at).min(cumulative.len() - 1)
+    cumulative
+        .partition_point(|sum| *sum <= at)
+        .min(cumulative.len() - 1)
 }
 
 impl Chain {
@@ -113,7 +125,10 @@ impl Chain {
                     }
                 }
                 let total: f64 = successors.iter().map(|(_, weight)| weight).sum();
-                successors.into_iter().map(|(next, weight)| (next, weight / total)).collect()
+                successors
+                    .into_iter()
+                    .map(|(next, weight)| (next, weight / total))
+                    .collect()
             })
             .collect();
 
@@ -129,7 +144,11 @@ impl Chain {
             share = moved;
         }
         // H = −Σ π(i) Σ P(i,j) ln P(i,j) (Cover and Thomas, Elements of Information Theory, 4.2).
-        let entropy = rows.iter().zip(&share).map(|(row, share)| -share * row.iter().map(|(_, p)| p * p.ln()).sum::<f64>()).sum();
+        let entropy = rows
+            .iter()
+            .zip(&share)
+            .map(|(row, share)| -share * row.iter().map(|(_, p)| p * p.ln()).sum::<f64>())
+            .sum();
 
         let accumulate = |sum: &mut f64, p: f64| {
             *sum += p;
@@ -137,10 +156,23 @@ impl Chain {
         };
         let next = rows
             .iter()
-            .map(|row| row.iter().scan(0.0, |sum, (next, p)| accumulate(sum, *p).map(|sum| (*next as i32, sum))).collect())
+            .map(|row| {
+                row.iter()
+                    .scan(0.0, |sum, (next, p)| {
+                        accumulate(sum, *p).map(|sum| (*next as i32, sum))
+                    })
+                    .collect()
+            })
             .collect();
-        let stationary = share.iter().scan(0.0, |sum, p| accumulate(sum, *p)).collect();
-        Self { next, stationary, entropy }
+        let stationary = share
+            .iter()
+            .scan(0.0, |sum, p| accumulate(sum, *p))
+            .collect();
+        Self {
+            next,
+            stationary,
+            entropy,
+        }
     }
 }
 
@@ -177,10 +209,17 @@ mod tests {
             .iter()
             .map(|row| {
                 let sum: f64 = row.iter().sum();
-                row.iter().filter(|n| **n > 0.0).map(|n| -(n / total) * (n / sum).ln()).sum::<f64>()
+                row.iter()
+                    .filter(|n| **n > 0.0)
+                    .map(|n| -(n / total) * (n / sum).ln())
+                    .sum::<f64>()
             })
             .sum();
-        assert!((measured - source.entropy()).abs() < 0.02, "{measured} against {}", source.entropy());
+        assert!(
+            (measured - source.entropy()).abs() < 0.02,
+            "{measured} against {}",
+            source.entropy()
+        );
     }
 
     #[test]

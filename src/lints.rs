@@ -75,20 +75,37 @@ impl Facts {
 
     /// Every lint that holds.
     pub fn lints(&self) -> Vec<Lint> {
-        [not_finite, gradient_coverage, backward_too_short, ledger_open, above_peak, wrong_logits, stuck_at_ln_vocab, below_entropy, no_kernels]
-            .iter()
-            .filter_map(|lint| lint(self))
-            .collect()
+        [
+            not_finite,
+            gradient_coverage,
+            backward_too_short,
+            ledger_open,
+            above_peak,
+            wrong_logits,
+            stuck_at_ln_vocab,
+            below_entropy,
+            no_kernels,
+        ]
+        .iter()
+        .filter_map(|lint| lint(self))
+        .collect()
     }
 
     /// Median phases where there are some, else those of the last measured step.
     fn ledger(&self) -> Option<Phases> {
-        self.throughput.as_ref().and_then(|t| t.phases).or(self.phases)
+        self.throughput
+            .as_ref()
+            .and_then(|t| t.phases)
+            .or(self.phases)
     }
 }
 
 fn lint(name: &str, why: String, next: &str) -> Option<Lint> {
-    Some(Lint { name: name.to_owned(), why, next: next.to_owned() })
+    Some(Lint {
+        name: name.to_owned(),
+        why,
+        next: next.to_owned(),
+    })
 }
 
 fn not_finite(f: &Facts) -> Option<Lint> {
@@ -104,7 +121,10 @@ fn gradient_coverage(f: &Facts) -> Option<Lint> {
     let g = f.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
     lint(
         "gradient-coverage",
-        format!("Only {:.1} % of the parameters received a gradient: {} of {} tensors.", g.params_pct, g.with_grad, g.tensors),
+        format!(
+            "Only {:.1} % of the parameters received a gradient: {} of {} tensors.",
+            g.params_pct, g.with_grad, g.tensors
+        ),
         "Find the first tensor, counted from the loss, that has none: the graph is cut between the two.",
     )
 }
@@ -113,19 +133,31 @@ fn backward_too_short(f: &Facts) -> Option<Lint> {
     if f.config.measure.sync != Sync::PerPhase {
         return None;
     }
-    let p = f.ledger().filter(|p| p.forward > 0.0 && p.backward / p.forward < 0.5)?;
+    let p = f
+        .ledger()
+        .filter(|p| p.forward > 0.0 && p.backward / p.forward < 0.5)?;
     lint(
         "backward-too-short",
-        format!("Backward takes {:.2} of the forward's time; with twice the products it should take about 2.", p.backward / p.forward),
+        format!(
+            "Backward takes {:.2} of the forward's time; with twice the products it should take about 2.",
+            p.backward / p.forward
+        ),
         "Either backward leaves work out (see the gradient audit), or forward does too much (see the kernels).",
     )
 }
 
 fn ledger_open(f: &Facts) -> Option<Lint> {
-    let p = f.ledger().filter(|p| p.step > 0.0 && p.residual.abs() > LEDGER_LIMIT * p.step)?;
+    let p = f
+        .ledger()
+        .filter(|p| p.step > 0.0 && p.residual.abs() > LEDGER_LIMIT * p.step)?;
     lint(
         "ledger-open",
-        format!("Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({:+.0} %).", p.residual, p.step, 100.0 * p.residual / p.step),
+        format!(
+            "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({:+.0} %).",
+            p.residual,
+            p.step,
+            100.0 * p.residual / p.step
+        ),
         "Ask of each timer what it waits for: enqueueing work is not doing it.",
     )
 }
@@ -139,16 +171,27 @@ fn above_peak(f: &Facts) -> Option<Lint> {
     let peak = t.peak_flops.filter(|peak| reached > 1.05 * peak)?;
     lint(
         "above-peak",
-        format!("{:.3} TFLOP/s claimed; the most this device was measured to do is {:.3}.", reached / 1e12, peak / 1e12),
+        format!(
+            "{:.3} TFLOP/s claimed; the most this device was measured to do is {:.3}.",
+            reached / 1e12,
+            peak / 1e12
+        ),
         "No code does that. Either the clock is read too early or work is missing.",
     )
 }
 
 fn wrong_logits(f: &Facts) -> Option<Lint> {
-    let parity = f.evidence.as_ref()?.parity.filter(|p| p.0.is_nan() || p.0 > PARITY_LIMIT)?;
+    let parity = f
+        .evidence
+        .as_ref()?
+        .parity
+        .filter(|p| p.0.is_nan() || p.0 > PARITY_LIMIT)?;
     lint(
         "wrong-logits",
-        format!("The logits differ from the plain reference's by {:.1e} of the largest; rounding explains 1e-4.", parity.0),
+        format!(
+            "The logits differ from the plain reference's by {:.1e} of the largest; rounding explains 1e-4.",
+            parity.0
+        ),
         "The loss may look right all the same. Compare what the operation reads with what lies in memory.",
     )
 }
@@ -164,7 +207,10 @@ fn stuck_at_ln_vocab(f: &Facts) -> Option<Lint> {
     }
     lint(
         "stuck-at-ln-vocab",
-        format!("After {} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned.", f.steps),
+        format!(
+            "After {} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned.",
+            f.steps
+        ),
         "Check that gradients arrive and that the optimizer changes the weights.",
     )
 }
@@ -182,7 +228,9 @@ fn below_entropy(f: &Facts) -> Option<Lint> {
     }
     lint(
         "below-entropy",
-        format!("The loss is {mean:.3}; the data's entropy rate is {entropy:.3}, and nothing can predict better than that."),
+        format!(
+            "The loss is {mean:.3}; the data's entropy rate is {entropy:.3}, and nothing can predict better than that."
+        ),
         "The answer leaks into the input. Check the mask, and what attention can see.",
     )
 }
@@ -191,7 +239,10 @@ fn no_kernels(f: &Facts) -> Option<Lint> {
     let k = f.kernels.as_ref().filter(|k| k.rows.is_empty())?;
     lint(
         "no-kernels",
-        format!("Steps ran, but the profile is empty: {}.", k.reason.as_deref().unwrap_or("no reason given")),
+        format!(
+            "Steps ran, but the profile is empty: {}.",
+            k.reason.as_deref().unwrap_or("no reason given")
+        ),
         "Absent is not zero: check that the profiler saw this device.",
     )
 }

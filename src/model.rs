@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use crate::config::{Attention as AttentionVersion, Gradient, KvLayout, Loss, Matmul, ModelConfig, Qkv, ROPE_THETA, RunConfig, Swiglu};
+use crate::config::{
+    Attention as AttentionVersion, Gradient, KvLayout, Loss, Matmul, ModelConfig, Qkv, ROPE_THETA,
+    RunConfig, Swiglu,
+};
 use crate::data::Batch;
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, Packed, Separate};
@@ -24,7 +27,11 @@ use weights::Weight;
 /// Query, key and value projections.
 #[derive(Clone, Debug)]
 enum Projections {
-    Separate { q: Parameter, k: Parameter, v: Parameter },
+    Separate {
+        q: Parameter,
+        k: Parameter,
+        v: Parameter,
+    },
     Fused(Parameter),
 }
 
@@ -84,9 +91,15 @@ impl Tokens {
     pub fn new(batch: &Batch, device: &Device) -> Self {
         let device = device.clone().inner();
         let send = |tokens: &[i32]| {
-            Tensor::<1, Int>::from_data(TensorData::new(tokens.to_vec(), [tokens.len()]), (&device, burn::tensor::DType::I32))
+            Tensor::<1, Int>::from_data(
+                TensorData::new(tokens.to_vec(), [tokens.len()]),
+                (&device, burn::tensor::DType::I32),
+            )
         };
-        Self { inputs: send(&batch.inputs), targets: send(&batch.targets) }
+        Self {
+            inputs: send(&batch.inputs),
+            targets: send(&batch.targets),
+        }
     }
 }
 
@@ -100,7 +113,10 @@ impl Model {
         let expected = weights::names(&config);
         anyhow::ensure!(
             initial.len() == expected.len()
-                && initial.iter().zip(&expected).all(|(have, (name, shape))| have.name == *name && have.shape == *shape),
+                && initial
+                    .iter()
+                    .zip(&expected)
+                    .all(|(have, (name, shape))| have.name == *name && have.shape == *shape),
             "the weights do not fit the configuration's shapes"
         );
         let mut rest = initial.iter();
@@ -108,7 +124,8 @@ impl Model {
         let mut blocks = Vec::new();
         for layer in 0..config.layers {
             let name = |part: &str| format!("layer.{layer}.{part}.weight");
-            let mut next = |count: usize, part: &str| join(rest.by_ref().take(count), &name(part), device);
+            let mut next =
+                |count: usize, part: &str| join(rest.by_ref().take(count), &name(part), device);
             let qkv = match config.qkv {
                 Qkv::Separate => Projections::Separate {
                     q: next(1, "attention.q_proj"),
@@ -119,18 +136,35 @@ impl Model {
             };
             let o = next(1, "attention.o_proj");
             let gate_up = match config.swiglu {
-                Swiglu::Separate | Swiglu::NaiveKernel => {
-                    GateUp::Separate { gate: next(1, "mlp.gate_proj"), up: next(1, "mlp.up_proj") }
+                Swiglu::Separate | Swiglu::NaiveKernel => GateUp::Separate {
+                    gate: next(1, "mlp.gate_proj"),
+                    up: next(1, "mlp.up_proj"),
+                },
+                Swiglu::FusedGateUp | Swiglu::FusedActivation => {
+                    GateUp::Fused(next(2, "mlp.gate_up_proj"))
                 }
-                Swiglu::FusedGateUp | Swiglu::FusedActivation => GateUp::Fused(next(2, "mlp.gate_up_proj")),
             };
             let down = next(1, "mlp.down_proj");
             let (norm1, norm2) = (next(1, "norm1"), next(1, "norm2"));
-            blocks.push(Block { qkv, o, gate_up, down, norm1, norm2 });
+            blocks.push(Block {
+                qkv,
+                o,
+                gate_up,
+                down,
+                norm1,
+                norm2,
+            });
         }
         let norm = join(rest.by_ref().take(1), "norm.weight", device);
         let tables = Tables::new(&config, run.train.context, device);
-        Ok(Self { config, embedding, blocks, norm, tables, device: device.clone() })
+        Ok(Self {
+            config,
+            embedding,
+            blocks,
+            norm,
+            tables,
+            device: device.clone(),
+        })
     }
 
     /// Takes on knobs that keep the parameters, and another context.
@@ -149,14 +183,24 @@ impl Model {
     /// Mean cross-entropy `[1, 1]` of a batch.
     pub fn loss(&self, tokens: &Tokens) -> Tensor<2> {
         let logits = self.logits(tokens, None); // [n, vocab]
-        let op = CrossEntropy { targets: tokens.targets.clone(), version: self.config.loss };
+        let op = CrossEntropy {
+            targets: tokens.targets.clone(),
+            version: self.config.loss,
+        };
         apply(Scope::outside("loss"), op, [logits]) // [1, 1]
     }
 
     /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
     pub fn logits(&self, tokens: &Tokens, mut seen: Option<&mut Seen>) -> Tensor<2> {
-        let embed = Embedding { tokens: tokens.inputs.clone(), version: self.config.matmul };
-        let mut x = apply(Scope::outside("embedding"), embed, [self.embedding.value.clone()]); // [n, d]
+        let embed = Embedding {
+            tokens: tokens.inputs.clone(),
+            version: self.config.matmul,
+        };
+        let mut x = apply(
+            Scope::outside("embedding"),
+            embed,
+            [self.embedding.value.clone()],
+        ); // [n, d]
         for (layer, block) in self.blocks.iter().enumerate() {
             if let Some(seen) = seen.as_deref_mut() {
                 seen.residual.push(x.clone());
@@ -172,7 +216,11 @@ impl Model {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns
         };
-        apply(Scope::outside("head"), self.linear(), [x, self.embedding.value.clone()]) // [n, vocab]
+        apply(
+            Scope::outside("head"),
+            self.linear(),
+            [x, self.embedding.value.clone()],
+        ) // [n, vocab]
     }
 
     /// x + o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
@@ -193,8 +241,16 @@ impl Model {
         let h = self.normed(at("norm1"), x.clone(), &block.norm1); // [n, d]
         let mixed = match &block.qkv {
             Projections::Separate { q, k, v } => {
-                let q = apply(at("attention.q"), self.linear(), [h.clone(), q.value.clone()]); // [n, d]
-                let k = apply(at("attention.k"), self.linear(), [h.clone(), k.value.clone()]); // [n, kv]
+                let q = apply(
+                    at("attention.q"),
+                    self.linear(),
+                    [h.clone(), q.value.clone()],
+                ); // [n, d]
+                let k = apply(
+                    at("attention.k"),
+                    self.linear(),
+                    [h.clone(), k.value.clone()],
+                ); // [n, kv]
                 let v = apply(at("attention.v"), self.linear(), [h, v.value.clone()]); // [n, kv]
                 let q = apply(at("attention.rope"), self.rope(wide), [q]); // [n, d]
                 let k = apply(at("attention.rope"), self.rope(narrow), [k]); // [n, kv]
@@ -215,11 +271,21 @@ impl Model {
         let h = self.normed(at("norm2"), x.clone(), &block.norm2); // [n, d]
         let active = match (&block.gate_up, self.config.swiglu) {
             (GateUp::Separate { gate, up }, Swiglu::NaiveKernel) => {
-                let naive = Naive { matmul: self.config.matmul };
-                apply(at("mlp.swiglu"), naive, [h, gate.value.clone(), up.value.clone()]) // [n, ffn]
+                let naive = Naive {
+                    matmul: self.config.matmul,
+                };
+                apply(
+                    at("mlp.swiglu"),
+                    naive,
+                    [h, gate.value.clone(), up.value.clone()],
+                ) // [n, ffn]
             }
             (GateUp::Separate { gate, up }, _) => {
-                let gate = apply(at("mlp.gate"), self.linear(), [h.clone(), gate.value.clone()]); // [n, ffn]
+                let gate = apply(
+                    at("mlp.gate"),
+                    self.linear(),
+                    [h.clone(), gate.value.clone()],
+                ); // [n, ffn]
                 let up = apply(at("mlp.up"), self.linear(), [h, up.value.clone()]); // [n, ffn]
                 apply(at("mlp.activation"), Activation, [gate, up]) // [n, ffn]
             }
@@ -238,18 +304,30 @@ impl Model {
             Matmul::Own => apply(scope, LinearResidual, [y, w.value.clone(), residual]), // [n, d]
             Matmul::Library => {
                 let y = apply(scope, self.linear(), [y, w.value.clone()]); // [n, d]
-                let part = if scope.part == "mlp.down" { "mlp.residual" } else { "attention.residual" };
+                let part = if scope.part == "mlp.down" {
+                    "mlp.residual"
+                } else {
+                    "attention.residual"
+                };
                 apply(Scope { part, ..scope }, Add, [residual, y]) // [n, d]
             }
         }
     }
 
     fn normed(&self, scope: Scope, x: Tensor<2>, gain: &Parameter) -> Tensor<2> {
-        apply(scope, RmsNorm { version: self.config.norm }, [x, gain.value.clone()]) // [n, d]
+        apply(
+            scope,
+            RmsNorm {
+                version: self.config.norm,
+            },
+            [x, gain.value.clone()],
+        ) // [n, d]
     }
 
     fn linear(&self) -> Linear {
-        Linear { matmul: self.config.matmul }
+        Linear {
+            matmul: self.config.matmul,
+        }
     }
 
     fn rope(&self, rotated: usize) -> Rope {
@@ -271,15 +349,25 @@ impl Model {
             let shape = [1, self.tables.context, heads, head_dim];
             let x = Tensor::<4>::zeros(shape, &self.device.clone().inner()); // [b, t, h, dh]
             let x = x.swap_dims(1, 2); // [b, h, t, dh]
-            let copied = c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;
+            let copied =
+                c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;
             let strides = if copied {
-                vec![heads * self.tables.context * head_dim, self.tables.context * head_dim, head_dim, 1]
+                vec![
+                    heads * self.tables.context * head_dim,
+                    self.tables.context * head_dim,
+                    head_dim,
+                    1,
+                ]
             } else {
                 crate::ops::kernels::strides(x)
             };
             (name.to_owned(), strides)
         };
-        vec![view("q", c.heads), view("k", c.kv_heads), view("v", c.kv_heads)]
+        vec![
+            view("q", c.heads),
+            view("k", c.kv_heads),
+            view("v", c.kv_heads),
+        ]
     }
 
     /// Every parameter, in a fixed order.
@@ -353,9 +441,17 @@ impl Tables {
         let device = device.clone().inner();
         let head_dim = config.hidden / config.heads;
         let (cos, sin) = rope::tables(context, head_dim, ROPE_THETA);
-        let table = |values: Vec<f32>, shape: [usize; 2]| Tensor::<2>::from_data(TensorData::new(values, shape), &device);
+        let table = |values: Vec<f32>, shape: [usize; 2]| {
+            Tensor::<2>::from_data(TensorData::new(values, shape), &device)
+        };
         let mask = (0..context * context)
-            .map(|index| if index % context > index / context { f32::NEG_INFINITY } else { 0.0 })
+            .map(|index| {
+                if index % context > index / context {
+                    f32::NEG_INFINITY
+                } else {
+                    0.0
+                }
+            })
             .collect();
         Self {
             rope: [cos, sin].map(|values| table(values, [context, head_dim / 2])),
@@ -375,5 +471,8 @@ fn join<'a>(parts: impl Iterator<Item = &'a Weight>, name: &str, device: &Device
         columns = part.shape[1];
     }
     let data = TensorData::new(values, [rows, columns]);
-    Parameter { name: name.to_owned(), value: Tensor::<2>::from_data(data, device).require_grad() } // [rows, columns]
+    Parameter {
+        name: name.to_owned(),
+        value: Tensor::<2>::from_data(data, device).require_grad(),
+    } // [rows, columns]
 }

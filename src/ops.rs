@@ -23,11 +23,11 @@ use std::marker::PhantomData;
 
 use burn::backend::{Cube, Flex};
 use burn::tensor::Tensor;
+use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
-use burn_autodiff::Autodiff;
 
 pub use kernels::{Float, Kernels};
 pub use trace::{Cost, Phase, Scope};
@@ -64,18 +64,28 @@ pub struct Parameter {
 ///
 /// # Panics
 /// When the inputs live on different devices, or on a backend this project does not use; the model never does that.
-pub fn apply<O: Operation<N>, const N: usize>(scope: Scope, op: O, inputs: [Tensor<2>; N]) -> Tensor<2> {
+pub fn apply<O: Operation<N>, const N: usize>(
+    scope: Scope,
+    op: O,
+    inputs: [Tensor<2>; N],
+) -> Tensor<2> {
     let device = inputs[0].device();
     let shapes = inputs.each_ref().map(|tensor| tensor.dims().to_vec());
     let cost = op.cost(&shapes);
     let call = Call { op, scope, cost };
     match (kernels::is_cpu(&device), device.is_autodiff()) {
-        (true, true) => Tensor::from_primitive::<Autodiff<Flex>>(call.tracked(inputs.map(primitive::<Autodiff<Flex>>))),
-        (true, false) => Tensor::from_primitive::<Flex>(call.forward::<Flex, N>(inputs.map(primitive::<Flex>)).0),
-        (false, true) => {
-            Tensor::from_primitive::<Autodiff<Cube>>(call.tracked(inputs.map(primitive::<Autodiff<Cube>>)))
+        (true, true) => Tensor::from_primitive::<Autodiff<Flex>>(
+            call.tracked(inputs.map(primitive::<Autodiff<Flex>>)),
+        ),
+        (true, false) => {
+            Tensor::from_primitive::<Flex>(call.forward::<Flex, N>(inputs.map(primitive::<Flex>)).0)
         }
-        (false, false) => Tensor::from_primitive::<Cube>(call.forward::<Cube, N>(inputs.map(primitive::<Cube>)).0),
+        (false, true) => Tensor::from_primitive::<Autodiff<Cube>>(
+            call.tracked(inputs.map(primitive::<Autodiff<Cube>>)),
+        ),
+        (false, false) => {
+            Tensor::from_primitive::<Cube>(call.forward::<Cube, N>(inputs.map(primitive::<Cube>)).0)
+        }
     }
 }
 
@@ -84,7 +94,9 @@ pub(crate) fn primitive<B: burn::backend::Backend>(tensor: Tensor<2>) -> Float<B
 where
     burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
 {
-    tensor.try_into_primitive::<B>().expect("the device was checked by the caller")
+    tensor
+        .try_into_primitive::<B>()
+        .expect("the device was checked by the caller")
 }
 
 /// One use of an operation at one place of the model.
@@ -96,21 +108,37 @@ struct Call<O> {
 }
 
 impl<O> Call<O> {
-    fn forward<B: Kernels, const N: usize>(&self, inputs: [Float<B>; N]) -> (Float<B>, Vec<Float<B>>)
+    fn forward<B: Kernels, const N: usize>(
+        &self,
+        inputs: [Float<B>; N],
+    ) -> (Float<B>, Vec<Float<B>>)
     where
         O: Operation<N>,
     {
-        let row = trace::Row { scope: self.scope, phase: Phase::Forward, op: self.op.name(), version: self.op.version(), cost: self.cost.0 };
+        let row = trace::Row {
+            scope: self.scope,
+            phase: Phase::Forward,
+            op: self.op.name(),
+            version: self.op.version(),
+            cost: self.cost.0,
+        };
         trace::span(row, || self.op.forward::<B>(inputs))
     }
 
-    fn tracked<B: Kernels, const N: usize>(self, inputs: [AutodiffTensor<B>; N]) -> AutodiffTensor<B>
+    fn tracked<B: Kernels, const N: usize>(
+        self,
+        inputs: [AutodiffTensor<B>; N],
+    ) -> AutodiffTensor<B>
     where
         O: Operation<N>,
     {
         let nodes = inputs.each_ref().map(|tensor| tensor.node());
         let inputs = inputs.map(|tensor| tensor.into_primitive());
-        match Node::<O>(PhantomData).prepare::<NoCheckpointing>(nodes).compute_bound().stateful() {
+        match Node::<O>(PhantomData)
+            .prepare::<NoCheckpointing>(nodes)
+            .compute_bound()
+            .stateful()
+        {
             OpsKind::Tracked(prep) => {
                 let (output, saved) = self.forward::<B, N>(inputs);
                 prep.finish((self, saved), output)

@@ -16,7 +16,11 @@ pub struct Num(pub f64);
 
 impl Serialize for Num {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_finite() { serializer.serialize_f64(self.0) } else { serializer.serialize_str(&self.to_string()) }
+        if self.0.is_finite() {
+            serializer.serialize_f64(self.0)
+        } else {
+            serializer.serialize_str(&self.to_string())
+        }
     }
 }
 
@@ -34,7 +38,9 @@ impl<'de> Deserialize<'de> for Num {
                 "NaN" => Ok(Self(f64::NAN)),
                 "inf" => Ok(Self(f64::INFINITY)),
                 "-inf" => Ok(Self(f64::NEG_INFINITY)),
-                _ => Err(serde::de::Error::custom(format!("`{text}` is not a number, NaN, inf or -inf"))),
+                _ => Err(serde::de::Error::custom(format!(
+                    "`{text}` is not a number, NaN, inf or -inf"
+                ))),
             },
         }
     }
@@ -59,7 +65,9 @@ impl From<f64> for Num {
 }
 
 /// Which of the two runs on the screen: A is the first, B the one after a toggle or in a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Slot {
     #[default]
@@ -84,17 +92,32 @@ pub struct RunSpec {
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
     /// First line of every conversation.
-    Hello { protocol: u32 },
+    Hello {
+        protocol: u32,
+    },
     /// Lists the devices.
     Probe,
     /// Opens a device (`auto`, `cpu`, `gpu`, `gpu:N`, `vulkan-cpu`) without training; answered by `device-ready` or `failed`.
-    Open { device: String },
+    Open {
+        device: String,
+    },
     /// Trains. Replaces the run in progress.
-    Start { device: String, run: RunSpec },
+    Start {
+        device: String,
+        run: RunSpec,
+    },
     /// Changes knobs that keep the parameters, at the next step boundary; the run goes on in the spec's slot.
-    Apply { run: RunSpec },
+    Apply {
+        run: RunSpec,
+    },
     /// Both configurations, interleaved A B B A, until `pairs` pairs are measured (0: until the verdict is clear, at least 30).
-    Pair { device: String, stage: u32, a: RunSpec, b: RunSpec, pairs: u32 },
+    Pair {
+        device: String,
+        stage: u32,
+        a: RunSpec,
+        b: RunSpec,
+        pairs: u32,
+    },
     Pause,
     Resume,
     /// Profiles the next step.
@@ -121,10 +144,17 @@ pub enum Event {
     /// Sent about twice a second by a thread of its own.
     Heartbeat,
     Log(Log),
-    Devices { devices: Vec<DeviceInfo> },
-    DeviceReady { device: Device },
+    Devices {
+        devices: Vec<DeviceInfo>,
+    },
+    DeviceReady {
+        device: Device,
+    },
     /// Kernels are being compiled; the total is not knowable.
-    Compiling { kernels: u32, latest: String },
+    Compiling {
+        kernels: u32,
+        latest: String,
+    },
     Started(Started),
     Step(Step),
     Throughput(Throughput),
@@ -133,10 +163,17 @@ pub enum Event {
     Evidence(Evidence),
     Memory(Memory),
     /// All plausibility lints that hold now; an empty list clears them.
-    Lints { slot: Slot, lints: Vec<Lint> },
+    Lints {
+        slot: Slot,
+        lints: Vec<Lint>,
+    },
     Pair(Pair),
-    Paused { slot: Slot },
-    Resumed { slot: Slot },
+    Paused {
+        slot: Slot,
+    },
+    Resumed {
+        slot: Slot,
+    },
     Finished(Box<Finished>),
     Failed(Failed),
 }

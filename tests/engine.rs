@@ -30,14 +30,19 @@ impl Engine {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                let line =
+                    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
                 if sender.send(line).is_err() {
                     return;
                 }
             }
         });
         let input = child.stdin.take();
-        let mut engine = Self { child, input, lines };
+        let mut engine = Self {
+            child,
+            input,
+            lines,
+        };
         engine.send(&Command::Hello { protocol: PROTOCOL });
         engine.until(|event| matches!(event, Event::Hello(_)));
         engine
@@ -46,14 +51,19 @@ impl Engine {
     fn send(&mut self, command: &Command) {
         let text = serde_json::to_string(command).expect("plain data");
         let input = self.input.as_mut().expect("open");
-        writeln!(input, "{text}").and_then(|()| input.flush()).expect("the engine reads");
+        writeln!(input, "{text}")
+            .and_then(|()| input.flush())
+            .expect("the engine reads");
     }
 
     /// Events up to and with the first that `last` accepts, heartbeats left out.
     fn until(&mut self, last: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         loop {
-            let line = self.lines.recv_timeout(PATIENCE).expect("the engine goes on");
+            let line = self
+                .lines
+                .recv_timeout(PATIENCE)
+                .expect("the engine goes on");
             let stop = last(&line.event);
             if !matches!(line.event, Event::Heartbeat) {
                 seen.push(line.event);
@@ -65,7 +75,10 @@ impl Engine {
     }
 
     fn run(&mut self, config: RunConfig, steps: u64) -> (Vec<Event>, Finished) {
-        self.send(&Command::Start { device: "cpu".into(), run: spec(config, Some(steps)) });
+        self.send(&Command::Start {
+            device: "cpu".into(),
+            run: spec(config, Some(steps)),
+        });
         let events = self.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
         match events.last() {
             Some(Event::Finished(finished)) => (events.clone(), (**finished).clone()),
@@ -82,26 +95,53 @@ impl Drop for Engine {
 }
 
 fn spec(config: RunConfig, steps: Option<u64>) -> RunSpec {
-    RunSpec { stage: 0, variant: "custom".into(), slot: Slot::A, config, steps }
+    RunSpec {
+        stage: 0,
+        variant: "custom".into(),
+        slot: Slot::A,
+        config,
+        steps,
+    }
 }
 
 /// A network of a few thousand parameters.
 fn small(knobs: &[(&str, &str)]) -> RunConfig {
     let mut config = RunConfig::preset(Preset::Tiny);
-    (config.model.hidden, config.model.layers, config.model.ffn, config.model.vocab) = (32, 2, 64, 50);
+    (
+        config.model.hidden,
+        config.model.layers,
+        config.model.ffn,
+        config.model.vocab,
+    ) = (32, 2, 64, 50);
     (config.train.context, config.train.batch) = (16, 4);
     for (path, value) in knobs {
-        Knob::find(path).expect("known").set(&mut config, &Value::from_word(value)).expect("valid");
+        Knob::find(path)
+            .expect("known")
+            .set(&mut config, &Value::from_word(value))
+            .expect("valid");
     }
     config
 }
 
 fn losses(events: &[Event]) -> Vec<f64> {
-    events.iter().filter_map(|event| if let Event::Step(step) = event { Some(step.loss.0) } else { None }).collect()
+    events
+        .iter()
+        .filter_map(|event| {
+            if let Event::Step(step) = event {
+                Some(step.loss.0)
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
 fn names(finished: &Finished) -> Vec<&str> {
-    finished.lints.iter().map(|lint| lint.name.as_str()).collect()
+    finished
+        .lints
+        .iter()
+        .map(|lint| lint.name.as_str())
+        .collect()
 }
 
 #[test]
@@ -113,10 +153,22 @@ fn a_run_repeats_with_its_seed_and_differs_with_another() {
     assert_eq!(losses(&first), losses(&again));
     assert_ne!(losses(&first), losses(&other));
     assert_eq!(summary.steps, 12);
-    assert!(summary.grad.tensors == summary.grad.with_grad && (summary.grad.params_pct - 100.0).abs() < 1e-9);
+    assert!(
+        summary.grad.tensors == summary.grad.with_grad
+            && (summary.grad.params_pct - 100.0).abs() < 1e-9
+    );
     assert!(names(&summary).is_empty(), "{:?}", summary.lints);
-    assert!(summary.kernels.coverage > 0.5 && summary.kernels.coverage <= 1.0, "{}", summary.kernels.coverage);
-    assert!(summary.memory.peak_bytes.is_some_and(|bytes| bytes > summary.memory.weights + summary.memory.moments));
+    assert!(
+        summary.kernels.coverage > 0.5 && summary.kernels.coverage <= 1.0,
+        "{}",
+        summary.kernels.coverage
+    );
+    assert!(
+        summary
+            .memory
+            .peak_bytes
+            .is_some_and(|bytes| bytes > summary.memory.weights + summary.memory.moments)
+    );
 }
 
 #[test]
@@ -125,7 +177,11 @@ fn the_loss_falls_on_learnable_data() {
     let (events, summary) = engine.run(small(&[("train.learning-rate", "1e-2")]), 150);
     let losses = losses(&events);
     let late = losses[losses.len() - 20..].iter().sum::<f64>() / 20.0;
-    assert!(late < 0.9 * summary.ln_vocab, "{late} against {}", summary.ln_vocab);
+    assert!(
+        late < 0.9 * summary.ln_vocab,
+        "{late} against {}",
+        summary.ln_vocab
+    );
     assert!(summary.entropy.is_some_and(|entropy| late > entropy));
 }
 
@@ -133,18 +189,40 @@ fn the_loss_falls_on_learnable_data() {
 fn faults_are_named_by_lints_and_their_fixes_by_none() {
     let mut engine = Engine::start();
     let (_, detached) = engine.run(small(&[("model.gradient", "detached-norm")]), 12);
-    assert!(names(&detached).contains(&"gradient-coverage"), "{:?}", names(&detached));
+    assert!(
+        names(&detached).contains(&"gradient-coverage"),
+        "{:?}",
+        names(&detached)
+    );
     assert_eq!((detached.grad.with_grad, detached.grad.tensors), (1, 20));
     assert!(detached.memory.moments < detached.memory.weights);
 
     let (_, unsynced) = engine.run(small(&[("measure.sync", "never")]), 40);
-    assert!(names(&unsynced).contains(&"ledger-open"), "{:?}", names(&unsynced));
+    assert!(
+        names(&unsynced).contains(&"ledger-open"),
+        "{:?}",
+        names(&unsynced)
+    );
     assert_eq!(unsynced.clock, "enqueue");
 
-    let (_, assumed) = engine.run(small(&[("model.kv-layout", "assumed"), ("model.attention", "kernel")]), 12);
-    assert!(names(&assumed).contains(&"wrong-logits"), "{:?}", names(&assumed));
+    let (_, assumed) = engine.run(
+        small(&[
+            ("model.kv-layout", "assumed"),
+            ("model.attention", "kernel"),
+        ]),
+        12,
+    );
+    assert!(
+        names(&assumed).contains(&"wrong-logits"),
+        "{:?}",
+        names(&assumed)
+    );
     let (_, strided) = engine.run(small(&[("model.kv-layout", "strided")]), 12);
-    assert!(!names(&strided).contains(&"wrong-logits"), "{:?}", names(&strided));
+    assert!(
+        !names(&strided).contains(&"wrong-logits"),
+        "{:?}",
+        names(&strided)
+    );
 }
 
 #[test]
@@ -152,21 +230,43 @@ fn a_loss_that_is_not_a_number_stops_the_run_and_names_a_tensor() {
     let mut engine = Engine::start();
     let (_, finished) = engine.run(small(&[("train.learning-rate", "1e30")]), 50);
     assert!(finished.steps < 50);
-    assert!(finished.ended.as_deref().is_some_and(|why| why.starts_with("not-finite: ")), "{:?}", finished.ended);
+    assert!(
+        finished
+            .ended
+            .as_deref()
+            .is_some_and(|why| why.starts_with("not-finite: ")),
+        "{:?}",
+        finished.ended
+    );
     assert!(names(&finished).contains(&"not-finite"));
 }
 
 #[test]
 fn knobs_that_keep_parameters_change_in_mid_run() {
     let mut engine = Engine::start();
-    engine.send(&Command::Start { device: "cpu".into(), run: spec(small(&[("model.gradient", "detached-norm")]), None) });
+    engine.send(&Command::Start {
+        device: "cpu".into(),
+        run: spec(small(&[("model.gradient", "detached-norm")]), None),
+    });
     engine.until(|event| matches!(event, Event::Step(step) if step.step >= 5));
-    let fixed = RunSpec { slot: Slot::B, variant: "fixed".into(), ..spec(small(&[]), None) };
+    let fixed = RunSpec {
+        slot: Slot::B,
+        variant: "fixed".into(),
+        ..spec(small(&[]), None)
+    };
     engine.send(&Command::Apply { run: fixed });
     let events = engine.until(|event| matches!(event, Event::Gradients(g) if g.slot == Slot::B));
-    let started = events.iter().find_map(|event| if let Event::Started(started) = event { Some(started) } else { None });
+    let started = events.iter().find_map(|event| {
+        if let Event::Started(started) = event {
+            Some(started)
+        } else {
+            None
+        }
+    });
     assert!(started.is_some_and(|started| started.from_step > 5 && started.run.variant == "fixed"));
-    let Some(Event::Gradients(audit)) = events.last() else { panic!("no audit") };
+    let Some(Event::Gradients(audit)) = events.last() else {
+        panic!("no audit")
+    };
     assert_eq!(audit.with_grad, audit.tensors);
 
     engine.send(&Command::Pause);
@@ -175,7 +275,9 @@ fn knobs_that_keep_parameters_change_in_mid_run() {
     engine.until(|event| matches!(event, Event::Resumed { .. }));
     engine.send(&Command::Stop);
     let events = engine.until(|event| matches!(event, Event::Finished(_)));
-    let Some(Event::Finished(finished)) = events.last() else { panic!("no summary") };
+    let Some(Event::Finished(finished)) = events.last() else {
+        panic!("no summary")
+    };
     assert_eq!(finished.ended.as_deref(), Some("stopped"));
 }
 
@@ -183,12 +285,23 @@ fn knobs_that_keep_parameters_change_in_mid_run() {
 fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
     let mut engine = Engine::start();
     let run = spec(small(&[]), None);
-    engine.send(&Command::Pair { device: "cpu".into(), stage: 0, a: run.clone(), b: run, pairs: 40 });
+    engine.send(&Command::Pair {
+        device: "cpu".into(),
+        stage: 0,
+        a: run.clone(),
+        b: run,
+        pairs: 40,
+    });
     let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
-    let Some(Event::Finished(finished)) = events.last() else { panic!("{:?}", events.last()) };
+    let Some(Event::Finished(finished)) = events.last() else {
+        panic!("{:?}", events.last())
+    };
     let pair = finished.pair.as_ref().expect("a comparison");
     assert_eq!(pair.n, 40);
-    assert!(matches!(pair.verdict, Verdict::Same | Verdict::Unclear), "{pair:?}");
+    assert!(
+        matches!(pair.verdict, Verdict::Same | Verdict::Unclear),
+        "{pair:?}"
+    );
 }
 
 #[test]
@@ -198,13 +311,22 @@ fn what_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
     (huge.model.hidden, huge.model.ffn, huge.model.layers) = (65_536, 262_144, 1024);
     for (config, device, needle) in [
         (huge, "cpu", "MiB are free"),
-        (small(&[("train.precision", "f16")]), "cpu", "train.precision"),
+        (
+            small(&[("train.precision", "f16")]),
+            "cpu",
+            "train.precision",
+        ),
         (small(&[]), "gpu:99", "gpu:99"),
         (small(&[]), "toaster", "unknown device `toaster`"),
     ] {
-        engine.send(&Command::Start { device: device.into(), run: spec(config, Some(1)) });
+        engine.send(&Command::Start {
+            device: device.into(),
+            run: spec(config, Some(1)),
+        });
         let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
-        let Some(Event::Failed(failed)) = events.last() else { panic!("{device} was not refused") };
+        let Some(Event::Failed(failed)) = events.last() else {
+            panic!("{device} was not refused")
+        };
         assert!(failed.reason.contains(needle), "{}", failed.reason);
     }
     assert_eq!(engine.run(small(&[]), 2).1.steps, 2);
@@ -218,7 +340,10 @@ fn nonsense_on_the_input_is_answered_and_the_end_of_input_ends_the_process() {
     engine.until(|event| matches!(event, Event::Failed(_)));
     engine.until(|event| matches!(event, Event::Failed(_)));
     // A run without end, and then the reader is gone.
-    engine.send(&Command::Start { device: "cpu".into(), run: spec(small(&[]), None) });
+    engine.send(&Command::Start {
+        device: "cpu".into(),
+        run: spec(small(&[]), None),
+    });
     engine.until(|event| matches!(event, Event::Step(_)));
     drop(engine.input.take());
     let status = engine.child.wait().expect("the engine ends");

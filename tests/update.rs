@@ -540,6 +540,8 @@ fn a_run_that_fails_says_why() {
         }
     );
     assert_eq!(app.log.entries.len(), 1);
+    act(&mut app, Action::Close);
+    assert_eq!(app.run.state, RunState::Idle);
 }
 
 #[test]

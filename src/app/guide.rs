@@ -48,9 +48,13 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             );
         }
         RunState::Failed { .. } => {
-            let keys = [Action::Restart, Action::Open(Overlay::Devices)];
+            let keys = [
+                Action::Restart,
+                Action::Open(Overlay::Devices),
+                Action::Close,
+            ];
             return sentence(
-                "That could not be done; {} tries again, {} lists the devices",
+                "{} tries again, {} lists the devices, {} puts this away",
                 &keys,
             );
         }

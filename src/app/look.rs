@@ -1,7 +1,7 @@
 //! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. None has an effect.
 
 use super::view::{Room, Sort};
-use super::{Action, App, Axis, Overlay, Panel};
+use super::{Action, App, Axis, Overlay, Panel, RunState};
 
 impl App {
     /// Actions that only change what is seen.
@@ -103,6 +103,10 @@ impl App {
             return;
         }
         self.notice = None;
+        // A refusal was read; an engine that is gone stays so.
+        if matches!(self.run.state, RunState::Failed { .. }) {
+            self.run.state = RunState::Idle;
+        }
     }
 
     fn focus_by(&mut self, by: isize) {

@@ -33,7 +33,13 @@ impl std::error::Error for FileError {}
 /// Reads a text file that a person wrote: at most `limit` bytes, UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     let shown = path.display().to_string();
-    let fail = |line, what| Err(FileError { path: shown.clone(), line, what });
+    let fail = |line, what| {
+        Err(FileError {
+            path: shown.clone(),
+            line,
+            what,
+        })
+    };
     let bytes = match std::fs::metadata(path) {
         Ok(meta) if meta.is_dir() => return fail(0, "is a folder; name a file".to_owned()),
         Ok(meta) if meta.len() > limit => {
@@ -49,12 +55,18 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     };
     match bytes {
         Err(error) => fail(0, format!("cannot be read: {error}")),
-        Ok(bytes) if bytes.len() as u64 > limit => fail(0, format!("is longer than the limit of {limit} bytes")),
+        Ok(bytes) if bytes.len() as u64 > limit => {
+            fail(0, format!("is longer than the limit of {limit} bytes"))
+        }
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
-                let line = error.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
+                let line = error.as_bytes()[..at]
+                    .iter()
+                    .filter(|b| **b == b'\n')
+                    .count()
+                    + 1;
                 fail(line, "is not UTF-8 text; save it as UTF-8".to_owned())
             }
         },
@@ -63,7 +75,12 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
 
 /// The line of a byte offset, from 1.
 pub fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|b| **b == b'\n').count() + 1
+    text.as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|b| **b == b'\n')
+        .count()
+        + 1
 }
 
 /// Reads the file at `path` over the defaults of its own preset.
@@ -73,26 +90,44 @@ pub fn load(path: &Path) -> Result<RunConfig, FileError> {
 
 /// Reads `text`; `path` is only for messages.
 pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
-    let fail = |line, what| FileError { path: path.to_owned(), line, what };
+    let fail = |line, what| FileError {
+        path: path.to_owned(),
+        line,
+        what,
+    };
     let document = Document::parse(text).map_err(|error| {
         let line = error.span().map_or(0, |span| line_of(text, span.start));
-        fail(line, format!("is not valid TOML: {}", error.message().trim()))
+        fail(
+            line,
+            format!("is not valid TOML: {}", error.message().trim()),
+        )
     })?;
 
     let mut found: Vec<(String, Value, usize)> = Vec::new();
     for (key, item) in document.as_table() {
-        let line = item_line(document.as_table().key(key).and_then(toml_edit::Key::span), text, item);
+        let line = item_line(
+            document.as_table().key(key).and_then(toml_edit::Key::span),
+            text,
+            item,
+        );
         match item.as_table_like() {
             None => found.push((key.to_owned(), value_of(item), line)),
             Some(table) if ["model", "train", "measure"].contains(&key) => {
                 for (inner, item) in table.iter() {
-                    let line = item_line(table.key(inner).and_then(toml_edit::Key::span), text, item);
+                    let line =
+                        item_line(table.key(inner).and_then(toml_edit::Key::span), text, item);
                     found.push((format!("{key}.{inner}"), value_of(item), line));
                 }
             }
             Some(_) => {
                 let near = nearest(key, ["model", "train", "measure"].into_iter());
-                return Err(fail(line, format!("unknown section `[{}]`; the nearest known one is `[{near}]`", key.escape_debug())));
+                return Err(fail(
+                    line,
+                    format!(
+                        "unknown section `[{}]`; the nearest known one is `[{near}]`",
+                        key.escape_debug()
+                    ),
+                ));
             }
         }
     }
@@ -102,10 +137,14 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     found.sort_by_key(|(key, ..)| key != "preset");
     for (key, value, line) in &found {
         let knob = Knob::find(key).map_err(|what| fail(*line, what))?;
-        knob.set(&mut config, value).map_err(|what| fail(*line, what))?;
+        knob.set(&mut config, value)
+            .map_err(|what| fail(*line, what))?;
     }
     if let Some(problem) = config.problems().first() {
-        let line = found.iter().find(|(key, ..)| key == problem.key).map_or(0, |(.., line)| *line);
+        let line = found
+            .iter()
+            .find(|(key, ..)| key == problem.key)
+            .map_or(0, |(.., line)| *line);
         return Err(fail(line, problem.what.clone()));
     }
     Ok(config)
@@ -113,9 +152,9 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
 
 /// Applies `section.key=value` from a command line.
 pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
-    let (path, word) = assignment
-        .split_once('=')
-        .ok_or_else(|| format!("`--set {assignment}` has no `=`; write `--set model.norm=fused`"))?;
+    let (path, word) = assignment.split_once('=').ok_or_else(|| {
+        format!("`--set {assignment}` has no `=`; write `--set model.norm=fused`")
+    })?;
     Knob::find(path.trim())?.set(config, &Value::from_word(word.trim()))
 }
 
@@ -124,7 +163,10 @@ pub fn write(config: &RunConfig) -> String {
     let plain = RunConfig::preset(config.preset);
     let mut text = format!("preset = \"{}\"\n", config.preset);
     let mut section = "";
-    for knob in KNOBS.iter().filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain)) {
+    for knob in KNOBS
+        .iter()
+        .filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain))
+    {
         let (head, key) = knob.path.split_once('.').unwrap_or(("", knob.path));
         if head != section {
             text.push_str(&format!("\n[{head}]\n"));
@@ -140,7 +182,8 @@ pub fn write(config: &RunConfig) -> String {
 }
 
 fn item_line(key: Option<std::ops::Range<usize>>, text: &str, item: &Item) -> usize {
-    key.or_else(|| item.span()).map_or(0, |span| line_of(text, span.start))
+    key.or_else(|| item.span())
+        .map_or(0, |span| line_of(text, span.start))
 }
 
 fn value_of(item: &Item) -> Value {
@@ -161,22 +204,45 @@ mod tests {
     use crate::config::{Norm, Precision};
 
     fn message(text: &str) -> String {
-        parse(text, "config.toml").expect_err("must be refused").to_string()
+        parse(text, "config.toml")
+            .expect_err("must be refused")
+            .to_string()
     }
 
     #[test]
     fn each_mistake_has_its_line_and_its_remedy() {
-        assert_eq!(message("[model]\nnrom = \"fused\"\n"), "config.toml:2: unknown key `model.nrom`; the nearest known key is `model.norm`");
-        assert_eq!(message("[modle]\nnorm = \"fused\"\n"), "config.toml:1: unknown section `[modle]`; the nearest known one is `[model]`");
+        assert_eq!(
+            message("[model]\nnrom = \"fused\"\n"),
+            "config.toml:2: unknown key `model.nrom`; the nearest known key is `model.norm`"
+        );
+        assert_eq!(
+            message("[modle]\nnorm = \"fused\"\n"),
+            "config.toml:1: unknown section `[modle]`; the nearest known one is `[model]`"
+        );
         assert_eq!(
             message("[model]\n\nnorm = \"fussed\"\n"),
             "config.toml:3: `model.norm` cannot be \"fussed\"; did you mean \"fused\"? It takes \"composed\", \"fused\""
         );
-        assert_eq!(message("[model]\nnorm = 3\n"), "config.toml:2: `model.norm` is 3; it takes a quoted word: \"composed\", \"fused\"");
-        assert_eq!(message("[train]\nbatch = \"8\"\n"), "config.toml:2: `train.batch` is \"8\"; it takes a whole number");
-        assert_eq!(message("[train]\nbatch = -8\n"), "config.toml:2: `train.batch` is -8; it takes a whole number from 0 to 65536");
-        assert_eq!(message("[train]\nbatch = 0\n"), "config.toml:2: train.batch is 0; write 1 or more");
-        assert_eq!(message("[model]\nheads = 3\n"), "config.toml:2: 3 heads do not divide hidden = 128; write heads = 2");
+        assert_eq!(
+            message("[model]\nnorm = 3\n"),
+            "config.toml:2: `model.norm` is 3; it takes a quoted word: \"composed\", \"fused\""
+        );
+        assert_eq!(
+            message("[train]\nbatch = \"8\"\n"),
+            "config.toml:2: `train.batch` is \"8\"; it takes a whole number"
+        );
+        assert_eq!(
+            message("[train]\nbatch = -8\n"),
+            "config.toml:2: `train.batch` is -8; it takes a whole number from 0 to 65536"
+        );
+        assert_eq!(
+            message("[train]\nbatch = 0\n"),
+            "config.toml:2: train.batch is 0; write 1 or more"
+        );
+        assert_eq!(
+            message("[model]\nheads = 3\n"),
+            "config.toml:2: 3 heads do not divide hidden = 128; write heads = 2"
+        );
         assert!(message("[model\n").starts_with("config.toml:1: is not valid TOML"));
     }
 
@@ -186,12 +252,18 @@ mod tests {
         config.model.norm = Norm::Fused;
         config.train.precision = Precision::F16;
         config.train.learning_rate = 1e-3;
-        assert_eq!(parse(&write(&config), "x").expect("own output is valid"), config);
+        assert_eq!(
+            parse(&write(&config), "x").expect("own output is valid"),
+            config
+        );
     }
 
     #[test]
     fn the_preset_may_stand_last() {
         let config = parse("train.batch = 2\npreset = \"small\"\n", "x").expect("valid");
-        assert_eq!((config.preset, config.train.batch, config.model.hidden), (Preset::Small, 2, 512));
+        assert_eq!(
+            (config.preset, config.train.batch, config.model.hidden),
+            (Preset::Small, 2, 512)
+        );
     }
 }

@@ -62,7 +62,10 @@ impl Knob {
     pub fn find(path: &str) -> Result<&'static Self, String> {
         KNOBS.iter().find(|knob| knob.path == path).ok_or_else(|| {
             let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
-            format!("unknown key `{}`; the nearest known key is `{near}`", path.escape_debug())
+            format!(
+                "unknown key `{}`; the nearest known key is `{near}`",
+                path.escape_debug()
+            )
         })
     }
 
@@ -71,27 +74,54 @@ impl Knob {
         if let (Kind::Whole(limit), Value::Integer(n)) = (self.kind, value)
             && !(0..=limit as i64).contains(n)
         {
-            return Err(format!("`{}` is {n}; it takes a whole number from 0 to {limit}", self.path));
+            return Err(format!(
+                "`{}` is {n}; it takes a whole number from 0 to {limit}",
+                self.path
+            ));
         }
         (self.set)(config, value).ok_or_else(|| match (self.kind, value) {
             (Kind::Choice(names), Value::Text(text)) => {
                 let near = nearest(text, names.iter().copied());
-                let all = names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
-                format!("`{}` cannot be {}; did you mean \"{near}\"? It takes {all}", self.path, value.describe())
+                let all = names
+                    .iter()
+                    .map(|n| format!("\"{n}\""))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                format!(
+                    "`{}` cannot be {}; did you mean \"{near}\"? It takes {all}",
+                    self.path,
+                    value.describe()
+                )
             }
             (Kind::Choice(names), _) => {
-                let all = names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
-                format!("`{}` is {}; it takes a quoted word: {all}", self.path, value.describe())
+                let all = names
+                    .iter()
+                    .map(|n| format!("\"{n}\""))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                format!(
+                    "`{}` is {}; it takes a quoted word: {all}",
+                    self.path,
+                    value.describe()
+                )
             }
-            (Kind::Whole(_), _) => format!("`{}` is {}; it takes a whole number", self.path, value.describe()),
-            (Kind::Number, _) => format!("`{}` is {}; it takes a number", self.path, value.describe()),
+            (Kind::Whole(_), _) => format!(
+                "`{}` is {}; it takes a whole number",
+                self.path,
+                value.describe()
+            ),
+            (Kind::Number, _) => {
+                format!("`{}` is {}; it takes a number", self.path, value.describe())
+            }
         })
     }
 }
 
 /// The candidate with the fewest edits to `word`.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> &'a str {
-    candidates.min_by_key(|candidate| edits(word, candidate)).unwrap_or("")
+    candidates
+        .min_by_key(|candidate| edits(word, candidate))
+        .unwrap_or("")
 }
 
 /// Levenshtein distance, on the first 64 characters.
@@ -103,7 +133,9 @@ fn edits(a: &str, b: &str) -> usize {
         row[0] = i + 1;
         for (j, y) in b.iter().enumerate() {
             let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != *y)).min(above + 1).min(row[j] + 1);
+            row[j + 1] = (diagonal + usize::from(x != *y))
+                .min(above + 1)
+                .min(row[j] + 1);
             diagonal = above;
         }
     }
@@ -147,27 +179,174 @@ pub static KNOBS: &[Knob] = &[
             _ => None,
         },
     },
-    whole!("model.hidden", model.hidden, 65_536, false, false, "width of the residual stream"),
-    whole!("model.layers", model.layers, 1_024, false, false, "number of blocks"),
-    whole!("model.heads", model.heads, 1_024, false, false, "query heads; must divide hidden"),
-    whole!("model.kv-heads", model.kv_heads, 1_024, false, false, "key and value heads; must divide heads"),
-    whole!("model.ffn", model.ffn, 262_144, false, false, "width of the feed-forward block"),
-    whole!("model.vocab", model.vocab, 1_000_000, false, false, "number of tokens"),
-    word!("model.init", Init, model.init, false, false, "initial weights"),
-    word!("model.qkv", Qkv, model.qkv, false, true, "three projections, or one"),
-    word!("model.kv-layout", KvLayout, model.kv_layout, true, false, "how the attention kernel reads keys and values"),
-    word!("model.attention", Attention, model.attention, true, true, "scores in memory, or in tiles"),
-    word!("model.norm", Norm, model.norm, true, true, "RMSNorm from primitives, or one kernel"),
-    word!("model.swiglu", Swiglu, model.swiglu, false, true, "gate, up and activation"),
-    word!("model.loss", Loss, model.loss, true, true, "softmax and cross-entropy from primitives, or one kernel"),
-    word!("model.gradient", Gradient, model.gradient, true, false, "whether the final norm passes its gradient on"),
-    word!("model.matmul", Matmul, model.matmul, true, true, "matrix products: the library's kernels, or this project's"),
-    word!("train.data", Data, train.data, true, false, "a learnable chain, or noise"),
-    word!("train.optimizer", Optimizer, train.optimizer, false, true, "AdamW: the library's, or ours in few launches"),
-    word!("train.precision", Precision, train.precision, false, false, "number format"),
-    whole!("train.batch", train.batch, 65_536, true, false, "rows per step"),
-    whole!("train.context", train.context, 1_048_576, true, false, "tokens per row"),
-    whole!("train.seed", train.seed, 9_007_199_254_740_992, false, false, "seed of weights and data"),
+    whole!(
+        "model.hidden",
+        model.hidden,
+        65_536,
+        false,
+        false,
+        "width of the residual stream"
+    ),
+    whole!(
+        "model.layers",
+        model.layers,
+        1_024,
+        false,
+        false,
+        "number of blocks"
+    ),
+    whole!(
+        "model.heads",
+        model.heads,
+        1_024,
+        false,
+        false,
+        "query heads; must divide hidden"
+    ),
+    whole!(
+        "model.kv-heads",
+        model.kv_heads,
+        1_024,
+        false,
+        false,
+        "key and value heads; must divide heads"
+    ),
+    whole!(
+        "model.ffn",
+        model.ffn,
+        262_144,
+        false,
+        false,
+        "width of the feed-forward block"
+    ),
+    whole!(
+        "model.vocab",
+        model.vocab,
+        1_000_000,
+        false,
+        false,
+        "number of tokens"
+    ),
+    word!(
+        "model.init",
+        Init,
+        model.init,
+        false,
+        false,
+        "initial weights"
+    ),
+    word!(
+        "model.qkv",
+        Qkv,
+        model.qkv,
+        false,
+        true,
+        "three projections, or one"
+    ),
+    word!(
+        "model.kv-layout",
+        KvLayout,
+        model.kv_layout,
+        true,
+        false,
+        "how the attention kernel reads keys and values"
+    ),
+    word!(
+        "model.attention",
+        Attention,
+        model.attention,
+        true,
+        true,
+        "scores in memory, or in tiles"
+    ),
+    word!(
+        "model.norm",
+        Norm,
+        model.norm,
+        true,
+        true,
+        "RMSNorm from primitives, or one kernel"
+    ),
+    word!(
+        "model.swiglu",
+        Swiglu,
+        model.swiglu,
+        false,
+        true,
+        "gate, up and activation"
+    ),
+    word!(
+        "model.loss",
+        Loss,
+        model.loss,
+        true,
+        true,
+        "softmax and cross-entropy from primitives, or one kernel"
+    ),
+    word!(
+        "model.gradient",
+        Gradient,
+        model.gradient,
+        true,
+        false,
+        "whether the final norm passes its gradient on"
+    ),
+    word!(
+        "model.matmul",
+        Matmul,
+        model.matmul,
+        true,
+        true,
+        "matrix products: the library's kernels, or this project's"
+    ),
+    word!(
+        "train.data",
+        Data,
+        train.data,
+        true,
+        false,
+        "a learnable chain, or noise"
+    ),
+    word!(
+        "train.optimizer",
+        Optimizer,
+        train.optimizer,
+        false,
+        true,
+        "AdamW: the library's, or ours in few launches"
+    ),
+    word!(
+        "train.precision",
+        Precision,
+        train.precision,
+        false,
+        false,
+        "number format"
+    ),
+    whole!(
+        "train.batch",
+        train.batch,
+        65_536,
+        true,
+        false,
+        "rows per step"
+    ),
+    whole!(
+        "train.context",
+        train.context,
+        1_048_576,
+        true,
+        false,
+        "tokens per row"
+    ),
+    whole!(
+        "train.seed",
+        train.seed,
+        9_007_199_254_740_992,
+        false,
+        false,
+        "seed of weights and data"
+    ),
     Knob {
         path: "train.learning-rate",
         kind: Kind::Number,
@@ -187,7 +366,28 @@ pub static KNOBS: &[Knob] = &[
             _ => None,
         },
     },
-    word!("measure.sync", Sync, measure.sync, true, true, "where the host waits for the device"),
-    whole!("measure.warmup", measure.warmup, 100_000, true, true, "steps that count towards no statistic"),
-    whole!("measure.profile-every", measure.profile_every, 1_000_000, true, true, "one step in this many is profiled"),
+    word!(
+        "measure.sync",
+        Sync,
+        measure.sync,
+        true,
+        true,
+        "where the host waits for the device"
+    ),
+    whole!(
+        "measure.warmup",
+        measure.warmup,
+        100_000,
+        true,
+        true,
+        "steps that count towards no statistic"
+    ),
+    whole!(
+        "measure.profile-every",
+        measure.profile_every,
+        1_000_000,
+        true,
+        true,
+        "one step in this many is profiled"
+    ),
 ];

@@ -213,8 +213,8 @@ pub static FORMULAS: &[Formula] = &[
     Formula {
         name: "launches_goal",
         decimals: 0,
-        says: "32·layers + 20: nine operations a layer forward, about twice that backward, a few for loss and optimizer",
-        value: |c| 32.0 * layers(c) + 20.0,
+        says: "34·layers + 20: nine operations a layer forward, about twice that backward, a few for loss and optimizer",
+        value: |c| 34.0 * layers(c) + 20.0,
     },
     Formula {
         name: "qkv_saving_pct",

@@ -9,7 +9,9 @@ impl Rng {
     /// The stream for one purpose: the same seed, name and number always give the same stream.
     pub fn named(seed: u64, name: &str, number: u64) -> Self {
         let mut rng = Self(seed);
-        let name = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let name = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
         rng.0 = rng.next() ^ name;
         rng.0 = rng.next() ^ number;
         rng

@@ -20,7 +20,12 @@ struct Shelf {
     count: usize,
 }
 
-static SHELVES: [Mutex<Shelf>; CLASSES] = [const { Mutex::new(Shelf { blocks: [0; DEPTH], count: 0 }) }; CLASSES];
+static SHELVES: [Mutex<Shelf>; CLASSES] = [const {
+    Mutex::new(Shelf {
+        blocks: [0; DEPTH],
+        count: 0,
+    })
+}; CLASSES];
 
 struct Counting;
 
@@ -33,7 +38,8 @@ fn class(size: usize) -> Option<(usize, usize)> {
     let quarter = power / 8;
     // Blocks of 5/8, 6/8, 7/8 and 8/8 of the power of two above: at most a quarter is wasted.
     let eighths = size.div_ceil(quarter).clamp(5, 8);
-    let index = (power.trailing_zeros() as usize - LARGE.trailing_zeros() as usize) * 4 + eighths - 5;
+    let index =
+        (power.trailing_zeros() as usize - LARGE.trailing_zeros() as usize) * 4 + eighths - 5;
     (index < CLASSES).then_some((index, quarter * eighths))
 }
 
@@ -109,7 +115,9 @@ pub fn reset_peak() {
 /// Gives all kept blocks back to the system: after a run, and before another of a different size.
 pub fn release() {
     for (index, shelf) in SHELVES.iter().enumerate() {
-        let Ok(mut shelf) = shelf.lock() else { continue };
+        let Ok(mut shelf) = shelf.lock() else {
+            continue;
+        };
         let power = LARGE << (index / 4);
         let size = power / 8 * (index % 4 + 5);
         while shelf.count > 0 {
@@ -134,7 +142,10 @@ mod tests {
     fn classes_hold_what_they_promise() {
         for size in (LARGE..LARGE * 40).step_by(4093) {
             let (index, block) = class(size).expect("in range");
-            assert!(block >= size && block <= size + size / 3 + 1, "{size} in {block}");
+            assert!(
+                block >= size && block <= size + size / 3 + 1,
+                "{size} in {block}"
+            );
             assert_eq!((LARGE << (index / 4)) / 8 * (index % 4 + 5), block);
         }
         assert!(class(usize::MAX).is_none());

@@ -10,17 +10,30 @@ use crate::protocol::{Evidence, GradientRow, Gradients, Num};
 
 /// √Σx², in double precision. Copies the tensor to the host.
 fn norm(tensor: &Tensor<2>) -> f64 {
-    tensor.clone().into_data().iter::<f64>().map(|x| x * x).sum::<f64>().sqrt()
+    tensor
+        .clone()
+        .into_data()
+        .iter::<f64>()
+        .map(|x| x * x)
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// The gradient audit of the step in progress, between backward and update.
 pub fn gradients(worker: &Worker) -> Gradients {
     let parameters = worker.model.parameters();
-    let mut audit = Gradients { tensors: parameters.len() as u32, ..Gradients::default() };
+    let mut audit = Gradients {
+        tensors: parameters.len() as u32,
+        ..Gradients::default()
+    };
     let (mut total, mut reached, mut squares) = (0_u64, 0_u64, 0.0);
     for (index, parameter) in parameters.iter().enumerate() {
         let count = parameter.value.shape().num_elements() as u64;
-        let length = worker.gradients.get(index).and_then(Option::as_ref).map(norm);
+        let length = worker
+            .gradients
+            .get(index)
+            .and_then(Option::as_ref)
+            .map(norm);
         total += count;
         if let Some(length) = length {
             squares += length * length;
@@ -29,7 +42,11 @@ pub fn gradients(worker: &Worker) -> Gradients {
                 audit.with_grad += 1;
             }
         }
-        audit.rows.push(GradientRow { name: parameter.name.clone(), parameters: count, norm: length.map(Num) });
+        audit.rows.push(GradientRow {
+            name: parameter.name.clone(),
+            parameters: count,
+            norm: length.map(Num),
+        });
     }
     audit.params_pct = 100.0 * reached as f64 / total.max(1) as f64;
     audit.norm = Num(squares.sqrt());
@@ -38,7 +55,9 @@ pub fn gradients(worker: &Worker) -> Gradients {
 
 /// A forward pass without gradients, looked at from close by.
 pub fn evidence(worker: &Worker) -> Evidence {
-    let Some(tokens) = &worker.tokens else { return Evidence::default() };
+    let Some(tokens) = &worker.tokens else {
+        return Evidence::default();
+    };
     let model = worker.model.without_gradients();
     let mut seen = Seen::default();
     let logits = model.logits(tokens, Some(&mut seen)); // [n, vocab]
@@ -46,7 +65,11 @@ pub fn evidence(worker: &Worker) -> Evidence {
     let values: Vec<f32> = logits.into_data().iter::<f32>().collect();
     let n = values.len() as f64;
     let mean = values.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
-    let variance = values.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
+    let variance = values
+        .iter()
+        .map(|x| (f64::from(*x) - mean).powi(2))
+        .sum::<f64>()
+        / n;
     let inputs: Vec<i32> = tokens.inputs.clone().into_data().iter::<i32>().collect();
     let own = values
         .chunks_exact(vocab)
@@ -59,8 +82,16 @@ pub fn evidence(worker: &Worker) -> Evidence {
     let rms = |x: &Tensor<2>| Num(norm(x) / (x.shape().num_elements() as f64).sqrt());
     Evidence {
         logit_std: Some(Num(variance.sqrt())),
-        logit_min: values.iter().copied().reduce(f32::min).map(|x| Num(f64::from(x))),
-        logit_max: values.iter().copied().reduce(f32::max).map(|x| Num(f64::from(x))),
+        logit_min: values
+            .iter()
+            .copied()
+            .reduce(f32::min)
+            .map(|x| Num(f64::from(x))),
+        logit_max: values
+            .iter()
+            .copied()
+            .reduce(f32::max)
+            .map(|x| Num(f64::from(x))),
         argmax_is_input: Some(own as f64 / rows as f64),
         rms: seen.residual.iter().map(rms).collect(),
         parity: parity(worker, &values),
@@ -75,9 +106,19 @@ fn parity(worker: &Worker, logits: &[f32]) -> Option<Num> {
     if reference.config == worker.model.config {
         return Some(Num(0.0));
     }
-    let want: Vec<f32> = reference.logits(worker.tokens.as_ref()?, None).into_data().iter::<f32>().collect();
+    let want: Vec<f32> = reference
+        .logits(worker.tokens.as_ref()?, None)
+        .into_data()
+        .iter::<f32>()
+        .collect();
     let largest = want.iter().fold(0.0_f32, |m, x| m.max(x.abs()));
-    let off = logits.iter().zip(&want).fold(0.0_f32, |m, (a, b)| if (a - b).is_nan() { f32::NAN } else { m.max((a - b).abs()) });
+    let off = logits.iter().zip(&want).fold(0.0_f32, |m, (a, b)| {
+        if (a - b).is_nan() {
+            f32::NAN
+        } else {
+            m.max((a - b).abs())
+        }
+    });
     Some(Num(f64::from(off / largest)))
 }
 
@@ -89,7 +130,11 @@ pub fn not_finite(worker: &Worker) -> String {
     if let Some(parameter) = weight {
         return format!("the weight {}", parameter.name);
     }
-    let gradient = worker.gradients.iter().zip(&parameters).find(|(g, _)| g.as_ref().is_some_and(bad));
+    let gradient = worker
+        .gradients
+        .iter()
+        .zip(&parameters)
+        .find(|(g, _)| g.as_ref().is_some_and(bad));
     match gradient {
         Some((_, parameter)) => format!("the gradient of {}", parameter.name),
         None => "the logits".to_owned(),

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use burn::cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
+use burn::cubecl::logging::{
+    LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
+};
 
 use crate::ops::trace::{self, Phase, Span};
 use crate::profile::rows::{self, Launch};
@@ -73,12 +75,26 @@ fn on_host(spans: &[Span]) -> Profiled {
     for span in spans {
         launches_by_phase[phase_index(span.row.phase)] += 1;
     }
-    let unique: std::collections::BTreeSet<_> = spans.iter().map(|span| (span.row.op, span.row.version, span.row.phase.name())).collect();
-    Profiled { rows, launches: spans.len() as u32, launches_by_phase, unique: unique.len() as u32, clock: "host".to_owned() }
+    let unique: std::collections::BTreeSet<_> = spans
+        .iter()
+        .map(|span| (span.row.op, span.row.version, span.row.phase.name()))
+        .collect();
+    Profiled {
+        rows,
+        launches: spans.len() as u32,
+        launches_by_phase,
+        unique: unique.len() as u32,
+        clock: "host".to_owned(),
+    }
 }
 
 fn on_device(spans: &[Span], launches: &Launches) -> Profiled {
-    let seen = std::mem::take(&mut *launches.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    let seen = std::mem::take(
+        &mut *launches
+            .seen
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner),
+    );
     let mut system = false;
     let mut all = Vec::with_capacity(seen.len());
     let mut by_phase = [0; 3];
@@ -87,7 +103,11 @@ fn on_device(spans: &[Span], launches: &Launches) -> Profiled {
         let (length, method) = match timing {
             Timing::Unread(profile) => {
                 let method = profile.timing_method();
-                (burn::cubecl::future::block_on(profile.resolve()).map_or(Duration::ZERO, |ticks| ticks.duration()), method)
+                (
+                    burn::cubecl::future::block_on(profile.resolve())
+                        .map_or(Duration::ZERO, |ticks| ticks.duration()),
+                    method,
+                )
             }
             Timing::Read(length, method) => (length, method),
         };
@@ -96,9 +116,14 @@ fn on_device(spans: &[Span], launches: &Launches) -> Profiled {
             last = phase_index(span.row.phase);
         }
         by_phase[last] += 1;
-        all.push(Launch { span, kernel: short(kernel), length });
+        all.push(Launch {
+            span,
+            kernel: short(kernel),
+            length,
+        });
     }
-    let unique: std::collections::BTreeSet<_> = all.iter().map(|launch| launch.kernel.clone()).collect();
+    let unique: std::collections::BTreeSet<_> =
+        all.iter().map(|launch| launch.kernel.clone()).collect();
     Profiled {
         rows: rows::from_launches(spans, &all),
         launches: all.len() as u32,
@@ -168,7 +193,15 @@ impl Compiling {
     /// Kernels seen so far and the name of one that is new since `known`.
     pub fn news(&self, known: usize) -> Option<(u32, String)> {
         let seen = self.seen.lock().ok()?;
-        (seen.len() > known).then(|| (seen.len() as u32, seen.iter().next_back().map(|name| short(name)).unwrap_or_default()))
+        (seen.len() > known).then(|| {
+            (
+                seen.len() as u32,
+                seen.iter()
+                    .next_back()
+                    .map(|name| short(name))
+                    .unwrap_or_default(),
+            )
+        })
     }
 
     /// Watches launches until the guard drops.

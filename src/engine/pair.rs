@@ -39,7 +39,12 @@ impl Side {
     fn new(spec: RunSpec, opened: &Opened) -> Result<Self> {
         let (config, device) = (spec.config.clone(), opened.device.clone());
         let place = Place::new(opened.queued, move || Worker::new(&config, &device))?;
-        Ok(Self { source: Source::new(&spec.config), spec, place, step: 0 })
+        Ok(Self {
+            source: Source::new(&spec.config),
+            spec,
+            place,
+            step: 0,
+        })
     }
 
     /// One step in milliseconds, bracketed by syncs; inside, the syncs its configuration asks for.
@@ -67,7 +72,13 @@ impl Side {
             profiled: false,
             phases: None,
         }));
-        ensure!(loss.is_finite(), "the loss of {} is {} at step {}", self.spec.variant, Num(loss), self.step);
+        ensure!(
+            loss.is_finite(),
+            "the loss of {} is {} at step {}",
+            self.spec.variant,
+            Num(loss),
+            self.step
+        );
         self.step += 1;
         Ok(ms)
     }
@@ -75,9 +86,20 @@ impl Side {
 
 impl Paired {
     /// Builds both models and warms both up.
-    pub fn new(a: RunSpec, b: RunSpec, pairs: u32, opened: &Opened, outlet: Outlet) -> Result<Self> {
+    pub fn new(
+        a: RunSpec,
+        b: RunSpec,
+        pairs: u32,
+        opened: &Opened,
+        outlet: Outlet,
+    ) -> Result<Self> {
         refuse_too_large(&a.config, &b.config, opened)?;
-        let differs = a.config.differences(&b.config).into_iter().map(str::to_owned).collect();
+        let differs = a
+            .config
+            .differences(&b.config)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let warmup = a.config.measure.warmup.clamp(2, 10);
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
@@ -88,7 +110,16 @@ impl Paired {
             }
         }
         let wanted = if pairs == 0 { MIN_PAIRS as u32 } else { pairs };
-        Ok(Self { sides, wanted, asked: pairs > 0, times: Vec::new(), began: Instant::now(), last: Pair::default(), outlet, differs })
+        Ok(Self {
+            sides,
+            wanted,
+            asked: pairs > 0,
+            times: Vec::new(),
+            began: Instant::now(),
+            last: Pair::default(),
+            outlet,
+            differs,
+        })
     }
 
     /// Whether the verdict is in, or will not come.
@@ -118,7 +149,11 @@ impl Paired {
 
     fn report(&mut self, n: u32) {
         let result = compare(&self.times);
-        if result.verdict == Verdict::Unclear && n >= self.wanted && !self.asked && self.wanted < PATIENCE {
+        if result.verdict == Verdict::Unclear
+            && n >= self.wanted
+            && !self.asked
+            && self.wanted < PATIENCE
+        {
             self.wanted = (self.wanted * 2).min(PATIENCE);
         }
         let (a, b): (Vec<f64>, Vec<f64>) = self.times.iter().copied().unzip();
@@ -148,8 +183,11 @@ impl Paired {
 
 /// Two parameter sets with their moments, and one set of activations, must fit.
 fn refuse_too_large(a: &RunConfig, b: &RunConfig, opened: &Opened) -> Result<()> {
-    let Some(free) = opened.queued.then(super::memory_available).flatten() else { return Ok(()) };
-    let need = a.memory_estimate().max(b.memory_estimate()) + 12 * a.parameters().min(b.parameters());
+    let Some(free) = opened.queued.then(super::memory_available).flatten() else {
+        return Ok(());
+    };
+    let need =
+        a.memory_estimate().max(b.memory_estimate()) + 12 * a.parameters().min(b.parameters());
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     ensure!(
         need <= free,

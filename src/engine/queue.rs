@@ -18,7 +18,10 @@ type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 /// A worker and its place.
 pub enum Place {
     Inline(Box<Worker>),
-    Queued { tasks: Option<SyncSender<Task>>, thread: Option<JoinHandle<()>> },
+    Queued {
+        tasks: Option<SyncSender<Task>>,
+        thread: Option<JoinHandle<()>>,
+    },
 }
 
 impl Place {
@@ -26,7 +29,10 @@ impl Place {
     ///
     /// # Errors
     /// What `make` reports, or the text of its panic.
-    pub fn new(queued: bool, make: impl FnOnce() -> Result<Worker> + Send + 'static) -> Result<Self> {
+    pub fn new(
+        queued: bool,
+        make: impl FnOnce() -> Result<Worker> + Send + 'static,
+    ) -> Result<Self> {
         if !queued {
             return Ok(Self::Inline(Box::new(guard(make)??)));
         }
@@ -42,7 +48,10 @@ impl Place {
             }
         })?;
         made.recv().map_err(|_| gone())??;
-        Ok(Self::Queued { tasks: Some(tasks), thread: Some(thread) })
+        Ok(Self::Queued {
+            tasks: Some(tasks),
+            thread: Some(thread),
+        })
     }
 
     /// Hands work over without waiting for it; blocks only while two steps are outstanding.
@@ -57,7 +66,10 @@ impl Place {
     }
 
     /// Hands work over and waits for its answer.
-    pub fn ask<R: Send + 'static>(&mut self, task: impl FnOnce(&mut Worker) -> R + Send + 'static) -> Result<R> {
+    pub fn ask<R: Send + 'static>(
+        &mut self,
+        task: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> Result<R> {
         match self {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
             Self::Queued { .. } => {
@@ -100,7 +112,10 @@ fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
 /// Runs `work`; a panic becomes an error with its text.
 fn guard<R>(work: impl FnOnce() -> R) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
         anyhow!("{}", text.unwrap_or("a panic without text"))
     })
 }

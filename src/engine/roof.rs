@@ -7,5 +7,7 @@ use super::devices::Opened;
 /// FLOP/s, or `None` on a device that is not calibrated yet.
 pub fn peak_flops(opened: &Opened) -> Option<f64> {
     static CPU: OnceLock<f64> = OnceLock::new();
-    opened.queued.then(|| *CPU.get_or_init(crate::ops::cpu::roof::peak_flops))
+    opened
+        .queued
+        .then(|| *CPU.get_or_init(crate::ops::cpu::roof::peak_flops))
 }

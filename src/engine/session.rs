@@ -29,10 +29,16 @@ struct Session<'a> {
 
 /// Serves commands until `quit` or the end of input.
 pub fn run(wire: &Wire, commands: &Receiver<Command>) {
-    let mut session = Session { wire, opened: Vec::new(), work: Work::Nothing };
+    let mut session = Session {
+        wire,
+        opened: Vec::new(),
+        work: Work::Nothing,
+    };
     loop {
         let next = match session.work {
-            Work::Nothing | Work::Paused(..) => commands.recv().map_err(|_| TryRecvError::Disconnected),
+            Work::Nothing | Work::Paused(..) => {
+                commands.recv().map_err(|_| TryRecvError::Disconnected)
+            }
             _ => commands.try_recv(),
         };
         match next {
@@ -49,14 +55,24 @@ impl Session<'_> {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Hello { protocol } => self.hello(protocol),
-            Command::Probe => self.wire.send(Event::Devices { devices: devices::probe() }),
+            Command::Probe => self.wire.send(Event::Devices {
+                devices: devices::probe(),
+            }),
             Command::Open { device } => match self.open(&device) {
-                Ok(opened) => self.wire.send(Event::DeviceReady { device: opened.info }),
+                Ok(opened) => self.wire.send(Event::DeviceReady {
+                    device: opened.info,
+                }),
                 Err(error) => self.fail(FailedKind::Device, &error),
             },
             Command::Start { device, run } => self.start(&device, run),
             Command::Apply { run } => self.apply(run),
-            Command::Pair { device, a, b, pairs, .. } => self.pair(&device, a, b, pairs),
+            Command::Pair {
+                device,
+                a,
+                b,
+                pairs,
+                ..
+            } => self.pair(&device, a, b, pairs),
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
             Command::Profile => {
@@ -79,8 +95,13 @@ impl Session<'_> {
             date: today(),
         }));
         if protocol != PROTOCOL {
-            let reason = format!("the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs");
-            self.wire.send(Event::Failed(Failed { kind: FailedKind::Usage, reason }));
+            let reason = format!(
+                "the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs"
+            );
+            self.wire.send(Event::Failed(Failed {
+                kind: FailedKind::Usage,
+                reason,
+            }));
         }
     }
 
@@ -99,7 +120,14 @@ impl Session<'_> {
             Ok(opened) => opened,
             Err(error) => {
                 let unknown = error.to_string().starts_with("unknown device");
-                return self.fail(if unknown { FailedKind::Usage } else { FailedKind::Device }, &error);
+                return self.fail(
+                    if unknown {
+                        FailedKind::Usage
+                    } else {
+                        FailedKind::Device
+                    },
+                    &error,
+                );
             }
         };
         if let Err(error) = refuse(&run, &opened) {
@@ -120,7 +148,9 @@ impl Session<'_> {
                         Err(error) => Err(error),
                     }
                 } else {
-                    Err(anyhow::anyhow!("this change needs new parameters; start a run instead"))
+                    Err(anyhow::anyhow!(
+                        "this change needs new parameters; start a run instead"
+                    ))
                 }
             }
             _ => Err(anyhow::anyhow!("nothing is running that could change")),
@@ -148,7 +178,9 @@ impl Session<'_> {
     fn pause(&mut self) {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Training(trainer) => {
-                self.wire.send(Event::Paused { slot: trainer.spec.slot });
+                self.wire.send(Event::Paused {
+                    slot: trainer.spec.slot,
+                });
                 self.work = Work::Paused(trainer, Instant::now());
             }
             other => self.work = other,
@@ -159,7 +191,9 @@ impl Session<'_> {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Paused(mut trainer, since) => {
                 trainer.paused += since.elapsed();
-                self.wire.send(Event::Resumed { slot: trainer.spec.slot });
+                self.wire.send(Event::Resumed {
+                    slot: trainer.spec.slot,
+                });
                 self.work = Work::Training(trainer);
             }
             other => self.work = other,
@@ -212,7 +246,10 @@ impl Session<'_> {
     }
 
     fn fail(&self, kind: FailedKind, error: &anyhow::Error) {
-        self.wire.send(Event::Failed(Failed { kind, reason: format!("{error:#}") }));
+        self.wire.send(Event::Failed(Failed {
+            kind,
+            reason: format!("{error:#}"),
+        }));
     }
 }
 
@@ -247,7 +284,9 @@ fn first_problem(run: &RunSpec) -> Result<()> {
 
 /// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
 fn today() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
     let days = (since.as_secs() / 86_400) as i64 + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);
@@ -255,7 +294,11 @@ fn today() -> String {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let shifted = (5 * of_year + 2) / 153;
     let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     let year = year + era * 400 + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}")
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::devices::Opened;
 use super::allocator;
+use super::devices::Opened;
 use super::observer::Compiling;
 use super::queue::Place;
 use super::wire::Outlet;
@@ -19,7 +19,8 @@ use crate::data::Source;
 use crate::lints::Facts;
 use crate::profile::stats::Series;
 use crate::protocol::{
-    Clocks, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, RunSpec, Slot, Started, Step, Throughput,
+    Clocks, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, RunSpec, Slot,
+    Started, Step, Throughput,
 };
 
 /// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.
@@ -114,7 +115,10 @@ impl Trainer {
             last_step_line: now - STEP_PAUSE,
             compiling,
             kernels: None,
-            gradients: GradSummary { tensors, ..GradSummary::default() },
+            gradients: GradSummary {
+                tensors,
+                ..GradSummary::default()
+            },
             evidence: None,
             memory: Memory::default(),
             throughput: None,
@@ -156,7 +160,12 @@ impl Trainer {
         self.times = Series::default();
         self.phases = Vec::new();
         self.loss_first = None;
-        (self.kernels, self.evidence, self.throughput, self.last_profile) = (None, None, None, None);
+        (
+            self.kernels,
+            self.evidence,
+            self.throughput,
+            self.last_profile,
+        ) = (None, None, None, None);
         self.profile_due = false;
         self.paused = Duration::ZERO;
         self.began = Instant::now();
@@ -181,7 +190,11 @@ impl Trainer {
 
     /// Whether nothing is left to do.
     pub fn done(&self) -> bool {
-        self.ended.is_some() || self.spec.steps.is_some_and(|steps| self.counted >= steps && self.last_profile.is_some())
+        self.ended.is_some()
+            || self
+                .spec
+                .steps
+                .is_some_and(|steps| self.counted >= steps && self.last_profile.is_some())
     }
 
     /// Takes one step, profiled when one is due.
@@ -201,17 +214,31 @@ impl Trainer {
         match self.last_profile {
             // The first look inside, when the kernels exist.
             None => {
-                let after = if self.opened.queued { 3 } else { FIRST_ON_DEVICE };
+                let after = if self.opened.queued {
+                    3
+                } else {
+                    FIRST_ON_DEVICE
+                };
                 self.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
             }
-            Some((at, counted)) => self.spec.steps.is_none() && every > 0 && self.counted >= counted + every && at.elapsed() >= PROFILE_PAUSE,
+            Some((at, counted)) => {
+                self.spec.steps.is_none()
+                    && every > 0
+                    && self.counted >= counted + every
+                    && at.elapsed() >= PROFILE_PAUSE
+            }
         }
     }
 
     fn timed_step(&mut self) -> Result<()> {
         let first = self.counted == 0;
-        let watch = self.compiling.as_ref().filter(|_| self.counted < 2).map(|(compiling, _)| compiling.watch());
-        let drain = self.spec.config.measure.sync == Sync::Never && (first || self.counted.is_multiple_of(AUDIT_EVERY));
+        let watch = self
+            .compiling
+            .as_ref()
+            .filter(|_| self.counted < 2)
+            .map(|(compiling, _)| compiling.watch());
+        let drain = self.spec.config.measure.sync == Sync::Never
+            && (first || self.counted.is_multiple_of(AUDIT_EVERY));
         if drain || self.spec_synced() {
             // Nothing of the step before, and not the copy of this batch, is in this step's time.
             self.place.sync()?;
@@ -231,7 +258,10 @@ impl Trainer {
         self.pending.push((self.step, timing));
         self.step += 1;
         self.counted += 1;
-        if may_read && (self.must_report() || self.pending.len() > MOST_PENDING) && !self.read_losses()? {
+        if may_read
+            && (self.must_report() || self.pending.len() > MOST_PENDING)
+            && !self.read_losses()?
+        {
             return self.stop_not_finite();
         }
         if first {
@@ -281,7 +311,9 @@ impl Trainer {
     }
 
     fn must_report(&self) -> bool {
-        self.spec.steps.is_some() || self.step <= ALL_REPORTED || self.last_step_line.elapsed() >= STEP_PAUSE
+        self.spec.steps.is_some()
+            || self.step <= ALL_REPORTED
+            || self.last_step_line.elapsed() >= STEP_PAUSE
     }
 
     /// One step, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
@@ -311,16 +343,34 @@ impl Trainer {
         let ms = |a: Instant, b: Instant| (b - a).as_secs_f64() * 1e3;
         let (forward, backward, optimizer) = (ms(t0, t1), ms(t1, t2), ms(t2, t3));
         let bracket = ms(t0, t4);
-        let ledger = Phases { forward, backward, optimizer, residual: bracket - (forward + backward + optimizer), step: bracket };
+        let ledger = Phases {
+            forward,
+            backward,
+            optimizer,
+            residual: bracket - (forward + backward + optimizer),
+            step: bracket,
+        };
         Ok(match sync {
             Sync::Never => {
                 if drained {
                     let device = self.kernels.as_ref().map(|k| k.device_ms);
-                    self.clocks(Clocks { enqueue: ms(t0, t3), host_sync: bracket, device });
+                    self.clocks(Clocks {
+                        enqueue: ms(t0, t3),
+                        host_sync: bracket,
+                        device,
+                    });
                 }
-                Timing { ms: ms(t0, t3), synced: false, phases: drained.then_some(ledger) }
+                Timing {
+                    ms: ms(t0, t3),
+                    synced: false,
+                    phases: drained.then_some(ledger),
+                }
             }
-            _ => Timing { ms: bracket, synced: true, phases: Some(ledger) },
+            _ => Timing {
+                ms: bracket,
+                synced: true,
+                phases: Some(ledger),
+            },
         })
     }
 

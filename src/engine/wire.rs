@@ -55,7 +55,9 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();
     let (sender, events) = channel::<Option<Event>>();
-    let writer = Builder::new().name("writer".into()).spawn(move || write(output, &events, began))?;
+    let writer = Builder::new()
+        .name("writer".into())
+        .spawn(move || write(output, &events, began))?;
 
     let beat = Outlet(sender.clone());
     Builder::new().name("heartbeat".into()).spawn(move || {
@@ -83,12 +85,18 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
                 }
                 Err(error) => {
                     let reason = format!("not a command: {error}");
-                    complaints.send(Event::Failed(Failed { kind: FailedKind::Usage, reason }));
+                    complaints.send(Event::Failed(Failed {
+                        kind: FailedKind::Usage,
+                        reason,
+                    }));
                 }
             }
         }
         // The reader is gone. The main thread may be inside a kernel that never returns; nothing is left to save.
-        #[expect(clippy::disallowed_methods, reason = "no engine may outlive its reader")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "no engine may outlive its reader"
+        )]
         std::process::exit(0);
     })?;
     Ok((Wire { sender, writer }, commands))
@@ -96,10 +104,19 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
 
 fn write(mut output: impl Write, events: &Receiver<Option<Event>>, began: Instant) {
     while let Ok(Some(event)) = events.recv() {
-        let line = Line { t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3, event };
-        let Ok(mut text) = serde_json::to_string(&line) else { continue };
+        let line = Line {
+            t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+            event,
+        };
+        let Ok(mut text) = serde_json::to_string(&line) else {
+            continue;
+        };
         text.push('\n');
-        if output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_err() {
+        if output
+            .write_all(text.as_bytes())
+            .and_then(|()| output.flush())
+            .is_err()
+        {
             return;
         }
     }
@@ -131,7 +148,10 @@ impl log::Log for Logs {
         // naga and wgpu describe what they support at length; only what went wrong is of interest.
         if self.enabled(record.metadata()) && LOGGING.load(Ordering::Relaxed) {
             let text = format!("{}: {}", record.target(), record.args());
-            self.0.send(Event::Log(Log { level: record.level().as_str().to_lowercase(), text: text.chars().take(2000).collect() }));
+            self.0.send(Event::Log(Log {
+                level: record.level().as_str().to_lowercase(),
+                text: text.chars().take(2000).collect(),
+            }));
         }
     }
 
@@ -147,7 +167,13 @@ fn route_logs(outlet: Outlet) {
     LOGGING.store(true, Ordering::Relaxed);
     std::panic::set_hook(Box::new(move |info| {
         let thread = std::thread::current();
-        let text = format!("panic in thread {}: {info}", thread.name().unwrap_or("without a name"));
-        for_panics.send(Event::Log(Log { level: "error".to_owned(), text }));
+        let text = format!(
+            "panic in thread {}: {info}",
+            thread.name().unwrap_or("without a name")
+        );
+        for_panics.send(Event::Log(Log {
+            level: "error".to_owned(),
+            text,
+        }));
     }));
 }

@@ -34,7 +34,15 @@ impl Worker {
         let model = Model::new(config, &initial, &device)?;
         let optimizer = Optimizer::new(config.train.optimizer, model.parameters().len());
         let learning_rate = config.train.learning_rate;
-        Ok(Self { model, optimizer, tokens: None, losses: Vec::new(), gradients: Vec::new(), learning_rate, device })
+        Ok(Self {
+            model,
+            optimizer,
+            tokens: None,
+            losses: Vec::new(),
+            gradients: Vec::new(),
+            learning_rate,
+            device,
+        })
     }
 
     /// Takes on knobs that keep parameters and optimizer state.
@@ -50,14 +58,20 @@ impl Worker {
 
     /// The forward pass, up to the loss.
     pub fn forward(&mut self) {
-        self.losses.extend(self.tokens.as_ref().map(|tokens| self.model.loss(tokens))); // [1, 1]
+        self.losses
+            .extend(self.tokens.as_ref().map(|tokens| self.model.loss(tokens))); // [1, 1]
     }
 
     /// The backward pass: one gradient per parameter, or none where none arrived.
     pub fn backward(&mut self) {
         if let Some(loss) = self.losses.last() {
             let mut all = loss.backward();
-            self.gradients = self.model.parameters().iter().map(|p| p.value.grad_remove(&mut all)).collect();
+            self.gradients = self
+                .model
+                .parameters()
+                .iter()
+                .map(|p| p.value.grad_remove(&mut all))
+                .collect();
         }
         // Without its history the graph can go.
         if let Some(loss) = self.losses.pop() {
@@ -68,21 +82,34 @@ impl Worker {
     /// The optimizer's update; the gradients are used up.
     pub fn update(&mut self) {
         let gradients = std::mem::take(&mut self.gradients);
-        self.optimizer.step(self.model.parameters_mut(), gradients, self.learning_rate);
+        self.optimizer
+            .step(self.model.parameters_mut(), gradients, self.learning_rate);
     }
 
     /// The losses of the forward passes since they were last read, oldest first. Waits for them.
     pub fn losses(&mut self) -> Result<Vec<f64>> {
         let read = |loss: Tensor<2>| {
-            let data = loss.inner().try_into_data().map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
-            data.iter::<f64>().next().ok_or_else(|| anyhow!("the loss is empty"))
+            let data = loss
+                .inner()
+                .try_into_data()
+                .map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
+            data.iter::<f64>()
+                .next()
+                .ok_or_else(|| anyhow!("the loss is empty"))
         };
-        std::mem::take(&mut self.losses).into_iter().map(read).collect()
+        std::mem::take(&mut self.losses)
+            .into_iter()
+            .map(read)
+            .collect()
     }
 
     /// Waits for the device.
     pub fn sync(&mut self) -> Result<()> {
-        self.device.clone().inner().sync().map_err(|error| anyhow!("the device was lost: {error:?}"))
+        self.device
+            .clone()
+            .inner()
+            .sync()
+            .map_err(|error| anyhow!("the device was lost: {error:?}"))
     }
 
     /// One step under the profiler, with the gradient audit between backward and update. The audit's own time, and that

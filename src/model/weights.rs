@@ -17,7 +17,8 @@ pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
     let kv = m.hidden / m.heads * m.kv_heads;
     let mut all = vec![("embedding.weight".to_owned(), [m.vocab, m.hidden])];
     for layer in 0..m.layers {
-        let mut push = |name: &str, shape| all.push((format!("layer.{layer}.{name}.weight"), shape));
+        let mut push =
+            |name: &str, shape| all.push((format!("layer.{layer}.{name}.weight"), shape));
         push("attention.q_proj", [m.hidden, m.hidden]);
         push("attention.k_proj", [kv, m.hidden]);
         push("attention.v_proj", [kv, m.hidden]);
@@ -45,15 +46,24 @@ pub fn initial(m: &ModelConfig, seed: u64) -> Vec<Weight> {
             } else {
                 let draw: Box<dyn FnMut() -> f64> = match m.init {
                     Init::Normal002 => Box::new(move || INIT_STD * rng.normal()),
-                    Init::LibraryDefault if name.starts_with("embedding") => Box::new(move || rng.normal()),
+                    Init::LibraryDefault if name.starts_with("embedding") => {
+                        Box::new(move || rng.normal())
+                    }
                     Init::LibraryDefault => {
                         let bound = 1.0 / (shape[1] as f64).sqrt();
                         Box::new(move || bound * (2.0 * rng.uniform() - 1.0))
                     }
                 };
-                std::iter::repeat_with(draw).take(count).map(|x| x as f32).collect()
+                std::iter::repeat_with(draw)
+                    .take(count)
+                    .map(|x| x as f32)
+                    .collect()
             };
-            Weight { name, shape, values }
+            Weight {
+                name,
+                shape,
+                values,
+            }
         })
         .collect()
 }

@@ -57,29 +57,49 @@ impl Attention {
 
     /// Whether the kernel that follows explicit strides computes the scores.
     pub fn uses_stride_kernel(&self) -> bool {
-        self.version == Version::Kernel || (self.version == Version::Composed && self.layout != KvLayout::Contiguous)
+        self.version == Version::Kernel
+            || (self.version == Version::Composed && self.layout != KvLayout::Contiguous)
     }
 
     fn cost(&self, rows: usize) -> (Cost, Cost) {
         let (n, t) = (rows as f64, self.context as f64);
-        let (d, kv) = ((self.heads * self.head_dim) as f64, (self.kv_heads * self.head_dim) as f64);
+        let (d, kv) = (
+            (self.heads * self.head_dim) as f64,
+            (self.kv_heads * self.head_dim) as f64,
+        );
         let flops = 4.0 * n * t * d;
         let elements = 2.0 * n * d + 2.0 * n * kv;
-        let scores = if self.version == Version::Flash { 0.0 } else { 4.0 * n * t * self.heads as f64 };
-        (Cost::new(flops, elements + scores), Cost::new(2.0 * flops, 2.0 * elements + 2.0 * scores))
+        let scores = if self.version == Version::Flash {
+            0.0
+        } else {
+            4.0 * n * t * self.heads as f64
+        };
+        (
+            Cost::new(flops, elements + scores),
+            Cost::new(2.0 * flops, 2.0 * elements + 2.0 * scores),
+        )
     }
 
     fn run<B: Kernels>(&self, rows: Rows<B>) -> (Float<B>, Vec<Float<B>>) {
         if self.version == Version::Flash {
             let (out, lse) = B::flash(&rows, self);
-            let mut saved = if rows.packed { vec![rows.q] } else { vec![rows.q, rows.k, rows.v] };
+            let mut saved = if rows.packed {
+                vec![rows.q]
+            } else {
+                vec![rows.q, rows.k, rows.v]
+            };
             saved.extend([out.clone(), lse]);
             return (out, saved);
         }
         let [q, k, v] = columns::<B>(&rows, self);
         if self.uses_stride_kernel() {
             let view = |x: &Float<B>, heads| split::<B>(x.clone(), heads, self); // [b, h, t, dh]
-            let out = B::strided_attention(view(&q, self.heads), view(&k, self.kv_heads), view(&v, self.kv_heads), self);
+            let out = B::strided_attention(
+                view(&q, self.heads),
+                view(&k, self.kv_heads),
+                view(&v, self.kv_heads),
+                self,
+            );
             return (out, vec![q, k, v]);
         }
         let (out, probabilities) = forward::<B>(q.clone(), k.clone(), v.clone(), self);
@@ -87,13 +107,34 @@ impl Attention {
     }
 
     /// dq, dk, dv, or one packed gradient three times the same when `packed`.
-    fn gradients<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>, packed: bool) -> Option<Vec<Float<B>>> {
+    fn gradients<B: Kernels>(
+        &self,
+        saved: Vec<Float<B>>,
+        dy: Float<B>,
+        packed: bool,
+    ) -> Option<Vec<Float<B>>> {
         let mut saved = saved.into_iter();
         if self.version == Version::Flash {
             let q = saved.next()?;
-            let (k, v) = if packed { (q.clone(), q.clone()) } else { (saved.next()?, saved.next()?) };
+            let (k, v) = if packed {
+                (q.clone(), q.clone())
+            } else {
+                (saved.next()?, saved.next()?)
+            };
             let (out, lse) = (saved.next()?, saved.next()?);
-            return Some(B::flash_backward(&Rows { q, k, v, offsets: self.offsets(packed), packed }, out, lse, dy, self));
+            return Some(B::flash_backward(
+                &Rows {
+                    q,
+                    k,
+                    v,
+                    offsets: self.offsets(packed),
+                    packed,
+                },
+                out,
+                lse,
+                dy,
+                self,
+            ));
         }
         let (q, k, v) = (saved.next()?, saved.next()?, saved.next()?);
         let probabilities = match saved.next() {
@@ -101,7 +142,11 @@ impl Attention {
             None => scores::<B>(q.clone(), k.clone(), self).0,
         };
         let gradients = backward::<B>(q, k, v, probabilities, dy, self);
-        Some(if packed { vec![B::float_cat(gradients, 1)] } else { gradients })
+        Some(if packed {
+            vec![B::float_cat(gradients, 1)]
+        } else {
+            gradients
+        })
     }
 
     fn offsets(&self, packed: bool) -> [usize; 3] {
@@ -120,11 +165,21 @@ impl Operation<3> for Separate {
     }
 
     fn forward<B: Kernels>(&self, [q, k, v]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
-        self.0.run::<B>(Rows { q, k, v, offsets: [0; 3], packed: false })
+        self.0.run::<B>(Rows {
+            q,
+            k,
+            v,
+            offsets: [0; 3],
+            packed: false,
+        })
     }
 
     fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
-        let mut found = self.0.gradients::<B>(saved, dy, false).unwrap_or_default().into_iter();
+        let mut found = self
+            .0
+            .gradients::<B>(saved, dy, false)
+            .unwrap_or_default()
+            .into_iter();
         [found.next(), found.next(), found.next()]
     }
 
@@ -143,11 +198,22 @@ impl Operation<1> for Packed {
     }
 
     fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
-        self.0.run::<B>(Rows { q: x.clone(), k: x.clone(), v: x, offsets: self.0.offsets(true), packed: true })
+        self.0.run::<B>(Rows {
+            q: x.clone(),
+            k: x.clone(),
+            v: x,
+            offsets: self.0.offsets(true),
+            packed: true,
+        })
     }
 
     fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
-        [self.0.gradients::<B>(saved, dy, true).unwrap_or_default().into_iter().next()]
+        [self
+            .0
+            .gradients::<B>(saved, dy, true)
+            .unwrap_or_default()
+            .into_iter()
+            .next()]
     }
 
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
@@ -177,7 +243,10 @@ pub fn split<B: Kernels>(x: Float<B>, heads: usize, a: &Attention) -> Float<B> {
 pub fn merge<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     let shape = x.shape();
     let x = B::float_swap_dims(x, 1, 2); // [b, t, h, dh]
-    B::float_reshape(x, Shape::from([shape[0] * a.context, shape[1] * a.head_dim]))
+    B::float_reshape(
+        x,
+        Shape::from([shape[0] * a.context, shape[1] * a.head_dim]),
+    )
 }
 
 /// `[b, kv, t, dh]` → `[b, h, t, dh]`, each key or value head given to the query heads of its group.
@@ -187,8 +256,14 @@ fn repeat<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
         return x;
     }
     let batch = x.shape()[0];
-    let x = B::float_reshape(x, Shape::from([batch, a.kv_heads, 1, a.context, a.head_dim]));
-    let x = B::float_expand(x, Shape::from([batch, a.kv_heads, group, a.context, a.head_dim]));
+    let x = B::float_reshape(
+        x,
+        Shape::from([batch, a.kv_heads, 1, a.context, a.head_dim]),
+    );
+    let x = B::float_expand(
+        x,
+        Shape::from([batch, a.kv_heads, group, a.context, a.head_dim]),
+    );
     B::float_reshape(x, Shape::from([batch, a.heads, a.context, a.head_dim]))
 }
 
@@ -199,7 +274,10 @@ fn gather<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
         return x;
     }
     let batch = x.shape()[0];
-    let x = B::float_reshape(x, Shape::from([batch, a.kv_heads, group, a.context * a.head_dim]));
+    let x = B::float_reshape(
+        x,
+        Shape::from([batch, a.kv_heads, group, a.context * a.head_dim]),
+    );
     let x = B::float_sum_dim(x, 2); // [b, kv, 1, t·dh]
     B::float_reshape(x, Shape::from([batch, a.kv_heads, a.context, a.head_dim]))
 }
@@ -210,20 +288,35 @@ fn scores<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention) -> (Float<B>, Flo
     let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a); // [b, h, t, dh]
     let scale = 1.0 / (a.head_dim as f64).sqrt();
     let s = B::float_matmul(q.clone(), B::float_swap_dims(k.clone(), 2, 3)); // [b, h, t, t]
-    let mask = B::float_reshape(B::constant(&a.mask), Shape::from([1, 1, a.context, a.context]));
+    let mask = B::float_reshape(
+        B::constant(&a.mask),
+        Shape::from([1, 1, a.context, a.context]),
+    );
     let s = B::float_add(B::float_mul_scalar(s, scale.into()), mask);
     (B::softmax(s, 3), q, k)
 }
 
 /// The plain reference: output `[n, heads·dh]` and probabilities `[b, h, t, t]`.
-pub fn forward<B: Kernels>(q: Float<B>, k: Float<B>, v: Float<B>, a: &Attention) -> (Float<B>, Float<B>) {
+pub fn forward<B: Kernels>(
+    q: Float<B>,
+    k: Float<B>,
+    v: Float<B>,
+    a: &Attention,
+) -> (Float<B>, Float<B>) {
     let (p, ..) = scores::<B>(q, k, a); // [b, h, t, t]
     let v = repeat::<B>(split::<B>(v, a.kv_heads, a), a); // [b, h, t, dh]
     (merge::<B>(B::float_matmul(p.clone(), v), a), p)
 }
 
 /// dq, dk and dv in the shapes of q, k and v, from primitives.
-pub fn backward<B: Kernels>(q: Float<B>, k: Float<B>, v: Float<B>, p: Float<B>, dy: Float<B>, a: &Attention) -> Vec<Float<B>> {
+pub fn backward<B: Kernels>(
+    q: Float<B>,
+    k: Float<B>,
+    v: Float<B>,
+    p: Float<B>,
+    dy: Float<B>,
+    a: &Attention,
+) -> Vec<Float<B>> {
     let q = split::<B>(q, a.heads, a); // [b, h, t, dh]
     let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a);
     let v = repeat::<B>(split::<B>(v, a.kv_heads, a), a);
@@ -235,5 +328,9 @@ pub fn backward<B: Kernels>(q: Float<B>, k: Float<B>, v: Float<B>, p: Float<B>, 
     let ds = B::float_mul_scalar(B::float_mul(p, B::float_sub(dp, row)), scale.into()); // [b, h, t, t]
     let dq = B::float_matmul(ds.clone(), k); // [b, h, t, dh]
     let dk = B::float_matmul(B::float_swap_dims(ds, 2, 3), q); // [b, h, t, dh]
-    vec![merge::<B>(dq, a), merge::<B>(gather::<B>(dk, a), a), merge::<B>(gather::<B>(dv, a), a)]
+    vec![
+        merge::<B>(dq, a),
+        merge::<B>(gather::<B>(dk, a), a),
+        merge::<B>(gather::<B>(dv, a), a),
+    ]
 }

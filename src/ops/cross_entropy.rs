@@ -35,8 +35,14 @@ impl Operation<1> for CrossEntropy {
         (loss, vec![slope])
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
-        let Some(slope) = saved.pop() else { return [None] };
+    fn backward<B: Kernels>(
+        &self,
+        mut saved: Vec<Float<B>>,
+        dy: Float<B>,
+    ) -> [Option<Float<B>>; 1] {
+        let Some(slope) = saved.pop() else {
+            return [None];
+        };
         match self.version {
             // [n, vocab] · [1, 1]
             Loss::Composed => {
@@ -58,7 +64,10 @@ impl Operation<1> for CrossEntropy {
 }
 
 /// The plain reference: loss `[1, 1]` and log-probabilities `[n, vocab]`.
-pub fn forward<B: Kernels>(logits: Float<B>, targets: B::IntTensorPrimitive) -> (Float<B>, Float<B>) {
+pub fn forward<B: Kernels>(
+    logits: Float<B>,
+    targets: B::IntTensorPrimitive,
+) -> (Float<B>, Float<B>) {
     let rows = logits.shape()[0];
     let logs = B::log_softmax(logits, 1); // [n, vocab]
     let column = B::int_reshape(targets, Shape::from([rows, 1]));
@@ -68,13 +77,24 @@ pub fn forward<B: Kernels>(logits: Float<B>, targets: B::IntTensorPrimitive) -> 
 }
 
 /// d logits `[n, vocab]` from the log-probabilities.
-pub fn backward<B: Kernels>(logs: Float<B>, targets: B::IntTensorPrimitive, dy: Float<B>) -> Float<B> {
+pub fn backward<B: Kernels>(
+    logs: Float<B>,
+    targets: B::IntTensorPrimitive,
+    dy: Float<B>,
+) -> Float<B> {
     let rows = logs.shape()[0];
     let column = B::int_reshape(targets, Shape::from([rows, 1]));
     let minus = B::float_add_scalar(
-        B::float_zeros(Shape::from([rows, 1]), &logs.device(), burn::tensor::FloatDType::F32),
+        B::float_zeros(
+            Shape::from([rows, 1]),
+            &logs.device(),
+            burn::tensor::FloatDType::F32,
+        ),
         (-1.0).into(),
     );
     let difference = B::float_scatter(1, B::float_exp(logs), column, minus, IndexingUpdateOp::Add); // [n, vocab]
-    B::float_mul(B::float_mul_scalar(difference, (1.0 / rows as f64).into()), dy)
+    B::float_mul(
+        B::float_mul_scalar(difference, (1.0 / rows as f64).into()),
+        dy,
+    )
 }

@@ -32,8 +32,14 @@ impl Operation<1> for Embedding {
         (y, vec![weight])
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
-        let Some(weight) = saved.pop() else { return [None] };
+    fn backward<B: Kernels>(
+        &self,
+        mut saved: Vec<Float<B>>,
+        dy: Float<B>,
+    ) -> [Option<Float<B>>; 1] {
+        let Some(weight) = saved.pop() else {
+            return [None];
+        };
         let tokens = B::indices(&self.tokens);
         [Some(match self.version {
             Matmul::Library => backward::<B>(weight, tokens, dy),
@@ -44,13 +50,24 @@ impl Operation<1> for Embedding {
     fn cost(&self, [weight]: &[Vec<usize>; 1]) -> (Cost, Cost) {
         let rows = self.tokens.dims()[0] as f64 * weight[1] as f64;
         let table = (weight[0] * weight[1]) as f64;
-        (Cost::new(0.0, 2.0 * rows), Cost::new(rows, 2.0 * rows + table))
+        (
+            Cost::new(0.0, 2.0 * rows),
+            Cost::new(rows, 2.0 * rows + table),
+        )
     }
 }
 
 /// The plain reference: zeros `[vocab, d]`, then one addition per token.
-pub fn backward<B: Kernels>(weight: Float<B>, tokens: B::IntTensorPrimitive, dy: Float<B>) -> Float<B> {
+pub fn backward<B: Kernels>(
+    weight: Float<B>,
+    tokens: B::IntTensorPrimitive,
+    dy: Float<B>,
+) -> Float<B> {
     let shape = weight.shape();
-    let zeros = B::float_zeros(Shape::from([shape[0], shape[1]]), &weight.device(), burn::tensor::FloatDType::F32);
+    let zeros = B::float_zeros(
+        Shape::from([shape[0], shape[1]]),
+        &weight.device(),
+        burn::tensor::FloatDType::F32,
+    );
     B::float_select_assign(zeros, 0, tokens, dy, IndexingUpdateOp::Add)
 }

@@ -1,6 +1,9 @@
 //! Kernels for cubecl devices, one file per operation, on contiguous f32 tensors.
 //! Each file states shapes and formulas; nothing here knows autodiff, modules or the command line.
-#![allow(unsafe_code, reason = "kernels are launched unchecked: each one bounds its own indices, so that no loop pays for a second check")]
+#![allow(
+    unsafe_code,
+    reason = "kernels are launched unchecked: each one bounds its own indices, so that no loop pays for a second check"
+)]
 
 pub mod adamw;
 pub mod attention;
@@ -50,7 +53,11 @@ impl<'a> Columns<'a> {
     }
 
     pub fn at(tensor: &'a CubeTensor, offset: usize, stride: usize) -> Self {
-        Self { tensor, offset, stride }
+        Self {
+            tensor,
+            offset,
+            stride,
+        }
     }
 
     fn arg(&self) -> BufferArg {
@@ -60,13 +67,24 @@ impl<'a> Columns<'a> {
 
 /// A new tensor on the device of `like`, its content undefined.
 pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
-    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), Shape::from(shape), DType::F32)
+    empty_device_contiguous_dtype(
+        like.client.clone(),
+        like.device.clone(),
+        Shape::from(shape),
+        DType::F32,
+    )
 }
 
 /// The same values under another shape of the same size.
 pub fn shaped<const D: usize>(tensor: CubeTensor, shape: [usize; D]) -> CubeTensor {
     debug_assert_eq!(tensor.meta.num_elements(), shape.iter().product::<usize>());
-    CubeTensor::new_contiguous(tensor.client, tensor.device, Shape::from(shape), tensor.handle, tensor.dtype)
+    CubeTensor::new_contiguous(
+        tensor.client,
+        tensor.device,
+        Shape::from(shape),
+        tensor.handle,
+        tensor.dtype,
+    )
 }
 
 /// The tensor as a kernel's buffer argument. Kernels index it as one flat run of values.
@@ -77,7 +95,11 @@ fn arg(tensor: &CubeTensor) -> BufferArg {
 
 /// 4 when every offset, stride and width allows loads of four neighbours, else 1.
 fn vector_width(sizes: &[usize]) -> usize {
-    if sizes.iter().all(|size| size.is_multiple_of(4)) { 4 } else { 1 }
+    if sizes.iter().all(|size| size.is_multiple_of(4)) {
+        4
+    } else {
+        1
+    }
 }
 
 /// Enough workgroups for `count`, in two dimensions where one would be too long. Kernels take

@@ -25,42 +25,74 @@ pub trait Kernels: Backend {
 
     /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]` where there is one.
     fn linear_own(x: Float<Self>, w: Float<Self>, residual: Option<Float<Self>>) -> Float<Self>;
-    /// dx `[n, k]` = dy `[n, m]` · W.
-    fn linear_dx(dy: Float<Self>, w: Float<Self>) -> Float<Self>;
-    /// dW `[m, k]` = dyᵀ · x.
-    fn linear_dw(dy: Float<Self>, x: Float<Self>) -> Float<Self>;
+    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x.
+    fn linear_backward_own(
+        dy: Float<Self>,
+        x: Float<Self>,
+        w: Float<Self>,
+    ) -> (Float<Self>, Float<Self>);
 
     /// y `[n, d]` and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>);
     /// dx `[n, d]` and dγ `[1, d]`.
-    fn rms_norm_backward(x: Float<Self>, gain: Float<Self>, inverse: Float<Self>, dy: Float<Self>) -> (Float<Self>, Float<Self>);
+    fn rms_norm_backward(
+        x: Float<Self>,
+        gain: Float<Self>,
+        inverse: Float<Self>,
+        dy: Float<Self>,
+    ) -> (Float<Self>, Float<Self>);
 
     /// `[n, w]` → `[n, w]`, the first `rope.rotated` columns turned, backwards with `inverse`.
-    fn rope(x: Float<Self>, cos: Float<Self>, sin: Float<Self>, rope: &Rope, inverse: bool) -> Float<Self>;
+    fn rope(
+        x: Float<Self>,
+        cos: Float<Self>,
+        sin: Float<Self>,
+        rope: &Rope,
+        inverse: bool,
+    ) -> Float<Self>;
 
     /// `[n, 2f]` → `[n, f]`.
     fn swiglu_packed(packed: Float<Self>) -> Float<Self>;
     /// `[n, 2f]`
     fn swiglu_packed_backward(packed: Float<Self>, dy: Float<Self>) -> Float<Self>;
     /// The activation `[n, f]` and the two products it came from.
-    fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> (Float<Self>, Float<Self>, Float<Self>);
+    fn naive_swiglu(
+        x: Float<Self>,
+        w_gate: Float<Self>,
+        w_up: Float<Self>,
+    ) -> (Float<Self>, Float<Self>, Float<Self>);
 
     /// Output `[n, heads·dh]` and logsumexp of the scores, one per row and head.
     fn flash(rows: &Rows<Self>, a: &Attention) -> (Float<Self>, Float<Self>)
     where
         Self: Sized;
     /// dq, dk, dv, or the one packed gradient.
-    fn flash_backward(rows: &Rows<Self>, out: Float<Self>, lse: Float<Self>, dy: Float<Self>, a: &Attention) -> Vec<Float<Self>>
+    fn flash_backward(
+        rows: &Rows<Self>,
+        out: Float<Self>,
+        lse: Float<Self>,
+        dy: Float<Self>,
+        a: &Attention,
+    ) -> Vec<Float<Self>>
     where
         Self: Sized;
     /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`, by a kernel that reads
     /// them as `a.layout` says: one contiguous copy first, the strides as they are, or wrongly taken for contiguous.
-    fn strided_attention(q: Float<Self>, k: Float<Self>, v: Float<Self>, a: &Attention) -> Float<Self>;
+    fn strided_attention(
+        q: Float<Self>,
+        k: Float<Self>,
+        v: Float<Self>,
+        a: &Attention,
+    ) -> Float<Self>;
 
     /// `[n, d]`
     fn embedding_own(weight: Float<Self>, tokens: Ints<Self>) -> Float<Self>;
     /// `[vocab, d]`
-    fn embedding_backward_own(weight: Float<Self>, tokens: Ints<Self>, dy: Float<Self>) -> Float<Self>;
+    fn embedding_backward_own(
+        weight: Float<Self>,
+        tokens: Ints<Self>,
+        dy: Float<Self>,
+    ) -> Float<Self>;
 
     /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
     fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
@@ -71,14 +103,21 @@ pub trait Kernels: Backend {
 
 /// Whether this is the CPU device of ours, behind autodiff or not.
 pub fn is_cpu(device: &Device) -> bool {
-    matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_))
+    matches!(
+        device.clone().inner().as_dispatch(),
+        DispatchDevice::Flex(_)
+    )
 }
 
 /// Strides of a plain tensor in elements, as its backend holds it.
 pub fn strides(x: Tensor<4>) -> Vec<usize> {
     if is_cpu(&x.device()) {
-        x.try_into_primitive::<Flex>().map(|x| Flex::strides(&x)).unwrap_or_default()
+        x.try_into_primitive::<Flex>()
+            .map(|x| Flex::strides(&x))
+            .unwrap_or_default()
     } else {
-        x.try_into_primitive::<Cube>().map(|x| Cube::strides(&x)).unwrap_or_default()
+        x.try_into_primitive::<Cube>()
+            .map(|x| Cube::strides(&x))
+            .unwrap_or_default()
     }
 }

@@ -28,8 +28,14 @@ impl Operation<2> for Linear {
         (y, vec![x, w])
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
-        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else { return [None, None] };
+    fn backward<B: Kernels>(
+        &self,
+        mut saved: Vec<Float<B>>,
+        dy: Float<B>,
+    ) -> [Option<Float<B>>; 2] {
+        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else {
+            return [None, None];
+        };
         let (dx, dw) = gradients::<B>(self.matmul, x, w, dy);
         [Some(dx), Some(dw)]
     }
@@ -53,11 +59,20 @@ impl Operation<3> for LinearResidual {
     }
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
-        (B::linear_own(x.clone(), w.clone(), Some(residual)), vec![x, w])
+        (
+            B::linear_own(x.clone(), w.clone(), Some(residual)),
+            vec![x, w],
+        )
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
-        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else { return [None, None, None] };
+    fn backward<B: Kernels>(
+        &self,
+        mut saved: Vec<Float<B>>,
+        dy: Float<B>,
+    ) -> [Option<Float<B>>; 3] {
+        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else {
+            return [None, None, None];
+        };
         let (dx, dw) = gradients::<B>(Matmul::Own, x, w, dy.clone());
         [Some(dx), Some(dw), Some(dy)]
     }
@@ -76,14 +91,19 @@ pub fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
 }
 
 /// dx `[n, in]` and dW `[out, in]`.
-pub fn gradients<B: Kernels>(matmul: Matmul, x: Float<B>, w: Float<B>, dy: Float<B>) -> (Float<B>, Float<B>) {
+pub fn gradients<B: Kernels>(
+    matmul: Matmul,
+    x: Float<B>,
+    w: Float<B>,
+    dy: Float<B>,
+) -> (Float<B>, Float<B>) {
     match matmul {
         Matmul::Library => {
             let dx = B::float_matmul(dy.clone(), w); // [n, in]
             let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
             (dx, dw)
         }
-        Matmul::Own => (B::linear_dx(dy.clone(), w), B::linear_dw(dy, x)),
+        Matmul::Own => B::linear_backward_own(dy, x, w),
     }
 }
 
@@ -91,5 +111,8 @@ fn cost(x: &[usize], w: &[usize]) -> (Cost, Cost) {
     let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
     let flops = 2.0 * n * k * m;
     let elements = n * k + m * k + n * m;
-    (Cost::new(flops, elements), Cost::new(2.0 * flops, 2.0 * elements))
+    (
+        Cost::new(flops, elements),
+        Cost::new(2.0 * flops, 2.0 * elements),
+    )
 }

@@ -8,11 +8,11 @@ use burn::tensor::Tensor;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
+use super::Parameter;
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
 use super::gpu::adamw as gpu;
 use super::kernels::is_cpu;
 use super::trace::{self, Cost, Phase, Row, Scope};
-use super::Parameter;
 use crate::config;
 
 /// β₁ of the published configuration.
@@ -31,9 +31,15 @@ pub struct Optimizer {
 }
 
 enum Version {
-    Library { rule: AdamW, states: Vec<Option<AdamWState<2>>> },
+    Library {
+        rule: AdamW,
+        states: Vec<Option<AdamWState<2>>>,
+    },
     /// First and second moments.
-    Own { moments: Vec<Option<[Tensor<2>; 2]>>, clock: Option<CubeTensor> },
+    Own {
+        moments: Vec<Option<[Tensor<2>; 2]>>,
+        clock: Option<CubeTensor>,
+    },
 }
 
 impl Optimizer {
@@ -49,7 +55,10 @@ impl Optimizer {
                     .build(),
                 states: (0..parameters).map(|_| None).collect(),
             },
-            config::Optimizer::Fused => Version::Own { moments: (0..parameters).map(|_| None).collect(), clock: None },
+            config::Optimizer::Fused => Version::Own {
+                moments: (0..parameters).map(|_| None).collect(),
+                clock: None,
+            },
         };
         Self { version, steps: 0 }
     }
@@ -60,15 +69,27 @@ impl Optimizer {
             Version::Library { states, .. } => states[index].is_some(),
             Version::Own { moments, .. } => moments[index].is_some(),
         };
-        parameters.iter().enumerate().filter(|(index, _)| has(*index)).map(|(_, p)| 8 * p.value.shape().num_elements() as u64).sum()
+        parameters
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| has(*index))
+            .map(|(_, p)| 8 * p.value.shape().num_elements() as u64)
+            .sum()
     }
 
     /// One update. A parameter without a gradient is left alone, as in PyTorch.
-    pub fn step(&mut self, parameters: Vec<&mut Parameter>, gradients: Vec<Option<Tensor<2>>>, lr: f64) {
+    pub fn step(
+        &mut self,
+        parameters: Vec<&mut Parameter>,
+        gradients: Vec<Option<Tensor<2>>>,
+        lr: f64,
+    ) {
         self.steps += 1;
         match &mut self.version {
             Version::Library { rule, states } => {
-                for ((parameter, gradient), state) in parameters.into_iter().zip(gradients).zip(states) {
+                for ((parameter, gradient), state) in
+                    parameters.into_iter().zip(gradients).zip(states)
+                {
                     let Some(gradient) = gradient else { continue };
                     let row = row("library", gradient.shape().num_elements());
                     trace::span(row, || {
@@ -84,10 +105,22 @@ impl Optimizer {
                     .into_iter()
                     .zip(gradients)
                     .zip(moments)
-                    .filter_map(|((parameter, gradient), moments)| Some((parameter, gradient?, moments)))
+                    .filter_map(|((parameter, gradient), moments)| {
+                        Some((parameter, gradient?, moments))
+                    })
                     .collect();
-                let elements = work.iter().map(|(_, gradient, _)| gradient.shape().num_elements()).sum();
-                let rule = OwnAdamW { lr, beta1: BETA_1, beta2: BETA_2, eps: EPSILON, weight_decay: WEIGHT_DECAY, time: self.steps };
+                let elements = work
+                    .iter()
+                    .map(|(_, gradient, _)| gradient.shape().num_elements())
+                    .sum();
+                let rule = OwnAdamW {
+                    lr,
+                    beta1: BETA_1,
+                    beta2: BETA_2,
+                    eps: EPSILON,
+                    weight_decay: WEIGHT_DECAY,
+                    time: self.steps,
+                };
                 trace::span(row("own", elements), || update(&rule, work, clock));
             }
         }
@@ -97,29 +130,52 @@ impl Optimizer {
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<[Tensor<2>; 2]>);
 
 fn update(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
-    let Some((first, ..)) = work.first() else { return };
-    if is_cpu(&first.value.device()) { on_cpu(rule, work) } else { on_gpu(rule, work, clock) }
+    let Some((first, ..)) = work.first() else {
+        return;
+    };
+    if is_cpu(&first.value.device()) {
+        on_cpu(rule, work)
+    } else {
+        on_gpu(rule, work, clock)
+    }
 }
 
 /// All parameters in one parallel region, in place.
 fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
-    let flat = |tensor: Tensor<2>| tensor.try_into_primitive::<Flex>().expect("the device was checked").to_contiguous();
+    let flat = |tensor: Tensor<2>| {
+        tensor
+            .try_into_primitive::<Flex>()
+            .expect("the device was checked")
+            .to_contiguous()
+    };
     let placeholder = Tensor::<2>::zeros([1, 1], &work[0].1.device());
     let mut all: Vec<_> = work
         .into_iter()
         .map(|(parameter, gradient, moments)| {
             // Taken out of the model, so that this is the only owner and the update happens in place.
             let value = std::mem::replace(&mut parameter.value, placeholder.clone()).inner();
-            let [mean, square] = moments.take().unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
-            (parameter, moments, flat(value), flat(gradient), flat(mean), flat(square))
+            let [mean, square] = moments
+                .take()
+                .unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
+            (
+                parameter,
+                moments,
+                flat(value),
+                flat(gradient),
+                flat(mean),
+                flat(square),
+            )
         })
         .collect();
-    rule.step_many(all.iter_mut().map(|(_, _, value, gradient, mean, square)| Slices {
-        value: value.storage_mut::<f32>(),
-        gradient: gradient.storage::<f32>(),
-        mean: mean.storage_mut::<f32>(),
-        square: square.storage_mut::<f32>(),
-    }));
+    rule.step_many(
+        all.iter_mut()
+            .map(|(_, _, value, gradient, mean, square)| Slices {
+                value: value.storage_mut::<f32>(),
+                gradient: gradient.storage::<f32>(),
+                mean: mean.storage_mut::<f32>(),
+                square: square.storage_mut::<f32>(),
+            }),
+    );
     for (parameter, moments, value, _, mean, square) in all {
         let tensor = Tensor::<2>::from_primitive::<Flex>;
         *moments = Some([tensor(mean), tensor(square)]);
@@ -129,20 +185,57 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
 
 /// Many parameters in a launch, in place; the bias corrections live on the device in `clock`.
 fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
-    let flat = |tensor: Tensor<2>| into_contiguous(tensor.try_into_primitive::<Cube>().expect("the device was checked"));
+    let flat = |tensor: Tensor<2>| {
+        into_contiguous(
+            tensor
+                .try_into_primitive::<Cube>()
+                .expect("the device was checked"),
+        )
+    };
     let all: Vec<_> = work
         .into_iter()
         .map(|(parameter, gradient, moments)| {
             let value = parameter.value.clone().inner();
-            let [mean, square] = moments.take().unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
-            (parameter, moments, flat(value), flat(gradient), flat(mean), flat(square))
+            let [mean, square] = moments
+                .take()
+                .unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
+            (
+                parameter,
+                moments,
+                flat(value),
+                flat(gradient),
+                flat(mean),
+                flat(square),
+            )
         })
         .collect();
-    let Some((_, _, like, ..)) = all.first() else { return };
+    let Some((_, _, like, ..)) = all.first() else {
+        return;
+    };
     let clock = clock.get_or_insert_with(|| gpu::clock(like));
-    let slots: Vec<_> = all.iter().map(|(_, _, param, grad, m, v)| gpu::Slot { param, grad, m, v }).collect();
-    let OwnAdamW { lr, beta1, beta2, eps, weight_decay, .. } = *rule;
-    gpu::step(&slots, clock, gpu::Hyper { lr, beta1, beta2, eps, weight_decay });
+    let slots: Vec<_> = all
+        .iter()
+        .map(|(_, _, param, grad, m, v)| gpu::Slot { param, grad, m, v })
+        .collect();
+    let OwnAdamW {
+        lr,
+        beta1,
+        beta2,
+        eps,
+        weight_decay,
+        ..
+    } = *rule;
+    gpu::step(
+        &slots,
+        clock,
+        gpu::Hyper {
+            lr,
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        },
+    );
     for (parameter, moments, value, _, mean, square) in all {
         let tensor = Tensor::<2>::from_primitive::<Cube>;
         *moments = Some([tensor(mean), tensor(square)]);

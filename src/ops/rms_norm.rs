@@ -34,7 +34,9 @@ impl Operation<2> for RmsNorm {
     }
 
     fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
-        let Ok([x, gain, inverse]) = <[_; 3]>::try_from(saved) else { return [None, None] };
+        let Ok([x, gain, inverse]) = <[_; 3]>::try_from(saved) else {
+            return [None, None];
+        };
         let (dx, dgain) = match self.version {
             Norm::Composed => backward::<B>(x, gain, inverse, dy),
             Norm::Fused => B::rms_norm_backward(x, gain, inverse, dy),
@@ -58,7 +60,12 @@ pub fn forward<B: Kernels>(x: Float<B>, gain: Float<B>) -> (Float<B>, Float<B>) 
 }
 
 /// dx `[n, d]` and dγ `[1, d]`, from primitives.
-pub fn backward<B: Kernels>(x: Float<B>, gain: Float<B>, inverse: Float<B>, dy: Float<B>) -> (Float<B>, Float<B>) {
+pub fn backward<B: Kernels>(
+    x: Float<B>,
+    gain: Float<B>,
+    inverse: Float<B>,
+    dy: Float<B>,
+) -> (Float<B>, Float<B>) {
     let width = gain_width::<B>(&gain);
     let normal = B::float_mul(x, inverse.clone()); // [n, d]
     let dgain = B::float_sum_dim(B::float_mul(dy.clone(), normal.clone()), 0); // [1, d]

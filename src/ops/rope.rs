@@ -50,7 +50,11 @@ impl Operation<1> for Rope {
 impl Rope {
     fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool) -> Float<B> {
         let [cos, sin] = self.tables.each_ref().map(B::constant);
-        if self.fused { B::rope(x, cos, sin, self, inverse) } else { turn::<B>(x, cos, sin, self, inverse) }
+        if self.fused {
+            B::rope(x, cos, sin, self, inverse)
+        } else {
+            turn::<B>(x, cos, sin, self, inverse)
+        }
     }
 }
 
@@ -61,11 +65,19 @@ pub fn tables(context: usize, head_dim: usize, theta: f64) -> (Vec<f32>, Vec<f32
         let (t, i) = (index / half, index % half);
         t as f64 * theta.powf(-2.0 * i as f64 / head_dim as f64)
     };
-    (0..context * half).map(|index| (angle(index).cos() as f32, angle(index).sin() as f32)).unzip()
+    (0..context * half)
+        .map(|index| (angle(index).cos() as f32, angle(index).sin() as f32))
+        .unzip()
 }
 
 /// The plain reference, by slices and concatenation.
-pub fn turn<B: Kernels>(x: Float<B>, cos: Float<B>, sin: Float<B>, rope: &Rope, inverse: bool) -> Float<B> {
+pub fn turn<B: Kernels>(
+    x: Float<B>,
+    cos: Float<B>,
+    sin: Float<B>,
+    rope: &Rope,
+    inverse: bool,
+) -> Float<B> {
     let shape = x.shape();
     let (rows, width) = (shape[0], shape[1]);
     let (rotated, half) = (rope.rotated, rope.head_dim / 2);
@@ -85,9 +97,15 @@ pub fn turn<B: Kernels>(x: Float<B>, cos: Float<B>, sin: Float<B>, rope: &Rope, 
     let table = |t: Float<B>| B::float_reshape(t, Shape::from([1, rope.context, 1, half, 1]));
     let (cos, sin) = (table(cos), table(sin));
     let sin = if inverse { B::float_neg(sin) } else { sin };
-    let first = B::float_sub(B::float_mul(a.clone(), cos.clone()), B::float_mul(b.clone(), sin.clone()));
+    let first = B::float_sub(
+        B::float_mul(a.clone(), cos.clone()),
+        B::float_mul(b.clone(), sin.clone()),
+    );
     let second = B::float_add(B::float_mul(a, sin), B::float_mul(b, cos));
-    let turned = B::float_reshape(B::float_cat(vec![first, second], 4), Shape::from([rows, rotated])); // [n, rotated]
+    let turned = B::float_reshape(
+        B::float_cat(vec![first, second], 4),
+        Shape::from([rows, rotated]),
+    ); // [n, rotated]
     if rotated == width {
         return turned;
     }

@@ -27,7 +27,9 @@ impl Operation<2> for Activation {
     }
 
     fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
-        let Ok([gate, up]) = <[_; 2]>::try_from(saved) else { return [None, None] };
+        let Ok([gate, up]) = <[_; 2]>::try_from(saved) else {
+            return [None, None];
+        };
         let (dgate, dup) = backward::<B>(gate, up, dy);
         [Some(dgate), Some(dup)]
     }
@@ -62,9 +64,19 @@ impl Operation<1> for PackedActivation {
         (y, vec![packed])
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
-        let Some(packed) = saved.pop() else { return [None] };
-        [Some(if self.fused { B::swiglu_packed_backward(packed, dy) } else { packed_backward::<B>(packed, dy) })]
+    fn backward<B: Kernels>(
+        &self,
+        mut saved: Vec<Float<B>>,
+        dy: Float<B>,
+    ) -> [Option<Float<B>>; 1] {
+        let Some(packed) = saved.pop() else {
+            return [None];
+        };
+        [Some(if self.fused {
+            B::swiglu_packed_backward(packed, dy)
+        } else {
+            packed_backward::<B>(packed, dy)
+        })]
     }
 
     fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
@@ -95,18 +107,27 @@ impl Operation<3> for Naive {
     }
 
     fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
-        let Ok([x, w_gate, w_up, gate, up]) = <[_; 5]>::try_from(saved) else { return [None, None, None] };
+        let Ok([x, w_gate, w_up, gate, up]) = <[_; 5]>::try_from(saved) else {
+            return [None, None, None];
+        };
         let (dgate, dup) = backward::<B>(gate, up, dy);
         let (dx_gate, dw_gate) = linear::gradients::<B>(self.matmul, x.clone(), w_gate, dgate);
         let (dx_up, dw_up) = linear::gradients::<B>(self.matmul, x, w_up, dup);
-        [Some(B::float_add(dx_gate, dx_up)), Some(dw_gate), Some(dw_up)]
+        [
+            Some(B::float_add(dx_gate, dx_up)),
+            Some(dw_gate),
+            Some(dw_up),
+        ]
     }
 
     fn cost(&self, [x, w, _]: &[Vec<usize>; 3]) -> (Cost, Cost) {
         let (n, d, f) = (x[0] as f64, x[1] as f64, w[0] as f64);
         let products = 4.0 * n * d * f;
         let forward = Cost::new(products + 8.0 * n * f, n * d + 2.0 * f * d + 3.0 * n * f);
-        let backward = Cost::new(2.0 * products + 14.0 * n * f, 2.0 * (n * d + 2.0 * f * d + 2.0 * n * f) + 5.0 * n * f);
+        let backward = Cost::new(
+            2.0 * products + 14.0 * n * f,
+            2.0 * (n * d + 2.0 * f * d + 2.0 * n * f) + 5.0 * n * f,
+        );
         (forward, backward)
     }
 }
@@ -132,7 +153,10 @@ pub fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> (Floa
 pub fn halves<B: Kernels>(packed: Float<B>) -> (Float<B>, Float<B>) {
     let width = packed.shape()[1] / 2;
     let left = B::float_slice(packed.clone(), &[Slice::full(), Slice::from(0..width)]);
-    (left, B::float_slice(packed, &[Slice::full(), Slice::from(width..2 * width)]))
+    (
+        left,
+        B::float_slice(packed, &[Slice::full(), Slice::from(width..2 * width)]),
+    )
 }
 
 /// The packed reference, by slices.

@@ -15,7 +15,10 @@ pub struct Scope {
 impl Scope {
     /// A scope inside block `layer`.
     pub fn layer(layer: usize, part: &'static str) -> Self {
-        Self { layer: u16::try_from(layer).ok(), part }
+        Self {
+            layer: u16::try_from(layer).ok(),
+            part,
+        }
     }
 
     /// A scope outside the blocks.
@@ -53,7 +56,10 @@ pub struct Cost {
 impl Cost {
     /// `flops` operations over `elements` values of four bytes.
     pub fn new(flops: f64, elements: f64) -> Self {
-        Self { flops, bytes: 4.0 * elements }
+        Self {
+            flops,
+            bytes: 4.0 * elements,
+        }
     }
 }
 
@@ -87,12 +93,20 @@ thread_local! {
 
 /// Starts recording on this thread.
 pub fn start() {
-    RECORDER.with_borrow_mut(|slot| *slot = Some(Recorder { began: Instant::now(), spans: Vec::with_capacity(1024), open: None }));
+    RECORDER.with_borrow_mut(|slot| {
+        *slot = Some(Recorder {
+            began: Instant::now(),
+            spans: Vec::with_capacity(1024),
+            open: None,
+        })
+    });
 }
 
 /// Ends recording on this thread and returns what was seen, in order.
 pub fn stop() -> Vec<Span> {
-    RECORDER.with_borrow_mut(Option::take).map_or_else(Vec::new, |recorder| recorder.spans)
+    RECORDER
+        .with_borrow_mut(Option::take)
+        .map_or_else(Vec::new, |recorder| recorder.spans)
 }
 
 /// Index of the span this thread is in, while recording: a launch that happens now belongs to it.
@@ -107,7 +121,11 @@ pub fn span<R>(row: Row, work: impl FnOnce() -> R) -> R {
         if recorder.open.is_some() {
             return None;
         }
-        recorder.spans.push(Span { row, start: recorder.began.elapsed(), length: Duration::ZERO });
+        recorder.spans.push(Span {
+            row,
+            start: recorder.began.elapsed(),
+            length: Duration::ZERO,
+        });
         recorder.open = Some(recorder.spans.len() - 1);
         recorder.open
     });

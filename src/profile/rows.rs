@@ -77,7 +77,16 @@ impl Rows {
     fn entry(&mut self, key: [String; 4]) -> &mut (KernelRow, BTreeSet<Option<u16>>) {
         self.found.entry(key.clone()).or_insert_with(|| {
             let [part, phase, op, kernel] = key;
-            (KernelRow { part, phase, op, kernel, ..KernelRow::default() }, BTreeSet::new())
+            (
+                KernelRow {
+                    part,
+                    phase,
+                    op,
+                    kernel,
+                    ..KernelRow::default()
+                },
+                BTreeSet::new(),
+            )
         })
     }
 
@@ -103,25 +112,49 @@ mod tests {
             phase: Phase::Forward,
             op: "linear",
             version: "library",
-            cost: Cost { flops: 10.0, bytes: 4.0 },
+            cost: Cost {
+                flops: 10.0,
+                bytes: 4.0,
+            },
         };
-        Span { row, start: Duration::ZERO, length: Duration::from_millis(ms) }
+        Span {
+            row,
+            start: Duration::ZERO,
+            length: Duration::from_millis(ms),
+        }
     }
 
     #[test]
     fn layers_add_up() {
         let rows = from_spans(&[span(0, 2), span(1, 3)]);
         assert_eq!(rows.len(), 1);
-        assert_eq!((rows[0].layers, rows[0].calls, rows[0].ms, rows[0].flops), (2, 2, 5.0, 20.0));
+        assert_eq!(
+            (rows[0].layers, rows[0].calls, rows[0].ms, rows[0].flops),
+            (2, 2, 5.0, 20.0)
+        );
     }
 
     #[test]
     fn work_is_counted_once_in_the_longest_kernel_of_an_operation() {
-        let launch = |span, kernel: &str, ms| Launch { span, kernel: kernel.to_owned(), length: Duration::from_millis(ms) };
-        let rows = from_launches(&[span(0, 9)], &[launch(Some(0), "copy", 1), launch(Some(0), "matmul", 4), launch(None, "add", 2)]);
+        let launch = |span, kernel: &str, ms| Launch {
+            span,
+            kernel: kernel.to_owned(),
+            length: Duration::from_millis(ms),
+        };
+        let rows = from_launches(
+            &[span(0, 9)],
+            &[
+                launch(Some(0), "copy", 1),
+                launch(Some(0), "matmul", 4),
+                launch(None, "add", 2),
+            ],
+        );
         let total: f64 = rows.iter().map(|row| row.flops).sum();
         assert_eq!(total, 10.0);
         assert_eq!((rows[0].kernel.as_str(), rows[0].flops), ("matmul", 10.0));
-        assert!(rows.iter().any(|row| row.part == "glue" && row.kernel == "add"));
+        assert!(
+            rows.iter()
+                .any(|row| row.part == "glue" && row.kernel == "add")
+        );
     }
 }

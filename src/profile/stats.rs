@@ -20,7 +20,9 @@ pub const MIN_PAIRS: usize = 30;
 
 /// The value below which the share `q` of `sorted` lies, interpolated.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
     let at = q * last as f64;
     let low = at.floor() as usize;
     let high = (low + 1).min(last);
@@ -41,7 +43,13 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 /// Median, quartiles and 95th percentile.
 pub fn spread(values: &[f64]) -> Spread {
     let s = sorted(values);
-    Spread { median: quantile(&s, 0.5), p25: quantile(&s, 0.25), p75: quantile(&s, 0.75), p95: quantile(&s, 0.95), n: values.len() as u64 }
+    Spread {
+        median: quantile(&s, 0.5),
+        p25: quantile(&s, 0.25),
+        p75: quantile(&s, 0.75),
+        p95: quantile(&s, 0.95),
+        n: values.len() as u64,
+    }
 }
 
 /// The latest step times, and whether they can be trusted yet.
@@ -72,7 +80,10 @@ impl Series {
             return None;
         }
         let values: Vec<f64> = self.recent.iter().copied().collect();
-        Some(Spread { n: self.total, ..spread(&values) })
+        Some(Spread {
+            n: self.total,
+            ..spread(&values)
+        })
     }
 
     /// Steady when, over the last 64 steps, the medians of the two halves differ by at most 2 % and the quartiles lie
@@ -114,9 +125,18 @@ pub struct Comparison {
 /// Compares pairs of step times (A, B): the median log ratio with a block bootstrap 95 % interval (Künsch, 1989).
 /// The bootstrap's draws depend on the number of pairs alone, so equal data give an equal interval.
 pub fn compare(pairs: &[(f64, f64)]) -> Comparison {
-    let logs: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).filter(|x| x.is_finite()).collect();
+    let logs: Vec<f64> = pairs
+        .iter()
+        .map(|(a, b)| (a / b).ln())
+        .filter(|x| x.is_finite())
+        .collect();
     if logs.is_empty() {
-        return Comparison { ratio: f64::NAN, low: f64::NAN, high: f64::NAN, verdict: Verdict::Unclear };
+        return Comparison {
+            ratio: f64::NAN,
+            low: f64::NAN,
+            high: f64::NAN,
+            verdict: Verdict::Unclear,
+        };
     }
     let mut rng = Rng::named(logs.len() as u64, "bootstrap", 0);
     let block = BLOCK.min(logs.len());
@@ -135,7 +155,10 @@ pub fn compare(pairs: &[(f64, f64)]) -> Comparison {
     let (low, high) = (quantile(&medians, 0.025), quantile(&medians, 0.975));
     let band = (1.0 + DEAD_BAND).ln();
     // A comparison is looked at again and again while it grows, so the verdict asks for more than the interval shown.
-    let (surely, at_most) = (quantile(&medians, CAUTION), quantile(&medians, 1.0 - CAUTION));
+    let (surely, at_most) = (
+        quantile(&medians, CAUTION),
+        quantile(&medians, 1.0 - CAUTION),
+    );
     let verdict = if logs.len() < MIN_PAIRS {
         Verdict::Unclear
     } else if surely > band {
@@ -147,7 +170,12 @@ pub fn compare(pairs: &[(f64, f64)]) -> Comparison {
     } else {
         Verdict::Unclear
     };
-    Comparison { ratio: median(&logs).exp(), low: low.exp(), high: high.exp(), verdict }
+    Comparison {
+        ratio: median(&logs).exp(),
+        low: low.exp(),
+        high: high.exp(),
+        verdict,
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +192,14 @@ mod tests {
 
     fn noisy(n: usize, ratio: f64, seed: u64) -> Vec<(f64, f64)> {
         let mut rng = Rng::named(seed, "test", 0);
-        (0..n).map(|_| (10.0 * ratio * (0.05 * rng.normal()).exp(), 10.0 * (0.05 * rng.normal()).exp())).collect()
+        (0..n)
+            .map(|_| {
+                (
+                    10.0 * ratio * (0.05 * rng.normal()).exp(),
+                    10.0 * (0.05 * rng.normal()).exp(),
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -175,7 +210,10 @@ mod tests {
         assert_eq!(compare(&[(1.0, 1.0); 40]).verdict, Verdict::Same);
         for seed in 0..50 {
             let verdict = compare(&noisy(60, 1.0, seed)).verdict;
-            assert!(matches!(verdict, Verdict::Same | Verdict::Unclear), "seed {seed}: {verdict}");
+            assert!(
+                matches!(verdict, Verdict::Same | Verdict::Unclear),
+                "seed {seed}: {verdict}"
+            );
         }
     }
 

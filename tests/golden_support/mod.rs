@@ -39,7 +39,8 @@ struct Reference {
 
 impl Golden {
     pub fn load() -> Self {
-        serde_json::from_str(include_str!("../golden/tiny_llama.json")).expect("the golden file is valid")
+        serde_json::from_str(include_str!("../golden/tiny_llama.json"))
+            .expect("the golden file is valid")
     }
 
     pub fn config(&self, knobs: &[(&str, &str)]) -> RunConfig {
@@ -54,7 +55,10 @@ impl Golden {
         config.train.context = s.context;
         config.train.batch = s.batch;
         for (path, value) in knobs {
-            Knob::find(path).expect("known").set(&mut config, &Value::Text((*value).to_owned())).expect("valid");
+            Knob::find(path)
+                .expect("known")
+                .set(&mut config, &Value::Text((*value).to_owned()))
+                .expect("valid");
         }
         config
     }
@@ -64,11 +68,28 @@ impl Golden {
         weights::names(&config.model)
             .into_iter()
             .map(|(name, shape)| {
-                let k = self.parameters.iter().find(|p| p.name == name).expect("a golden parameter").k as f64;
-                let wave = |i: usize| (0.7 * i as f64 + 1.3 * (k + 1.0) + 0.001 * i as f64 * (k + 1.0)).sin();
-                let value = |i| if name.contains("norm") { 1.0 + 0.1 * wave(i) } else { 0.3 * wave(i) };
+                let k = self
+                    .parameters
+                    .iter()
+                    .find(|p| p.name == name)
+                    .expect("a golden parameter")
+                    .k as f64;
+                let wave = |i: usize| {
+                    (0.7 * i as f64 + 1.3 * (k + 1.0) + 0.001 * i as f64 * (k + 1.0)).sin()
+                };
+                let value = |i| {
+                    if name.contains("norm") {
+                        1.0 + 0.1 * wave(i)
+                    } else {
+                        0.3 * wave(i)
+                    }
+                };
                 let values = (0..shape[0] * shape[1]).map(|i| value(i) as f32).collect();
-                Weight { name, shape, values }
+                Weight {
+                    name,
+                    shape,
+                    values,
+                }
             })
             .collect()
     }
@@ -77,7 +98,10 @@ impl Golden {
         let n = self.config.batch * self.config.context;
         let vocab = self.config.vocab;
         let make = |a: usize, b: usize| (0..n).map(|i| ((a * i + b) % vocab) as i32).collect();
-        Batch { inputs: make(7, 3), targets: make(11, 5) }
+        Batch {
+            inputs: make(7, 3),
+            targets: make(11, 5),
+        }
     }
 
     /// The golden rows for one of our parameters, joined when projections are fused.
@@ -92,8 +116,17 @@ impl Golden {
         let mut all = Vec::new();
         for part in parts {
             let wanted = name.replace("qkv_proj", part).replace("gate_up_proj", part);
-            let wanted = if part.is_empty() { name.to_owned() } else { wanted };
-            all.extend_from_slice(pick(self.parameters.iter().find(|p| p.name == wanted).expect("a golden parameter")));
+            let wanted = if part.is_empty() {
+                name.to_owned()
+            } else {
+                wanted
+            };
+            all.extend_from_slice(pick(
+                self.parameters
+                    .iter()
+                    .find(|p| p.name == wanted)
+                    .expect("a golden parameter"),
+            ));
         }
         all
     }
@@ -105,9 +138,18 @@ pub fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
     let mut all = vec![vec![]];
     for qkv in ["separate", "fused"] {
         for attention in ["composed", "kernel", "flash"] {
-            for swiglu in ["separate", "naive-kernel", "fused-gate-up", "fused-activation"] {
+            for swiglu in [
+                "separate",
+                "naive-kernel",
+                "fused-gate-up",
+                "fused-activation",
+            ] {
                 for own in [false, true] {
-                    let mut knobs = vec![("model.qkv", qkv), ("model.attention", attention), ("model.swiglu", swiglu)];
+                    let mut knobs = vec![
+                        ("model.qkv", qkv),
+                        ("model.attention", attention),
+                        ("model.swiglu", swiglu),
+                    ];
                     if own {
                         knobs.extend([
                             ("model.norm", "fused"),
@@ -121,7 +163,13 @@ pub fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
             }
         }
     }
-    for (knob, value) in [("model.norm", "fused"), ("model.loss", "fused"), ("model.matmul", "own"), ("train.optimizer", "fused"), ("model.kv-layout", "strided")] {
+    for (knob, value) in [
+        ("model.norm", "fused"),
+        ("model.loss", "fused"),
+        ("model.matmul", "own"),
+        ("train.optimizer", "fused"),
+        ("model.kv-layout", "strided"),
+    ] {
         all.push(vec![(knob, value)]);
     }
     all
@@ -130,7 +178,12 @@ pub fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
 /// Every value of every knob at least once, the plain and the full set of our own kernels among them: a shorter list,
 /// because each kernel is compiled when it is first used.
 pub fn device_combinations() -> Vec<Vec<(&'static str, &'static str)>> {
-    let own = [("model.norm", "fused"), ("model.loss", "fused"), ("model.matmul", "own"), ("train.optimizer", "fused")];
+    let own = [
+        ("model.norm", "fused"),
+        ("model.loss", "fused"),
+        ("model.matmul", "own"),
+        ("train.optimizer", "fused"),
+    ];
     let mut all = vec![vec![], own.to_vec()];
     for (qkv, attention, swiglu) in [
         ("fused", "flash", "fused-activation"),
@@ -138,7 +191,11 @@ pub fn device_combinations() -> Vec<Vec<(&'static str, &'static str)>> {
         ("fused", "kernel", "fused-gate-up"),
         ("separate", "kernel", "separate"),
     ] {
-        let mut knobs = vec![("model.qkv", qkv), ("model.attention", attention), ("model.swiglu", swiglu)];
+        let mut knobs = vec![
+            ("model.qkv", qkv),
+            ("model.attention", attention),
+            ("model.swiglu", swiglu),
+        ];
         all.push(knobs.clone());
         knobs.extend(own);
         all.push(knobs);
@@ -148,7 +205,12 @@ pub fn device_combinations() -> Vec<Vec<(&'static str, &'static str)>> {
 }
 
 fn numbers(tensor: Tensor<2>) -> Vec<f64> {
-    tensor.inner().into_data().iter::<f32>().map(f64::from).collect()
+    tensor
+        .inner()
+        .into_data()
+        .iter::<f32>()
+        .map(f64::from)
+        .collect()
 }
 
 /// max|difference| / max|reference|
@@ -156,13 +218,17 @@ fn distance(have: &[f64], want: &[f64]) -> f64 {
     assert_eq!(have.len(), want.len());
     assert!(have.iter().all(|x| x.is_finite()));
     let largest = want.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-    have.iter().zip(want).fold(0.0_f64, |m, (a, b)| m.max((a - b).abs())) / largest
+    have.iter()
+        .zip(want)
+        .fold(0.0_f64, |m, (a, b)| m.max((a - b).abs()))
+        / largest
 }
 
 /// Logits, loss and gradients within 1e-4, one update within 1e-3, relative to the largest reference value.
 pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
     let config = golden.config(knobs);
-    let mut model = Model::new(&config, &golden.weights(&config), device).expect("golden weights fit");
+    let mut model =
+        Model::new(&config, &golden.weights(&config), device).expect("golden weights fit");
     let tokens = Tokens::new(&golden.batch(), device);
 
     let logits = distance(&numbers(model.logits(&tokens, None)), &golden.logits);
@@ -170,15 +236,34 @@ pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
 
     let loss = model.loss(&tokens);
     let value = numbers(loss.clone())[0];
-    assert!((value - golden.loss).abs() <= 1e-4 * golden.loss, "{knobs:?}: loss {value} against {}", golden.loss);
+    assert!(
+        (value - golden.loss).abs() <= 1e-4 * golden.loss,
+        "{knobs:?}: loss {value} against {}",
+        golden.loss
+    );
 
     let gradients = loss.backward();
     let mut found = Vec::new();
     let mut before = Vec::new();
     for parameter in model.parameters() {
-        let gradient = parameter.value.grad(&gradients).unwrap_or_else(|| panic!("{knobs:?}: no gradient for {}", parameter.name));
-        let off = distance(&gradient.clone().into_data().iter::<f32>().map(f64::from).collect::<Vec<_>>(), &golden.expected(&parameter.name, |p| &p.grad));
-        assert!(off <= 1e-4, "{knobs:?}: gradient of {} differs by {off:e}", parameter.name);
+        let gradient = parameter
+            .value
+            .grad(&gradients)
+            .unwrap_or_else(|| panic!("{knobs:?}: no gradient for {}", parameter.name));
+        let off = distance(
+            &gradient
+                .clone()
+                .into_data()
+                .iter::<f32>()
+                .map(f64::from)
+                .collect::<Vec<_>>(),
+            &golden.expected(&parameter.name, |p| &p.grad),
+        );
+        assert!(
+            off <= 1e-4,
+            "{knobs:?}: gradient of {} differs by {off:e}",
+            parameter.name
+        );
         found.push(Some(gradient));
         before.push(numbers(parameter.value.clone()));
     }
@@ -186,8 +271,15 @@ pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
     let mut optimizer = Optimizer::new(config.train.optimizer, found.len());
     optimizer.step(model.parameters_mut(), found, config.train.learning_rate);
     for (parameter, before) in model.parameters().into_iter().zip(before) {
-        let update: Vec<f64> = numbers(parameter.value.clone()).iter().zip(&before).map(|(a, b)| a - b).collect();
-        let (want, slope) = (golden.expected(&parameter.name, |p| &p.update), golden.expected(&parameter.name, |p| &p.grad));
+        let update: Vec<f64> = numbers(parameter.value.clone())
+            .iter()
+            .zip(&before)
+            .map(|(a, b)| a - b)
+            .collect();
+        let (want, slope) = (
+            golden.expected(&parameter.name, |p| &p.update),
+            golden.expected(&parameter.name, |p| &p.grad),
+        );
         let largest = |values: &[f64]| values.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         let noise = 1e-5 * largest(&slope);
         for (i, ((have, want_i), g)) in update.iter().zip(&want).zip(&slope).enumerate() {
@@ -195,9 +287,16 @@ pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
             // its own tolerance, moves the quotient: its derivative 1e-8/(|g| + 1e-8)² times a noise of 1e-5 of the largest.
             let conditioned = config.train.learning_rate * 1e-8 * noise / (g.abs() + 1e-8).powi(2);
             let allowed = 1e-3 * largest(&want) + conditioned.min(largest(&want));
-            assert!((have - want_i).abs() <= allowed, "{knobs:?}: update {i} of {} is {have:e}, not {want_i:e}", parameter.name);
+            assert!(
+                (have - want_i).abs() <= allowed,
+                "{knobs:?}: update {i} of {} is {have:e}, not {want_i:e}",
+                parameter.name
+            );
         }
     }
     let after = numbers(model.loss(&tokens))[0];
-    assert!((after - golden.loss_after_one_step).abs() <= 1e-4 * golden.loss_after_one_step, "{knobs:?}: {after}");
+    assert!(
+        (after - golden.loss_after_one_step).abs() <= 1e-4 * golden.loss_after_one_step,
+        "{knobs:?}: {after}"
+    );
 }

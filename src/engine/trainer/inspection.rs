@@ -23,7 +23,11 @@ impl Trainer {
 
         audit.slot = self.slot();
         audit.step = self.step;
-        self.gradients = GradSummary { tensors: audit.tensors, with_grad: audit.with_grad, params_pct: audit.params_pct };
+        self.gradients = GradSummary {
+            tensors: audit.tensors,
+            with_grad: audit.with_grad,
+            params_pct: audit.params_pct,
+        };
         let step = Event::Step(Step {
             slot: self.slot(),
             step: self.step,
@@ -52,7 +56,10 @@ impl Trainer {
     pub(super) fn profiled(&mut self, p: Profiled, total_ms: f64) {
         let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
         let explained = self.explained(total_ms);
-        let reason = p.rows.is_empty().then(|| "the profiler saw no operation on this device".to_owned());
+        let reason = p
+            .rows
+            .is_empty()
+            .then(|| "the profiler saw no operation on this device".to_owned());
         let kernels = Kernels {
             slot: self.slot(),
             step: self.step,
@@ -74,7 +81,11 @@ impl Trainer {
     /// The time that kernel rows should add up to. On the CPU brackets and step share a clock: the profiled step. On a
     /// GPU the profiler serialises launches, so the unprofiled median.
     pub(super) fn explained(&self, profiled_ms: f64) -> f64 {
-        if self.opened.queued { profiled_ms } else { self.times.spread().map_or(profiled_ms, |s| s.median) }
+        if self.opened.queued {
+            profiled_ms
+        } else {
+            self.times.spread().map_or(profiled_ms, |s| s.median)
+        }
     }
 
     pub(super) fn evidence_now(&mut self) -> Result<()> {
@@ -97,7 +108,10 @@ impl Trainer {
     pub(super) fn measure_memory(&mut self) -> Result<()> {
         let (weights, moments, gradients) = self.place.ask(|worker| {
             let parameters = worker.model.parameters();
-            let weights: u64 = parameters.iter().map(|p| 4 * p.value.shape().num_elements() as u64).sum();
+            let weights: u64 = parameters
+                .iter()
+                .map(|p| 4 * p.value.shape().num_elements() as u64)
+                .sum();
             (weights, worker.optimizer.moment_bytes(&parameters), weights)
         })?;
         let gradients = (gradients as f64 * self.gradients.params_pct / 100.0) as u64;
@@ -105,11 +119,27 @@ impl Trainer {
             (Some(allocator::current()), Some(allocator::peak()), None)
         } else {
             match self.opened.device.memory_pool_usage() {
-                Some(usage) => (Some(usage.bytes_in_use), Some(usage.bytes_reserved), Some("peak: what the device's pool has reserved".to_owned())),
-                None => (None, None, Some("this device reports no memory use".to_owned())),
+                Some(usage) => (
+                    Some(usage.bytes_in_use),
+                    Some(usage.bytes_reserved),
+                    Some("peak: what the device's pool has reserved".to_owned()),
+                ),
+                None => (
+                    None,
+                    None,
+                    Some("this device reports no memory use".to_owned()),
+                ),
             }
         };
-        self.memory = Memory { slot: self.slot(), peak_bytes: peak, current_bytes: current, weights, gradients, moments, reason };
+        self.memory = Memory {
+            slot: self.slot(),
+            peak_bytes: peak,
+            current_bytes: current,
+            weights,
+            gradients,
+            moments,
+            reason,
+        };
         self.outlet.send(Event::Memory(self.memory.clone()));
         Ok(())
     }

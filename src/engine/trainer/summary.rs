@@ -5,7 +5,9 @@ use std::time::Instant;
 use super::super::roof;
 use super::{TOP, Trainer};
 use crate::config::Sync;
-use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput, TopKernel};
+use crate::protocol::{
+    Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput, TopKernel,
+};
 
 impl Trainer {
     /// Statistics so far.
@@ -24,7 +26,11 @@ impl Trainer {
         let batch = config.train.batch as f64;
         let samples_per_s = batch / (step_ms.median * 1e-3);
         let synced = config.measure.sync != Sync::Never;
-        let wall = self.began.elapsed().saturating_sub(self.paused).as_secs_f64();
+        let wall = self
+            .began
+            .elapsed()
+            .saturating_sub(self.paused)
+            .as_secs_f64();
         let steps = self.counted + u64::from(self.last_profile.is_some());
         Some(Throughput {
             slot: self.slot(),
@@ -45,16 +51,32 @@ impl Trainer {
         if self.phases.is_empty() {
             return None;
         }
-        let median = |pick: fn(&Phases) -> f64| crate::profile::stats::median(&self.phases.iter().map(pick).collect::<Vec<_>>());
-        let (forward, backward, optimizer, step) = (median(|p| p.forward), median(|p| p.backward), median(|p| p.optimizer), median(|p| p.step));
-        Some(Phases { forward, backward, optimizer, residual: median(|p| p.residual), step })
+        let median = |pick: fn(&Phases) -> f64| {
+            crate::profile::stats::median(&self.phases.iter().map(pick).collect::<Vec<_>>())
+        };
+        let (forward, backward, optimizer, step) = (
+            median(|p| p.forward),
+            median(|p| p.backward),
+            median(|p| p.optimizer),
+            median(|p| p.step),
+        );
+        Some(Phases {
+            forward,
+            backward,
+            optimizer,
+            residual: median(|p| p.residual),
+            step,
+        })
     }
 
     pub(super) fn check_lints(&mut self) {
         let lints = self.facts.lints();
         if lints != self.lints {
             self.lints.clone_from(&lints);
-            self.outlet.send(Event::Lints { slot: self.slot(), lints });
+            self.outlet.send(Event::Lints {
+                slot: self.slot(),
+                lints,
+            });
         }
     }
 
@@ -71,7 +93,10 @@ impl Trainer {
             self.kernels = Some(kernels);
         }
         let config = &self.spec.config;
-        let kernels = self.kernels.unwrap_or_else(|| Kernels { reason: Some("no step was profiled".to_owned()), ..Kernels::default() });
+        let kernels = self.kernels.unwrap_or_else(|| Kernels {
+            reason: Some("no step was profiled".to_owned()),
+            ..Kernels::default()
+        });
         let top = kernels.rows.iter().take(TOP).map(|row| TopKernel {
             kernel: row.kernel.clone(),
             scope: format!("{}/{}", row.part, row.phase),
@@ -93,7 +118,12 @@ impl Trainer {
             tokens_per_s: throughput.as_ref().map(|t| t.tokens_per_s),
             step_ms: throughput.as_ref().map(|t| t.step_ms),
             phases_ms: throughput.as_ref().and_then(|t| t.phases),
-            clock: if config.measure.sync == Sync::Never { "enqueue" } else { "host-sync" }.to_owned(),
+            clock: if config.measure.sync == Sync::Never {
+                "enqueue"
+            } else {
+                "host-sync"
+            }
+            .to_owned(),
             state: throughput.as_ref().map(|t| t.state).unwrap_or_default(),
             grad: self.gradients,
             kernels: KernelSummary {

@@ -61,13 +61,23 @@ pub fn step(slots: &[Slot], clock: &CubeTensor, hyper: Hyper) {
 }
 
 fn launch(batch: &[Slot], clock: &CubeTensor, hyper: Hyper) {
-    let sizes: Vec<usize> = batch.iter().map(|slot| slot.param.meta.num_elements()).collect();
+    let sizes: Vec<usize> = batch
+        .iter()
+        .map(|slot| slot.param.meta.num_elements())
+        .collect();
     let lanes = super::vector_width(&sizes);
     let mut args = SequenceArg::new();
     let mut first = 0;
     for (slot, size) in batch.iter().zip(sizes) {
         let count = size / lanes;
-        args.push(SlotDataLaunch::new(arg(slot.param), arg(slot.grad), arg(slot.m), arg(slot.v), first, count));
+        args.push(SlotDataLaunch::new(
+            arg(slot.param),
+            arg(slot.grad),
+            arg(slot.m),
+            arg(slot.v),
+            first,
+            count,
+        ));
         first += count.div_ceil(THREADS * ITEMS);
     }
     unsafe {
@@ -132,12 +142,15 @@ fn adamw_update<N: Size>(
                 let at = start + i * THREADS;
                 if at < slot.count {
                     let g = slot.grad[at];
-                    let m = slot.m[at] * Vector::<f32, N>::new(beta1) + g * Vector::<f32, N>::new(rest1);
-                    let v = slot.v[at] * Vector::<f32, N>::new(beta2) + g * g * Vector::<f32, N>::new(rest2);
+                    let m = slot.m[at] * Vector::<f32, N>::new(beta1)
+                        + g * Vector::<f32, N>::new(rest1);
+                    let v = slot.v[at] * Vector::<f32, N>::new(beta2)
+                        + g * g * Vector::<f32, N>::new(rest2);
                     let kept = slot.param[at] * Vector::<f32, N>::new(1.0 - decay);
                     slot.m[at] = m;
                     slot.v[at] = v;
-                    slot.param[at] = kept - step * m / (v.sqrt() * root + Vector::<f32, N>::new(eps));
+                    slot.param[at] =
+                        kept - step * m / (v.sqrt() * root + Vector::<f32, N>::new(eps));
                 }
             }
         }
@@ -152,20 +165,44 @@ mod tests {
     #[test]
     fn follows_the_formula_for_several_steps() {
         let Some(device) = Device::any() else { return };
-        let hyper = Hyper { lr: 3e-4, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 };
-        for sizes in [vec![1], vec![4, 4096, 8200, 12], (1..40).map(|i| i * 37).collect()] {
+        let hyper = Hyper {
+            lr: 3e-4,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+        };
+        for sizes in [
+            vec![1],
+            vec![4, 4096, 8200, 12],
+            (1..40).map(|i| i * 37).collect(),
+        ] {
             let mut want: Vec<[Vec<f64>; 3]> = vec![];
             let mut have = vec![];
             for (i, &size) in sizes.iter().enumerate() {
                 let p = check::random(size, i as u64 + 1);
-                have.push([&p, &vec![0.0; size], &vec![0.0; size]].map(|x| device.tensor(x, [size])));
-                want.push([p.iter().map(|&x| f64::from(x)).collect(), vec![0.0; size], vec![0.0; size]]);
+                have.push(
+                    [&p, &vec![0.0; size], &vec![0.0; size]].map(|x| device.tensor(x, [size])),
+                );
+                want.push([
+                    p.iter().map(|&x| f64::from(x)).collect(),
+                    vec![0.0; size],
+                    vec![0.0; size],
+                ]);
             }
             let clock = clock(&have[0][0]);
             for t in 1..=5 {
-                let grads: Vec<Vec<f32>> = sizes.iter().enumerate().map(|(i, &size)| check::random(size, 100 * t + i as u64)).collect();
+                let grads: Vec<Vec<f32>> = sizes
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &size)| check::random(size, 100 * t + i as u64))
+                    .collect();
                 let on_device: Vec<_> = grads.iter().map(|g| device.tensor(g, [g.len()])).collect();
-                let slots: Vec<Slot> = have.iter().zip(&on_device).map(|([param, m, v], grad)| Slot { param, grad, m, v }).collect();
+                let slots: Vec<Slot> = have
+                    .iter()
+                    .zip(&on_device)
+                    .map(|([param, m, v], grad)| Slot { param, grad, m, v })
+                    .collect();
                 step(&slots, &clock, hyper);
                 let (c1, c2) = (1.0 - 0.9f64.powi(t as i32), 1.0 - 0.999f64.powi(t as i32));
                 for ([p, m, v], g) in want.iter_mut().zip(&grads) {

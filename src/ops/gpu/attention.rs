@@ -2,7 +2,9 @@
 //! The backward pass is in `attention_backward`, the tiles both use in `attention_tile`.
 
 pub use super::attention_tile::Heads;
-use super::attention_tile::{LOWEST, Tile, accumulate, clear, load_other, load_own, products, write_vector};
+use super::attention_tile::{
+    LOWEST, Tile, accumulate, clear, load_other, load_own, products, write_vector,
+};
 use super::{Columns, Float4, arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
@@ -13,7 +15,10 @@ use burn_cubecl::tensor::CubeTensor;
 pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor, CubeTensor) {
     let rows = sizes.batch * sizes.context;
     let width = sizes.heads * sizes.head_dim;
-    let (out, lse) = (empty(q.tensor, [rows, width]), empty(q.tensor, [rows, sizes.heads]));
+    let (out, lse) = (
+        empty(q.tensor, [rows, width]),
+        empty(q.tensor, [rows, sizes.heads]),
+    );
     let tile = Tile::choose(sizes.head_dim, q.tensor, shared_vectors);
     let tiles = sizes.context.div_ceil(tile.rows());
     unsafe {
@@ -21,7 +26,15 @@ pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor,
             &out.client,
             groups(tiles * sizes.batch * sizes.heads),
             CubeDim::new_1d(tile.threads() as u32),
-            vector_width(&[sizes.head_dim, q.offset, q.stride, k.offset, k.stride, v.offset, v.stride]),
+            vector_width(&[
+                sizes.head_dim,
+                q.offset,
+                q.stride,
+                k.offset,
+                k.stride,
+                v.offset,
+                v.stride,
+            ]),
             q.arg(),
             k.arg(),
             v.arg(),
@@ -89,7 +102,17 @@ fn flash_attention_forward<N: Size>(
     let q_start = q_offset + batch * context * q_stride + head * sizes.head_dim;
     let k_start = k_offset + batch * context * k_stride + kv_head * sizes.head_dim;
     let v_start = v_offset + batch * context * v_stride + kv_head * sizes.head_dim;
-    load_own::<N>(q, &mut shared, 0usize, q_start, q_stride, first, context, scale, tile);
+    load_own::<N>(
+        q,
+        &mut shared,
+        0usize,
+        q_start,
+        q_stride,
+        first,
+        context,
+        scale,
+        tile,
+    );
 
     let owned = comptime!(tile.owned());
     let mut acc = Array::<Float4>::new(comptime!(4 * owned));
@@ -101,7 +124,16 @@ fn flash_attention_forward<N: Size>(
     let mut key = 0usize;
     while key < end {
         load_other::<N>(k, &mut shared, keys, k_start, k_stride, key, context, tile);
-        load_other::<N>(v, &mut shared, values, v_start, v_stride, key, context, tile);
+        load_other::<N>(
+            v,
+            &mut shared,
+            values,
+            v_start,
+            v_stride,
+            key,
+            context,
+            tile,
+        );
         sync_cube();
         products(&shared, &mut scores, 0usize, keys, x, y, tile);
         if key + comptime!(tile.columns()) > first {
@@ -174,7 +206,13 @@ fn flash_attention_forward<N: Size>(
                 let vector = x + comptime!(j * 8);
                 if vector < comptime!(tile.vectors()) {
                     let start = (line * sizes.heads + head) * sizes.head_dim;
-                    write_vector::<N>(out, start, vector, acc[comptime!(i * owned + j)] * inverse, tile);
+                    write_vector::<N>(
+                        out,
+                        start,
+                        vector,
+                        acc[comptime!(i * owned + j)] * inverse,
+                        tile,
+                    );
                 }
             }
         }

@@ -1,7 +1,9 @@
 //! The backward pass of `attention`: scores are computed again tile by tile from the saved logarithms.
 //! Two kernels of one shape, since queries and keys change roles: each owns rows and walks over the other side.
 
-use super::attention_tile::{Heads, Tile, accumulate, clear, load_other, load_own, products, read_vector, write_vector};
+use super::attention_tile::{
+    Heads, Tile, accumulate, clear, load_other, load_own, products, read_vector, write_vector,
+};
 use super::{Columns, Float4, arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
@@ -26,7 +28,10 @@ pub fn backward_into(dout: &CubeTensor, saved: Saved, [dq, dk, dv]: [Columns; 3]
     let delta = empty(dout, [sizes.batch * sizes.context, sizes.heads]);
     let all = [q, k, v, dq, dk, dv];
     let mut alignment = vec![sizes.head_dim];
-    alignment.extend(all.iter().flat_map(|columns| [columns.offset, columns.stride]));
+    alignment.extend(
+        all.iter()
+            .flat_map(|columns| [columns.offset, columns.stride]),
+    );
     let lanes = vector_width(&alignment);
     let layout = Layout {
         q: (q.offset, q.stride),
@@ -84,10 +89,17 @@ pub fn backward_into(dout: &CubeTensor, saved: Saved, [dq, dk, dv]: [Columns; 3]
 /// [`backward_into`] three new tensors, shaped as q `[N, H·dh]`, k and v `[N, KV·dh]`.
 pub fn backward(dout: &CubeTensor, saved: Saved, sizes: Heads) -> [CubeTensor; 3] {
     let rows = sizes.batch * sizes.context;
-    let (wide, narrow) = (sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim);
+    let (wide, narrow) = (
+        sizes.heads * sizes.head_dim,
+        sizes.kv_heads * sizes.head_dim,
+    );
     let gradients = [wide, narrow, narrow].map(|width| empty(dout, [rows, width]));
     let [dq, dk, dv] = &gradients;
-    let columns = [Columns::all(dq, wide), Columns::all(dk, narrow), Columns::all(dv, narrow)];
+    let columns = [
+        Columns::all(dq, wide),
+        Columns::all(dk, narrow),
+        Columns::all(dv, narrow),
+    ];
     backward_into(dout, saved, columns, sizes);
     gradients
 }
@@ -95,7 +107,10 @@ pub fn backward(dout: &CubeTensor, saved: Saved, sizes: Heads) -> [CubeTensor; 3
 /// [`backward_into`] one new tensor `[N, (H + 2·KV)·dh]` with dq, dk and dv side by side.
 pub fn backward_packed(dout: &CubeTensor, saved: Saved, sizes: Heads) -> CubeTensor {
     let rows = sizes.batch * sizes.context;
-    let (wide, narrow) = (sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim);
+    let (wide, narrow) = (
+        sizes.heads * sizes.head_dim,
+        sizes.kv_heads * sizes.head_dim,
+    );
     let width = wide + 2 * narrow;
     let packed = empty(dout, [rows, width]);
     let columns = [0, wide, wide + narrow].map(|offset| Columns::at(&packed, offset, width));
@@ -116,12 +131,21 @@ struct Layout {
 
 /// Two own sides, two other sides, two tiles of weights, one vector per invocation for reductions, two values per column.
 fn shared_vectors(tile: &Tile) -> usize {
-    2 * tile.own_side() + 2 * tile.other_side() + 2 * tile.scores() + tile.threads() + tile.columns().div_ceil(2)
+    2 * tile.own_side()
+        + 2 * tile.other_side()
+        + 2 * tile.scores()
+        + tile.threads()
+        + tile.columns().div_ceil(2)
 }
 
 /// Where row 0 of a sequence's head begins.
 #[cube]
-fn start_of(batch: usize, head: usize, #[comptime] at: (usize, usize), #[comptime] sizes: Heads) -> usize {
+fn start_of(
+    batch: usize,
+    head: usize,
+    #[comptime] at: (usize, usize),
+    #[comptime] sizes: Heads,
+) -> usize {
     batch * comptime!(sizes.context * at.1) + head * sizes.head_dim + comptime!(at.0)
 }
 
@@ -167,8 +191,28 @@ fn flash_attention_backward_q<N: Size>(
     let k_start = start_of(batch, kv_head, layout.k, sizes);
     let v_start = start_of(batch, kv_head, layout.v, sizes);
     let out_start = start_of(batch, head, comptime!((0, width)), sizes);
-    load_own::<N>(q, &mut shared, 0usize, q_start, layout.q.1, first, context, scale, tile);
-    load_own::<N>(dout, &mut shared, own_dout, out_start, width, first, context, 1.0f32, tile);
+    load_own::<N>(
+        q,
+        &mut shared,
+        0usize,
+        q_start,
+        layout.q.1,
+        first,
+        context,
+        scale,
+        tile,
+    );
+    load_own::<N>(
+        dout,
+        &mut shared,
+        own_dout,
+        out_start,
+        width,
+        first,
+        context,
+        1.0f32,
+        tile,
+    );
 
     // δ: each invocation its vectors of its four rows, then the sum over x.
     let mut logs = Float4::new(0.0);
@@ -184,8 +228,12 @@ fn flash_attention_backward_q<N: Size>(
                 let vector = x + comptime!(j * 8);
                 if vector < comptime!(tile.vectors()) {
                     let start = out_start + row * width;
-                    let product = read_vector::<N>(out, start, vector, tile) * read_vector::<N>(dout, start, vector, tile);
-                    dot += product.extract(0usize) + product.extract(1usize) + product.extract(2usize) + product.extract(3usize);
+                    let product = read_vector::<N>(out, start, vector, tile)
+                        * read_vector::<N>(dout, start, vector, tile);
+                    dot += product.extract(0usize)
+                        + product.extract(1usize)
+                        + product.extract(2usize)
+                        + product.extract(3usize);
                 }
             }
             part.insert(i, dot);
@@ -215,8 +263,26 @@ fn flash_attention_backward_q<N: Size>(
     let end = min(first + comptime!(tile.rows()), context);
     let mut key = 0usize;
     while key < end {
-        load_other::<N>(k, &mut shared, keys, k_start, layout.k.1, key, context, tile);
-        load_other::<N>(v, &mut shared, values, v_start, layout.v.1, key, context, tile);
+        load_other::<N>(
+            k,
+            &mut shared,
+            keys,
+            k_start,
+            layout.k.1,
+            key,
+            context,
+            tile,
+        );
+        load_other::<N>(
+            v,
+            &mut shared,
+            values,
+            v_start,
+            layout.v.1,
+            key,
+            context,
+            tile,
+        );
         sync_cube();
         products(&shared, &mut scores, 0usize, keys, x, y, tile);
         products(&shared, &mut slopes, own_dout, values, x, y, tile);
@@ -237,7 +303,17 @@ fn flash_attention_backward_q<N: Size>(
         sync_cube();
         key += comptime!(tile.columns());
     }
-    write_rows::<N>(dq, &acc, start_of(batch, head, layout.dq, sizes), layout.dq.1, first, context, x, y, tile);
+    write_rows::<N>(
+        dq,
+        &acc,
+        start_of(batch, head, layout.dq, sizes),
+        layout.dq.1,
+        first,
+        context,
+        x,
+        y,
+        tile,
+    );
 }
 
 /// Owns keys and values, walks over the queries from the diagonal on, for every query head of the group.
@@ -281,8 +357,28 @@ fn flash_attention_backward_kv<N: Size>(
 
     let k_start = start_of(batch, kv_head, layout.k, sizes);
     let v_start = start_of(batch, kv_head, layout.v, sizes);
-    load_own::<N>(k, &mut shared, 0usize, k_start, layout.k.1, first, context, scale, tile);
-    load_own::<N>(v, &mut shared, own_values, v_start, layout.v.1, first, context, 1.0f32, tile);
+    load_own::<N>(
+        k,
+        &mut shared,
+        0usize,
+        k_start,
+        layout.k.1,
+        first,
+        context,
+        scale,
+        tile,
+    );
+    load_own::<N>(
+        v,
+        &mut shared,
+        own_values,
+        v_start,
+        layout.v.1,
+        first,
+        context,
+        1.0f32,
+        tile,
+    );
 
     let mut acc_k = Array::<Float4>::new(comptime!(4 * owned));
     let mut acc_v = Array::<Float4>::new(comptime!(4 * owned));
@@ -296,8 +392,26 @@ fn flash_attention_backward_kv<N: Size>(
         let out_start = start_of(batch, head, comptime!((0, width)), sizes);
         let mut query = first / comptime!(tile.columns()) * comptime!(tile.columns());
         while query < context {
-            load_other::<N>(q, &mut shared, queries, q_start, layout.q.1, query, context, tile);
-            load_other::<N>(dout, &mut shared, douts, out_start, width, query, context, tile);
+            load_other::<N>(
+                q,
+                &mut shared,
+                queries,
+                q_start,
+                layout.q.1,
+                query,
+                context,
+                tile,
+            );
+            load_other::<N>(
+                dout,
+                &mut shared,
+                douts,
+                out_start,
+                width,
+                query,
+                context,
+                tile,
+            );
             let unit = UNIT_POS as usize;
             if unit < comptime!(tile.columns()) {
                 // A row past the end has zeros for dout and δ, which make its gradients zero.
@@ -327,7 +441,8 @@ fn flash_attention_backward_kv<N: Size>(
                     }
                 }
                 shared[column * tile.row_groups + y + weights] = weight;
-                shared[column * tile.row_groups + y + slopes_at] = weight * (slopes[j] - dot) * Float4::new(scale);
+                shared[column * tile.row_groups + y + slopes_at] =
+                    weight * (slopes[j] - dot) * Float4::new(scale);
             }
             sync_cube();
             accumulate(&shared, &mut acc_v, weights, douts, x, y, tile);
@@ -336,8 +451,28 @@ fn flash_attention_backward_kv<N: Size>(
             query += comptime!(tile.columns());
         }
     }
-    write_rows::<N>(dk, &acc_k, start_of(batch, kv_head, layout.dk, sizes), layout.dk.1, first, context, x, y, tile);
-    write_rows::<N>(dv, &acc_v, start_of(batch, kv_head, layout.dv, sizes), layout.dv.1, first, context, x, y, tile);
+    write_rows::<N>(
+        dk,
+        &acc_k,
+        start_of(batch, kv_head, layout.dk, sizes),
+        layout.dk.1,
+        first,
+        context,
+        x,
+        y,
+        tile,
+    );
+    write_rows::<N>(
+        dv,
+        &acc_v,
+        start_of(batch, kv_head, layout.dv, sizes),
+        layout.dv.1,
+        first,
+        context,
+        x,
+        y,
+        tile,
+    );
 }
 
 #[cube]
@@ -361,7 +496,13 @@ fn write_rows<N: Size>(
             for j in 0..owned {
                 let vector = x + comptime!(j * 8);
                 if vector < comptime!(tile.vectors()) {
-                    write_vector::<N>(target, start + row * stride, vector, acc[comptime!(i * owned + j)], tile);
+                    write_vector::<N>(
+                        target,
+                        start + row * stride,
+                        vector,
+                        acc[comptime!(i * owned + j)],
+                        tile,
+                    );
                 }
             }
         }
@@ -381,16 +522,22 @@ mod tests {
         let mut out = vec![0.0; dout.len()];
         let mut grads = [h, kv, kv].map(|n| vec![0.0; s.batch * t * n * dh]);
         let scale = 1.0 / (dh as f64).sqrt();
-        for (b, head, i) in (0..s.batch).flat_map(|b| (0..h).flat_map(move |x| (0..t).map(move |i| (b, x, i)))) {
+        for (b, head, i) in
+            (0..s.batch).flat_map(|b| (0..h).flat_map(move |x| (0..t).map(move |i| (b, x, i))))
+        {
             let kvh = head / (h / kv);
             let at = |row: usize, column: usize| &qkv[(b * t + row) * width + column * dh..][..dh];
             let (q, o) = (at(i, head), (b * t + i) * h * dh + head * dh);
-            let dot = |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(x, y)| f64::from(x * y)).sum() };
+            let dot = |a: &[f32], b: &[f32]| -> f64 {
+                a.iter().zip(b).map(|(x, y)| f64::from(x * y)).sum()
+            };
             let scores: Vec<f64> = (0..=i).map(|j| dot(q, at(j, h + kvh)) * scale).collect();
             let top = scores.iter().copied().fold(f64::MIN, f64::max);
             let total: f64 = scores.iter().map(|x| (x - top).exp()).sum();
             let p: Vec<f64> = scores.iter().map(|x| (x - top).exp() / total).collect();
-            let dp: Vec<f64> = (0..=i).map(|j| dot(&dout[o..][..dh], at(j, h + kv + kvh))).collect();
+            let dp: Vec<f64> = (0..=i)
+                .map(|j| dot(&dout[o..][..dh], at(j, h + kv + kvh)))
+                .collect();
             let mean: f64 = p.iter().zip(&dp).map(|(a, b)| a * b).sum();
             for j in 0..=i {
                 let ds = p[j] * (dp[j] - mean) * scale;
@@ -410,21 +557,38 @@ mod tests {
     #[test]
     fn packed_and_separate_agree_with_the_formula() {
         let Some(device) = Device::any() else { return };
-        for (batch, context, heads, kv_heads, head_dim) in
-            [(2, 1, 2, 1, 4), (2, 7, 4, 2, 8), (1, 70, 2, 2, 64), (1, 33, 3, 1, 6), (1, 40, 2, 1, 128), (2, 129, 4, 2, 32)]
-        {
-            let sizes = Heads { batch, context, heads, kv_heads, head_dim };
+        for (batch, context, heads, kv_heads, head_dim) in [
+            (2, 1, 2, 1, 4),
+            (2, 7, 4, 2, 8),
+            (1, 70, 2, 2, 64),
+            (1, 33, 3, 1, 6),
+            (1, 40, 2, 1, 128),
+            (2, 129, 4, 2, 32),
+        ] {
+            let sizes = Heads {
+                batch,
+                context,
+                heads,
+                kv_heads,
+                head_dim,
+            };
             let rows = batch * context;
             let widths = [heads * head_dim, kv_heads * head_dim, kv_heads * head_dim];
             let width: usize = widths.iter().sum();
             let offsets = [0, widths[0], widths[0] + widths[1]];
-            let qkv: Vec<f32> = check::random(rows * width, 9).iter().map(|x| x * 2.0).collect();
+            let qkv: Vec<f32> = check::random(rows * width, 9)
+                .iter()
+                .map(|x| x * 2.0)
+                .collect();
             let dout = check::random(rows * widths[0], 10);
             let [out, dq, dk, dv] = reference(&qkv, &dout, sizes);
             let packed = device.tensor(&qkv, [rows, width]);
             let gdout = device.tensor(&dout, [rows, widths[0]]);
             let parts = [0, 1, 2].map(|i| {
-                let columns: Vec<f32> = qkv.chunks(width).flat_map(|row| row[offsets[i]..][..widths[i]].to_vec()).collect();
+                let columns: Vec<f32> = qkv
+                    .chunks(width)
+                    .flat_map(|row| row[offsets[i]..][..widths[i]].to_vec())
+                    .collect();
                 device.tensor(&columns, [rows, widths[i]])
             });
             let as_packed = offsets.map(|offset| Columns::at(&packed, offset, width));
@@ -433,14 +597,24 @@ mod tests {
                 let name = |what: &str| format!("flash {name} {sizes:?} {what}");
                 let (gout, lse) = forward(q, k, v, sizes);
                 check::close(&name("out"), &device.read(&gout), &out, 2e-6);
-                let saved = Saved { q, k, v, out: &gout, lse: &lse };
+                let saved = Saved {
+                    q,
+                    k,
+                    v,
+                    out: &gout,
+                    lse: &lse,
+                };
                 let [gq, gk, gv] = backward(&gdout, saved, sizes);
                 check::close(&name("dq"), &device.read(&gq), &dq, 1e-5);
                 check::close(&name("dk"), &device.read(&gk), &dk, 1e-5);
                 check::close(&name("dv"), &device.read(&gv), &dv, 1e-5);
                 let together = device.read(&backward_packed(&gdout, saved, sizes));
-                let split =
-                    |i: usize| -> Vec<f32> { together.chunks(width).flat_map(|row| row[offsets[i]..][..widths[i]].to_vec()).collect() };
+                let split = |i: usize| -> Vec<f32> {
+                    together
+                        .chunks(width)
+                        .flat_map(|row| row[offsets[i]..][..widths[i]].to_vec())
+                        .collect()
+                };
                 for (i, want) in [&dq, &dk, &dv].into_iter().enumerate() {
                     check::close(&name("packed gradient"), &split(i), want, 1e-5);
                 }
@@ -451,7 +625,13 @@ mod tests {
     #[test]
     fn a_long_context_fits() {
         let Some(device) = Device::any() else { return };
-        let sizes = Heads { batch: 1, context: 4096, heads: 1, kv_heads: 1, head_dim: 4 };
+        let sizes = Heads {
+            batch: 1,
+            context: 4096,
+            heads: 1,
+            kv_heads: 1,
+            head_dim: 4,
+        };
         let v = check::random(4096 * 4, 3);
         let zeros = device.tensor(&vec![0.0; 4096 * 4], [4096, 4]);
         let gv = device.tensor(&v, [4096, 4]);
@@ -464,6 +644,11 @@ mod tests {
                 (sums[i % 4] / (i / 4 + 1) as f64) as f32
             })
             .collect();
-        check::close("flash, equal scores, 4096 rows", &device.read(&out), &want, 1e-5);
+        check::close(
+            "flash, equal scores, 4096 rows",
+            &device.read(&out),
+            &want,
+            1e-5,
+        );
     }
 }

@@ -23,14 +23,26 @@ impl<'a> Strided<'a> {
     /// The strides of a tensor shaped `[batch, heads, context, head_dim]`, as they are: of a view or of a copy.
     pub fn view(tensor: &'a CubeTensor) -> Self {
         let strides = tensor.meta.strides();
-        Self { tensor, batch: strides[0], head: strides[1], position: strides[2], value: strides[3] }
+        Self {
+            tensor,
+            batch: strides[0],
+            head: strides[1],
+            position: strides[2],
+            value: strides[3],
+        }
     }
 
     /// What the strides of that tensor would be if it were contiguous, whatever they are: the silent mistake.
     pub fn assumed(tensor: &'a CubeTensor) -> Self {
         let shape = tensor.meta.shape();
         let (heads, context, head_dim) = (shape[1], shape[2], shape[3]);
-        Self { tensor, batch: heads * context * head_dim, head: context * head_dim, position: head_dim, value: 1 }
+        Self {
+            tensor,
+            batch: heads * context * head_dim,
+            head: context * head_dim,
+            position: head_dim,
+            value: 1,
+        }
     }
 
     fn buffer(&self) -> BufferArg {
@@ -123,7 +135,8 @@ fn attention_by_strides(
         if key <= row {
             let mut dot = 0.0f32;
             for d in 0..sizes.head_dim {
-                dot += q[q_start + d * of_q.value] * k[k_start + key * of_k.position + d * of_k.value];
+                dot +=
+                    q[q_start + d * of_q.value] * k[k_start + key * of_k.position + d * of_k.value];
             }
             score = dot * scale;
         }
@@ -177,29 +190,66 @@ mod tests {
     #[test]
     fn every_layout_gives_what_the_flash_kernel_gives() {
         let Some(device) = Device::any() else { return };
-        for (batch, context, heads, kv_heads, head_dim) in [(1, 1, 1, 1, 1), (2, 7, 4, 2, 6), (1, 130, 2, 1, 80)] {
-            let s = Heads { batch, context, heads, kv_heads, head_dim };
+        for (batch, context, heads, kv_heads, head_dim) in
+            [(1, 1, 1, 1, 1), (2, 7, 4, 2, 6), (1, 130, 2, 1, 80)]
+        {
+            let s = Heads {
+                batch,
+                context,
+                heads,
+                kv_heads,
+                head_dim,
+            };
             let rows = batch * context;
-            let [q, k, v] = [(heads, 1), (kv_heads, 2), (kv_heads, 3)]
-                .map(|(h, seed)| device.tensor(&check::random(rows * h * head_dim, seed), [rows, h * head_dim]));
+            let [q, k, v] = [(heads, 1), (kv_heads, 2), (kv_heads, 3)].map(|(h, seed)| {
+                device.tensor(
+                    &check::random(rows * h * head_dim, seed),
+                    [rows, h * head_dim],
+                )
+            });
             let all = |tensor, h: usize| Columns::all(tensor, h * head_dim);
-            let (want, want_lse) = attention::forward(all(&q, heads), all(&k, kv_heads), all(&v, kv_heads), s);
+            let (want, want_lse) =
+                attention::forward(all(&q, heads), all(&k, kv_heads), all(&v, kv_heads), s);
             let (want, want_lse) = (device.read(&want), device.read(&want_lse));
-            let (qv, kv, vv) = (split(&q, heads, s), split(&k, kv_heads, s), split(&v, kv_heads, s));
+            let (qv, kv, vv) = (
+                split(&q, heads, s),
+                split(&k, kv_heads, s),
+                split(&v, kv_heads, s),
+            );
             // Keys next to each other: [b, kv, dh, t] in memory.
             let mut near = kv.clone();
             near.meta.swap(2, 3);
             let mut near = into_contiguous(near);
             near.meta.swap(2, 3);
             for (name, k) in [("as they come", &kv), ("keys side by side", &near)] {
-                let (out, lse) = forward(Strided::view(&qv), Strided::view(k), Strided::view(&vv), s);
-                check::close(&format!("strided attention, {name}"), &device.read(&out), &want, 1e-6);
-                check::close(&format!("strided attention lse, {name}"), &device.read(&lse), &want_lse, 1e-6);
+                let (out, lse) =
+                    forward(Strided::view(&qv), Strided::view(k), Strided::view(&vv), s);
+                check::close(
+                    &format!("strided attention, {name}"),
+                    &device.read(&out),
+                    &want,
+                    1e-6,
+                );
+                check::close(
+                    &format!("strided attention lse, {name}"),
+                    &device.read(&lse),
+                    &want_lse,
+                    1e-6,
+                );
             }
-            let (wrong, _) = forward(Strided::assumed(&qv), Strided::assumed(&kv), Strided::assumed(&vv), s);
+            let (wrong, _) = forward(
+                Strided::assumed(&qv),
+                Strided::assumed(&kv),
+                Strided::assumed(&vv),
+                s,
+            );
             let wrong = device.read(&wrong);
             let differs = wrong.iter().zip(&want).any(|(a, b)| (a - b).abs() > 1e-3);
-            assert_eq!(differs, heads > 1 && context > 1, "assumed strides must be silently wrong");
+            assert_eq!(
+                differs,
+                heads > 1 && context > 1,
+                "assumed strides must be silently wrong"
+            );
         }
     }
 }

@@ -80,7 +80,11 @@ impl Tile {
     /// The largest tile whose memory, `need` vectors, fits.
     pub fn choose(head_dim: usize, tensor: &CubeTensor, need: impl Fn(&Tile) -> usize) -> Tile {
         let available = tensor.client.properties().hardware.max_shared_memory_size;
-        let tile = |(row_groups, columns_each)| Tile { head_dim, row_groups, columns_each };
+        let tile = |(row_groups, columns_each)| Tile {
+            head_dim,
+            row_groups,
+            columns_each,
+        };
         [(8, 4), (8, 2), (4, 4), (4, 2), (4, 1), (2, 1)]
             .map(tile)
             .into_iter()
@@ -91,7 +95,12 @@ impl Tile {
 
 /// Four values of a row that starts at `start`, zeros past its `head_dim` values.
 #[cube]
-pub fn read_vector<N: Size>(source: &[Vector<f32, N>], start: usize, vector: usize, #[comptime] tile: Tile) -> Float4 {
+pub fn read_vector<N: Size>(
+    source: &[Vector<f32, N>],
+    start: usize,
+    vector: usize,
+    #[comptime] tile: Tile,
+) -> Float4 {
     let width = N::value();
     let mut value = Float4::new(0.0);
     if comptime!(width == 4) {
@@ -109,7 +118,13 @@ pub fn read_vector<N: Size>(source: &[Vector<f32, N>], start: usize, vector: usi
 
 /// Writes `value` to the vector's place in a row that starts at `start`.
 #[cube]
-pub fn write_vector<N: Size>(target: &mut [Vector<f32, N>], start: usize, vector: usize, value: Float4, #[comptime] tile: Tile) {
+pub fn write_vector<N: Size>(
+    target: &mut [Vector<f32, N>],
+    start: usize,
+    vector: usize,
+    value: Float4,
+    #[comptime] tile: Tile,
+) {
     let width = N::value();
     if comptime!(width == 4) {
         target[start / 4 + vector] = Vector::<f32, N>::cast_from(value);
@@ -178,7 +193,8 @@ pub fn load_own<N: Size>(
             let row = first + y * 4 + i;
             lines[i] = Float4::new(0.0);
             if row < end {
-                lines[i] = read_vector::<N>(source, start + row * stride, vector, tile) * Float4::new(scale);
+                lines[i] = read_vector::<N>(source, start + row * stride, vector, tile)
+                    * Float4::new(scale);
             }
         }
         #[unroll]

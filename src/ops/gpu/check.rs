@@ -17,9 +17,17 @@ impl Device {
         static DEVICE: OnceLock<Option<burn::tensor::Device>> = OnceLock::new();
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let device = DEVICE.get_or_init(|| burn::tensor::Device::wgpu_options().device_kind(DeviceKind::DefaultDevice).init().ok());
+        let device = DEVICE.get_or_init(|| {
+            burn::tensor::Device::wgpu_options()
+                .device_kind(DeviceKind::DefaultDevice)
+                .init()
+                .ok()
+        });
         match device {
-            Some(device) => Some(Self { device: device.clone(), _turn: turn }),
+            Some(device) => Some(Self {
+                device: device.clone(),
+                _turn: turn,
+            }),
             None => {
                 eprintln!("skipped: no adapter");
                 None
@@ -34,14 +42,24 @@ impl Device {
     }
 
     pub fn ints(&self, values: &[i32]) -> CubeTensor {
-        Tensor::<1, burn::tensor::Int>::from_data(TensorData::new(values.to_vec(), [values.len()]), &self.device)
-            .try_into_primitive::<CubeBackend>()
-            .expect("the device is a cubecl device")
+        Tensor::<1, burn::tensor::Int>::from_data(
+            TensorData::new(values.to_vec(), [values.len()]),
+            &self.device,
+        )
+        .try_into_primitive::<CubeBackend>()
+        .expect("the device is a cubecl device")
     }
 
     pub fn read(&self, tensor: &CubeTensor) -> Vec<f32> {
-        let bytes = tensor.client.read_one(tensor.handle.clone()).expect("the kernel ran");
-        bytes.chunks_exact(4).take(tensor.meta.num_elements()).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+        let bytes = tensor
+            .client
+            .read_one(tensor.handle.clone())
+            .expect("the kernel ran");
+        bytes
+            .chunks_exact(4)
+            .take(tensor.meta.num_elements())
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect()
     }
 }
 
@@ -70,5 +88,10 @@ pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
         }
     }
     println!("{name} [{}]: {worst:.1e}", got.len());
-    assert!(worst <= tolerance, "{name}: {} instead of {} at {at} (off by {worst:e})", got[at], want[at]);
+    assert!(
+        worst <= tolerance,
+        "{name}: {} instead of {} at {at} (off by {worst:e})",
+        got[at],
+        want[at]
+    );
 }

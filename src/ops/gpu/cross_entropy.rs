@@ -11,7 +11,11 @@ const LOWEST: f32 = -3.0e38;
 /// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot) / N; logits `[N, V]`,
 /// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`. The running maximum is subtracted
 /// before every exponential, so that no logit overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
-pub fn forward(logits: &CubeTensor, targets: &CubeTensor, vocab: usize) -> (CubeTensor, CubeTensor) {
+pub fn forward(
+    logits: &CubeTensor,
+    targets: &CubeTensor,
+    vocab: usize,
+) -> (CubeTensor, CubeTensor) {
     let rows = logits.meta.num_elements() / vocab;
     let (losses, dlogits) = (empty(logits, [rows]), empty(logits, [rows, vocab]));
     let loss = empty(logits, [1, 1]);
@@ -29,7 +33,14 @@ pub fn forward(logits: &CubeTensor, targets: &CubeTensor, vocab: usize) -> (Cube
             rows,
             vocab,
         );
-        mean_of_losses::launch_unchecked(&logits.client, CubeCount::new_single(), dim, arg(&losses), arg(&loss), rows);
+        mean_of_losses::launch_unchecked(
+            &logits.client,
+            CubeCount::new_single(),
+            dim,
+            arg(&losses),
+            arg(&loss),
+            rows,
+        );
     }
     (loss, dlogits)
 }
@@ -114,7 +125,13 @@ mod tests {
     #[test]
     fn agrees_with_the_formula_and_does_not_overflow() {
         let Some(device) = Device::any() else { return };
-        for (n, v, scale) in [(1, 1, 1.0), (3, 7, 3.0), (9, 1000, 30.0), (300, 997, 1.0), (4, 64, 1e4)] {
+        for (n, v, scale) in [
+            (1, 1, 1.0),
+            (3, 7, 3.0),
+            (9, 1000, 30.0),
+            (300, 997, 1.0),
+            (4, 64, 1e4),
+        ] {
             let logits: Vec<f32> = check::random(n * v, 8).iter().map(|x| x * scale).collect();
             let targets: Vec<i32> = (0..n).map(|i| ((i * 31 + 5) % v) as i32).collect();
             let (mut loss, mut grad) = (0.0f64, vec![]);
@@ -127,7 +144,8 @@ mod tests {
                     grad.push(((p - f64::from(u8::from(i == t as usize))) / n as f64) as f32);
                 }
             }
-            let (gloss, ggrad) = forward(&device.tensor(&logits, [n, v]), &device.ints(&targets), v);
+            let (gloss, ggrad) =
+                forward(&device.tensor(&logits, [n, v]), &device.ints(&targets), v);
             check::close("cross-entropy", &device.read(&gloss), &[loss as f32], 1e-5);
             check::close("cross-entropy gradient", &device.read(&ggrad), &grad, 1e-6);
         }

@@ -36,7 +36,13 @@ pub fn forward(weight: &CubeTensor, tokens: &CubeTensor, width: usize) -> CubeTe
 
 /// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\] (+ `add`\[v\], the gradient of a tied head); dy `[N, D]`, dweight `[V, D]`.
 /// One workgroup per vocabulary row looks through all tokens, four per comparison step. 1 launch.
-pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, vocab: usize, width: usize, add: Option<&CubeTensor>) -> CubeTensor {
+pub fn backward(
+    dy: &CubeTensor,
+    tokens: &CubeTensor,
+    vocab: usize,
+    width: usize,
+    add: Option<&CubeTensor>,
+) -> CubeTensor {
     let lanes = vector_width(&[width]);
     let out = empty(dy, [vocab, width]);
     unsafe {
@@ -163,7 +169,11 @@ mod tests {
                     grad[t as usize * d + c] += dy[row * d + c];
                 }
             }
-            let (gw, gt, gdy) = (device.tensor(&weight, [v, d]), device.ints(&tokens), device.tensor(&dy, [n, d]));
+            let (gw, gt, gdy) = (
+                device.tensor(&weight, [v, d]),
+                device.ints(&tokens),
+                device.tensor(&dy, [n, d]),
+            );
             check::close("embedding", &device.read(&forward(&gw, &gt, d)), &want, 0.0);
             let got = backward(&gdy, &gt, v, d, Some(&gw));
             check::close("embedding gradient + add", &device.read(&got), &grad, 1e-5);

@@ -24,7 +24,11 @@ pub fn sum_of_squares(tensors: &[&CubeTensor]) -> CubeTensor {
     let count: usize = tensors
         .chunks(most)
         .zip(sizes.chunks(most))
-        .flat_map(|(_, sizes)| sizes.iter().map(|size| size.div_ceil(per_group(super::vector_width(sizes)))))
+        .flat_map(|(_, sizes)| {
+            sizes
+                .iter()
+                .map(|size| size.div_ceil(per_group(super::vector_width(sizes))))
+        })
         .sum();
     let partial = empty(like, [count]);
     let out = empty(like, [1]);
@@ -72,7 +76,11 @@ struct Piece<N: Size> {
 }
 
 #[cube(launch_unchecked)]
-fn sum_of_squares_per_group<N: Size>(pieces: &Sequence<Piece<N>>, partial: &mut [f32], offset: usize) {
+fn sum_of_squares_per_group<N: Size>(
+    pieces: &Sequence<Piece<N>>,
+    partial: &mut [f32],
+    offset: usize,
+) {
     let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
     let mut sum = Vector::<f32, N>::new(0.0);
     let mut valid = 0u32;
@@ -121,8 +129,16 @@ mod tests {
     #[test]
     fn adds_all_squares() {
         let Some(device) = Device::any() else { return };
-        for sizes in [vec![1], vec![3, 16384, 5], (1..60).map(|i| i * 364).collect()] {
-            let values: Vec<Vec<f32>> = sizes.iter().enumerate().map(|(i, &n)| check::random(n, i as u64)).collect();
+        for sizes in [
+            vec![1],
+            vec![3, 16384, 5],
+            (1..60).map(|i| i * 364).collect(),
+        ] {
+            let values: Vec<Vec<f32>> = sizes
+                .iter()
+                .enumerate()
+                .map(|(i, &n)| check::random(n, i as u64))
+                .collect();
             let tensors: Vec<_> = values.iter().map(|v| device.tensor(v, [v.len()])).collect();
             let want: f64 = values.iter().flatten().map(|&v| f64::from(v).powi(2)).sum();
             let got = sum_of_squares(&tensors.iter().collect::<Vec<_>>());

@@ -8,12 +8,22 @@ use burn_cubecl::tensor::CubeTensor;
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One matmul.
 pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor>) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem { rows, columns, inner, a_transposed: false, b_transposed: true };
+    let problem = Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed: false,
+        b_transposed: true,
+    };
     matmul(x, weight, residual, problem)
 }
 
 /// dx = dy·W (+ `add`, another gradient of x); dy `[N, M]`, W `[M, K]`, dx and add `[N, K]`. One matmul.
-pub fn backward_input(dy: &CubeTensor, weight: &CubeTensor, add: Option<&CubeTensor>) -> CubeTensor {
+pub fn backward_input(
+    dy: &CubeTensor,
+    weight: &CubeTensor,
+    add: Option<&CubeTensor>,
+) -> CubeTensor {
     let [problem, _] = backward_problems(dy, weight);
     matmul(dy, weight, add, problem)
 }
@@ -36,7 +46,10 @@ pub fn backward(
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
         Some(plan) => backward_by(plan, dy, x, weight, add_dx, add_dw),
-        None => (backward_input(dy, weight, add_dx), backward_weight(dy, x, add_dw)),
+        None => (
+            backward_input(dy, weight, add_dx),
+            backward_weight(dy, x, add_dw),
+        ),
     }
 }
 
@@ -52,8 +65,20 @@ pub fn backward_by(
     let [of_input, of_weight] = backward_problems(dy, weight);
     let dx = empty(dy, [of_input.rows, of_input.columns]);
     let dw = empty(dy, [of_weight.rows, of_weight.columns]);
-    let input = Product { a: dy, b: weight, add: add_dx, out: &dx, problem: of_input };
-    let weights = Product { a: dy, b: x, add: add_dw, out: &dw, problem: of_weight };
+    let input = Product {
+        a: dy,
+        b: weight,
+        add: add_dx,
+        out: &dx,
+        problem: of_input,
+    };
+    let weights = Product {
+        a: dy,
+        b: x,
+        add: add_dw,
+        out: &dw,
+        problem: of_weight,
+    };
     if of_input.inner >= of_weight.inner {
         matmul_pair::launch(&input, &weights, plan);
     } else {
@@ -65,7 +90,13 @@ pub fn backward_by(
 /// The products behind dx and dW.
 pub fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
-    let problem = |rows, inner, a_transposed| Problem { rows, columns: k, inner, a_transposed, b_transposed: false };
+    let problem = |rows, inner, a_transposed| Problem {
+        rows,
+        columns: k,
+        inner,
+        a_transposed,
+        b_transposed: false,
+    };
     [problem(n, m, false), problem(m, n, true)]
 }
 
@@ -85,22 +116,46 @@ mod tests {
     fn gradients_together_and_apart_agree() {
         let Some(device) = Device::any() else { return };
         for (n, m, k) in [(1, 1, 1), (37, 21, 50), (64, 128, 32), (100, 72, 68)] {
-            let (dy, x, w) = (check::random(n * m, 1), check::random(n * k, 2), check::random(m * k, 3));
-            let (gdy, gx, gw) = (device.tensor(&dy, [n, m]), device.tensor(&x, [n, k]), device.tensor(&w, [m, k]));
+            let (dy, x, w) = (
+                check::random(n * m, 1),
+                check::random(n * k, 2),
+                check::random(m * k, 3),
+            );
+            let (gdy, gx, gw) = (
+                device.tensor(&dy, [n, m]),
+                device.tensor(&x, [n, k]),
+                device.tensor(&w, [m, k]),
+            );
             let mut y = vec![0.0f32; n * m];
             let (mut dx, mut dw) = (x.clone(), w.clone());
-            for (i, j, l) in (0..n).flat_map(|i| (0..m).flat_map(move |j| (0..k).map(move |l| (i, j, l)))) {
+            for (i, j, l) in
+                (0..n).flat_map(|i| (0..m).flat_map(move |j| (0..k).map(move |l| (i, j, l))))
+            {
                 y[i * m + j] += x[i * k + l] * w[j * k + l];
                 dx[i * k + l] += dy[i * m + j] * w[j * k + l];
                 dw[j * k + l] += dy[i * m + j] * x[i * k + l];
             }
             let y: Vec<f32> = y.iter().zip(&dy).map(|(a, b)| a + b).collect();
-            check::close("linear", &device.read(&forward(&gx, &gw, Some(&gdy))), &y, 1e-5);
+            check::close(
+                "linear",
+                &device.read(&forward(&gx, &gw, Some(&gdy))),
+                &y,
+                1e-5,
+            );
             let plan = Plan::new((32, 32), 16, (4, 4));
             for (name, (gdx, gdw)) in [
                 ("chosen", backward(&gdy, &gx, &gw, Some(&gx), Some(&gw))),
-                ("together", backward_by(plan, &gdy, &gx, &gw, Some(&gx), Some(&gw))),
-                ("apart", (backward_input(&gdy, &gw, Some(&gx)), backward_weight(&gdy, &gx, Some(&gw)))),
+                (
+                    "together",
+                    backward_by(plan, &gdy, &gx, &gw, Some(&gx), Some(&gw)),
+                ),
+                (
+                    "apart",
+                    (
+                        backward_input(&gdy, &gw, Some(&gx)),
+                        backward_weight(&gdy, &gx, Some(&gw)),
+                    ),
+                ),
             ] {
                 check::close(&format!("linear dx, {name}"), &device.read(&gdx), &dx, 1e-5);
                 check::close(&format!("linear dW, {name}"), &device.read(&gdw), &dw, 1e-5);

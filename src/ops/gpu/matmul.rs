@@ -16,7 +16,12 @@ const TILE: u32 = 16;
 
 /// A·B (+ `residual`), `[rows, columns]`, by the version that [`choose`] names. 1 launch, or 2 when the plan splits the
 /// inner dimension.
-pub fn matmul(a: &CubeTensor, b: &CubeTensor, residual: Option<&CubeTensor>, problem: Problem) -> CubeTensor {
+pub fn matmul(
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    problem: Problem,
+) -> CubeTensor {
     matmul_as(choose(&problem, limits(a)), a, b, residual, problem)
 }
 
@@ -32,8 +37,20 @@ pub fn limits(tensor: &CubeTensor) -> Limits {
 }
 
 /// [`matmul`] by a given version.
-pub fn matmul_as(version: Version, a: &CubeTensor, b: &CubeTensor, residual: Option<&CubeTensor>, problem: Problem) -> CubeTensor {
-    let Problem { rows, columns, inner, a_transposed, b_transposed } = problem;
+pub fn matmul_as(
+    version: Version,
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    problem: Problem,
+) -> CubeTensor {
+    let Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed,
+        b_transposed,
+    } = problem;
     if let Version::RegisterTile(plan) = version {
         if plan.splits > 1 {
             let partial = empty(a, [plan.splits, rows, columns]);
@@ -46,9 +63,16 @@ pub fn matmul_as(version: Version, a: &CubeTensor, b: &CubeTensor, residual: Opt
         return out;
     }
     let out = empty(a, [rows, columns]);
-    let grid = CubeCount::Static((columns as u32).div_ceil(TILE), (rows as u32).div_ceil(TILE), 1);
-    let launch =
-        if version == Version::SharedTile { matmul_shared_tile::launch_unchecked } else { matmul_one_output_each::launch_unchecked };
+    let grid = CubeCount::Static(
+        (columns as u32).div_ceil(TILE),
+        (rows as u32).div_ceil(TILE),
+        1,
+    );
+    let launch = if version == Version::SharedTile {
+        matmul_shared_tile::launch_unchecked
+    } else {
+        matmul_one_output_each::launch_unchecked
+    };
     unsafe {
         launch(
             &a.client,
@@ -70,13 +94,35 @@ pub fn matmul_as(version: Version, a: &CubeTensor, b: &CubeTensor, residual: Opt
 }
 
 #[cube]
-fn value_of_a(a: &[f32], row: usize, k: usize, rows: usize, inner: usize, #[comptime] transposed: bool) -> f32 {
-    if transposed { a[k * rows + row] } else { a[row * inner + k] }
+fn value_of_a(
+    a: &[f32],
+    row: usize,
+    k: usize,
+    rows: usize,
+    inner: usize,
+    #[comptime] transposed: bool,
+) -> f32 {
+    if transposed {
+        a[k * rows + row]
+    } else {
+        a[row * inner + k]
+    }
 }
 
 #[cube]
-fn value_of_b(b: &[f32], k: usize, column: usize, columns: usize, inner: usize, #[comptime] transposed: bool) -> f32 {
-    if transposed { b[column * inner + k] } else { b[k * columns + column] }
+fn value_of_b(
+    b: &[f32],
+    k: usize,
+    column: usize,
+    columns: usize,
+    inner: usize,
+    #[comptime] transposed: bool,
+) -> f32 {
+    if transposed {
+        b[column * inner + k]
+    } else {
+        b[k * columns + column]
+    }
 }
 
 /// One invocation per output, nothing shared: 8 bytes read for 2 FLOPs.
@@ -100,7 +146,8 @@ fn matmul_one_output_each(
     }
     let mut sum = 0.0f32;
     for k in 0..inner {
-        sum += value_of_a(a, row, k, rows, inner, a_transposed) * value_of_b(b, k, column, columns, inner, b_transposed);
+        sum += value_of_a(a, row, k, rows, inner, a_transposed)
+            * value_of_b(b, k, column, columns, inner, b_transposed);
     }
     if has_residual {
         sum += residual[row * columns + column];
@@ -166,8 +213,16 @@ mod tests {
         let mut out = vec![];
         for (row, column) in (0..p.rows).flat_map(|r| (0..p.columns).map(move |c| (r, c))) {
             let product = |k: usize| {
-                let left = a[if p.a_transposed { k * p.rows + row } else { row * p.inner + k }];
-                let right = b[if p.b_transposed { column * p.inner + k } else { k * p.columns + column }];
+                let left = a[if p.a_transposed {
+                    k * p.rows + row
+                } else {
+                    row * p.inner + k
+                }];
+                let right = b[if p.b_transposed {
+                    column * p.inner + k
+                } else {
+                    k * p.columns + column
+                }];
                 f64::from(left) * f64::from(right)
             };
             out.push((0..p.inner).map(product).sum::<f64>() as f32);
@@ -177,12 +232,26 @@ mod tests {
 
     fn check_all(device: &Device, versions: &[Version], sizes: &[(usize, usize, usize)]) {
         for &(rows, columns, inner) in sizes {
-            let (a, b) = (check::random(rows * inner, 1), check::random(inner * columns, 2));
+            let (a, b) = (
+                check::random(rows * inner, 1),
+                check::random(inner * columns, 2),
+            );
             let extra = check::random(rows * columns, 3);
-            let (ga, gb) = (device.tensor(&a, [rows * inner]), device.tensor(&b, [inner * columns]));
+            let (ga, gb) = (
+                device.tensor(&a, [rows * inner]),
+                device.tensor(&b, [inner * columns]),
+            );
             let gextra = device.tensor(&extra, [rows, columns]);
-            for (a_transposed, b_transposed) in [(false, true), (false, false), (true, false), (true, true)] {
-                let problem = Problem { rows, columns, inner, a_transposed, b_transposed };
+            for (a_transposed, b_transposed) in
+                [(false, true), (false, false), (true, false), (true, true)]
+            {
+                let problem = Problem {
+                    rows,
+                    columns,
+                    inner,
+                    a_transposed,
+                    b_transposed,
+                };
                 let plain = reference(&a, &b, problem);
                 let more: Vec<f32> = plain.iter().zip(&extra).map(|(x, y)| x + y).collect();
                 for &version in versions {
@@ -199,7 +268,11 @@ mod tests {
     #[test]
     fn simple_versions() {
         let Some(device) = Device::any() else { return };
-        check_all(&device, &[Version::OneOutputEach, Version::SharedTile], &SIZES);
+        check_all(
+            &device,
+            &[Version::OneOutputEach, Version::SharedTile],
+            &SIZES,
+        );
     }
 
     #[test]
@@ -207,8 +280,12 @@ mod tests {
         let Some(device) = Device::any() else { return };
         let plans = [
             Plan::new((32, 64), 16, (4, 8)),
-            Plan::new((64, 32), 8, (8, 4)).buffering(Buffering::Single).unroll(false),
-            Plan::new((32, 32), 16, (8, 8)).slices(4).buffering(Buffering::Double),
+            Plan::new((64, 32), 8, (8, 4))
+                .buffering(Buffering::Single)
+                .unroll(false),
+            Plan::new((32, 32), 16, (8, 8))
+                .slices(4)
+                .buffering(Buffering::Double),
             Plan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
         ];
         check_all(&device, &plans.map(Version::RegisterTile), &SIZES);
@@ -219,10 +296,29 @@ mod tests {
         let Some(device) = Device::any() else { return };
         for (rows, columns, inner) in [(997, 61, 130), (128, 512, 256)] {
             for (a_transposed, b_transposed) in [(false, true), (false, false), (true, false)] {
-                let problem = Problem { rows, columns, inner, a_transposed, b_transposed };
-                let (a, b) = (check::random(rows * inner, 1), check::random(inner * columns, 2));
-                let got = matmul(&device.tensor(&a, [a.len()]), &device.tensor(&b, [b.len()]), None, problem);
-                check::close(&format!("{problem:?}"), &device.read(&got), &reference(&a, &b, problem), 1e-5);
+                let problem = Problem {
+                    rows,
+                    columns,
+                    inner,
+                    a_transposed,
+                    b_transposed,
+                };
+                let (a, b) = (
+                    check::random(rows * inner, 1),
+                    check::random(inner * columns, 2),
+                );
+                let got = matmul(
+                    &device.tensor(&a, [a.len()]),
+                    &device.tensor(&b, [b.len()]),
+                    None,
+                    problem,
+                );
+                check::close(
+                    &format!("{problem:?}"),
+                    &device.read(&got),
+                    &reference(&a, &b, problem),
+                    1e-5,
+                );
             }
         }
     }

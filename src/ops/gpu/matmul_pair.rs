@@ -28,7 +28,13 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
     };
     let sizes = |p: &Problem| {
         let across = p.columns.div_ceil(plan.tile.1);
-        SizesLaunch::new(p.rows, p.columns, p.inner, across, p.rows.div_ceil(plan.tile.0) * across)
+        SizesLaunch::new(
+            p.rows,
+            p.columns,
+            p.inner,
+            across,
+            p.rows.div_ceil(plan.tile.0) * across,
+        )
     };
     let [a1, b1, o1] = widths(&first.problem);
     let [a2, b2, o2] = widths(&second.problem);

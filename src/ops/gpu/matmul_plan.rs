@@ -49,7 +49,7 @@ pub struct Plan {
     /// Outputs of one invocation, rows by columns; multiples of 4.
     pub block: (usize, usize),
     /// Groups of invocations that compute the same tile from different parts of each step, added at the end: more
-    /// invocations for a tile without more outputs.
+    /// invocations for a tile without more outputs. A power of two.
     pub slices: usize,
     /// Workgroups along `inner`, whose results a second launch adds: more workgroups for a small output.
     pub splits: usize,
@@ -62,7 +62,16 @@ pub struct Plan {
 
 impl Plan {
     pub const fn new(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
-        Self { tile, step, block, slices: 1, splits: 1, buffering: Buffering::Prefetch, unroll: true, interleaved: true }
+        Self {
+            tile,
+            step,
+            block,
+            slices: 1,
+            splits: 1,
+            buffering: Buffering::Prefetch,
+            unroll: true,
+            interleaved: true,
+        }
     }
 
     pub const fn slices(self, slices: usize) -> Self {
@@ -82,7 +91,21 @@ impl Plan {
     }
 
     pub const fn interleaved(self, interleaved: bool) -> Self {
-        Self { interleaved, ..self }
+        Self {
+            interleaved,
+            ..self
+        }
+    }
+
+    /// Whether the fields keep to what their comments ask.
+    pub fn is_sound(&self) -> bool {
+        let fours = [self.tile.0, self.tile.1, self.block.0, self.block.1];
+        fours.iter().all(|side| side.is_multiple_of(4))
+            && self.tile.0.is_multiple_of(self.block.0)
+            && self.tile.1.is_multiple_of(self.block.1)
+            && self.slices.is_power_of_two()
+            && self.step.is_power_of_two()
+            && self.step >= 8.max(4 * self.slices)
     }
 
     /// Invocations of one slice.
@@ -96,7 +119,11 @@ impl Plan {
 
     /// Vectors of four in workgroup memory: the staged tiles, and later the slices' results in the same place.
     pub const fn shared_vectors(&self) -> usize {
-        let buffers = if matches!(self.buffering, Buffering::Double) { 2 } else { 1 };
+        let buffers = if matches!(self.buffering, Buffering::Double) {
+            2
+        } else {
+            1
+        };
         let staged = buffers * self.step * (self.tile.0 + self.tile.1) / 4;
         let results = (self.slices / 2) * self.tile.0 * self.tile.1 / 4;
         if staged > results { staged } else { results }
@@ -136,7 +163,9 @@ impl Limits {
 const LADDER: [Plan; 5] = [
     Plan::new((128, 128), 16, (8, 8)).buffering(Buffering::Double),
     Plan::new((128, 64), 32, (8, 8)).slices(2),
-    Plan::new((64, 64), 32, (8, 8)).slices(4).buffering(Buffering::Double),
+    Plan::new((64, 64), 32, (8, 8))
+        .slices(4)
+        .buffering(Buffering::Double),
     Plan::new((64, 64), 16, (8, 8)).slices(4),
     Plan::new((32, 32), 16, (4, 4)),
 ];
@@ -147,13 +176,18 @@ const SMALLEST: usize = 64 * 64;
 /// The same for two products in one launch.
 const PAIR_LADDER: [Plan; 4] = [
     Plan::new((128, 128), 16, (8, 8)).buffering(Buffering::Double),
-    Plan::new((64, 64), 32, (8, 8)).slices(4).buffering(Buffering::Double),
+    Plan::new((64, 64), 32, (8, 8))
+        .slices(4)
+        .buffering(Buffering::Double),
     Plan::new((64, 64), 16, (8, 8)).slices(4),
     Plan::new((32, 32), 16, (4, 4)),
 ];
 
 /// On a CPU: few, large tiles, and short programs, since compiling takes longer than running.
-const SMALL_LADDER: [Plan; 2] = [Plan::new((128, 64), 16, (8, 8)).unroll(false), Plan::new((32, 32), 16, (8, 8)).unroll(false)];
+const SMALL_LADDER: [Plan; 2] = [
+    Plan::new((128, 64), 16, (8, 8)).unroll(false),
+    Plan::new((32, 32), 16, (8, 8)).unroll(false),
+];
 
 /// Where one device measured differently from the ladder: (rows, columns, inner, plan).
 const MEASURED: [(usize, usize, usize, Plan); 0] = [];
@@ -161,16 +195,25 @@ const MEASURED: [(usize, usize, usize, Plan); 0] = [];
 /// The version for a shape.
 pub fn choose(problem: &Problem, limits: Limits) -> Version {
     let sizes = (problem.rows, problem.columns, problem.inner);
-    let measured = MEASURED.iter().find(|m| (m.0, m.1, m.2) == sizes && limits.allow(&m.3));
+    let measured = MEASURED
+        .iter()
+        .find(|m| (m.0, m.1, m.2) == sizes && limits.allow(&m.3));
     if let Some((_, _, _, plan)) = measured {
         return Version::RegisterTile(*plan);
     }
-    let ladder: &[Plan] = if limits.small() { &SMALL_LADDER } else { &LADDER };
+    let ladder: &[Plan] = if limits.small() {
+        &SMALL_LADDER
+    } else {
+        &LADDER
+    };
     let Some(mut plan) = climb(ladder, limits, |plan| plan.groups(problem)) else {
         return Version::SharedTile;
     };
     // Too few tiles even so, and a long inner dimension: let several workgroups share it.
-    while plan.groups(problem) < limits.full && problem.inner / (plan.splits * 2) >= 128 && plan.splits < 8 {
+    while plan.groups(problem) < limits.full
+        && problem.inner / (plan.splits * 2) >= 128
+        && plan.splits < 8
+    {
         plan.splits *= 2;
     }
     Version::RegisterTile(plan)
@@ -178,8 +221,14 @@ pub fn choose(problem: &Problem, limits: Limits) -> Version {
 
 /// The plan for two products in one launch, or `None` when the device has too little memory for any.
 pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<Plan> {
-    let ladder: &[Plan] = if limits.small() { &SMALL_LADDER } else { &PAIR_LADDER };
-    climb(ladder, limits, |plan| problems.iter().map(|p| plan.groups(p)).sum())
+    let ladder: &[Plan] = if limits.small() {
+        &SMALL_LADDER
+    } else {
+        &PAIR_LADDER
+    };
+    climb(ladder, limits, |plan| {
+        problems.iter().map(|p| plan.groups(p)).sum()
+    })
 }
 
 /// The first plan that fills the device, else the smallest tile worth taking, else the last that fits.
@@ -187,5 +236,7 @@ fn climb(ladder: &[Plan], limits: Limits, groups: impl Fn(&Plan) -> usize) -> Op
     let fitting = || ladder.iter().filter(|plan| limits.allow(plan));
     let full = fitting().find(|plan| groups(plan) >= limits.full);
     let small = || fitting().find(|plan| plan.tile.0 * plan.tile.1 <= SMALLEST);
-    full.or_else(small).or_else(|| fitting().next_back()).copied()
+    full.or_else(small)
+        .or_else(|| fitting().next_back())
+        .copied()
 }

@@ -8,14 +8,32 @@ use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Writes `splits` partial products, one after the other, or the product plus `residual`, into `out`.
-pub fn launch(a: &CubeTensor, b: &CubeTensor, residual: Option<&CubeTensor>, out: &CubeTensor, problem: Problem, plan: Plan) {
-    let Problem { rows, columns, inner, a_transposed, b_transposed } = problem;
+pub fn launch(
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    out: &CubeTensor,
+    problem: Problem,
+    plan: Plan,
+) {
+    let Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed,
+        b_transposed,
+    } = problem;
+    debug_assert!(plan.is_sound(), "{plan:?} breaks the rules of its fields");
     let inner_per_split = inner.div_ceil(plan.splits).next_multiple_of(plan.step);
     let form = Form::of(&problem, &plan, residual.is_some());
     unsafe {
         matmul_register_tile::launch_unchecked(
             &a.client,
-            CubeCount::Static(columns.div_ceil(plan.tile.1) as u32, rows.div_ceil(plan.tile.0) as u32, plan.splits as u32),
+            CubeCount::Static(
+                columns.div_ceil(plan.tile.1) as u32,
+                rows.div_ceil(plan.tile.0) as u32,
+                plan.splits as u32,
+            ),
             CubeDim::new_1d(plan.threads() as u32),
             vector_width(&[if a_transposed { rows } else { inner }]),
             vector_width(&[if b_transposed { inner } else { columns }]),
@@ -91,8 +109,26 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     let half = comptime!(plan.step * (plan.tile.0 + plan.tile.1) / 4);
 
     if comptime!(plan.buffering != Buffering::Single) {
-        fetch::<VA>(a, &mut left, source.row, source.rows, source.begin, source.end, source.inner, of_a);
-        fetch::<VB>(b, &mut right, source.column, source.columns, source.begin, source.end, source.inner, of_b);
+        fetch::<VA>(
+            a,
+            &mut left,
+            source.row,
+            source.rows,
+            source.begin,
+            source.end,
+            source.inner,
+            of_a,
+        );
+        fetch::<VB>(
+            b,
+            &mut right,
+            source.column,
+            source.columns,
+            source.begin,
+            source.end,
+            source.inner,
+            of_b,
+        );
     }
     if double {
         stage(shared, &left, 0usize, of_a);
@@ -105,8 +141,26 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
         let next = from + plan.step;
         if double {
             if next < source.end {
-                fetch::<VA>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
-                fetch::<VB>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
+                fetch::<VA>(
+                    a,
+                    &mut left,
+                    source.row,
+                    source.rows,
+                    next,
+                    source.end,
+                    source.inner,
+                    of_a,
+                );
+                fetch::<VB>(
+                    b,
+                    &mut right,
+                    source.column,
+                    source.columns,
+                    next,
+                    source.end,
+                    source.inner,
+                    of_b,
+                );
             }
             multiply(shared, &mut acc, buffer, &place, of_a, of_b, plan);
             buffer = half - buffer;
@@ -117,15 +171,51 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
             sync_cube();
         } else {
             if comptime!(plan.buffering == Buffering::Single) {
-                fetch::<VA>(a, &mut left, source.row, source.rows, from, source.end, source.inner, of_a);
-                fetch::<VB>(b, &mut right, source.column, source.columns, from, source.end, source.inner, of_b);
+                fetch::<VA>(
+                    a,
+                    &mut left,
+                    source.row,
+                    source.rows,
+                    from,
+                    source.end,
+                    source.inner,
+                    of_a,
+                );
+                fetch::<VB>(
+                    b,
+                    &mut right,
+                    source.column,
+                    source.columns,
+                    from,
+                    source.end,
+                    source.inner,
+                    of_b,
+                );
             }
             stage(shared, &left, 0usize, of_a);
             stage(shared, &right, 0usize, of_b);
             sync_cube();
             if comptime!(plan.buffering == Buffering::Prefetch) && next < source.end {
-                fetch::<VA>(a, &mut left, source.row, source.rows, next, source.end, source.inner, of_a);
-                fetch::<VB>(b, &mut right, source.column, source.columns, next, source.end, source.inner, of_b);
+                fetch::<VA>(
+                    a,
+                    &mut left,
+                    source.row,
+                    source.rows,
+                    next,
+                    source.end,
+                    source.inner,
+                    of_a,
+                );
+                fetch::<VB>(
+                    b,
+                    &mut right,
+                    source.column,
+                    source.columns,
+                    next,
+                    source.end,
+                    source.inner,
+                    of_b,
+                );
             }
             multiply(shared, &mut acc, 0usize, &place, of_a, of_b, plan);
             sync_cube();
@@ -171,7 +261,12 @@ impl Place {
             row += group / comptime!(across / 8) * 4;
             column += group % comptime!(across / 8) * 8;
         }
-        Place { slice: unit / comptime!(across * down), id, row, column }
+        Place {
+            slice: unit / comptime!(across * down),
+            id,
+            row,
+            column,
+        }
     }
 }
 
@@ -199,6 +294,8 @@ fn multiply(
         let mut left = Array::<Float4>::new(rows);
         read_rows(shared, &mut left, buffer, place.row, quad, rows, of_a);
         if of_b.inner_contiguous {
+            let mut turned = Array::<Float4>::new(rows);
+            turn_rows(&left, &mut turned, rows, of_a);
             #[unroll]
             for column in 0..columns {
                 let group = place.column + comptime!(column / 4 * (of_b.side / columns));
@@ -208,7 +305,11 @@ fn multiply(
                     #[unroll]
                     for i in 0..comptime!(rows / 4) {
                         let at = comptime!(column * rows / 4 + i);
-                        acc[at] = fma(four_rows(&left, i, k, rows, of_a), Float4::new(right.extract(k)), acc[at]);
+                        acc[at] = fma(
+                            turned[comptime!(k * rows / 4 + i)],
+                            Float4::new(right.extract(k)),
+                            acc[at],
+                        );
                     }
                 }
             }
@@ -256,34 +357,48 @@ fn read_rows(
             if of_a.inner_contiguous {
                 left[comptime!(g * 4 + i)] = along_inner(shared, buffer, group, i, quad, of_a);
             } else {
-                left[comptime!(i * groups + g)] = across_inner(shared, buffer, group, quad * 4 + i, of_a);
+                left[comptime!(i * groups + g)] =
+                    across_inner(shared, buffer, group, quad * 4 + i, of_a);
             }
         }
     }
 }
 
-/// Rows 4·i to 4·i + 3 of a block at inner value `k`.
+/// A block's rows as vectors of four rows for each inner value, whatever [`read_rows`] left them as. Values are renamed, not
+/// moved: the kernel's registers are scalars.
 #[cube]
-fn four_rows(
+fn turn_rows(
     left: &Array<Float4>,
-    #[comptime] i: usize,
-    #[comptime] k: usize,
+    turned: &mut Array<Float4>,
     #[comptime] rows: usize,
     #[comptime] of_a: Operand,
-) -> Float4 {
-    let mut value = left[comptime!(if of_a.inner_contiguous { i * 4 } else { k * rows / 4 + i })];
-    if of_a.inner_contiguous {
+) {
+    let groups = comptime!(rows / 4);
+    #[unroll]
+    for k in 0..4usize {
         #[unroll]
-        for r in 0..4usize {
-            value.insert(r, left[comptime!(i * 4 + r)].extract(k));
+        for g in 0..groups {
+            let at = comptime!(k * groups + g);
+            let mut value = left[at];
+            if of_a.inner_contiguous {
+                #[unroll]
+                for r in 0..4usize {
+                    value.insert(r, left[comptime!(g * 4 + r)].extract(k));
+                }
+            }
+            turned[at] = value;
         }
     }
-    value
 }
 
 /// Adds the slices' blocks pairwise until slice 0 holds the sum. Ends behind a barrier.
 #[cube]
-fn add_slices(shared: &mut Shared<[Float4]>, acc: &mut Array<Float4>, place: &Place, #[comptime] plan: Plan) {
+fn add_slices(
+    shared: &mut Shared<[Float4]>,
+    acc: &mut Array<Float4>,
+    place: &Place,
+    #[comptime] plan: Plan,
+) {
     let accumulators = comptime!(plan.block.0 * plan.block.1 / 4);
     let threads = comptime!(plan.slice_threads());
     #[unroll]
@@ -292,14 +407,17 @@ fn add_slices(shared: &mut Shared<[Float4]>, acc: &mut Array<Float4>, place: &Pl
         if place.slice >= half && place.slice < comptime!(2 * half) {
             #[unroll]
             for i in 0..accumulators {
-                shared[(place.slice - half) * comptime!(threads * accumulators) + i * threads + place.id] = acc[i];
+                shared[(place.slice - half) * comptime!(threads * accumulators)
+                    + i * threads
+                    + place.id] = acc[i];
             }
         }
         sync_cube();
         if place.slice < half {
             #[unroll]
             for i in 0..accumulators {
-                acc[i] += shared[place.slice * comptime!(threads * accumulators) + i * threads + place.id];
+                acc[i] += shared
+                    [place.slice * comptime!(threads * accumulators) + i * threads + place.id];
             }
         }
         sync_cube();
@@ -326,11 +444,18 @@ fn store<VO: Size>(
         for j in 0..across {
             let column = source.column + place.column * 4 + comptime!(j * (plan.tile.1 / across));
             let at = (source.first_out + row) * source.columns + column;
-            let mut value = acc[comptime!(if form.b_transposed { i / 4 } else { i * across + j })];
+            let mut value = acc[comptime!(if form.b_transposed {
+                i / 4
+            } else {
+                i * across + j
+            })];
             if form.b_transposed {
                 #[unroll]
                 for c in 0..4usize {
-                    value.insert(c, acc[comptime!((j * 4 + c) * down + i / 4)].extract(comptime!(i % 4)));
+                    value.insert(
+                        c,
+                        acc[comptime!((j * 4 + c) * down + i / 4)].extract(comptime!(i % 4)),
+                    );
                 }
             }
             if comptime!(width == 4) {

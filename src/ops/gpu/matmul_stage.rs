@@ -93,7 +93,11 @@ impl Operand {
 
     /// Vectors in a line of the tile: inner values of one row (or column), or all rows (or columns) of one inner value.
     pub fn line(&self) -> usize {
-        if self.inner_contiguous { self.step / 4 } else { self.side / 4 }
+        if self.inner_contiguous {
+            self.step / 4
+        } else {
+            self.side / 4
+        }
     }
 }
 
@@ -114,11 +118,29 @@ pub fn fetch<N: Size>(
     #[unroll]
     for share in 0..comptime!(operand.shares()) {
         let e = UNIT_POS as usize + comptime!(share * operand.threads);
-        if comptime!((share + 1) * operand.threads <= operand.vectors()) || e < comptime!(operand.vectors()) {
+        if comptime!((share + 1) * operand.threads <= operand.vectors())
+            || e < comptime!(operand.vectors())
+        {
             held[share] = if operand.inner_contiguous {
-                read4::<N>(source, outer + e / line, outer_end, from + e % line * 4, inner_end, inner_size, operand.ragged)
+                read4::<N>(
+                    source,
+                    outer + e / line,
+                    outer_end,
+                    from + e % line * 4,
+                    inner_end,
+                    inner_size,
+                    operand.ragged,
+                )
             } else {
-                read4::<N>(source, from + e / line, inner_end, outer + e % line * 4, outer_end, outer_end, operand.ragged)
+                read4::<N>(
+                    source,
+                    from + e / line,
+                    inner_end,
+                    outer + e % line * 4,
+                    outer_end,
+                    outer_end,
+                    operand.ragged,
+                )
             };
         }
     }
@@ -126,12 +148,19 @@ pub fn fetch<N: Size>(
 
 /// Puts the fetched vectors into workgroup memory, in the order they have in global memory.
 #[cube]
-pub fn stage(shared: &mut Shared<[Float4]>, held: &Array<Float4>, buffer: usize, #[comptime] operand: Operand) {
+pub fn stage(
+    shared: &mut Shared<[Float4]>,
+    held: &Array<Float4>,
+    buffer: usize,
+    #[comptime] operand: Operand,
+) {
     let line = comptime!(operand.line());
     #[unroll]
     for share in 0..comptime!(operand.shares()) {
         let e = UNIT_POS as usize + comptime!(share * operand.threads);
-        if comptime!((share + 1) * operand.threads <= operand.vectors()) || e < comptime!(operand.vectors()) {
+        if comptime!((share + 1) * operand.threads <= operand.vectors())
+            || e < comptime!(operand.vectors())
+        {
             let mut place = e;
             if operand.inner_contiguous {
                 place = spread(e, e / line);
@@ -164,7 +193,13 @@ pub fn along_inner(
 
 /// Rows (or columns) 4·group to 4·group + 3 at inner value `k` of an operand staged with those contiguous.
 #[cube]
-pub fn across_inner(shared: &mut Shared<[Float4]>, buffer: usize, group: usize, k: usize, #[comptime] operand: Operand) -> Float4 {
+pub fn across_inner(
+    shared: &mut Shared<[Float4]>,
+    buffer: usize,
+    group: usize,
+    k: usize,
+    #[comptime] operand: Operand,
+) -> Float4 {
     shared[buffer + k * comptime!(operand.line()) + group + comptime!(operand.at)]
 }
 

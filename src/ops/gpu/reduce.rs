@@ -9,7 +9,12 @@ const THREADS: usize = 256;
 
 /// out\[w\] = Σ_r parts\[r,w\] (+ add\[w\]); parts `[rows, width]`, out `[width]`. 1 launch.
 /// Narrow sums (many rows, few columns) give each column to several invocations, so that the GPU has enough of them.
-pub fn sum_rows(parts: &CubeTensor, rows: usize, width: usize, add: Option<&CubeTensor>) -> CubeTensor {
+pub fn sum_rows(
+    parts: &CubeTensor,
+    rows: usize,
+    width: usize,
+    add: Option<&CubeTensor>,
+) -> CubeTensor {
     let out = empty(parts, [width]);
     let lanes = vector_width(&[width]);
     let slices = if rows >= 32 { 16 } else { 1 };
@@ -45,7 +50,8 @@ fn sum_rows_kernel<N: Size>(
     #[comptime] has_add: bool,
 ) {
     let per_group = comptime!(THREADS / slices);
-    let mut scratch = Shared::<[Vector<f32, N>]>::new_slice(comptime!(if slices > 1 { THREADS } else { 1 }));
+    let mut scratch =
+        Shared::<[Vector<f32, N>]>::new_slice(comptime!(if slices > 1 { THREADS } else { 1 }));
     let unit = UNIT_POS as usize;
     let columns = width / N::value();
     let column = CUBE_POS * per_group + unit % per_group;

@@ -181,7 +181,13 @@ mod tests {
     use super::super::check::{self, Device};
     use super::*;
 
-    fn reference(dy: &[f32], x: &[f32], gain: &[f32], eps: f32, d: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+    fn reference(
+        dy: &[f32],
+        x: &[f32],
+        gain: &[f32],
+        eps: f32,
+        d: usize,
+    ) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
         let (mut y, mut dx, mut dgain) = (vec![], vec![], vec![0.0; d]);
         for (row, dy) in x.chunks(d).zip(dy.chunks(d)) {
             let mean = row.iter().map(|v| f64::from(v * v)).sum::<f64>() / d as f64;
@@ -203,7 +209,11 @@ mod tests {
         for (n, d) in [(1, 4), (3, 7), (5, 512), (300, 64), (7, 1030), (2, 2048)] {
             let x = check::random(n * d, 1);
             let (gain, dy) = (check::random(d, 2), check::random(n * d, 3));
-            let (gx, gg, gdy) = (device.tensor(&x, [n, d]), device.tensor(&gain, [d]), device.tensor(&dy, [n, d]));
+            let (gx, gg, gdy) = (
+                device.tensor(&x, [n, d]),
+                device.tensor(&gain, [d]),
+                device.tensor(&dy, [n, d]),
+            );
             let (y, dx, dgain) = reference(&dy, &x, &gain, 1e-6, d);
             let (gy, inv_rms) = forward(&gx, &gg, 1e-6);
             check::close("rms_norm y", &device.read(&gy), &y, 1e-5);

@@ -24,7 +24,12 @@ pub struct Rotation {
 /// Pairs (a, b) of columns (2i, 2i+1) of each head become (a·cos − b·sin, a·sin + b·cos); x `[N, width]`, cos and
 /// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) 1 launch.
 pub fn apply(x: &CubeTensor, cos: &CubeTensor, sin: &CubeTensor, rotation: Rotation) -> CubeTensor {
-    let Rotation { width, rotated, head_dim, .. } = rotation;
+    let Rotation {
+        width,
+        rotated,
+        head_dim,
+        ..
+    } = rotation;
     assert!(
         width.is_multiple_of(2) && head_dim.is_multiple_of(2) && rotated.is_multiple_of(head_dim),
         "rotation works on pairs of columns in whole heads"
@@ -70,7 +75,8 @@ fn rope_rotate<N: Size>(
     let mut turned = value;
     if column < comptime!(rotation.rotated) {
         let half = comptime!(rotation.head_dim / 2);
-        let angle = (row % comptime!(rotation.context)) * half + (column % comptime!(rotation.head_dim)) / 2;
+        let angle = (row % comptime!(rotation.context)) * half
+            + (column % comptime!(rotation.head_dim)) / 2;
         let lanes = N::value();
         #[unroll]
         for pair in 0..comptime!(lanes / 2) {
@@ -96,11 +102,20 @@ mod tests {
     #[test]
     fn rotates_pairs_and_copies_the_rest() {
         let Some(device) = Device::any() else { return };
-        for (n, t, heads, rest, dh) in [(1, 1, 1, 0, 4), (6, 3, 2, 8, 8), (14, 7, 3, 6, 6), (8, 4, 2, 32, 64)] {
+        for (n, t, heads, rest, dh) in [
+            (1, 1, 1, 0, 4),
+            (6, 3, 2, 8, 8),
+            (14, 7, 3, 6, 6),
+            (8, 4, 2, 32, 64),
+        ] {
             let width = heads * dh + rest;
             let x = check::random(n * width, 5);
-            let angle = |i: usize| (i / (dh / 2)) as f64 * 10000f64.powf(-2.0 * (i % (dh / 2)) as f64 / dh as f64);
-            let (cos, sin): (Vec<f32>, Vec<f32>) = (0..t * dh / 2).map(|i| (angle(i).cos() as f32, angle(i).sin() as f32)).unzip();
+            let angle = |i: usize| {
+                (i / (dh / 2)) as f64 * 10000f64.powf(-2.0 * (i % (dh / 2)) as f64 / dh as f64)
+            };
+            let (cos, sin): (Vec<f32>, Vec<f32>) = (0..t * dh / 2)
+                .map(|i| (angle(i).cos() as f32, angle(i).sin() as f32))
+                .unzip();
             let mut want = x.clone();
             for row in 0..n {
                 for pair in 0..heads * dh / 2 {
@@ -110,8 +125,17 @@ mod tests {
                     want[at + 1] = x[at] * sin[k] + x[at + 1] * cos[k];
                 }
             }
-            let rotation = |inverse| Rotation { width, rotated: heads * dh, head_dim: dh, context: t, inverse };
-            let (gc, gs) = (device.tensor(&cos, [t, dh / 2]), device.tensor(&sin, [t, dh / 2]));
+            let rotation = |inverse| Rotation {
+                width,
+                rotated: heads * dh,
+                head_dim: dh,
+                context: t,
+                inverse,
+            };
+            let (gc, gs) = (
+                device.tensor(&cos, [t, dh / 2]),
+                device.tensor(&sin, [t, dh / 2]),
+            );
             let y = apply(&device.tensor(&x, [n, width]), &gc, &gs, rotation(false));
             check::close("rope", &device.read(&y), &want, 1e-6);
             let back = apply(&y, &gc, &gs, rotation(true));

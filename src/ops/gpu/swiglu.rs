@@ -35,11 +35,22 @@ pub fn forward_packed(gate_up: &CubeTensor, width: usize) -> CubeTensor {
 }
 
 /// dgate = da·up·s·(1 + gate·(1−s)), dup = da·gate·s, with s = 1/(1+e^−gate); all `[N, F]`. 1 launch.
-pub fn backward(da: &CubeTensor, gate: &CubeTensor, up: &CubeTensor, width: usize) -> (CubeTensor, CubeTensor) {
+pub fn backward(
+    da: &CubeTensor,
+    gate: &CubeTensor,
+    up: &CubeTensor,
+    width: usize,
+) -> (CubeTensor, CubeTensor) {
     let rows = da.meta.num_elements() / width;
     let (dgate, dup) = (empty(da, [rows, width]), empty(da, [rows, width]));
     let all = |tensor| Columns::all(tensor, width);
-    launch_backward(da, [all(gate), all(up)], [all(&dgate), all(&dup)], rows, width);
+    launch_backward(
+        da,
+        [all(gate), all(up)],
+        [all(&dgate), all(&dup)],
+        rows,
+        width,
+    );
     (dgate, dup)
 }
 
@@ -62,7 +73,10 @@ struct Layout {
 }
 
 fn halves(packed: &CubeTensor, width: usize) -> (Columns<'_>, Columns<'_>) {
-    (Columns::at(packed, 0, 2 * width), Columns::at(packed, width, 2 * width))
+    (
+        Columns::at(packed, 0, 2 * width),
+        Columns::at(packed, width, 2 * width),
+    )
 }
 
 fn lanes(gate: Columns, up: Columns, width: usize) -> usize {
@@ -70,11 +84,21 @@ fn lanes(gate: Columns, up: Columns, width: usize) -> usize {
 }
 
 fn layout(gate: Columns, up: Columns, width: usize, lanes: usize) -> Layout {
-    Layout { width: width / lanes, gate: (gate.offset / lanes, gate.stride / lanes), up: (up.offset / lanes, up.stride / lanes) }
+    Layout {
+        width: width / lanes,
+        gate: (gate.offset / lanes, gate.stride / lanes),
+        up: (up.offset / lanes, up.stride / lanes),
+    }
 }
 
 /// The gradients have the layout of what they are gradients of.
-fn launch_backward(da: &CubeTensor, [gate, up]: [Columns; 2], [dgate, dup]: [Columns; 2], rows: usize, width: usize) {
+fn launch_backward(
+    da: &CubeTensor,
+    [gate, up]: [Columns; 2],
+    [dgate, dup]: [Columns; 2],
+    rows: usize,
+    width: usize,
+) {
     let lanes = lanes(gate, up, width);
     let count = rows * width / lanes;
     unsafe {
@@ -151,8 +175,13 @@ mod tests {
         let Some(device) = Device::any() else { return };
         for (n, f) in [(1, 1), (3, 7), (5, 64), (37, 997)] {
             let scale = |values: Vec<f32>| -> Vec<f32> { values.iter().map(|v| v * 8.0).collect() };
-            let (g, u, d) = (scale(check::random(n * f, 1)), check::random(n * f, 2), check::random(n * f, 3));
-            let (mut a, mut dg, mut du, mut packed, mut dpacked) = (vec![], vec![], vec![], vec![], vec![]);
+            let (g, u, d) = (
+                scale(check::random(n * f, 1)),
+                check::random(n * f, 2),
+                check::random(n * f, 3),
+            );
+            let (mut a, mut dg, mut du, mut packed, mut dpacked) =
+                (vec![], vec![], vec![], vec![], vec![]);
             for i in 0..n * f {
                 let s = 1.0 / (1.0 + (-g[i]).exp());
                 a.push(g[i] * s * u[i]);
@@ -163,16 +192,30 @@ mod tests {
                 packed.extend([&g[row * f..][..f], &u[row * f..][..f]].concat());
                 dpacked.extend([&dg[row * f..][..f], &du[row * f..][..f]].concat());
             }
-            let (gg, gu, gd) = (device.tensor(&g, [n, f]), device.tensor(&u, [n, f]), device.tensor(&d, [n, f]));
+            let (gg, gu, gd) = (
+                device.tensor(&g, [n, f]),
+                device.tensor(&u, [n, f]),
+                device.tensor(&d, [n, f]),
+            );
             let y = forward(Columns::all(&gg, f), Columns::all(&gu, f), n, f);
             check::close("swiglu", &device.read(&y), &a, 1e-6);
             let (x, y) = backward(&gd, &gg, &gu, f);
             check::close("swiglu dgate", &device.read(&x), &dg, 1e-6);
             check::close("swiglu dup", &device.read(&y), &du, 1e-6);
             let both = device.tensor(&packed, [n, 2 * f]);
-            check::close("swiglu packed", &device.read(&forward_packed(&both, f)), &a, 1e-6);
+            check::close(
+                "swiglu packed",
+                &device.read(&forward_packed(&both, f)),
+                &a,
+                1e-6,
+            );
             let back = backward_packed(&gd, &both, f);
-            check::close("swiglu packed backward", &device.read(&back), &dpacked, 1e-6);
+            check::close(
+                "swiglu packed backward",
+                &device.read(&back),
+                &dpacked,
+                1e-6,
+            );
         }
     }
 }

@@ -26,7 +26,11 @@ pub fn forward(x: &CubeTensor, w_gate: &CubeTensor, w_up: &CubeTensor, inner: us
     unsafe {
         swiglu_one_output_each::launch_unchecked(
             &x.client,
-            CubeCount::Static((width as u32).div_ceil(THREADS), across as u32, rows.div_ceil(across) as u32),
+            CubeCount::Static(
+                (width as u32).div_ceil(THREADS),
+                across as u32,
+                rows.div_ceil(across) as u32,
+            ),
             CubeDim::new_1d(THREADS),
             arg(x),
             arg(w_gate),
@@ -81,16 +85,26 @@ mod tests {
     fn agrees_with_the_formula() {
         let Some(device) = Device::any() else { return };
         for (n, f, k) in [(1, 1, 1), (5, 67, 9), (16, 128, 64)] {
-            let (x, wg, wu) = (check::random(n * k, 1), check::random(f * k, 2), check::random(f * k, 3));
+            let (x, wg, wu) = (
+                check::random(n * k, 1),
+                check::random(f * k, 2),
+                check::random(f * k, 3),
+            );
             let (mut gate, mut up, mut out) = (vec![], vec![], vec![]);
             for (row, column) in (0..n).flat_map(|r| (0..f).map(move |c| (r, c))) {
-                let dot = |w: &[f32]| -> f32 { (0..k).map(|i| x[row * k + i] * w[column * k + i]).sum() };
+                let dot =
+                    |w: &[f32]| -> f32 { (0..k).map(|i| x[row * k + i] * w[column * k + i]).sum() };
                 let (g, u) = (dot(&wg), dot(&wu));
                 gate.push(g);
                 up.push(u);
                 out.push(g / (1.0 + (-g).exp()) * u);
             }
-            let got = forward(&device.tensor(&x, [n, k]), &device.tensor(&wg, [f, k]), &device.tensor(&wu, [f, k]), k);
+            let got = forward(
+                &device.tensor(&x, [n, k]),
+                &device.tensor(&wg, [f, k]),
+                &device.tensor(&wu, [f, k]),
+                k,
+            );
             check::close("naive swiglu gate", &device.read(&got.gate), &gate, 1e-5);
             check::close("naive swiglu up", &device.read(&got.up), &up, 1e-5);
             check::close("naive swiglu out", &device.read(&got.out), &out, 1e-5);

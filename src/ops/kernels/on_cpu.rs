@@ -23,7 +23,9 @@ impl Values {
     }
 
     fn get(&self) -> &[f32] {
-        self.0.as_slice::<f32>().expect("contiguous f32, made by `of`")
+        self.0
+            .as_slice::<f32>()
+            .expect("contiguous f32, made by `of`")
     }
 }
 
@@ -62,7 +64,11 @@ fn views<'a>(values: &'a [Values], packed: bool, shape: cpu::attention::Shape) -
 }
 
 fn values(rows: &Rows<Flex>) -> Vec<Values> {
-    if rows.packed { vec![Values::of(&rows.q)] } else { [&rows.q, &rows.k, &rows.v].map(Values::of).into() }
+    if rows.packed {
+        vec![Values::of(&rows.q)]
+    } else {
+        [&rows.q, &rows.k, &rows.v].map(Values::of).into()
+    }
 }
 
 /// How the stride-following kernel is told to read a `[b, h, t, dh]` view.
@@ -70,22 +76,47 @@ fn strided(view: &FlexTensor, layout: KvLayout) -> Strided<'_> {
     let shape = view.shape();
     let (offset, [sb, sh, st, sd]) = match layout {
         KvLayout::Strided => {
-            let s: Vec<usize> = view.layout().strides().iter().map(|s| s.unsigned_abs()).collect();
+            let s: Vec<usize> = view
+                .layout()
+                .strides()
+                .iter()
+                .map(|s| s.unsigned_abs())
+                .collect();
             (view.layout().start_offset(), [s[0], s[1], s[2], s[3]])
         }
         // Strides of a contiguous [b, h, t, dh]: right after a copy, wrong on a view.
-        KvLayout::Contiguous | KvLayout::Assumed => (0, [shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1]),
+        KvLayout::Contiguous | KvLayout::Assumed => (
+            0,
+            [
+                shape[1] * shape[2] * shape[3],
+                shape[2] * shape[3],
+                shape[3],
+                1,
+            ],
+        ),
     };
-    Strided { data: view.storage::<f32>(), offset, strides: [sb, st, sh, sd] }
+    Strided {
+        data: view.storage::<f32>(),
+        offset,
+        strides: [sb, st, sh, sd],
+    }
 }
 
 impl Kernels for Flex {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        tokens.clone().without_autodiff().try_into_primitive::<Self>().expect("tokens live on the model's device")
+        tokens
+            .clone()
+            .without_autodiff()
+            .try_into_primitive::<Self>()
+            .expect("tokens live on the model's device")
     }
 
     fn constant(table: &Tensor<2>) -> Float<Self> {
-        table.clone().without_autodiff().try_into_primitive::<Self>().expect("tables live on the model's device")
+        table
+            .clone()
+            .without_autodiff()
+            .try_into_primitive::<Self>()
+            .expect("tables live on the model's device")
     }
 
     fn linear_own(x: FlexTensor, w: FlexTensor, residual: Option<FlexTensor>) -> FlexTensor {
@@ -94,47 +125,87 @@ impl Kernels for Flex {
         let mut y = vec![0.0; n * m];
         match residual {
             Some(residual) => {
-                cpu::linear::forward_residual(&mut y, Values::of(&residual).get(), x.get(), w.get(), [n, m, k]);
+                cpu::linear::forward_residual(
+                    &mut y,
+                    Values::of(&residual).get(),
+                    x.get(),
+                    w.get(),
+                    [n, m, k],
+                );
             }
             None => cpu::linear::forward(&mut y, x.get(), w.get(), [n, m, k]),
         }
         tensor(y, [n, m])
     }
 
-    fn linear_dx(dy: FlexTensor, w: FlexTensor) -> FlexTensor {
+    fn linear_backward_own(
+        dy: FlexTensor,
+        x: FlexTensor,
+        w: FlexTensor,
+    ) -> (FlexTensor, FlexTensor) {
         let ([n, m], [_, k]) = (size(&dy), size(&w));
-        let mut dx = vec![0.0; n * k];
-        cpu::linear::backward_input(&mut dx, Values::of(&dy).get(), Values::of(&w).get(), [n, m, k], Write::Replace);
-        tensor(dx, [n, k])
-    }
-
-    fn linear_dw(dy: FlexTensor, x: FlexTensor) -> FlexTensor {
-        let ([n, m], [_, k]) = (size(&dy), size(&x));
-        let mut dw = vec![0.0; m * k];
-        cpu::linear::backward_weight(&mut dw, Values::of(&dy).get(), Values::of(&x).get(), [n, m, k], Write::Replace);
-        tensor(dw, [m, k])
+        let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
+        let (dy, x, w) = (Values::of(&dy), Values::of(&x), Values::of(&w));
+        cpu::linear::backward_input(&mut dx, dy.get(), w.get(), [n, m, k], Write::Replace);
+        cpu::linear::backward_weight(&mut dw, dy.get(), x.get(), [n, m, k], Write::Replace);
+        (tensor(dx, [n, k]), tensor(dw, [m, k]))
     }
 
     fn rms_norm(x: FlexTensor, gain: FlexTensor) -> (FlexTensor, FlexTensor) {
         let [n, d] = size(&x);
         let (mut y, mut inverse) = (vec![0.0; n * d], vec![0.0; n]);
-        cpu::rms_norm::forward(&mut y, &mut inverse, Values::of(&x).get(), Values::of(&gain).get(), NORM_EPS as f32);
+        cpu::rms_norm::forward(
+            &mut y,
+            &mut inverse,
+            Values::of(&x).get(),
+            Values::of(&gain).get(),
+            NORM_EPS as f32,
+        );
         (tensor(y, [n, d]), tensor(inverse, [n, 1]))
     }
 
-    fn rms_norm_backward(x: FlexTensor, gain: FlexTensor, inverse: FlexTensor, dy: FlexTensor) -> (FlexTensor, FlexTensor) {
+    fn rms_norm_backward(
+        x: FlexTensor,
+        gain: FlexTensor,
+        inverse: FlexTensor,
+        dy: FlexTensor,
+    ) -> (FlexTensor, FlexTensor) {
         let [n, d] = size(&x);
         let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
-        let (x, gain, inverse, dy) = (Values::of(&x), Values::of(&gain), Values::of(&inverse), Values::of(&dy));
-        cpu::rms_norm::backward(&mut dx, &mut dgain, dy.get(), x.get(), gain.get(), inverse.get());
+        let (x, gain, inverse, dy) = (
+            Values::of(&x),
+            Values::of(&gain),
+            Values::of(&inverse),
+            Values::of(&dy),
+        );
+        cpu::rms_norm::backward(
+            &mut dx,
+            &mut dgain,
+            dy.get(),
+            x.get(),
+            gain.get(),
+            inverse.get(),
+        );
         (tensor(dx, [n, d]), tensor(dgain, [1, d]))
     }
 
     fn rope(x: FlexTensor, _: FlexTensor, _: FlexTensor, rope: &Rope, inverse: bool) -> FlexTensor {
         let [n, w] = size(&x);
         let mut y = vec![0.0; n * w];
-        let turn = if inverse { Turn::Inverse } else { Turn::Forward };
-        cpu::rope::rotate(&mut y, Values::of(&x).get(), w, rope.rotated, rope.context, &rope.angles, turn);
+        let turn = if inverse {
+            Turn::Inverse
+        } else {
+            Turn::Forward
+        };
+        cpu::rope::rotate(
+            &mut y,
+            Values::of(&x).get(),
+            w,
+            rope.rotated,
+            rope.context,
+            &rope.angles,
+            turn,
+        );
         tensor(y, [n, w])
     }
 
@@ -148,15 +219,32 @@ impl Kernels for Flex {
     fn swiglu_packed_backward(packed: FlexTensor, dy: FlexTensor) -> FlexTensor {
         let [n, w] = size(&packed);
         let mut dpacked = vec![0.0; n * w];
-        cpu::swiglu::backward_packed(&mut dpacked, Values::of(&dy).get(), Values::of(&packed).get(), w / 2);
+        cpu::swiglu::backward_packed(
+            &mut dpacked,
+            Values::of(&dy).get(),
+            Values::of(&packed).get(),
+            w / 2,
+        );
         tensor(dpacked, [n, w])
     }
 
-    fn naive_swiglu(x: FlexTensor, w_gate: FlexTensor, w_up: FlexTensor) -> (FlexTensor, FlexTensor, FlexTensor) {
+    fn naive_swiglu(
+        x: FlexTensor,
+        w_gate: FlexTensor,
+        w_up: FlexTensor,
+    ) -> (FlexTensor, FlexTensor, FlexTensor) {
         let ([n, k], [f, _]) = (size(&x), size(&w_gate));
         let (mut y, mut gate, mut up) = (vec![0.0; n * f], vec![0.0; n * f], vec![0.0; n * f]);
         let (x, w_gate, w_up) = (Values::of(&x), Values::of(&w_gate), Values::of(&w_up));
-        cpu::swiglu_naive::forward(&mut y, &mut gate, &mut up, x.get(), w_gate.get(), w_up.get(), [n, f, k]);
+        cpu::swiglu_naive::forward(
+            &mut y,
+            &mut gate,
+            &mut up,
+            x.get(),
+            w_gate.get(),
+            w_up.get(),
+            [n, f, k],
+        );
         (tensor(y, [n, f]), tensor(gate, [n, f]), tensor(up, [n, f]))
     }
 
@@ -166,10 +254,19 @@ impl Kernels for Flex {
         let [q, k, v] = views(&buffers, rows.packed, shape);
         let (mut out, mut lse) = (vec![0.0; n * a.heads * a.head_dim], vec![0.0; n * a.heads]);
         cpu::attention::forward(&mut out, &mut lse, shape, q, k, v);
-        (tensor(out, [n, a.heads * a.head_dim]), tensor(lse, [n, a.heads]))
+        (
+            tensor(out, [n, a.heads * a.head_dim]),
+            tensor(lse, [n, a.heads]),
+        )
     }
 
-    fn flash_backward(rows: &Rows<Self>, out: FlexTensor, lse: FlexTensor, dy: FlexTensor, a: &Attention) -> Vec<FlexTensor> {
+    fn flash_backward(
+        rows: &Rows<Self>,
+        out: FlexTensor,
+        lse: FlexTensor,
+        dy: FlexTensor,
+        a: &Attention,
+    ) -> Vec<FlexTensor> {
         let n = size(&rows.q)[0];
         let (shape, buffers) = (shape_of(a, n), values(rows));
         let [q, k, v] = views(&buffers, rows.packed, shape);
@@ -181,19 +278,46 @@ impl Kernels for Flex {
             cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
             return vec![tensor(packed, [n, wide + 2 * narrow])];
         }
-        let (mut dq, mut dk, mut dv) = (vec![0.0; n * wide], vec![0.0; n * narrow], vec![0.0; n * narrow]);
-        let to = Gradients::Separate { dq: &mut dq, dk: &mut dk, dv: &mut dv };
+        let (mut dq, mut dk, mut dv) = (
+            vec![0.0; n * wide],
+            vec![0.0; n * narrow],
+            vec![0.0; n * narrow],
+        );
+        let to = Gradients::Separate {
+            dq: &mut dq,
+            dk: &mut dk,
+            dv: &mut dv,
+        };
         cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
-        vec![tensor(dq, [n, wide]), tensor(dk, [n, narrow]), tensor(dv, [n, narrow])]
+        vec![
+            tensor(dq, [n, wide]),
+            tensor(dk, [n, narrow]),
+            tensor(dv, [n, narrow]),
+        ]
     }
 
     fn strided_attention(q: FlexTensor, k: FlexTensor, v: FlexTensor, a: &Attention) -> FlexTensor {
         let sizes = q.shape();
         let (batch, heads, time, width) = (sizes[0], sizes[1], sizes[2], sizes[3]);
-        let prepare = |view: FlexTensor| if a.layout == KvLayout::Contiguous { view.to_contiguous() } else { view };
+        let prepare = |view: FlexTensor| {
+            if a.layout == KvLayout::Contiguous {
+                view.to_contiguous()
+            } else {
+                view
+            }
+        };
         let [q, k, v] = [q, k, v].map(prepare);
-        let (mut out, mut lse) = (vec![0.0; batch * heads * time * width], vec![0.0; batch * heads * time]);
-        let shape = cpu::attention::Shape { batch, time, heads, kv_heads: a.kv_heads, head_dim: width };
+        let (mut out, mut lse) = (
+            vec![0.0; batch * heads * time * width],
+            vec![0.0; batch * heads * time],
+        );
+        let shape = cpu::attention::Shape {
+            batch,
+            time,
+            heads,
+            kv_heads: a.kv_heads,
+            head_dim: width,
+        };
         let [q, k, v] = [&q, &k, &v].map(|view| strided(view, a.layout));
         cpu::strided_attention::forward(&mut out, &mut lse, shape, q, k, v);
         tensor(out, [batch * time, heads * width])
@@ -206,7 +330,11 @@ impl Kernels for Flex {
         tensor(y, [tokens.len(), d])
     }
 
-    fn embedding_backward_own(weight: FlexTensor, indices: Ints<Self>, dy: FlexTensor) -> FlexTensor {
+    fn embedding_backward_own(
+        weight: FlexTensor,
+        indices: Ints<Self>,
+        dy: FlexTensor,
+    ) -> FlexTensor {
         let ([v, d], tokens) = (size(&weight), tokens(indices));
         let mut dw = vec![0.0; v * d];
         cpu::embedding::backward(&mut dw, Values::of(&dy).get(), &tokens, d);
@@ -216,11 +344,20 @@ impl Kernels for Flex {
     fn cross_entropy(logits: FlexTensor, targets: Ints<Self>) -> (FlexTensor, FlexTensor) {
         let ([n, v], targets) = (size(&logits), tokens(targets));
         let (mut slope, mut lse) = (vec![0.0; n * v], vec![0.0; n]);
-        let loss = cpu::cross_entropy::forward_backward(&mut slope, &mut lse, Values::of(&logits).get(), &targets);
+        let loss = cpu::cross_entropy::forward_backward(
+            &mut slope,
+            &mut lse,
+            Values::of(&logits).get(),
+            &targets,
+        );
         (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
     }
 
     fn strides(x: &FlexTensor) -> Vec<usize> {
-        x.layout().strides().iter().map(|s| s.unsigned_abs()).collect()
+        x.layout()
+            .strides()
+            .iter()
+            .map(|s| s.unsigned_abs())
+            .collect()
     }
 }

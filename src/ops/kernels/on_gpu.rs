@@ -22,7 +22,13 @@ fn size(tensor: &CubeTensor) -> [usize; 2] {
 }
 
 fn heads(a: &Attention, rows: usize) -> Heads {
-    Heads { batch: rows / a.context, context: a.context, heads: a.heads, kv_heads: a.kv_heads, head_dim: a.head_dim }
+    Heads {
+        batch: rows / a.context,
+        context: a.context,
+        heads: a.heads,
+        kv_heads: a.kv_heads,
+        head_dim: a.head_dim,
+    }
 }
 
 /// q, k and v with contiguous rows, and where their columns begin.
@@ -39,16 +45,28 @@ fn contiguous(rows: &Rows<Cube>) -> Rows<Cube> {
 
 fn columns(rows: &Rows<Cube>) -> [Columns<'_>; 3] {
     let [q, k, v] = rows.offsets;
-    [Columns::at(&rows.q, q, size(&rows.q)[1]), Columns::at(&rows.k, k, size(&rows.k)[1]), Columns::at(&rows.v, v, size(&rows.v)[1])]
+    [
+        Columns::at(&rows.q, q, size(&rows.q)[1]),
+        Columns::at(&rows.k, k, size(&rows.k)[1]),
+        Columns::at(&rows.v, v, size(&rows.v)[1]),
+    ]
 }
 
 impl Kernels for Cube {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        tokens.clone().without_autodiff().try_into_primitive::<Self>().expect("tokens live on the model's device")
+        tokens
+            .clone()
+            .without_autodiff()
+            .try_into_primitive::<Self>()
+            .expect("tokens live on the model's device")
     }
 
     fn constant(table: &Tensor<2>) -> Float<Self> {
-        table.clone().without_autodiff().try_into_primitive::<Self>().expect("tables live on the model's device")
+        table
+            .clone()
+            .without_autodiff()
+            .try_into_primitive::<Self>()
+            .expect("tables live on the model's device")
     }
 
     fn linear_own(x: CubeTensor, w: CubeTensor, residual: Option<CubeTensor>) -> CubeTensor {
@@ -56,30 +74,49 @@ impl Kernels for Cube {
         gpu::linear::forward(&into_contiguous(x), &into_contiguous(w), residual.as_ref())
     }
 
-    fn linear_dx(dy: CubeTensor, w: CubeTensor) -> CubeTensor {
-        gpu::linear::backward_input(&into_contiguous(dy), &into_contiguous(w), None)
-    }
-
-    fn linear_dw(dy: CubeTensor, x: CubeTensor) -> CubeTensor {
-        gpu::linear::backward_weight(&into_contiguous(dy), &into_contiguous(x), None)
+    fn linear_backward_own(
+        dy: CubeTensor,
+        x: CubeTensor,
+        w: CubeTensor,
+    ) -> (CubeTensor, CubeTensor) {
+        let [dy, x, w] = [dy, x, w].map(into_contiguous);
+        gpu::linear::backward(&dy, &x, &w, None, None)
     }
 
     fn rms_norm(x: CubeTensor, gain: CubeTensor) -> (CubeTensor, CubeTensor) {
-        let (y, inverse) = gpu::rms_norm::forward(&into_contiguous(x), &into_contiguous(gain), NORM_EPS as f32);
+        let (y, inverse) =
+            gpu::rms_norm::forward(&into_contiguous(x), &into_contiguous(gain), NORM_EPS as f32);
         let rows = size(&y)[0];
         (y, gpu::shaped(inverse, [rows, 1]))
     }
 
-    fn rms_norm_backward(x: CubeTensor, gain: CubeTensor, inverse: CubeTensor, dy: CubeTensor) -> (CubeTensor, CubeTensor) {
+    fn rms_norm_backward(
+        x: CubeTensor,
+        gain: CubeTensor,
+        inverse: CubeTensor,
+        dy: CubeTensor,
+    ) -> (CubeTensor, CubeTensor) {
         let [x, gain, inverse, dy] = [x, gain, inverse, dy].map(into_contiguous);
         let width = size(&x)[1];
         let (dx, dgain) = gpu::rms_norm::backward(&dy, &x, &gain, &inverse, None);
         (dx, gpu::shaped(dgain, [1, width]))
     }
 
-    fn rope(x: CubeTensor, cos: CubeTensor, sin: CubeTensor, rope: &Rope, inverse: bool) -> CubeTensor {
+    fn rope(
+        x: CubeTensor,
+        cos: CubeTensor,
+        sin: CubeTensor,
+        rope: &Rope,
+        inverse: bool,
+    ) -> CubeTensor {
         let width = size(&x)[1];
-        let rotation = Rotation { width, rotated: rope.rotated, head_dim: rope.head_dim, context: rope.context, inverse };
+        let rotation = Rotation {
+            width,
+            rotated: rope.rotated,
+            head_dim: rope.head_dim,
+            context: rope.context,
+            inverse,
+        };
         gpu::rope::apply(&into_contiguous(x), &cos, &sin, rotation)
     }
 
@@ -93,7 +130,11 @@ impl Kernels for Cube {
         gpu::swiglu::backward_packed(&into_contiguous(dy), &into_contiguous(packed), width)
     }
 
-    fn naive_swiglu(x: CubeTensor, w_gate: CubeTensor, w_up: CubeTensor) -> (CubeTensor, CubeTensor, CubeTensor) {
+    fn naive_swiglu(
+        x: CubeTensor,
+        w_gate: CubeTensor,
+        w_up: CubeTensor,
+    ) -> (CubeTensor, CubeTensor, CubeTensor) {
         let inner = size(&x)[1];
         let [x, w_gate, w_up] = [x, w_gate, w_up].map(into_contiguous);
         let result = gpu::swiglu_naive::forward(&x, &w_gate, &w_up, inner);
@@ -106,10 +147,25 @@ impl Kernels for Cube {
         gpu::attention::forward(q, k, v, heads(a, size(&rows.q)[0]))
     }
 
-    fn flash_backward(rows: &Rows<Self>, out: CubeTensor, lse: CubeTensor, dy: CubeTensor, a: &Attention) -> Vec<CubeTensor> {
+    fn flash_backward(
+        rows: &Rows<Self>,
+        out: CubeTensor,
+        lse: CubeTensor,
+        dy: CubeTensor,
+        a: &Attention,
+    ) -> Vec<CubeTensor> {
         let (rows, dy) = (contiguous(rows), into_contiguous(dy));
         let [q, k, v] = columns(&rows);
-        let (saved, sizes) = (Saved { q, k, v, out: &out, lse: &lse }, heads(a, size(&rows.q)[0]));
+        let (saved, sizes) = (
+            Saved {
+                q,
+                k,
+                v,
+                out: &out,
+                lse: &lse,
+            },
+            heads(a, size(&rows.q)[0]),
+        );
         if rows.packed {
             return vec![gpu::attention_backward::backward_packed(&dy, saved, sizes)];
         }
@@ -119,16 +175,30 @@ impl Kernels for Cube {
     fn strided_attention(q: CubeTensor, k: CubeTensor, v: CubeTensor, a: &Attention) -> CubeTensor {
         let sizes = heads(a, q.shape()[0] * a.context);
         let (out, _) = match a.layout {
-            KvLayout::Strided => gpu::attention_simple::forward(Strided::view(&q), Strided::view(&k), Strided::view(&v), sizes),
-            KvLayout::Assumed => {
-                gpu::attention_simple::forward(Strided::assumed(&q), Strided::assumed(&k), Strided::assumed(&v), sizes)
-            }
+            KvLayout::Strided => gpu::attention_simple::forward(
+                Strided::view(&q),
+                Strided::view(&k),
+                Strided::view(&v),
+                sizes,
+            ),
+            KvLayout::Assumed => gpu::attention_simple::forward(
+                Strided::assumed(&q),
+                Strided::assumed(&k),
+                Strided::assumed(&v),
+                sizes,
+            ),
             KvLayout::Contiguous => {
                 // Neighbours take neighbouring keys, so k is copied as [b, kv, dh, t]; v as [b, kv, t, dh].
                 let k = into_contiguous(Cube::float_swap_dims(k, 2, 3));
                 let (q, v) = (into_contiguous(q), into_contiguous(v));
                 let (dh, t) = (a.head_dim, a.context);
-                let k = Strided { tensor: &k, batch: a.kv_heads * dh * t, head: dh * t, position: 1, value: t };
+                let k = Strided {
+                    tensor: &k,
+                    batch: a.kv_heads * dh * t,
+                    head: dh * t,
+                    position: 1,
+                    value: t,
+                };
                 gpu::attention_simple::forward(Strided::view(&q), k, Strided::view(&v), sizes)
             }
         };
@@ -140,7 +210,11 @@ impl Kernels for Cube {
         gpu::embedding::forward(&into_contiguous(weight), &tokens, width)
     }
 
-    fn embedding_backward_own(weight: CubeTensor, tokens: Ints<Self>, dy: CubeTensor) -> CubeTensor {
+    fn embedding_backward_own(
+        weight: CubeTensor,
+        tokens: Ints<Self>,
+        dy: CubeTensor,
+    ) -> CubeTensor {
         let [vocab, width] = size(&weight);
         gpu::embedding::backward(&into_contiguous(dy), &tokens, vocab, width, None)
     }

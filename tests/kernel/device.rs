@@ -1,0 +1,257 @@
+//! What only running shows: each fault is provoked on a CPU driver of Vulkan.
+
+use std::time::Duration;
+
+use perflings::engine::kernel::{self, Limits};
+use perflings::protocol::{KernelFaultKind as Kind, KernelReport};
+
+use super::{complaints, edited, job_of, on_lavapipe};
+
+/// The fault of the first file.
+#[track_caller]
+fn fault(report: &KernelReport) -> (Kind, String) {
+    let fault = report.files[0]
+        .fault
+        .clone()
+        .unwrap_or_else(|| panic!("no fault in {:#?}", report.card));
+    assert!(!report.passed && !report.restart && report.swap.is_none());
+    (fault.kind, fault.text)
+}
+
+#[track_caller]
+fn fails(from: &str, to: &str, kind: Kind, text: &str) {
+    if let Some(report) = on_lavapipe(&edited("swiglu", from, to)) {
+        assert_eq!(fault(&report), (kind, text.to_owned()));
+        let line = &complaints(&report)[0];
+        assert!(
+            line.starts_with("wrong at `") && line.ends_with(text),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn wrong_numbers() {
+    fails(
+        "s * up[i]",
+        "s * up[i] + 1.0",
+        Kind::Wrong,
+        "`out[0]` is 1.15789 and should be 0.15789; it is the only element, the largest error is 6.3e0 of the largest value and 1e-5 is allowed",
+    );
+    // Division by zero is a number of its own in f32.
+    fails(
+        "s * up[i]",
+        "s * up[i] / f32(id.y)",
+        Kind::Wrong,
+        "`out[0]` is inf and should be 0.15789; it is the only element",
+    );
+}
+
+#[test]
+fn integer_division_by_zero_ends_nothing() {
+    fails(
+        "let g = gate[i];",
+        "let g = gate[i] + f32(i / (i - i));",
+        Kind::Wrong,
+        "`out[996]` is -994.77 and should be 0.40397; 996 of 997 elements are wrong, the largest error is 1.3e2 of the largest value and 1e-5 is allowed",
+    );
+}
+
+#[test]
+fn elements_that_nobody_wrote() {
+    fails(
+        "out[i] =",
+        "if (i % 2u == 1u) { return; }\n out[i] =",
+        Kind::Unwritten,
+        "never writes 498 of the 997 elements of `out`, first `out[1]`",
+    );
+}
+
+#[test]
+fn indices_outside() {
+    let next = "; compare the index with the size first";
+    fails(
+        "i >= N",
+        "i >= N + 3u",
+        Kind::OutOfBounds,
+        &format!("line 16, column 13: `gate[i]` takes element 1, and `gate` has 1{next}"),
+    );
+    fails(
+        "* up[i]",
+        "* up[i + 1u]",
+        Kind::OutOfBounds,
+        &format!("line 18, column 18: `up[i + 1u]` takes element 1, and `up` has 1{next}"),
+    );
+    fails(
+        "out[i] =",
+        "out[i - 1u] =",
+        Kind::OutOfBounds,
+        &format!("line 18, column 5: `out[i - 1u]` takes element -1, and `out` has 1{next}"),
+    );
+    fails(
+        "out[i] =",
+        "if (i == 5u) { out[i * 1000000u] = 1.0; } out[i] =",
+        Kind::OutOfBounds,
+        &format!(
+            "line 18, column 20: `out[i * 1000000u]` takes element 5000000, and `out` has 997{next}"
+        ),
+    );
+    fails(
+        "i >= N",
+        "i >= arrayLength(&out)",
+        Kind::OutOfBounds,
+        "writes out of bounds: `out[1]`, and `out` has 1 elements; a buffer may be longer than its tensor, so compare with the size and not with arrayLength",
+    );
+}
+
+#[test]
+fn inputs_that_are_written() {
+    fails(
+        "out[i] =",
+        "gate[i] = 0.0; out[i] =",
+        Kind::WroteInput,
+        "writes to `gate[0]`, which is only to be read",
+    );
+}
+
+#[test]
+fn workgroup_memory_has_ends_too() {
+    let Some(report) = on_lavapipe(&edited(
+        "rms-norm",
+        "held[c] = value;",
+        "held[c + 1u] = value;",
+    )) else {
+        return;
+    };
+    let (kind, text) = fault(&report);
+    assert_eq!(kind, Kind::OutOfBounds);
+    assert_eq!(
+        text,
+        "line 25, column 9: `held[c + 1u]` takes element 1, and `held` has 1; compare the index with the size first"
+    );
+}
+
+#[test]
+fn a_missing_barrier() {
+    let Some(report) = on_lavapipe(&edited(
+        "rms-norm",
+        "        }\n        workgroupBarrier();\n    }\n    let total",
+        "        }\n    }\n    let total",
+    )) else {
+        return;
+    };
+    assert_eq!(fault(&report).0, Kind::Wrong);
+}
+
+#[test]
+fn loops_that_only_running_shows() {
+    let endless = "var k = 1u;\n    loop { k = k * 2654435761u; if (k == 0u) { break; } }\n    let g = gate[i] + f32(k);";
+    fails(
+        "let g = gate[i];",
+        endless,
+        Kind::Endless,
+        "line 17, column 5: `loop {` does not end, or not within 32768 rounds; when does its condition change?",
+    );
+}
+
+/// No loop is too long, and yet the launch is: 128,000 invocations with 30,000 rounds each.
+#[test]
+fn launches_that_take_too_long_are_given_up() {
+    let mut job = edited(
+        "adamw",
+        "let w = weight[i];",
+        "var w = weight[i];\n for (var k = 0u; k < 30000u; k++) { w = w + 1e-9 * sin(w) * cos(w) * exp(-w * w); }",
+    );
+    job.shapes.truncate(3);
+    job.shapes.push(job.shapes[2].clone());
+    let began = std::time::Instant::now();
+    let report = kernel::check(
+        &job,
+        "vulkan-cpu",
+        Limits {
+            launch: Duration::from_millis(400),
+        },
+    );
+    if report.failed.is_some() {
+        return eprintln!("skipped: no adapter");
+    }
+    let fault = report.files[0].fault.clone().expect("is too slow");
+    assert_eq!(fault.kind, Kind::Endless);
+    assert_eq!(
+        fault.text,
+        "does not end: it was still running after 0.4 s. Which loop's condition stays true?"
+    );
+    assert!(report.restart && !report.passed);
+    assert!(began.elapsed() < Duration::from_secs(60));
+    assert_eq!(
+        report.card.last().map(|line| line.text.as_str()),
+        Some("the process that checks kernels is started anew; the model goes on training")
+    );
+}
+
+#[test]
+fn a_broken_file_beside_a_right_one() {
+    let Some(report) = on_lavapipe(&edited("swiglu", "let i = id.x;", "let i = id.x")) else {
+        return;
+    };
+    let card: Vec<_> = report.card.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(
+        card,
+        [
+            "starter.wgsl",
+            "does not compile: starter.wgsl:13:5 `if`: expected `;`, found \"if\"",
+            "write instead: a `;` at the end of the statement before",
+            "backward.wgsl",
+            "compiles: workgroups of 64 × 1 × 1",
+            "correct at 2 shapes: largest error 8.7e-8 of the largest value, 1e-5 is allowed",
+            "`small's feed-forward block` was neither run nor timed: on a CPU driver being right counts, and speed does not",
+            "every output is right, forward and backward: starter.wgsl does not compile",
+        ]
+    );
+    assert!(!report.passed && report.swap.is_none());
+}
+
+#[test]
+fn what_passes_can_be_swapped_in() {
+    let job = edited("swiglu", "// One invocation", "// My own: one invocation");
+    let Some(report) = on_lavapipe(&job) else {
+        return;
+    };
+    assert!(report.passed, "{:#?}", report.card);
+    assert_eq!(complaints(&report), Vec::<String>::new());
+    let swap = report.swap.expect("is to be swapped in");
+    assert_eq!(
+        (
+            swap.part.as_str(),
+            swap.kernels.len(),
+            swap.kernels[1].workgroup
+        ),
+        ("mlp.activation", 2, [64, 1, 1])
+    );
+    assert!(swap.kernels[0].text.contains("{{N}}"));
+    // An exercise that replaces nothing swaps nothing.
+    let matmul = job_of("matmul", |_, _, solution| Ok(solution.to_owned()));
+    let report = on_lavapipe(&matmul).expect("there is a driver");
+    assert!(report.passed && report.swap.is_none());
+}
+
+#[test]
+fn devices_that_are_not_here() {
+    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+    let report = kernel::check(&job, "tpu", Limits::default());
+    assert_eq!(
+        report.failed.as_deref(),
+        Some("unknown device `tpu`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
+    );
+    assert_eq!(report.card[0].text, "compiles: workgroups of 64 × 1 × 1");
+    assert_eq!(
+        complaints(&report),
+        ["not checked: unknown device `tpu`; write auto, cpu, gpu, gpu:N or vulkan-cpu"]
+    );
+    let report = kernel::check(&job, "gpu:99", Limits::default());
+    let why = report.failed.expect("nobody has a hundred");
+    assert!(
+        why.starts_with("gpu:99: there are ") && why.contains("install mesa-vulkan-drivers"),
+        "{why}"
+    );
+}

@@ -1,0 +1,141 @@
+//! Kernels in the running model.
+
+use burn::tensor::{Device, DeviceKind, Tensor};
+use burn_cubecl::CubeBackend;
+use perflings::engine::kernel::live::{self, Cover};
+use perflings::engine::kernel::{Limits, adopt, check};
+use perflings::protocol::{KernelSwap, KernelText};
+
+use super::{edited, job_of};
+
+fn swap(part: &str, texts: &[&str]) -> KernelSwap {
+    let kernels = texts.iter().map(|text| KernelText {
+        text: (*text).to_owned(),
+        workgroup: [64, 1, 1],
+    });
+    KernelSwap {
+        exercise: "test".to_owned(),
+        part: part.to_owned(),
+        kernels: kernels.collect(),
+    }
+}
+
+#[test]
+fn only_what_fits_gets_in() {
+    let good = "fn f() -> u32 { return {{ ROWS }}u * {{COLS}}u; }";
+    assert_eq!(adopt(&swap("norm9", &[good])), Err("no part of the model is called `norm9`; these can be replaced: mlp.activation, norm1, attention.rope".to_owned()));
+    assert_eq!(
+        adopt(&swap("norm1", &[good, good])),
+        Err("`norm1` takes 1 kernels, and there are 2".to_owned())
+    );
+    assert!(live::of("norm1").is_none());
+    assert_eq!(adopt(&swap("norm1", &[good])), Ok(()));
+    let first = live::of("norm1").expect("is in");
+    assert_eq!(first.exercise, "test");
+    // The last good one stays.
+    assert_eq!(
+        adopt(&swap("norm1", &["fn f() -> u32 { return {{N}}u; }"])),
+        Err("`N` is no size of this exercise".to_owned())
+    );
+    assert!(
+        adopt(&swap("norm1", &["nonsense"]))
+            .expect_err("does not read")
+            .starts_with("expected global item")
+    );
+    assert!(std::sync::Arc::ptr_eq(
+        &first,
+        &live::of("norm1").expect("is still in")
+    ));
+    live::clear(Some("norm1"));
+    assert!(live::of("norm1").is_none());
+}
+
+/// A passing kernel computes in the model's own memory, on the model's own device.
+#[test]
+fn a_kernel_that_passed_computes_for_the_model() {
+    let job = edited("swiglu", "// One invocation", "// Mine: one invocation");
+    let report = check(&job, "vulkan-cpu", Limits::default());
+    let Some(swap) = report.swap else {
+        return eprintln!("skipped: no adapter");
+    };
+    let Ok(device) = Device::wgpu_options().device_kind(DeviceKind::Cpu).init() else {
+        return eprintln!("skipped: no adapter");
+    };
+    adopt(&swap).expect("fits");
+    let live = live::of("mlp.activation").expect("is in");
+
+    let count = 1003_usize;
+    let values = |shift: f32| {
+        (0..count)
+            .map(|i| (i as f32 * 0.37 + shift).sin() * 3.0)
+            .collect::<Vec<f32>>()
+    };
+    let (gate, up) = (values(0.0), values(1.0));
+    let tensor = |values: &[f32]| Tensor::<1>::from_floats(values, &device);
+    let primitive = |tensor: Tensor<1>| {
+        tensor
+            .try_into_primitive::<CubeBackend>()
+            .expect("is on the device")
+    };
+    let (g, u, out) = (
+        primitive(tensor(&gate)),
+        primitive(tensor(&up)),
+        primitive(tensor(&vec![0.0; count])),
+    );
+    let cover = [
+        Cover::Invocations(count as u64),
+        Cover::Groups(1),
+        Cover::Groups(1),
+    ];
+    assert!(live.launch(0, &[("N", count as u64)], cover, &[&g, &u, &out]));
+    let found = Tensor::<1>::from_primitive::<CubeBackend>(out)
+        .into_data()
+        .to_vec::<f32>()
+        .expect("reads");
+    for ((g, u), found) in gate.iter().zip(&up).zip(&found) {
+        assert!((g / (1.0 + (-g).exp()) * u - found).abs() < 1e-5);
+    }
+    let beyond = [Cover::Groups(65_536), Cover::Groups(1), Cover::Groups(1)];
+    assert!(
+        !live.launch(0, &[("N", 1)], beyond, &[&g]),
+        "a grid over the limit is left to the model's own kernel"
+    );
+    assert!(
+        !live.launch(2, &[], cover, &[&g]),
+        "there is no third kernel"
+    );
+    live::clear(None);
+}
+
+#[test]
+fn every_part_an_exercise_replaces_is_there() {
+    for (exercise, kernels) in super::exercises() {
+        let Some(part) = &kernels.replaces else {
+            continue;
+        };
+        let job = job_of(&exercise.id, |_, _, solution| Ok(solution.to_owned()));
+        let kernels = job
+            .files
+            .iter()
+            .map(|file| KernelText {
+                text: file.text.clone(),
+                workgroup: [64, 1, 1],
+            })
+            .collect();
+        let known = live::PARTS
+            .iter()
+            .find(|(name, _, _)| name == part)
+            .unwrap_or_else(|| panic!("{part} is no part"));
+        let swap = KernelSwap {
+            exercise: exercise.id.clone(),
+            part: part.clone(),
+            kernels,
+        };
+        assert_eq!(known.1, swap.kernels.len());
+        let sizes: Vec<&str> = job.shapes[0].sizes.keys().map(String::as_str).collect();
+        assert!(
+            sizes.iter().all(|size| known.2.contains(size)),
+            "{part}: {sizes:?}"
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! Checks in a process of their own: every job gets its report, whatever becomes of that process.
+
+use std::time::{Duration, Instant};
+
+use perflings::engine::client::EngineCommand;
+use perflings::engine::kernel::checker::Checker;
+use perflings::protocol::{Command, Event, KernelReport, Line};
+
+use super::{edited, job_of, on_lavapipe};
+
+fn engine() -> EngineCommand {
+    EngineCommand::new(env!("CARGO_BIN_EXE_perflings"), ["engine"])
+}
+
+fn wait(checker: &mut Checker) -> KernelReport {
+    let began = Instant::now();
+    loop {
+        if let Some(report) = checker.poll(Duration::from_millis(100)) {
+            return report;
+        }
+        assert!(began.elapsed() < Duration::from_secs(120), "no report");
+    }
+}
+
+#[test]
+fn one_process_checks_many_times() {
+    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+    if on_lavapipe(&job).is_none() {
+        return;
+    }
+    let mut checker = Checker::new(engine());
+    assert!(!checker.is_busy() && checker.poll(Duration::ZERO).is_none());
+    for round in 1..=2 {
+        assert_eq!(checker.start("vulkan-cpu", job.clone()), round);
+        assert!(checker.is_busy());
+        let report = wait(&mut checker);
+        assert_eq!(report.id, round);
+        assert!(report.passed, "{:#?}", report.card);
+    }
+    // Saved again before the first was done: only the second is answered.
+    checker.start("vulkan-cpu", job);
+    let last = checker.start(
+        "vulkan-cpu",
+        edited("copy", "let i = id.x;", "let i = id.x"),
+    );
+    let report = wait(&mut checker);
+    assert_eq!(report.id, last);
+    assert!(report.files[0].error.is_some());
+    assert!(!checker.is_busy());
+}
+
+#[test]
+fn processes_that_end_are_reported_and_replaced() {
+    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+    for (program, arguments, says) in [
+        (
+            "sh",
+            vec!["-c", "exit 3"],
+            "the process that checks kernels ended: `sh -c exit 3`",
+        ),
+        (
+            "sh",
+            vec!["-c", "cat tests/fake > /dev/null"],
+            "the process that checks kernels ended: ",
+        ),
+        (
+            "/nowhere/perflings",
+            vec![],
+            "the process that checks kernels could not be started: Failed to start the engine `/nowhere/perflings`",
+        ),
+    ] {
+        let mut checker = Checker::new(EngineCommand::new(program, arguments));
+        for _ in 0..2 {
+            let report = checker.check("vulkan-cpu", job.clone());
+            let why = report.failed.expect("nothing was checked");
+            assert!(why.starts_with(says), "{why}");
+            assert!(!report.passed && report.files.is_empty());
+        }
+    }
+}
+
+#[test]
+fn jobs_and_reports_cross_as_they_are() {
+    let job = edited("swiglu", "let i = id.x;", "let i = id.x");
+    let command = Command::CheckKernel {
+        device: "auto".to_owned(),
+        job: Box::new(job.clone()),
+    };
+    let text = serde_json::to_string(&command).expect("writes");
+    assert!(
+        text.starts_with("{\"command\":\"check-kernel\",\"device\":\"auto\""),
+        "{text}"
+    );
+    assert_eq!(
+        serde_json::from_str::<Command>(&text).expect("reads"),
+        command
+    );
+    let Some(report) = on_lavapipe(&job) else {
+        return;
+    };
+    let line = Line {
+        t: 1.5,
+        event: Event::KernelChecked {
+            report: Box::new(report),
+        },
+    };
+    let text = serde_json::to_string(&line).expect("writes");
+    assert!(
+        text.starts_with("{\"t\":1.5,\"event\":\"kernel-checked\""),
+        "{text}"
+    );
+    assert_eq!(serde_json::from_str::<Line>(&text).expect("reads"), line);
+}

@@ -1,0 +1,483 @@
+//! What is refused from the text alone, with place, offending text, message and what to write instead.
+
+use perflings::engine::kernel::{source, validate};
+use perflings::protocol::{KernelError, KernelRole};
+
+use super::{edited, job_of};
+
+/// What is said about the first file of a job, as `line:column `text`: message` and the advice.
+fn said(job: &perflings::protocol::KernelJob) -> Option<(String, String)> {
+    let file = &job.files[0];
+    let walk = || validate::validate(&file.text, file, &job.shapes).err();
+    // Deep expressions need the stack that a check has.
+    let error = std::thread::scope(|scope| {
+        let built = std::thread::Builder::new()
+            .stack_size(256 << 20)
+            .spawn_scoped(scope, walk);
+        built.expect("a thread").join().expect("no panic")
+    })?;
+    Some((show(&error), error.instead))
+}
+
+fn show(error: &KernelError) -> String {
+    if error.line == 0 {
+        error.message.clone()
+    } else {
+        format!(
+            "{}:{} `{}`: {}",
+            error.line, error.column, error.text, error.message
+        )
+    }
+}
+
+#[track_caller]
+fn refused(from: &str, to: &str, message: &str, instead: &str) {
+    let found = said(&edited("swiglu", from, to)).expect("is refused");
+    assert_eq!(found, (message.to_owned(), instead.to_owned()));
+}
+
+const TYPES: &str =
+    "both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert";
+const MAIN: &str =
+    "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { … }";
+
+#[test]
+fn what_does_not_read_as_wgsl() {
+    refused(
+        "let i = id.x;",
+        "let i = id.x",
+        "13:5 `if`: expected `;`, found \"if\"",
+        "a `;` at the end of the statement before",
+    );
+    refused(
+        "s * up[i]",
+        "s * upp[i]",
+        "18:18 `upp`: no definition in scope for identifier: `upp`",
+        "`up`, if that is what was meant, or declare `upp` first",
+    );
+    refused(
+        "s * up[i]",
+        "s * i",
+        "18:5 `out[i]`: automatic conversions cannot convert elements of `u32` to `f32`: a value with elements of type f32 is required here",
+        TYPES,
+    );
+    refused(
+        "let i = id.x;",
+        "let i = i32(id.x);",
+        "13:9 `i >= N`: Operation GreaterEqual cannot work with i32 and u32)",
+        TYPES,
+    );
+    refused(
+        "i >= N",
+        "N",
+        "13:9 `N`: the condition of this `if` is not a boolean scalar",
+        "a comparison, such as i >= N",
+    );
+    refused(
+        "let s = g",
+        "let s = 1.0; s = g",
+        "17:18 `s`: invalid left-hand side of assignment: cannot assign to this expression",
+        "`var` instead of `let` where it is declared",
+    );
+    refused(
+        "exp(-g)",
+        "exp(-g, 1.0)",
+        "17:24 `exp`: too many arguments passed to `exp`",
+        "The `exp` function accepts at most 1 argument(s)",
+    );
+    refused(
+        "let s = g",
+        "let z = 1u / 0u; let s = g",
+        "17:13 `1u / 0u`: Division by zero",
+        "a divisor that is not 0",
+    );
+    refused(
+        "@compute",
+        "fn f(x: f32) -> f32 { return f(x); }\n@compute",
+        "10:4 `f`: declaration of `f` is recursive",
+        "a loop: WGSL functions may not call themselves, directly or through others",
+    );
+    refused(
+        "@compute",
+        "fn f(x: f32) -> f32 { return g(x); }\nfn g(x: f32) -> f32 { return f(x); }\n@compute",
+        "11:4 `g`: declaration of `f` is cyclic",
+        "a loop: WGSL functions may not call themselves, directly or through others",
+    );
+    refused(
+        "s * up[i];\n}",
+        "s * up[i];\n",
+        "20:1 ``: expected statement, found the end of the file",
+        "a `}` for every `{`",
+    );
+    refused(
+        "const N",
+        "enable f16;\nconst N",
+        "4:1 `enable f16;`: an extension, which not every device has",
+        "plain WGSL with f32",
+    );
+    refused(
+        "{{N}}u",
+        "{{M}}u",
+        "4:16 `{{M}}`: `M` is no size of this exercise",
+        "one of {{N}}; the nearest is {{N}}",
+    );
+}
+
+#[test]
+fn nonsense() {
+    let mut job = job_of("swiglu", |_, _, _| Ok("hello {{N}} world".to_owned()));
+    let (message, _) = said(&job).expect("is refused");
+    assert!(
+        message.starts_with("1:1 `hello`: expected global item"),
+        "{message}"
+    );
+    job.files[0].text = " \n\t\n".to_owned();
+    assert_eq!(
+        said(&job),
+        Some((
+            "the file is empty".to_owned(),
+            "reset the exercise to get the starter back".to_owned()
+        ))
+    );
+    job.files[0].text = "// nothing yet\n".to_owned();
+    let message = "1:1 ``: there is no entry point: no function is marked @compute";
+    assert_eq!(said(&job), Some((message.to_owned(), MAIN.to_owned())));
+}
+
+#[test]
+fn entry_points() {
+    refused(
+        "@compute @workgroup_size(64)",
+        "",
+        "11:1 `fn main`: there is no entry point: no function is marked @compute",
+        MAIN,
+    );
+    refused(
+        "fn main",
+        "fn kernel",
+        "11:1 `fn kernel`: the entry point is called `kernel`; `main` is launched",
+        "fn main",
+    );
+    refused(
+        "@compute",
+        "@compute @workgroup_size(1) fn other() {}\n@compute",
+        "12:1 `fn main`: there are 2 entry points, `other` and `main`; one is launched",
+        "one @compute fn main, and plain functions that it calls",
+    );
+    refused(
+        "const N",
+        "override W: u32 = 1u;\nconst N",
+        "4:1 `override`: `W` is an override, and nobody sets it here",
+        "`const`",
+    );
+}
+
+#[test]
+fn bindings() {
+    let third = "@group(0) @binding(2) var<storage, read_write> out: array<f32>;";
+    refused(
+        "@binding(2)",
+        "@binding(3)",
+        "8:23 `var<storage, read_write> out: array<f32>;`: `out` is @group(0) @binding(3); this exercise has @group(0) and bindings 0 to 2",
+        third,
+    );
+    refused(
+        "@group(0) @binding(2)",
+        "@group(1) @binding(2)",
+        "8:23 `var<storage, read_write> out: array<f32>;`: `out` is @group(1) @binding(2); this exercise has @group(0) and bindings 0 to 2",
+        third,
+    );
+    refused(
+        "@binding(2)",
+        "@binding(1)",
+        "8:23 `var<storage, read_write> out: array<f32>;`: `up` and `out` are both @binding(1)",
+        "each its own number, 0 to 2",
+    );
+    refused(
+        third,
+        "var<private> out: array<f32, 9>;",
+        "@binding(2) is not declared",
+        third,
+    );
+    refused(
+        "s * up[i]",
+        "s",
+        "7:23 `var<storage, read_write> up: array<f32>;`: `up` is never read: an unused binding is dropped, and the buffers no longer match",
+        "a kernel that uses all of its 3 buffers",
+    );
+    refused(
+        "var<storage, read_write> gate",
+        "var<storage, read> gate",
+        "6:23 `var<storage, read> gate: array<f32>;`: `gate` is not var<storage, read_write>: buffers share memory here, and every one is bound that way",
+        "@group(0) @binding(0) var<storage, read_write> gate: array<f32>;",
+    );
+    for other in ["array<vec4<f32>>", "array<f32, 64>"] {
+        let message =
+            format!("8:23 `var<storage, read_write> out: {other};`: `out` is not array<f32>");
+        refused("out: array<f32>", &format!("out: {other}"), &message, third);
+    }
+}
+
+#[test]
+fn limits_of_every_device() {
+    let sizes = [
+        ("(64)", "(512)", "512 × 1 × 1 = 512"),
+        ("(64)", "(32, 32)", "32 × 32 × 1 = 1024"),
+        ("(64)", "(0)", "0 × 1 × 1 = 0"),
+    ];
+    for (from, to, size) in sizes {
+        let message = format!(
+            "10:10 `@workgroup_size`: a workgroup of {size} invocations; every device takes up to 256, and 256 × 256 × 64 along x, y and z"
+        );
+        refused(
+            from,
+            to,
+            &message,
+            "@workgroup_size(64), or (16, 16) for a matrix",
+        );
+    }
+    refused(
+        "(64)",
+        "(1)",
+        "10:10 `@workgroup_size`: shape `small's feed-forward block` takes 2097152 workgroups along x; every device launches up to 65535 along each axis",
+        "a larger workgroup along x",
+    );
+    let mut job = edited(
+        "swiglu",
+        "@compute",
+        "var<workgroup> tile: array<f32, 8192>;\n@compute",
+    );
+    job.files[0].text = job.files[0]
+        .text
+        .replace("out[i] =", "tile[i % 8192u] = g; out[i] =");
+    let message = "10:1 `var<workgroup> tile: array<f32, 8192>;`: 32768 bytes of workgroup memory in shape `one element`; every device has 16384";
+    assert_eq!(
+        said(&job),
+        Some((message.to_owned(), "smaller tiles".to_owned()))
+    );
+    refused(
+        "let s = g",
+        "var many: array<f32, 4096>; let s = g",
+        "17:5 `var many: array<f32, 4096>`: 16384 bytes of variables for each invocation in shape `one element`; up to 8192 are allowed",
+        "smaller arrays, or workgroup memory",
+    );
+}
+
+#[test]
+fn writes_without_asking() {
+    let message = "16:5 `out[i] = s * up[i]`: writes to `out` without asking first whether it is inside: the last workgroup may have more \
+                   invocations than there are elements left";
+    let instead = "`if (i >= N) { return; }` before the first write, with i from global_invocation_id or workgroup_id";
+    refused(
+        "if (i >= N) {\n        return;\n    }",
+        "",
+        message,
+        instead,
+    );
+    // What a buffer holds is no answer to the question.
+    refused(
+        "if (i >= N) {\n        return;\n    }",
+        "if (gate[i] > 1e9) { return; }",
+        message,
+        instead,
+    );
+    // Other ways to ask.
+    for (from, to) in [
+        (
+            "if (i >= N) {\n        return;\n    }",
+            "let inside = i < N;\nif (!inside) { return; }",
+        ),
+        (
+            "if (i >= N) {\n        return;\n    }",
+            "if (outside(id)) { return; }",
+        ),
+        ("out[i] = s * up[i];", "if (i < N) { out[i] = s * up[i]; }"),
+        ("out[i] = s * up[i];", "put(i, s * up[i]);"),
+    ] {
+        let mut job = edited("swiglu", from, to);
+        job.files[0].text += "fn outside(id: vec3<u32>) -> bool { return id.x >= N; }\nfn put(i: u32, x: f32) { out[i] = x; }";
+        assert_eq!(said(&job), None, "{to}");
+    }
+}
+
+#[test]
+fn loops_without_end() {
+    let instead = "a condition that changes inside the loop, or a `break` that can be reached";
+    let never = "this loop never ends: no `break` or `return` in it can be reached";
+    refused(
+        "let s = g",
+        "loop {}\n    let s = g",
+        &format!("17:5 `loop {{}}`: {never}"),
+        instead,
+    );
+    refused(
+        "let s = g",
+        "while (true) {\n}\n    let s = g",
+        &format!("17:5 `while (true) {{`: {never}"),
+        instead,
+    );
+    refused(
+        "let s = g",
+        "loop { if (false) { break; } }\n    let s = g",
+        &format!("17:5 `loop {{ if (false) {{ break; }} }}`: {never}"),
+        instead,
+    );
+    let same =
+        "this loop never ends once it has begun: nothing in it changes what its end depends on";
+    refused(
+        "let s = g",
+        "var k = 0u;\n    for (; k < 8u; ) {\n }\n    let s = g",
+        &format!("18:5 `for (; k < 8u; ) {{`: {same}"),
+        instead,
+    );
+    for fine in [
+        "for (var k = 0u; k < 8u; k++) { }",
+        "var k = 0u; while (k < N) { k += 1u; }",
+        "loop { break; }",
+        "var k = 0u; loop { k++; continuing { break if k > 3u; } }",
+        "loop { if (i > 3u) { break; } else { return; } }",
+        "var k = 0u; loop { for (var j = 0u; j < 3u; j++) { k++; if (k > 9u) { return; } } }",
+    ] {
+        assert_eq!(
+            said(&edited(
+                "swiglu",
+                "let s = g",
+                &format!("{fine}\n    let s = g")
+            )),
+            None,
+            "{fine}"
+        );
+    }
+}
+
+#[test]
+fn barriers_that_not_everybody_reaches() {
+    let message =
+        "some invocations of a workgroup may not get to this barrier, and the others wait for them";
+    let instead = "a barrier outside of any `if` on the invocation's id, and no `return` of a part of the workgroup before it";
+    refused(
+        "let g",
+        "workgroupBarrier();\n    let g",
+        &format!("16:5 `workgroupBarrier`: {message}"),
+        instead,
+    );
+    refused(
+        "let i",
+        "if (id.x > 3u) { workgroupBarrier(); }\n    let i",
+        &format!("12:22 `workgroupBarrier`: {message}"),
+        instead,
+    );
+    refused(
+        "let i",
+        "for (var k = 0u; k < id.x; k++) { workgroupBarrier(); }\n let i",
+        &format!("12:39 `workgroupBarrier`: {message}"),
+        instead,
+    );
+    assert_eq!(
+        said(&edited(
+            "swiglu",
+            "let i",
+            "for (var k = 0u; k < 3u; k++) { workgroupBarrier(); }\n let i"
+        )),
+        None
+    );
+}
+
+#[test]
+fn deep_texts_do_not_break_the_reader() {
+    let sum = format!("s * up[i]{}", " + 1.0".repeat(30_000));
+    assert_eq!(said(&edited("swiglu", "s * up[i]", &sum)), None);
+    let nested = format!("{}s{} * up[i]", "(".repeat(3000), ")".repeat(3000));
+    let (_, instead) = said(&edited("swiglu", "s * up[i]", &nested)).expect("is refused");
+    assert_eq!(instead, "less deeply nested expressions");
+    let doubled: String = (0..60)
+        .map(|k| format!("let b{} = b{k} + b{k}; ", k + 1))
+        .collect();
+    assert_eq!(
+        said(&edited(
+            "swiglu",
+            "let s = g",
+            &format!("let b0 = g; {doubled} let s = g")
+        )),
+        None
+    );
+}
+
+#[test]
+fn files_that_are_no_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("starter.wgsl");
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).expect("writes");
+        source::read(&path).map_err(|error| show(&error))
+    };
+    assert_eq!(
+        read(b"fn main() {}\r\n\tx"),
+        Ok("fn main() {}\r\n\tx".to_owned())
+    );
+    assert_eq!(
+        read(b"fn\n \xff"),
+        Err("2:2 ``: the file is not UTF-8 text from here on".to_owned())
+    );
+    assert_eq!(
+        read(b"fn \0\0"),
+        Err("1:4 ` `: a control character: this is not a text file".to_owned())
+    );
+    assert_eq!(
+        read(b"a\x1b[31m"),
+        Err("1:2 ` `: a control character: this is not a text file".to_owned())
+    );
+    let large = vec![b' '; 10 << 20];
+    assert_eq!(
+        read(&large),
+        Err("the file has 10485760 bytes, more than the 262144 that are read".to_owned())
+    );
+    std::fs::remove_file(&path).expect("removes");
+    let gone = source::read(&path).expect_err("is gone");
+    assert!(
+        gone.message
+            .starts_with("starter.wgsl cannot be read: No such file"),
+        "{}",
+        gone.message
+    );
+    assert_eq!(gone.instead, "reset the exercise to get the starter back");
+    let mut job = job_of("swiglu", |_, _, solution| Ok(solution.to_owned()));
+    job.files[0].text = "/".repeat(300_000);
+    assert_eq!(
+        said(&job).map(|(message, _)| message),
+        Some("the file has 300000 bytes, more than the 262144 that are read".to_owned())
+    );
+}
+
+#[test]
+fn jobs_carry_numbers() {
+    let job = job_of("block-size", |_, _, solution| Ok(solution.to_owned()));
+    let file = &job.files[0];
+    assert_eq!(
+        file.bindings
+            .iter()
+            .map(|b| (b.name.as_str(), b.role))
+            .collect::<Vec<_>>(),
+        [
+            ("x", KernelRole::In),
+            ("y", KernelRole::In),
+            ("out", KernelRole::Out)
+        ]
+    );
+    assert_eq!(file.bindings[0].counts[1], 7 * 997);
+    assert_eq!(
+        (file.grid[0].per, file.grid[1].per, file.grid[2].per),
+        (Some(0), Some(1), None)
+    );
+    assert_eq!(
+        (
+            file.grid[0].counts[1],
+            file.grid[1].counts[1],
+            file.grid[2].counts[1]
+        ),
+        (997, 7, 1)
+    );
+    let checked = validate::validate(&file.text, file, &job.shapes).expect("is right");
+    assert_eq!(checked.grids[1], [4, 7, 1]);
+    assert_eq!(checked.facts.workgroup, [256, 1, 1]);
+}
