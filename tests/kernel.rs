@@ -10,6 +10,8 @@ mod device;
 mod live;
 #[path = "kernel/process.rs"]
 mod process;
+#[path = "kernel/rules.rs"]
+mod rules;
 #[path = "kernel/text.rs"]
 mod text;
 

@@ -1,6 +1,7 @@
 //! Checks a learner's WGSL: from its text alone, then on a device of the check's own, against a plain reference and the
 //! clock. Whatever the kernel does is data in the report. It is meant to run in an engine process of its own.
 
+mod adapters;
 mod adopt;
 mod bounds;
 mod card;
@@ -9,10 +10,12 @@ pub mod checker;
 mod explain;
 mod gpu;
 pub mod job;
+mod limits;
 pub mod live;
 mod loops;
 mod places;
 mod probe;
+mod probing;
 mod roof;
 pub mod source;
 mod template;
@@ -21,10 +24,12 @@ mod tree;
 mod trial;
 mod uniform;
 pub mod validate;
+mod watch;
 mod work;
 
 pub use adopt::adopt;
-pub use check::{Limits, check, not_made};
+pub use check::{check, not_made};
+pub use watch::Limits;
 
 use std::time::Duration;
 
@@ -45,7 +50,11 @@ pub fn serve(job: &KernelJob, device: &str, send: impl FnOnce(KernelReport)) {
             kill_own_process();
         };
         // Without a thread to wait in there is nothing better than to end now.
-        if std::thread::Builder::new().name("farewell".into()).spawn(end).is_err() {
+        if std::thread::Builder::new()
+            .name("farewell".into())
+            .spawn(end)
+            .is_err()
+        {
             kill_own_process();
         }
     }

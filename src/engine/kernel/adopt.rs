@@ -10,17 +10,25 @@ use crate::protocol::KernelSwap;
 /// # Errors
 /// When the part is unknown, or a text would not compile with the sizes that the part has.
 pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
-    let sizes = live::PARTS.iter().find(|(name, _, _)| *name == swap.part).map_or(&[][..], |(_, _, sizes)| *sizes);
+    let sizes = live::PARTS
+        .iter()
+        .find(|(name, _, _)| *name == swap.part)
+        .map_or(&[][..], |(_, _, sizes)| *sizes);
     let sizes: BTreeMap<String, u64> = sizes.iter().map(|name| ((*name).to_owned(), 64)).collect();
     let mut kernels = Vec::new();
     for kernel in &swap.kernels {
         let filled = template::fill(&kernel.text, &sizes).map_err(|error| error.message)?;
         naga::front::wgsl::parse_str(&filled.text).map_err(|error| error.message().to_owned())?;
         // Places may be written with blanks; the launch knows them without.
-        let plain = kernel.text.split("{{").map(|piece| match piece.split_once("}}") {
-            Some((name, rest)) if sizes.contains_key(name.trim()) => format!("{}}}}}{rest}", name.trim()),
-            _ => piece.to_owned(),
-        });
+        let plain = kernel
+            .text
+            .split("{{")
+            .map(|piece| match piece.split_once("}}") {
+                Some((name, rest)) if sizes.contains_key(name.trim()) => {
+                    format!("{}}}}}{rest}", name.trim())
+                }
+                _ => piece.to_owned(),
+            });
         kernels.push((plain.collect::<Vec<_>>().join("{{"), kernel.workgroup));
     }
     live::install(&swap.part, &swap.exercise, &kernels)

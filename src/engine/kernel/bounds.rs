@@ -10,8 +10,17 @@ use super::tree::root;
 /// The first write that no branch guards, and the buffer's name.
 pub fn unchecked(module: &Module, info: &ModuleInfo) -> Option<(Span, String)> {
     let entry = &module.entry_points.first()?.function;
-    let arguments = places::arguments(module, entry, &[BuiltIn::GlobalInvocationId, BuiltIn::WorkGroupId]);
-    Walk { module, info, found: None }.function(entry, &arguments, false)
+    let arguments = places::arguments(
+        module,
+        entry,
+        &[BuiltIn::GlobalInvocationId, BuiltIn::WorkGroupId],
+    );
+    Walk {
+        module,
+        info,
+        found: None,
+    }
+    .function(entry, &arguments, false)
 }
 
 struct Walk<'a> {
@@ -21,7 +30,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn function(mut self, function: &Function, arguments: &[bool], guarded: bool) -> Option<(Span, String)> {
+    fn function(
+        mut self,
+        function: &Function,
+        arguments: &[bool],
+        guarded: bool,
+    ) -> Option<(Span, String)> {
         let places = Places::new(function, arguments);
         self.block(&places, &function.body, guarded);
         self.found
@@ -32,7 +46,11 @@ impl Walk<'_> {
         for (statement, span) in block.span_iter() {
             match statement {
                 Statement::Block(inner) => guarded = self.block(places, inner, guarded),
-                Statement::If { condition, accept, reject } => {
+                Statement::If {
+                    condition,
+                    accept,
+                    reject,
+                } => {
                     let inside = guarded || places.holds(*condition);
                     self.block(places, accept, inside);
                     self.block(places, reject, inside);
@@ -44,15 +62,31 @@ impl Walk<'_> {
                         self.block(places, &case.body, inside);
                     });
                 }
-                Statement::Loop { body, continuing, .. } => {
+                Statement::Loop {
+                    body, continuing, ..
+                } => {
                     let inside = self.block(places, body, guarded);
                     self.block(places, continuing, inside);
                 }
-                Statement::Store { pointer, .. } if !guarded => self.store(places.function, *pointer, *span),
-                Statement::Call { function, arguments, .. } if !guarded && self.writes(*function) => {
-                    let arguments: Vec<bool> = arguments.iter().map(|argument| places.holds(*argument)).collect();
-                    let inner = Walk { module: self.module, info: self.info, found: None };
-                    let found = inner.function(&self.module.functions[*function], &arguments, false);
+                Statement::Store { pointer, .. } if !guarded => {
+                    self.store(places.function, *pointer, *span)
+                }
+                Statement::Call {
+                    function,
+                    arguments,
+                    ..
+                } if !guarded && self.writes(*function) => {
+                    let arguments: Vec<bool> = arguments
+                        .iter()
+                        .map(|argument| places.holds(*argument))
+                        .collect();
+                    let inner = Walk {
+                        module: self.module,
+                        info: self.info,
+                        found: None,
+                    };
+                    let found =
+                        inner.function(&self.module.functions[*function], &arguments, false);
                     self.found = self.found.take().or(found);
                 }
                 _ => {}
@@ -65,7 +99,10 @@ impl Walk<'_> {
         if let Expression::GlobalVariable(variable) = root(function, pointer)
             && let AddressSpace::Storage { .. } = self.module.global_variables[*variable].space
         {
-            let name = self.module.global_variables[*variable].name.clone().unwrap_or_default();
+            let name = self.module.global_variables[*variable]
+                .name
+                .clone()
+                .unwrap_or_default();
             self.found.get_or_insert((span, name));
         }
     }
@@ -73,9 +110,13 @@ impl Walk<'_> {
     /// Whether a function writes to a buffer.
     fn writes(&self, function: Handle<Function>) -> bool {
         let uses = &self.info[function];
-        self.module.global_variables.iter().any(|(handle, variable)| {
-            matches!(variable.space, AddressSpace::Storage { .. }) && uses[handle].contains(GlobalUse::WRITE)
-        })
+        self.module
+            .global_variables
+            .iter()
+            .any(|(handle, variable)| {
+                matches!(variable.space, AddressSpace::Storage { .. })
+                    && uses[handle].contains(GlobalUse::WRITE)
+            })
     }
 }
 

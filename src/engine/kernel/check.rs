@@ -2,52 +2,21 @@
 //! ends as a line of the report. A watcher gives up what takes too long and reports it without waiting any more.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::card;
 use super::gpu::{Gpu, Trouble};
 use super::timing::{self, Runner};
 use super::trial::Trial;
 use super::validate::{self, Checked};
-use super::card;
-use crate::protocol::{KernelFault, KernelFaultKind, KernelFile, KernelJob, KernelReport, KernelResult, KernelShape};
+use super::watch::{At, Desk, Limits, Shared, fault, lock, watch};
+use crate::protocol::{KernelFile, KernelJob, KernelReport, KernelResult, KernelShape};
 
 /// Deep expressions are walked by recursion, here and in the libraries.
 const STACK: usize = 256 << 20;
-/// How long compiling and opening a device may take; there is nothing endless in them.
-const PATIENCE: Duration = Duration::from_secs(60);
-const TICK: Duration = Duration::from_millis(20);
-
-/// How long one launch may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    pub launch: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { launch: Duration::from_secs(10) }
-    }
-}
-
-/// What the worker is at, for the watcher to tell.
-#[derive(Clone, Debug)]
-struct At {
-    since: Instant,
-    file: usize,
-    shape: String,
-    /// Whether a kernel is running.
-    running: bool,
-}
-
-struct Desk {
-    report: KernelReport,
-    at: At,
-}
-
-type Shared = Arc<Mutex<Desk>>;
 
 /// An open device outlives a check, because opening one takes longer than most checks.
 static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
@@ -55,17 +24,35 @@ static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
 /// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers.
 pub fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelReport {
     let began = Instant::now();
-    let at = At { since: began, file: 0, shape: String::new(), running: false };
-    let report = KernelReport { id: job.id, exercise: job.exercise.clone(), ..KernelReport::default() };
+    let at = At {
+        since: began,
+        file: 0,
+        shape: String::new(),
+        running: false,
+    };
+    let report = KernelReport {
+        id: job.id,
+        exercise: job.exercise.clone(),
+        ..KernelReport::default()
+    };
     let desk: Shared = Arc::new(Mutex::new(Desk { report, at }));
     let (done, finished) = channel();
-    let worker = Worker { job: job.clone(), device: device.to_owned(), limits, desk: desk.clone() };
-    let spawned = Builder::new().name("kernel check".into()).stack_size(STACK).spawn(move || {
-        if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
-            lock(&worker.desk).report.failed = Some("the check panicked; the log has its text".to_owned());
-        }
-        let _ = done.send(());
-    });
+    let worker = Worker {
+        job: job.clone(),
+        device: device.to_owned(),
+        limits,
+        desk: desk.clone(),
+    };
+    let spawned = Builder::new()
+        .name("kernel check".into())
+        .stack_size(STACK)
+        .spawn(move || {
+            if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
+                lock(&worker.desk).report.failed =
+                    Some("the check panicked; the log has its text".to_owned());
+            }
+            let _ = done.send(());
+        });
     if let Err(error) = spawned {
         lock(&desk).report.failed = Some(format!("the check could not be started: {error}"));
     } else {
@@ -77,44 +64,6 @@ pub fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelReport {
     report
 }
 
-fn lock(desk: &Shared) -> std::sync::MutexGuard<'_, Desk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Waits for the worker, but for no piece of work longer than it may take.
-fn watch(desk: &Shared, finished: &std::sync::mpsc::Receiver<()>, limits: Limits) {
-    while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(TICK) {
-        let mut desk = lock(desk);
-        let at = desk.at.clone();
-        // The device's own limit comes first; this one is for calls that never get to waiting.
-        let limit = if at.running { limits.launch + Duration::from_secs(1) } else { PATIENCE };
-        if at.since.elapsed() < limit {
-            continue;
-        }
-        let trouble = if at.running { Trouble::Endless } else { Trouble::Lost("compiling does not end".to_owned()) };
-        let fault = fault(&trouble, &at.shape, limits);
-        match desk.report.files.get_mut(at.file) {
-            Some(result) => result.fault = Some(fault),
-            None => desk.report.failed = Some(fault.text),
-        }
-        desk.report.restart = true;
-        return;
-    }
-}
-
-fn fault(trouble: &Trouble, shape: &str, limits: Limits) -> KernelFault {
-    let seconds = limits.launch.as_secs_f64();
-    let (kind, text) = match trouble {
-        Trouble::Endless => {
-            let text = format!("does not end: it was still running after {seconds} s. Which loop's condition stays true?");
-            (KernelFaultKind::Endless, text)
-        }
-        Trouble::Refused(why) => (KernelFaultKind::Device, format!("the driver refused it: {why}")),
-        Trouble::Lost(why) => (KernelFaultKind::Device, format!("the device was lost while it ran: {why}")),
-    };
-    KernelFault { kind, shape: shape.to_owned(), text, ..KernelFault::default() }
-}
-
 struct Worker {
     job: KernelJob,
     device: String,
@@ -124,7 +73,12 @@ struct Worker {
 
 impl Worker {
     fn run(&self) {
-        let texts: Vec<Option<Checked>> = self.job.files.iter().map(|file| self.validate(file)).collect();
+        let texts: Vec<Option<Checked>> = self
+            .job
+            .files
+            .iter()
+            .map(|file| self.validate(file))
+            .collect();
         if texts.iter().all(Option::is_none) {
             return;
         }
@@ -158,7 +112,10 @@ impl Worker {
             Some(error) => Err(error.clone()),
             None => validate::validate(&file.text, file, &self.job.shapes),
         };
-        let mut result = KernelResult { name: file.name.clone(), ..KernelResult::default() };
+        let mut result = KernelResult {
+            name: file.name.clone(),
+            ..KernelResult::default()
+        };
         let checked = match checked {
             Ok(checked) => {
                 result.facts = Some(checked.facts);
@@ -186,7 +143,12 @@ impl Worker {
     }
 
     fn at(&self, file: usize, shape: &str, running: bool) {
-        lock(&self.desk).at = At { since: Instant::now(), file, shape: shape.to_owned(), running };
+        lock(&self.desk).at = At {
+            since: Instant::now(),
+            file,
+            shape: shape.to_owned(),
+            running,
+        };
     }
 
     /// Every shape of a file, then its time.
@@ -196,24 +158,43 @@ impl Worker {
         let real = job.timed && !gpu.on_cpu;
         for (number, shape) in job.shapes.iter().enumerate() {
             if number == last && number > 0 && !real {
-                let why = if gpu.on_cpu { "on a CPU driver being right counts, and speed does not" } else { "nobody asked for it" };
-                lock(&self.desk).report.files[index].skipped = Some(format!("`{}` was neither run nor timed: {why}", shape.label));
+                let why = if gpu.on_cpu {
+                    "on a CPU driver being right counts, and speed does not"
+                } else {
+                    "nobody asked for it"
+                };
+                lock(&self.desk).report.files[index].skipped = Some(format!(
+                    "`{}` was neither run nor timed: {why}",
+                    shape.label
+                ));
                 break;
             }
-            let right = self.shape(gpu, index, checked, number).map_err(|trouble| (shape.label.clone(), trouble))?;
+            let right = self
+                .shape(gpu, index, checked, number)
+                .map_err(|trouble| (shape.label.clone(), trouble))?;
             if !right {
                 return Ok(());
             }
         }
         if !real {
-            let why = if gpu.on_cpu { "a CPU driver's time says nothing about a GPU" } else { "nobody asked for it" };
+            let why = if gpu.on_cpu {
+                "a CPU driver's time says nothing about a GPU"
+            } else {
+                "nobody asked for it"
+            };
             lock(&self.desk).report.files[index].time_reason = Some(why.to_owned());
         }
         Ok(())
     }
 
     /// One shape; at the last one, on a GPU, its time as well. Says whether it was right.
-    fn shape(&self, gpu: &Gpu, index: usize, checked: &Checked, number: usize) -> Result<bool, Trouble> {
+    fn shape(
+        &self,
+        gpu: &Gpu,
+        index: usize,
+        checked: &Checked,
+        number: usize,
+    ) -> Result<bool, Trouble> {
         let (job, file) = (&self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
         let trial = Trial {
@@ -229,11 +210,22 @@ impl Worker {
         let real = number + 1 == job.shapes.len() && number > 0;
         self.at(index, &shape.label, false);
         let inputs = trial.inputs()?;
-        let kernel = Runner { pipeline: gpu.compile(&checked.texts[number].text, file.bindings.len())?, grid: trial.grid };
-        let solution = if real { self.other(gpu, &file.solution, file, number)? } else { None };
+        let kernel = Runner {
+            pipeline: gpu.compile(&checked.texts[number].text, file.bindings.len())?,
+            grid: trial.grid,
+        };
+        let solution = if real {
+            self.other(gpu, &file.solution, file, number)?
+        } else {
+            None
+        };
         self.at(index, &shape.label, true);
         let expected = match &solution {
-            Some(solution) if !job.thorough => Trial { grid: solution.grid, ..trial }.solution(&solution.pipeline, &inputs)?,
+            Some(solution) if !job.thorough => Trial {
+                grid: solution.grid,
+                ..trial
+            }
+            .solution(&solution.pipeline, &inputs)?,
             _ => {
                 // The plain reference may take its time.
                 self.at(index, &shape.label, false);
@@ -249,36 +241,74 @@ impl Worker {
             Ok(matched) => lock(&self.desk).report.files[index].shapes.push(matched),
         }
         if real {
-            let starter = self.other(gpu, &file.starter, file, number)?.filter(|_| !same(&file.starter, &file.text));
+            let starter = self
+                .other(gpu, &file.starter, file, number)?
+                .filter(|_| !same(&file.starter, &file.text));
             let solution = solution.filter(|_| !same(&file.solution, &file.text));
             // A round launches several kernels, and each launch has its own limit.
             self.at(index, &shape.label, false);
-            let time = timing::time(&trial, &inputs, &kernel, starter.as_ref(), solution.as_ref())?;
+            let time = timing::time(
+                &trial,
+                &inputs,
+                &kernel,
+                starter.as_ref(),
+                solution.as_ref(),
+            )?;
             lock(&self.desk).report.files[index].time = Some(time);
         }
         Ok(true)
     }
 
     /// The course's own kernel at this shape; `None` when the course's text is not usable.
-    fn other(&self, gpu: &Gpu, text: &str, file: &KernelFile, number: usize) -> Result<Option<Runner>, Trouble> {
+    fn other(
+        &self,
+        gpu: &Gpu,
+        text: &str,
+        file: &KernelFile,
+        number: usize,
+    ) -> Result<Option<Runner>, Trouble> {
         let shapes: &[KernelShape] = &self.job.shapes;
-        let Ok(checked) = validate::validate(text, file, shapes) else { return Ok(None) };
+        let Ok(checked) = validate::validate(text, file, shapes) else {
+            return Ok(None);
+        };
         let pipeline = gpu.compile(&checked.texts[number].text, file.bindings.len())?;
-        Ok(Some(Runner { pipeline, grid: checked.grids[number] }))
+        Ok(Some(Runner {
+            pipeline,
+            grid: checked.grids[number],
+        }))
     }
 }
 
 /// Whether two texts are one, whatever the editor does to the ends of lines.
 pub fn same(one: &str, other: &str) -> bool {
-    let lines = |text: &'_ str| text.trim().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    let lines = |text: &'_ str| {
+        text.trim()
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect::<Vec<_>>()
+    };
     lines(one) == lines(other)
 }
 
 /// A report about a check that could not be made at all.
 pub fn not_made(job: &KernelJob, why: String) -> KernelReport {
-    let mut report = KernelReport { id: job.id, exercise: job.exercise.clone(), failed: Some(why), ..KernelReport::default() };
-    let unreadable = job.files.iter().filter_map(|file| Some((file, file.unreadable.clone()?)));
-    report.files = unreadable.map(|(file, error)| KernelResult { name: file.name.clone(), error: Some(error), ..KernelResult::default() }).collect();
+    let mut report = KernelReport {
+        id: job.id,
+        exercise: job.exercise.clone(),
+        failed: Some(why),
+        ..KernelReport::default()
+    };
+    let unreadable = job
+        .files
+        .iter()
+        .filter_map(|file| Some((file, file.unreadable.clone()?)));
+    report.files = unreadable
+        .map(|(file, error)| KernelResult {
+            name: file.name.clone(),
+            error: Some(error),
+            ..KernelResult::default()
+        })
+        .collect();
     card::finish(&mut report, job);
     report
 }

@@ -24,7 +24,13 @@ pub struct Checker {
 impl Checker {
     /// Starts nothing yet. The command is the one that the training engine was started with.
     pub fn new(command: EngineCommand) -> Self {
-        Self { command, client: None, running: None, ready: None, last_id: 0 }
+        Self {
+            command,
+            client: None,
+            running: None,
+            ready: None,
+            last_id: 0,
+        }
     }
 
     /// Begins a check on `device`; returns the id that its report will have. A check in progress is given up: the file was
@@ -42,11 +48,19 @@ impl Checker {
         };
         match client {
             Ok(mut client) => {
-                client.send(Command::CheckKernel { device: device.to_owned(), job: Box::new(job.clone()) });
+                client.send(Command::CheckKernel {
+                    device: device.to_owned(),
+                    job: Box::new(job.clone()),
+                });
                 self.client = Some(client);
                 self.running = Some((job, Instant::now()));
             }
-            Err(error) => self.ready = Some(not_made(&job, format!("the process that checks kernels could not be started: {error:#}"))),
+            Err(error) => {
+                self.ready = Some(not_made(
+                    &job,
+                    format!("the process that checks kernels could not be started: {error:#}"),
+                ))
+            }
         }
         self.last_id
     }
@@ -63,7 +77,10 @@ impl Checker {
         }
         let began = Instant::now();
         while let Some(id) = self.running.as_ref().map(|(job, _)| job.id) {
-            let heard = self.client.as_mut()?.next(wait.saturating_sub(began.elapsed()));
+            let heard = self
+                .client
+                .as_mut()?
+                .next(wait.saturating_sub(began.elapsed()));
             let answer = match heard {
                 Some(Heard::Line(line, _)) => match line.event {
                     Event::KernelChecked { report } if report.id == id => {
@@ -73,17 +90,29 @@ impl Checker {
                         self.running = None;
                         return Some(*report);
                     }
-                    Event::Failed(failed) => Some(format!("the process that checks kernels refused: {}", failed.reason)),
+                    Event::Failed(failed) => Some(format!(
+                        "the process that checks kernels refused: {}",
+                        failed.reason
+                    )),
                     _ => None,
                 },
-                Some(Heard::Over(Over::Ended(why) | Over::Refused(why))) => Some(format!("the process that checks kernels ended: {why}")),
+                Some(Heard::Over(Over::Ended(why) | Over::Refused(why))) => {
+                    Some(format!("the process that checks kernels ended: {why}"))
+                }
                 _ => None,
             };
-            let late = self.running.as_ref().is_some_and(|(_, since)| since.elapsed() > OVERALL);
-            let answer = answer.or_else(|| late.then(|| format!("no answer within {} s", OVERALL.as_secs())));
+            let late = self
+                .running
+                .as_ref()
+                .is_some_and(|(_, since)| since.elapsed() > OVERALL);
+            let answer = answer
+                .or_else(|| late.then(|| format!("no answer within {} s", OVERALL.as_secs())));
             if let Some(why) = answer {
                 self.end();
-                return self.running.take().map(|(job, _)| KernelReport { restart: true, ..not_made(&job, why) });
+                return self.running.take().map(|(job, _)| KernelReport {
+                    restart: true,
+                    ..not_made(&job, why)
+                });
             }
             if began.elapsed() >= wait {
                 return None;

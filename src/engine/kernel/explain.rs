@@ -15,7 +15,12 @@ use crate::protocol::KernelError;
 const SHOWN: usize = 60;
 
 /// A message about the bytes `range` of the learner's file.
-pub fn error(original: &str, range: &Range<usize>, message: String, instead: String) -> KernelError {
+pub fn error(
+    original: &str,
+    range: &Range<usize>,
+    message: String,
+    instead: String,
+) -> KernelError {
     let start = floor(original, range.start);
     let end = floor(original, range.end).max(start);
     let before = &original[..start];
@@ -33,7 +38,11 @@ pub fn error(original: &str, range: &Range<usize>, message: String, instead: Str
 
 /// A message about the text as a whole.
 pub fn whole(message: impl Into<String>, instead: impl Into<String>) -> KernelError {
-    KernelError { message: message.into(), instead: instead.into(), ..KernelError::default() }
+    KernelError {
+        message: message.into(),
+        instead: instead.into(),
+        ..KernelError::default()
+    }
 }
 
 fn floor(text: &str, at: usize) -> usize {
@@ -45,23 +54,43 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 fn shorten(text: &str) -> String {
-    let tame: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if tame.chars().count() <= SHOWN { tame } else { tame.chars().take(SHOWN - 1).chain(['…']).collect() }
+    let tame: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if tame.chars().count() <= SHOWN {
+        tame
+    } else {
+        tame.chars().take(SHOWN - 1).chain(['…']).collect()
+    }
 }
 
 /// Labels of the front end that say less than its message.
-const IDLE: &[&str] = &["see msg", "unknown identifier", "invalid accessor", "unknown type"];
+const IDLE: &[&str] = &[
+    "see msg",
+    "unknown identifier",
+    "invalid accessor",
+    "unknown type",
+];
 
 /// What the front end says.
 pub fn parse(original: &str, filled: &Filled, found: &ParseError) -> KernelError {
     let label = found.labels().next();
-    let range = label.as_ref().and_then(|(span, _)| span.to_range()).unwrap_or(0..0);
-    let mut message = found.message().replace("found \"\"", "found the end of the file");
-    if let Some((_, label)) = label.filter(|(_, label)| !message.contains(label) && !IDLE.contains(label)) {
+    let range = label
+        .as_ref()
+        .and_then(|(span, _)| span.to_range())
+        .unwrap_or(0..0);
+    let mut message = found
+        .message()
+        .replace("found \"\"", "found the end of the file");
+    if let Some((_, label)) =
+        label.filter(|(_, label)| !message.contains(label) && !IDLE.contains(label))
+    {
         message = format!("{message}: {label}");
     }
     let offending = filled.text.get(range.clone()).unwrap_or("");
-    let instead = advice(&message, offending, &filled.text).unwrap_or_else(|| found.notes().take(3).collect::<Vec<_>>().join("; "));
+    let instead = advice(&message, offending, &filled.text)
+        .unwrap_or_else(|| found.notes().take(3).collect::<Vec<_>>().join("; "));
     error(original, &filled.origin(&range), message, instead)
 }
 
@@ -92,7 +121,12 @@ fn plain(text: &str) -> String {
         rest = if handle { &tail[digits + 1..] } else { tail };
     }
     out.push_str(rest);
-    for (kind, name) in [("Sint, width: 4", "i32"), ("Uint, width: 4", "u32"), ("Float, width: 4", "f32"), ("Bool, width: 1", "bool")] {
+    for (kind, name) in [
+        ("Sint, width: 4", "i32"),
+        ("Uint, width: 4", "u32"),
+        ("Float, width: 4", "f32"),
+        ("Bool, width: 1", "bool"),
+    ] {
         out = out.replace(&format!("Scalar(Scalar {{ kind: {kind} }})"), name);
     }
     for (said, meant) in SAID {
@@ -103,9 +137,18 @@ fn plain(text: &str) -> String {
 
 /// Phrases of the validator, and what they mean once the numbers are gone.
 const SAID: &[(&str, &str)] = &[
-    ("The type of doesn't match the type stored in", "what is stored has another type than the place it goes to"),
-    ("Abstract types may only appear in constant expressions", "the types do not go together here"),
-    ("The `if` condition is not", "the condition of this `if` is not"),
+    (
+        "The type of doesn't match the type stored in",
+        "what is stored has another type than the place it goes to",
+    ),
+    (
+        "Abstract types may only appear in constant expressions",
+        "the types do not go together here",
+    ),
+    (
+        "The `if` condition is not",
+        "the condition of this `if` is not",
+    ),
     (" can't work with (of type ", " cannot work with "),
     (") and (of type ", " and "),
 ];
@@ -114,18 +157,35 @@ const SAID: &[(&str, &str)] = &[
 fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     let says = |piece: &str| message.contains(piece);
     if says("no definition in scope") {
-        let known = words(text).filter(|word| *word != offending).chain(BUILTINS.iter().copied());
+        let known = words(text)
+            .filter(|word| *word != offending)
+            .chain(BUILTINS.iter().copied());
         let near = nearest(offending, known);
-        return Some(format!("`{near}`, if that is what was meant, or declare `{offending}` first"));
+        return Some(format!(
+            "`{near}`, if that is what was meant, or declare `{offending}` first"
+        ));
     }
     if says("recursive") || says("cyclic") {
-        return Some("a loop: WGSL functions may not call themselves, directly or through others".to_owned());
+        return Some(
+            "a loop: WGSL functions may not call themselves, directly or through others".to_owned(),
+        );
     }
     if says("unknown type") {
         return Some("f32, u32, i32, bool, vec4<f32>, array<f32, 64>…".to_owned());
     }
-    if ["automatic conversions", "has another type", "do not go together", "cannot work with"].iter().any(|piece| says(piece)) {
-        return Some("both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert".to_owned());
+    if [
+        "automatic conversions",
+        "has another type",
+        "do not go together",
+        "cannot work with",
+    ]
+    .iter()
+    .any(|piece| says(piece))
+    {
+        return Some(
+            "both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert"
+                .to_owned(),
+        );
     }
     if says("internal WGSL front end error") {
         return Some("less deeply nested expressions".to_owned());
@@ -143,7 +203,9 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
         return Some("WGSL: declarations with const, var and fn".to_owned());
     }
     if says("atomic") {
-        return Some("no atomics: the buffers are array<f32>; sum in workgroup memory instead".to_owned());
+        return Some(
+            "no atomics: the buffers are array<f32>; sum in workgroup memory instead".to_owned(),
+        );
     }
     if says("expected `;`") {
         return Some("a `;` at the end of the statement before".to_owned());
@@ -159,9 +221,35 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
 
 /// Names a learner may mean.
 const BUILTINS: &[&str] = &[
-    "abs", "array", "arrayLength", "bool", "ceil", "clamp", "cos", "exp", "exp2", "f32", "floor", "fma", "global_invocation_id",
-    "i32", "inverseSqrt", "local_invocation_id", "local_invocation_index", "log", "max", "min", "pow", "select", "sin", "sqrt",
-    "storageBarrier", "tanh", "u32", "workgroupBarrier", "workgroup_id",
+    "abs",
+    "array",
+    "arrayLength",
+    "bool",
+    "ceil",
+    "clamp",
+    "cos",
+    "exp",
+    "exp2",
+    "f32",
+    "floor",
+    "fma",
+    "global_invocation_id",
+    "i32",
+    "inverseSqrt",
+    "local_invocation_id",
+    "local_invocation_index",
+    "log",
+    "max",
+    "min",
+    "pow",
+    "select",
+    "sin",
+    "sqrt",
+    "storageBarrier",
+    "tanh",
+    "u32",
+    "workgroupBarrier",
+    "workgroup_id",
 ];
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

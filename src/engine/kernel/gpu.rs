@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 use burn::cubecl::future::block_on;
 use burn::tensor::wgpu::wgpu;
 
+use super::adapters::{adapters, choose};
 use super::roof::Roof;
 use crate::protocol;
-
-const NO_LAVAPIPE: &str = "a CPU driver of Vulkan runs kernels at small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or \
-                           vulkan-swrast (Arch)";
 
 /// Why something did not come back.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,17 +70,38 @@ impl Gpu {
         let (device, queue) = match opened {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => return Err(format!("{} could not be opened: {error}", info.name)),
-            Err(_) => return Err(format!("the driver of {} panicked while it was opened", info.name)),
+            Err(_) => {
+                return Err(format!(
+                    "the driver of {} panicked while it was opened",
+                    info.name
+                ));
+            }
         };
         let lost = Arc::new(Mutex::new(None));
         let (by_callback, by_error) = (lost.clone(), lost.clone());
-        device.set_device_lost_callback(move |reason, text| note(&by_callback, format!("{reason:?} {text}")));
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| note(&by_error, error.to_string())));
+        device.set_device_lost_callback(move |reason, text| {
+            note(&by_callback, format!("{reason:?} {text}"))
+        });
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            note(&by_error, error.to_string())
+        }));
         let on_cpu = info.device_type == wgpu::DeviceType::Cpu;
         let kind = if on_cpu { "vulkan-cpu" } else { "gpu" };
         let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
-        let info = protocol::Device { kind: kind.to_owned(), name: format!("{} ({:?})", info.name, info.backend) };
-        Ok(Self { device, queue, info, on_cpu, timestamps, limit, lost, roof: OnceLock::new() })
+        let info = protocol::Device {
+            kind: kind.to_owned(),
+            name: format!("{} ({:?})", info.name, info.backend),
+        };
+        Ok(Self {
+            device,
+            queue,
+            info,
+            on_cpu,
+            timestamps,
+            limit,
+            lost,
+            roof: OnceLock::new(),
+        })
     }
 
     /// Compiles a text whose entry point is `main` and whose buffers are @group(0), bindings 0 to `buffers` − 1.
@@ -91,25 +110,35 @@ impl Gpu {
     /// With the driver's words.
     pub fn compile(&self, text: &str, buffers: usize) -> Result<Pipeline, Trouble> {
         self.guarded(|| {
-            let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
-                label: Some("kernel"),
-                source: wgpu::ShaderSource::Wgsl(text.into()),
-            });
+            let module = self
+                .device
+                .create_shader_module(wgpu::ShaderModuleDescriptor {
+                    label: Some("kernel"),
+                    source: wgpu::ShaderSource::Wgsl(text.into()),
+                });
             let entries: Vec<_> = (0..buffers as u32).map(entry).collect();
-            let layout =
-                self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-            let over = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-                bind_group_layouts: &[Some(&layout)],
-                ..wgpu::PipelineLayoutDescriptor::default()
-            });
-            let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: Some("kernel"),
-                layout: Some(&over),
-                module: &module,
-                entry_point: Some("main"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                cache: None,
-            });
+            let layout = self
+                .device
+                .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                    label: None,
+                    entries: &entries,
+                });
+            let over = self
+                .device
+                .create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                    bind_group_layouts: &[Some(&layout)],
+                    ..wgpu::PipelineLayoutDescriptor::default()
+                });
+            let pipeline = self
+                .device
+                .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                    label: Some("kernel"),
+                    layout: Some(&over),
+                    module: &module,
+                    entry_point: Some("main"),
+                    compilation_options: wgpu::PipelineCompilationOptions::default(),
+                    cache: None,
+                });
             Pipeline { pipeline, layout }
         })
     }
@@ -117,42 +146,79 @@ impl Gpu {
     /// A storage buffer with these values.
     pub fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, Trouble> {
         let buffer = self.storage(values.len())?;
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|x| x.to_bits().to_le_bytes())
+            .collect();
         self.queue.write_buffer(&buffer, 0, &bytes);
         Ok(buffer)
     }
 
     /// A storage buffer for so many numbers.
     pub fn storage(&self, count: usize) -> Result<wgpu::Buffer, Trouble> {
-        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
         self.buffer(count as u64 * 4, usage)
     }
 
     fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Trouble> {
         let most = self.device.limits().max_storage_buffer_binding_size;
         if size > most {
-            return Err(Trouble::Refused(format!("a buffer of {size} bytes; this device takes {most}")));
+            return Err(Trouble::Refused(format!(
+                "a buffer of {size} bytes; this device takes {most}"
+            )));
         }
-        self.guarded(|| self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false }))
+        self.guarded(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage,
+                mapped_at_creation: false,
+            })
+        })
     }
 
     /// Binds the first `counts` numbers of the buffers.
-    pub fn bind(&self, pipeline: &Pipeline, buffers: &[wgpu::Buffer], counts: &[usize]) -> Result<wgpu::BindGroup, Trouble> {
-        let entries = (0_u32..).zip(buffers.iter().zip(counts)).map(|(binding, (buffer, count))| {
-            let size = wgpu::BufferSize::new(*count as u64 * 4);
-            let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
-            wgpu::BindGroupEntry { binding, resource }
-        });
+    pub fn bind(
+        &self,
+        pipeline: &Pipeline,
+        buffers: &[wgpu::Buffer],
+        counts: &[usize],
+    ) -> Result<wgpu::BindGroup, Trouble> {
+        let entries =
+            (0_u32..)
+                .zip(buffers.iter().zip(counts))
+                .map(|(binding, (buffer, count))| {
+                    let size = wgpu::BufferSize::new(*count as u64 * 4);
+                    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                        buffer,
+                        offset: 0,
+                        size,
+                    });
+                    wgpu::BindGroupEntry { binding, resource }
+                });
         let entries: Vec<_> = entries.collect();
         self.guarded(|| {
-            self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries })
+            self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &pipeline.layout,
+                entries: &entries,
+            })
         })
     }
 
     /// Launches once and waits.
-    pub fn launch(&self, pipeline: &Pipeline, bound: &wgpu::BindGroup, grid: [u32; 3]) -> Result<(), Trouble> {
+    pub fn launch(
+        &self,
+        pipeline: &Pipeline,
+        bound: &wgpu::BindGroup,
+        grid: [u32; 3],
+    ) -> Result<(), Trouble> {
         self.guarded(|| {
-            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder = self
+                .device
+                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             pass(&mut encoder, pipeline, bound, grid, None);
             self.queue.submit([encoder.finish()]);
         })?;
@@ -161,45 +227,84 @@ impl Gpu {
 
     /// Launches each once, one after the other, and waits. Seconds of each: on the device's clock where it has one,
     /// else from submission to completion.
-    pub fn time(&self, launches: &[(&Pipeline, &wgpu::BindGroup, [u32; 3])]) -> Result<Vec<f64>, Trouble> {
+    pub fn time(
+        &self,
+        launches: &[(&Pipeline, &wgpu::BindGroup, [u32; 3])],
+    ) -> Result<Vec<f64>, Trouble> {
         if !self.timestamps {
             let timed = launches.iter().map(|(pipeline, bound, grid)| {
                 let began = Instant::now();
-                self.launch(pipeline, bound, *grid).map(|()| began.elapsed().as_secs_f64())
+                self.launch(pipeline, bound, *grid)
+                    .map(|()| began.elapsed().as_secs_f64())
             });
             return timed.collect();
         }
         let count = 2 * launches.len() as u32;
         let size = u64::from(count) * 8;
-        let resolved = self.buffer(size, wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC)?;
+        let resolved = self.buffer(
+            size,
+            wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+        )?;
         self.guarded(|| {
-            let queries = self.device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count });
-            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let queries = self.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count,
+            });
+            let mut encoder = self
+                .device
+                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             for (index, (pipeline, bound, grid)) in (0_u32..).zip(launches) {
-                pass(&mut encoder, pipeline, bound, *grid, Some((&queries, 2 * index)));
+                pass(
+                    &mut encoder,
+                    pipeline,
+                    bound,
+                    *grid,
+                    Some((&queries, 2 * index)),
+                );
             }
             encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
             self.queue.submit([encoder.finish()]);
         })?;
         self.wait()?;
         let bytes = self.read_bytes(&resolved, size)?;
-        let ticks: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let ticks: Vec<u64> = bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|bytes| u64::from_le_bytes(*bytes))
+            .collect();
         let period = f64::from(self.queue.get_timestamp_period()) * 1e-9;
-        Ok(ticks.as_chunks::<2>().0.iter().map(|[start, end]| end.saturating_sub(*start) as f64 * period).collect())
+        Ok(ticks
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|[start, end]| end.saturating_sub(*start) as f64 * period)
+            .collect())
     }
 
     /// The first `count` numbers of a buffer.
     pub fn read(&self, buffer: &wgpu::Buffer, count: usize) -> Result<Vec<f32>, Trouble> {
         let bytes = self.read_bytes(buffer, count as u64 * 4)?;
-        Ok(bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_bits(u32::from_le_bytes(*bytes))).collect())
+        Ok(bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| f32::from_bits(u32::from_le_bytes(*bytes)))
+            .collect())
     }
 
     fn read_bytes(&self, buffer: &wgpu::Buffer, size: u64) -> Result<Vec<u8>, Trouble> {
-        let staging = self.buffer(size, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?;
+        let staging = self.buffer(
+            size,
+            wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        )?;
         let mapped = Arc::new(Mutex::new(None));
         let result = mapped.clone();
         self.guarded(|| {
-            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder = self
+                .device
+                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, size);
             self.queue.submit([encoder.finish()]);
             staging.map_async(wgpu::MapMode::Read, .., move |outcome| {
@@ -209,16 +314,29 @@ impl Gpu {
         self.wait()?;
         match mapped.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(Ok(())) => {}
-            other => return Err(Trouble::Refused(format!("a buffer could not be read back: {other:?}"))),
+            other => {
+                return Err(Trouble::Refused(format!(
+                    "a buffer could not be read back: {other:?}"
+                )));
+            }
         }
-        let view = staging.get_mapped_range(..).map_err(|error| Trouble::Refused(format!("a buffer could not be read back: {error}")))?;
+        let view = staging.get_mapped_range(..).map_err(|error| {
+            Trouble::Refused(format!("a buffer could not be read back: {error}"))
+        })?;
         Ok(view.to_vec())
     }
 
     /// Waits for everything submitted.
     fn wait(&self) -> Result<(), Trouble> {
-        let waited = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(self.limit) });
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let waited = self.device.poll(wgpu::PollType::Wait {
+            submission_index: None,
+            timeout: Some(self.limit),
+        });
+        let lost = self
+            .lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         match (waited, lost) {
             (_, Some(text)) => Err(Trouble::Lost(text)),
             (Ok(_), None) => Ok(()),
@@ -229,12 +347,20 @@ impl Gpu {
 
     /// Runs calls whose errors are to come back as text.
     fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, Trouble> {
-        let scopes = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
+        let scopes = [
+            wgpu::ErrorFilter::Internal,
+            wgpu::ErrorFilter::OutOfMemory,
+            wgpu::ErrorFilter::Validation,
+        ];
         let scopes = scopes.map(|filter| self.device.push_error_scope(filter));
         let done = catch_unwind(AssertUnwindSafe(calls));
         // Scopes close in the opposite order.
         let [internal, memory, validation] = scopes;
-        let errors = [block_on(validation.pop()), block_on(memory.pop()), block_on(internal.pop())];
+        let errors = [
+            block_on(validation.pop()),
+            block_on(memory.pop()),
+            block_on(internal.pop()),
+        ];
         match (done, errors.into_iter().flatten().next()) {
             (_, Some(error)) => Err(Trouble::Refused(error.to_string())),
             (Ok(done), None) => Ok(done),
@@ -244,7 +370,9 @@ impl Gpu {
 }
 
 fn note(lost: &Mutex<Option<String>>, text: String) {
-    lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
+    lost.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get_or_insert(text);
 }
 
 fn entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
@@ -272,45 +400,11 @@ fn pass(
         beginning_of_pass_write_index: Some(first),
         end_of_pass_write_index: Some(first + 1),
     });
-    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
+    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+        label: None,
+        timestamp_writes,
+    });
     pass.set_pipeline(&pipeline.pipeline);
     pass.set_bind_group(0, bound, &[]);
     pass.dispatch_workgroups(x, y, z);
-}
-
-/// All adapters of the first graphics API, in the order of `gpu:N`, that has one: as the training engine counts them.
-fn adapters() -> Vec<wgpu::Adapter> {
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
-    let mut all = block_on(instance.enumerate_adapters(wgpu::Backends::all()));
-    let order = [wgpu::Backend::Metal, wgpu::Backend::Vulkan, wgpu::Backend::Dx12, wgpu::Backend::Gl];
-    let chosen = order.into_iter().find(|backend| all.iter().any(|adapter| adapter.get_info().backend == *backend));
-    all.retain(|adapter| Some(adapter.get_info().backend) == chosen);
-    all.sort_by_key(|adapter| match adapter.get_info().device_type {
-        wgpu::DeviceType::DiscreteGpu => 0,
-        wgpu::DeviceType::IntegratedGpu => 1,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 3,
-        wgpu::DeviceType::Cpu => 4,
-    });
-    all
-}
-
-fn choose<'a>(select: &str, adapters: &'a [wgpu::Adapter]) -> Result<&'a wgpu::Adapter, String> {
-    let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|a| a.get_info().device_type == wgpu::DeviceType::Cpu);
-    let none = || format!("nothing here can run a WGSL kernel: no GPU was found, and no CPU driver of Vulkan. Without a GPU, {NO_LAVAPIPE}");
-    match select {
-        "auto" => gpus.first().or(on_cpu.first()).copied().ok_or_else(none),
-        "cpu" => on_cpu.first().or(gpus.first()).copied().ok_or_else(none),
-        "vulkan-cpu" => on_cpu.first().copied().ok_or_else(|| format!("vulkan-cpu: there is no CPU driver of Vulkan; {NO_LAVAPIPE}")),
-        other => {
-            let index = match other.strip_prefix("gpu") {
-                Some("") => Some(0),
-                Some(rest) => rest.strip_prefix(':').and_then(|n| n.parse::<usize>().ok()),
-                None => None,
-            };
-            let index = index.ok_or_else(|| format!("unknown device `{other}`; write auto, cpu, gpu, gpu:N or vulkan-cpu"))?;
-            let found = gpus.len();
-            gpus.get(index).copied().ok_or_else(|| format!("{other}: there are {found} GPUs, counted from 0. Without one, {NO_LAVAPIPE}"))
-        }
-    }
 }

@@ -2,26 +2,47 @@
 
 use super::source;
 use crate::course::exercise::size::{Product, Sizes};
-use crate::course::exercise::{Binding, Exercise, Fill, Kernel, KernelMetric as Asked, Kernels, Role, Shape};
+use crate::course::exercise::{
+    Binding, Exercise, Fill, Kernel, KernelMetric as Asked, Kernels, Role, Shape,
+};
 use crate::protocol::{
-    KernelAsk, KernelBinding, KernelError, KernelFile, KernelFill, KernelGrid, KernelJob, KernelMetric, KernelRole, KernelShape,
+    KernelAsk, KernelBinding, KernelError, KernelFile, KernelFill, KernelGrid, KernelJob,
+    KernelMetric, KernelRole, KernelShape,
 };
 
 /// The files of a kernel exercise, by name, each as read from the learner's folder.
 ///
 /// # Errors
 /// When the exercise does not add up: a size that is missing, or a grid that follows no single axis of the workgroup.
-pub fn job(exercise: &Exercise, kernels: &Kernels, read: impl Fn(&str) -> Result<String, KernelError>) -> Result<KernelJob, String> {
-    let files = kernels.kernels.iter().map(|kernel| file(kernel, &kernels.shapes, &read));
+pub fn job(
+    exercise: &Exercise,
+    kernels: &Kernels,
+    read: impl Fn(&str) -> Result<String, KernelError>,
+) -> Result<KernelJob, String> {
+    let files = kernels
+        .kernels
+        .iter()
+        .map(|kernel| file(kernel, &kernels.shapes, &read));
     Ok(KernelJob {
         id: 0,
         exercise: exercise.id.clone(),
         files: files.collect::<Result<_, _>>()?,
-        shapes: kernels.shapes.iter().map(|s| KernelShape { label: s.label.clone(), sizes: s.sizes.clone() }).collect(),
+        shapes: kernels
+            .shapes
+            .iter()
+            .map(|s| KernelShape {
+                label: s.label.clone(),
+                sizes: s.sizes.clone(),
+            })
+            .collect(),
         asks: kernels
             .checks
             .iter()
-            .map(|check| KernelAsk { name: check.name.clone(), metric: metric(check.metric), starter_fails: check.starter_fails })
+            .map(|check| KernelAsk {
+                name: check.name.clone(),
+                metric: metric(check.metric),
+                starter_fails: check.starter_fails,
+            })
             .collect(),
         replaces: kernels.replaces.clone(),
         timed: true,
@@ -33,16 +54,27 @@ pub fn job(exercise: &Exercise, kernels: &Kernels, read: impl Fn(&str) -> Result
 ///
 /// # Errors
 /// As `job`.
-pub fn from_folder(exercise: &Exercise, kernels: &Kernels, folder: &std::path::Path) -> Result<KernelJob, String> {
+pub fn from_folder(
+    exercise: &Exercise,
+    kernels: &Kernels,
+    folder: &std::path::Path,
+) -> Result<KernelJob, String> {
     job(exercise, kernels, |name| source::read(&folder.join(name)))
 }
 
-fn file(kernel: &Kernel, shapes: &[Shape], read: impl Fn(&str) -> Result<String, KernelError>) -> Result<KernelFile, String> {
+fn file(
+    kernel: &Kernel,
+    shapes: &[Shape],
+    read: impl Fn(&str) -> Result<String, KernelError>,
+) -> Result<KernelFile, String> {
     let (text, unreadable) = match read(&kernel.file.name) {
         Ok(text) => (text, None),
         Err(error) => (String::new(), Some(error)),
     };
-    let bindings = kernel.bindings.iter().map(|binding| self::binding(binding, shapes));
+    let bindings = kernel
+        .bindings
+        .iter()
+        .map(|binding| self::binding(binding, shapes));
     let [x, y, z] = &kernel.grid;
     Ok(KernelFile {
         name: kernel.file.name.clone(),
@@ -70,7 +102,10 @@ fn binding(binding: &Binding, shapes: &[Shape]) -> Result<KernelBinding, String>
             Fill::Large => KernelFill::Large,
             Fill::Positive => KernelFill::Positive,
         },
-        counts: shapes.iter().map(|shape| binding.count.value(&shape.sizes)).collect::<Result<_, _>>()?,
+        counts: shapes
+            .iter()
+            .map(|shape| binding.count.value(&shape.sizes))
+            .collect::<Result<_, _>>()?,
     })
 }
 
@@ -91,7 +126,10 @@ fn grid(product: &Product, shapes: &[Shape]) -> Result<KernelGrid, String> {
         sizes.extend(["WX", "WY", "WZ"].map(str::to_owned).into_iter().zip(size));
         product.value(&sizes)
     };
-    let counts = shapes.iter().map(|shape| at(shape, [1; 3])).collect::<Result<Vec<_>, _>>()?;
+    let counts = shapes
+        .iter()
+        .map(|shape| at(shape, [1; 3]))
+        .collect::<Result<Vec<_>, _>>()?;
     let follows = |per: Option<usize>| -> Result<bool, String> {
         for (shape, count) in shapes.iter().zip(&counts) {
             for size in [[3, 5, 7], [64, 2, 1], [1, 256, 4], [16, 16, 11]] {
@@ -104,7 +142,10 @@ fn grid(product: &Product, shapes: &[Shape]) -> Result<KernelGrid, String> {
     };
     for per in [None, Some(0), Some(1), Some(2)] {
         if follows(per)? {
-            return Ok(KernelGrid { counts, per: per.map(|axis| axis as u8) });
+            return Ok(KernelGrid {
+                counts,
+                per: per.map(|axis| axis as u8),
+            });
         }
     }
     Err("the grid follows no single axis of the workgroup; write for example \"N / WX\"".to_owned())

@@ -18,8 +18,11 @@ use burn_cubecl::tensor::CubeTensor;
 const MAX_WORKGROUPS: u64 = 65_535;
 
 /// Parts that can be replaced, how many kernels each takes (forward, backward) and the sizes its texts may name.
-pub const PARTS: &[(&str, usize, &[&str])] =
-    &[("mlp.activation", 2, &["N"]), ("norm1", 1, &["ROWS", "COLS"]), ("attention.rope", 1, &["T", "H", "D"])];
+pub const PARTS: &[(&str, usize, &[&str])] = &[
+    ("mlp.activation", 2, &["N"]),
+    ("norm1", 1, &["ROWS", "COLS"]),
+    ("attention.rope", 1, &["T", "H", "D"]),
+];
 
 static ANY: AtomicBool = AtomicBool::new(false);
 static NOW: Mutex<BTreeMap<&'static str, Arc<Live>>> = Mutex::new(BTreeMap::new());
@@ -57,18 +60,34 @@ pub enum Cover {
 pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Result<(), String> {
     let Some((name, count, _)) = PARTS.iter().find(|(name, _, _)| *name == part) else {
         let names: Vec<_> = PARTS.iter().map(|(name, _, _)| *name).collect();
-        return Err(format!("no part of the model is called `{part}`; these can be replaced: {}", names.join(", ")));
+        return Err(format!(
+            "no part of the model is called `{part}`; these can be replaced: {}",
+            names.join(", ")
+        ));
     };
     if kernels.len() != *count {
-        return Err(format!("`{part}` takes {count} kernels, and there are {}", kernels.len()));
+        return Err(format!(
+            "`{part}` takes {count} kernels, and there are {}",
+            kernels.len()
+        ));
     }
     let kernels = kernels.iter().map(|(text, workgroup)| {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
-        Text { text: text.clone(), hash: hasher.finish(), workgroup: *workgroup }
+        Text {
+            text: text.clone(),
+            hash: hasher.finish(),
+            workgroup: *workgroup,
+        }
     });
-    let live = Live { exercise: exercise.to_owned(), name, kernels: kernels.collect() };
-    NOW.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(live));
+    let live = Live {
+        exercise: exercise.to_owned(),
+        name,
+        kernels: kernels.collect(),
+    };
+    NOW.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(name, Arc::new(live));
     ANY.store(true, Ordering::Release);
     Ok(())
 }
@@ -85,14 +104,25 @@ pub fn of(part: &str) -> Option<Arc<Live>> {
     if !ANY.load(Ordering::Acquire) {
         return None;
     }
-    NOW.lock().unwrap_or_else(PoisonError::into_inner).get(part).cloned()
+    NOW.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(part)
+        .cloned()
 }
 
 impl Live {
     /// Launches kernel number `which` on contiguous f32 buffers in the order of its bindings, with `sizes` in its places.
     /// False where this device or grid does not take it: then launch the part's own.
-    pub fn launch(&self, which: usize, sizes: &[(&str, u64)], cover: [Cover; 3], buffers: &[&CubeTensor]) -> bool {
-        let (Some(text), Some(first)) = (self.kernels.get(which), buffers.first()) else { return false };
+    pub fn launch(
+        &self,
+        which: usize,
+        sizes: &[(&str, u64)],
+        cover: [Cover; 3],
+        buffers: &[&CubeTensor],
+    ) -> bool {
+        let (Some(text), Some(first)) = (self.kernels.get(which), buffers.first()) else {
+            return false;
+        };
         if !first.client.name().contains("wgsl") {
             return false;
         }
@@ -107,13 +137,22 @@ impl Live {
             }
             *groups = count as u32;
         }
-        let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| all.with_buffer(buffer.handle.clone().binding()));
+        let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
+            all.with_buffer(buffer.handle.clone().binding())
+        });
         let kernel = Source {
             name: self.name,
             text: text.clone(),
-            sizes: sizes.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
+            sizes: sizes
+                .iter()
+                .map(|(name, size)| ((*name).to_owned(), *size))
+                .collect(),
         };
-        first.client.launch(Box::new(kernel), CubeCount::Static(grid[0], grid[1], grid[2]), arguments);
+        first.client.launch(
+            Box::new(kernel),
+            CubeCount::Static(grid[0], grid[1], grid[2]),
+            arguments,
+        );
         true
     }
 }
@@ -139,7 +178,9 @@ impl KernelMetadata for Source {
 
     fn id(&self) -> KernelId {
         let sizes: Vec<u64> = self.sizes.iter().map(|(_, size)| *size).collect();
-        KernelId::new::<Self>().info((self.name, self.text.hash, sizes)).cube_dim(self.dim().into())
+        KernelId::new::<Self>()
+            .info((self.name, self.text.hash, sizes))
+            .cube_dim(self.dim().into())
     }
 
     fn address_type(&self) -> ElemType {
@@ -150,7 +191,11 @@ impl KernelMetadata for Source {
 impl CubeKernel for Source {
     fn define(&self) -> KernelDefinition {
         let settings = KernelSettings::new(self.dim().0, ExecutionMode::Checked, AddressType::U32);
-        KernelDefinition { body: ir::Scope::root(settings.clone()), settings, info: Info::default() }
+        KernelDefinition {
+            body: ir::Scope::root(settings.clone()),
+            settings,
+            info: Info::default(),
+        }
     }
 
     fn source(&self) -> Option<PrecompiledSource> {
@@ -158,6 +203,10 @@ impl CubeKernel for Source {
         for (name, size) in &self.sizes {
             source = source.replace(&format!("{{{{{name}}}}}"), &size.to_string());
         }
-        Some(PrecompiledSource { source, entrypoint_name: "main".into(), lang: "wgsl" })
+        Some(PrecompiledSource {
+            source,
+            entrypoint_name: "main".into(),
+            lang: "wgsl",
+        })
     }
 }

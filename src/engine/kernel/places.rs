@@ -3,17 +3,25 @@
 
 use std::collections::HashSet;
 
-use naga::{Binding, Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement, TypeInner};
+use naga::{
+    Binding, Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement,
+    TypeInner,
+};
 
 use super::tree::{root, spread};
 
 /// For each argument of the entry point, whether it is one of these built-in values.
 pub fn arguments(module: &Module, entry: &Function, built_in: &[BuiltIn]) -> Vec<bool> {
-    let is_one = |binding: &Binding| matches!(binding, Binding::BuiltIn(found) if built_in.contains(found));
-    let arguments = entry.arguments.iter().map(|argument| match (&argument.binding, &module.types[argument.ty].inner) {
-        (Some(binding), _) => is_one(binding),
-        (None, TypeInner::Struct { members, .. }) => members.iter().any(|member| member.binding.as_ref().is_some_and(is_one)),
-        _ => false,
+    let is_one =
+        |binding: &Binding| matches!(binding, Binding::BuiltIn(found) if built_in.contains(found));
+    let arguments = entry.arguments.iter().map(|argument| {
+        match (&argument.binding, &module.types[argument.ty].inner) {
+            (Some(binding), _) => is_one(binding),
+            (None, TypeInner::Struct { members, .. }) => members
+                .iter()
+                .any(|member| member.binding.as_ref().is_some_and(is_one)),
+            _ => false,
+        }
     });
     arguments.collect()
 }
@@ -31,14 +39,25 @@ pub struct Places<'a> {
 impl<'a> Places<'a> {
     /// Follows the marks through variables and calls until nothing new is learnt.
     pub fn new(function: &'a Function, arguments: &[bool]) -> Self {
-        let mut places = Self { function, locals: HashSet::new(), results: HashSet::new(), table: Vec::new() };
+        let mut places = Self {
+            function,
+            locals: HashSet::new(),
+            results: HashSet::new(),
+            table: Vec::new(),
+        };
         loop {
             places.table = spread(function, |handle, expression| match expression {
-                Expression::FunctionArgument(index) => Some(arguments.get(*index as usize).copied().unwrap_or(false)),
+                Expression::FunctionArgument(index) => {
+                    Some(arguments.get(*index as usize).copied().unwrap_or(false))
+                }
                 Expression::LocalVariable(local) => Some(places.locals.contains(local)),
                 Expression::CallResult(_) => Some(places.results.contains(&handle)),
                 // What a buffer holds says nothing about where its end is.
-                Expression::Load { pointer } if matches!(root(function, *pointer), Expression::GlobalVariable(_)) => Some(false),
+                Expression::Load { pointer }
+                    if matches!(root(function, *pointer), Expression::GlobalVariable(_)) =>
+                {
+                    Some(false)
+                }
                 _ => None,
             });
             if !places.grow(&function.body, false) {
@@ -59,21 +78,36 @@ impl<'a> Places<'a> {
         for statement in block {
             news |= match statement {
                 Statement::Block(inner) => self.grow(inner, inside),
-                Statement::If { condition, accept, reject } => {
+                Statement::If {
+                    condition,
+                    accept,
+                    reject,
+                } => {
                     let inside = inside || self.holds(*condition);
                     self.grow(accept, inside) | self.grow(reject, inside)
                 }
                 Statement::Switch { selector, cases } => {
                     let inside = inside || self.holds(*selector);
-                    cases.iter().fold(false, |news, case| news | self.grow(&case.body, inside))
+                    cases
+                        .iter()
+                        .fold(false, |news, case| news | self.grow(&case.body, inside))
                 }
-                Statement::Loop { body, continuing, .. } => self.grow(body, inside) | self.grow(continuing, inside),
+                Statement::Loop {
+                    body, continuing, ..
+                } => self.grow(body, inside) | self.grow(continuing, inside),
                 Statement::Store { pointer, value } => match root(self.function, *pointer) {
-                    Expression::LocalVariable(local) if inside || self.holds(*value) => self.locals.insert(*local),
+                    Expression::LocalVariable(local) if inside || self.holds(*value) => {
+                        self.locals.insert(*local)
+                    }
                     _ => false,
                 },
-                Statement::Call { arguments, result: Some(result), .. } => {
-                    arguments.iter().any(|argument| self.holds(*argument)) && self.results.insert(*result)
+                Statement::Call {
+                    arguments,
+                    result: Some(result),
+                    ..
+                } => {
+                    arguments.iter().any(|argument| self.holds(*argument))
+                        && self.results.insert(*result)
                 }
                 _ => false,
             };

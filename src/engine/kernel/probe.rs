@@ -4,7 +4,10 @@
 
 use std::ops::Range;
 
-use naga::{AddressSpace, ArraySize, Block, Expression, Function, Handle, Module, Statement, Type, TypeInner};
+use naga::{
+    AddressSpace, ArraySize, Block, Expression, Function, Handle, Module, Statement, Type,
+    TypeInner,
+};
 
 use super::source::without_comments;
 
@@ -39,16 +42,36 @@ pub fn probe(text: &str, counts: &[usize], rounds: u32) -> Option<Probed> {
     let code = without_comments(text);
     let mut sites: Vec<(Site, Range<usize>)> = Vec::new();
     let mut loops: Vec<Range<usize>> = Vec::new();
-    let functions = module.functions.iter().map(|(_, f)| f).chain(module.entry_points.iter().map(|e| &e.function));
+    let functions = module
+        .functions
+        .iter()
+        .map(|(_, f)| f)
+        .chain(module.entry_points.iter().map(|e| &e.function));
     for function in functions {
         for (handle, expression) in function.expressions.iter() {
-            let Expression::Access { base, .. } = expression else { continue };
-            let Some((array, count, buffer)) = array(&module, function, *base, counts) else { continue };
-            let Some(range) = function.expressions.get_span(handle).to_range() else { continue };
-            let Some(index) = index(&code, &range) else { continue };
+            let Expression::Access { base, .. } = expression else {
+                continue;
+            };
+            let Some((array, count, buffer)) = array(&module, function, *base, counts) else {
+                continue;
+            };
+            let Some(range) = function.expressions.get_span(handle).to_range() else {
+                continue;
+            };
+            let Some(index) = index(&code, &range) else {
+                continue;
+            };
             // A text stands for itself once, however often the tree refers to it.
             if sites.iter().all(|(_, known)| *known != index) {
-                sites.push((Site { range, array, count, buffer }, index));
+                sites.push((
+                    Site {
+                        range,
+                        array,
+                        count,
+                        buffer,
+                    },
+                    index,
+                ));
             }
         }
         heads(&code, &function.body, &mut loops);
@@ -57,7 +80,11 @@ pub fn probe(text: &str, counts: &[usize], rounds: u32) -> Option<Probed> {
         return None;
     }
     let text = insert(text, &sites, &loops, counts.len(), rounds);
-    Some(Probed { text, sites: sites.into_iter().map(|(site, _)| site).collect(), loops })
+    Some(Probed {
+        text,
+        sites: sites.into_iter().map(|(site, _)| site).collect(),
+        loops,
+    })
 }
 
 /// The text of every loop up to its opening brace.
@@ -69,12 +96,21 @@ fn heads(code: &str, block: &Block, found: &mut Vec<Range<usize>>) {
                 heads(code, accept, found);
                 heads(code, reject, found);
             }
-            Statement::Switch { cases, .. } => cases.iter().for_each(|case| heads(code, &case.body, found)),
-            Statement::Loop { body, continuing, .. } => {
+            Statement::Switch { cases, .. } => {
+                cases.iter().for_each(|case| heads(code, &case.body, found))
+            }
+            Statement::Loop {
+                body, continuing, ..
+            } => {
                 let head = span.to_range().and_then(|range| {
                     let text = code.get(range.clone())?;
-                    let keyword = ["for", "while", "loop"].iter().any(|word| text.starts_with(word));
-                    keyword.then(|| text.find('{')).flatten().map(|brace| range.start..range.start + brace + 1)
+                    let keyword = ["for", "while", "loop"]
+                        .iter()
+                        .any(|word| text.starts_with(word));
+                    keyword
+                        .then(|| text.find('{'))
+                        .flatten()
+                        .map(|brace| range.start..range.start + brace + 1)
                 });
                 found.extend(head.filter(|head| !found.contains(head)));
                 heads(code, body, found);
@@ -87,9 +123,17 @@ fn heads(code: &str, block: &Block, found: &mut Vec<Range<usize>>) {
 
 /// Name and length of the array that `base` is, and whether it is a buffer. An invocation's own arrays are left alone:
 /// whoever goes outside of those spoils nobody else's numbers.
-fn array(module: &Module, function: &Function, base: Handle<Expression>, counts: &[usize]) -> Option<(String, u64, bool)> {
+fn array(
+    module: &Module,
+    function: &Function,
+    base: Handle<Expression>,
+    counts: &[usize],
+) -> Option<(String, u64, bool)> {
     let fixed = |ty: Handle<Type>| match module.types[ty].inner {
-        TypeInner::Array { size: ArraySize::Constant(count), .. } => Some(u64::from(count.get())),
+        TypeInner::Array {
+            size: ArraySize::Constant(count),
+            ..
+        } => Some(u64::from(count.get())),
         _ => None,
     };
     match &function.expressions[base] {
@@ -97,7 +141,9 @@ fn array(module: &Module, function: &Function, base: Handle<Expression>, counts:
             let variable = &module.global_variables[*global];
             let buffer = matches!(variable.space, AddressSpace::Storage { .. });
             let count = match variable.binding {
-                Some(place) if buffer => counts.get(place.binding as usize).map(|count| *count as u64),
+                Some(place) if buffer => counts
+                    .get(place.binding as usize)
+                    .map(|count| *count as u64),
                 _ => fixed(variable.ty),
             };
             Some((variable.name.clone()?, count?, buffer))
@@ -122,14 +168,26 @@ fn index(code: &str, range: &Range<usize>) -> Option<Range<usize>> {
     Some(range.start + start + 1..range.start + end)
 }
 
-fn insert(text: &str, sites: &[(Site, Range<usize>)], loops: &[Range<usize>], binding: usize, rounds: u32) -> String {
+fn insert(
+    text: &str,
+    sites: &[(Site, Range<usize>)],
+    loops: &[Range<usize>],
+    binding: usize,
+    rounds: u32,
+) -> String {
     let mut pieces: Vec<(usize, String)> = Vec::new();
     for (number, (site, index)) in sites.iter().enumerate() {
-        pieces.push((index.start, format!("perflings_index({number}u, {}u, u32(", site.count)));
+        pieces.push((
+            index.start,
+            format!("perflings_index({number}u, {}u, u32(", site.count),
+        ));
         pieces.push((index.end, "))".to_owned()));
     }
     for (number, head) in loops.iter().enumerate() {
-        pieces.push((head.end, format!(" if (perflings_round({number}u)) {{ break; }} ")));
+        pieces.push((
+            head.end,
+            format!(" if (perflings_round({number}u)) {{ break; }} "),
+        ));
     }
     pieces.sort_by_key(|(at, _)| *at);
     let mut out = String::with_capacity(text.len() + 64 * pieces.len());
@@ -184,7 +242,11 @@ var<workgroup> w: array<f32, 4>;
     loop { break; }
 }";
         let probed = probe(text, &[10, 20], 1000).expect("has indices");
-        let found: Vec<_> = probed.sites.iter().map(|site| (&text[site.range.clone()], site.count, site.buffer)).collect();
+        let found: Vec<_> = probed
+            .sites
+            .iter()
+            .map(|site| (&text[site.range.clone()], site.count, site.buffer))
+            .collect();
         let mut wanted = [
             ("w[i % 4u]", 4, false),
             ("x[i]", 10, true),
@@ -196,8 +258,19 @@ var<workgroup> w: array<f32, 4>;
         let mut sorted = found.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, wanted);
-        let heads: Vec<_> = probed.loops.iter().map(|range| &text[range.clone()]).collect();
-        assert_eq!(heads, ["for (var k = 0u; k < 4u; k++) /* { */ {", "while (true) {", "loop {"]);
+        let heads: Vec<_> = probed
+            .loops
+            .iter()
+            .map(|range| &text[range.clone()])
+            .collect();
+        assert_eq!(
+            heads,
+            [
+                "for (var k = 0u; k < 4u; k++) /* { */ {",
+                "while (true) {",
+                "loop {"
+            ]
+        );
         naga::front::wgsl::parse_str(&probed.text).expect("still reads");
         assert!(probe("fn f() {}", &[], 1).is_none());
     }

@@ -21,11 +21,16 @@ const ROUNDS: u32 = 256;
 impl Roof {
     /// Measures both; a few hundred milliseconds on a GPU.
     pub fn measure(gpu: &Gpu) -> Result<Self, Trouble> {
-        let copied = COPIED as f64 * 8.0 / fastest(gpu, &copy(), &[COPIED, COPIED], [GROUPS, 1, 1])?;
+        let copied =
+            COPIED as f64 * 8.0 / fastest(gpu, &copy(), &[COPIED, COPIED], [GROUPS, 1, 1])?;
         let invocations = f64::from(GROUPS) * 256.0;
         let operations = invocations * f64::from(SUMS * 4 * ROUNDS * 2);
-        let multiplied = operations / fastest(gpu, &multiply(), &[GROUPS as usize * 256], [GROUPS, 1, 1])?;
-        Ok(Self { bytes_per_s: copied, flops_per_s: multiplied })
+        let multiplied =
+            operations / fastest(gpu, &multiply(), &[GROUPS as usize * 256], [GROUPS, 1, 1])?;
+        Ok(Self {
+            bytes_per_s: copied,
+            flops_per_s: multiplied,
+        })
     }
 
     /// Seconds that this much work takes at the least, and whether it is the bytes that take them.
@@ -37,11 +42,20 @@ impl Roof {
 
 fn fastest(gpu: &Gpu, text: &str, counts: &[usize], grid: [u32; 3]) -> Result<f64, Trouble> {
     let pipeline = gpu.compile(text, counts.len())?;
-    let buffers = counts.iter().map(|count| gpu.storage(*count)).collect::<Result<Vec<_>, _>>()?;
+    let buffers = counts
+        .iter()
+        .map(|count| gpu.storage(*count))
+        .collect::<Result<Vec<_>, _>>()?;
     let bound = gpu.bind(&pipeline, &buffers, counts)?;
     let times = gpu.time(&[(&pipeline, &bound, grid); REPEATS])?;
     let best = times.into_iter().fold(f64::INFINITY, f64::min);
-    if best > 0.0 { Ok(best) } else { Err(Trouble::Refused("the device's clock stands still".to_owned())) }
+    if best > 0.0 {
+        Ok(best)
+    } else {
+        Err(Trouble::Refused(
+            "the device's clock stands still".to_owned(),
+        ))
+    }
 }
 
 /// Neighbouring invocations take neighbouring vectors, each several a grid's length apart.

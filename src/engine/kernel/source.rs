@@ -13,8 +13,16 @@ pub const MAX_BYTES: u64 = 256 * 1024;
 /// # Errors
 /// When it cannot be read, is over 256 KiB or is not text.
 pub fn read(path: &Path) -> Result<String, KernelError> {
-    let shown = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let failed = |error: std::io::Error| whole(format!("{shown} cannot be read: {error}"), "reset the exercise to get the starter back");
+    let shown = path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    let failed = |error: std::io::Error| {
+        whole(
+            format!("{shown} cannot be read: {error}"),
+            "reset the exercise to get the starter back",
+        )
+    };
     let length = std::fs::metadata(path).map_err(failed)?.len();
     if length > MAX_BYTES {
         return Err(too_large(length));
@@ -31,9 +39,15 @@ pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
         return Err(too_large(bytes.len() as u64));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
-        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
+        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()])
+            .into_owned();
         let end = good.len();
-        explain::error(&good, &(end..end), "the file is not UTF-8 text from here on".to_owned(), "WGSL text; perhaps another file was saved over it".to_owned())
+        explain::error(
+            &good,
+            &(end..end),
+            "the file is not UTF-8 text from here on".to_owned(),
+            "WGSL text; perhaps another file was saved over it".to_owned(),
+        )
     })?;
     match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         None => Ok(text),

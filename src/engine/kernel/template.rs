@@ -34,7 +34,11 @@ impl Filled {
     fn at(&self, at: usize, end: bool) -> usize {
         // The end of a range belongs to the piece before it.
         let inside = |piece: &&Piece| {
-            if end { piece.filled.start < at && at <= piece.filled.end } else { piece.filled.contains(&at) }
+            if end {
+                piece.filled.start < at && at <= piece.filled.end
+            } else {
+                piece.filled.contains(&at)
+            }
         };
         match self.pieces.iter().find(inside) {
             Some(piece) if !piece.size => piece.original.start + (at - piece.filled.start),
@@ -61,7 +65,11 @@ pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<Filled, Ker
                 original,
                 &place,
                 format!("`{name}` is no size of this exercise"),
-                format!("one of {}; the nearest is {{{{{}}}}}", list(names.clone()), nearest(name, names)),
+                format!(
+                    "one of {}; the nearest is {{{{{}}}}}",
+                    list(names.clone()),
+                    nearest(name, names)
+                ),
             ));
         };
         filled.push(place.clone(), &size.to_string(), true);
@@ -75,7 +83,11 @@ impl Filled {
     fn push(&mut self, original: Range<usize>, text: &str, size: bool) {
         let start = self.text.len();
         self.text.push_str(text);
-        self.pieces.push(Piece { filled: start..self.text.len(), original, size });
+        self.pieces.push(Piece {
+            filled: start..self.text.len(),
+            original,
+            size,
+        });
     }
 }
 
@@ -94,7 +106,10 @@ fn next_place(text: &str, mut from: usize) -> Option<(Range<usize>, &str)> {
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("{{{{{name}}}}}")).collect::<Vec<_>>().join(", ")
+    names
+        .map(|name| format!("{{{{{name}}}}}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -126,14 +141,23 @@ mod tests {
     #[test]
     fn unknown_sizes_are_named() {
         let error = fill("x\n  {{n}}", &sizes()).expect_err("no such size");
-        assert_eq!((error.line, error.column, error.text.as_str()), (2, 3, "{{n}}"));
+        assert_eq!(
+            (error.line, error.column, error.text.as_str()),
+            (2, 3, "{{n}}")
+        );
         assert_eq!(error.message, "`n` is no size of this exercise");
-        assert_eq!(error.instead, "one of {{COLS}}, {{N}}; the nearest is {{N}}");
+        assert_eq!(
+            error.instead,
+            "one of {{COLS}}, {{N}}; the nearest is {{N}}"
+        );
     }
 
     #[test]
     fn braces_of_code_stay() {
         let code = "fn f() {{ return; }} // {{}} {{ a b }} {{";
-        assert_eq!(fill(code, &sizes()).map(|filled| filled.text), Ok(code.to_owned()));
+        assert_eq!(
+            fill(code, &sizes()).map(|filled| filled.text),
+            Ok(code.to_owned())
+        );
     }
 }

@@ -39,8 +39,14 @@ pub fn time(
 ) -> Result<KernelTime, Trouble> {
     let gpu = trial.gpu;
     let sets = Sets::new(trial, inputs)?;
-    let runners: Vec<&Runner> = [Some(kernel), starter, solution].into_iter().flatten().collect();
-    let bound = runners.iter().map(|runner| sets.bind(gpu, runner, trial)).collect::<Result<Vec<_>, _>>()?;
+    let runners: Vec<&Runner> = [Some(kernel), starter, solution]
+        .into_iter()
+        .flatten()
+        .collect();
+    let bound = runners
+        .iter()
+        .map(|runner| sets.bind(gpu, runner, trial))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut turn = 0;
     let mut round = |backwards: bool| -> Result<Vec<f64>, Trouble> {
         let mut order: Vec<usize> = (0..runners.len()).collect();
@@ -57,7 +63,10 @@ pub fn time(
             .collect();
         let times = gpu.time(&launches)?;
         let mut sorted = vec![0.0; times.len()];
-        order.iter().zip(times).for_each(|(which, seconds)| sorted[*which] = seconds * 1e3);
+        order
+            .iter()
+            .zip(times)
+            .for_each(|(which, seconds)| sorted[*which] = seconds * 1e3);
         Ok(sorted)
     };
     for backwards in [false, true] {
@@ -71,11 +80,23 @@ pub fn time(
         }
         rounds.push(round(index % 2 == 1)?);
     }
-    let column = |which: usize| rounds.iter().map(|round| round[which]).collect::<Vec<f64>>();
+    let column = |which: usize| {
+        rounds
+            .iter()
+            .map(|round| round[which])
+            .collect::<Vec<f64>>()
+    };
     let against = |which: usize| {
-        let pairs: Vec<_> = rounds.iter().map(|round| (round[which], round[0])).collect();
+        let pairs: Vec<_> = rounds
+            .iter()
+            .map(|round| (round[which], round[0]))
+            .collect();
         let found = stats::compare(&pairs);
-        KernelRatio { ratio: found.ratio, low: found.low, high: found.high }
+        KernelRatio {
+            ratio: found.ratio,
+            low: found.low,
+            high: found.high,
+        }
     };
     let starter = starter.map(|_| 1);
     let solution = solution.map(|_| 1 + usize::from(starter.is_some()));
@@ -100,7 +121,9 @@ fn shares(trial: &Trial<'_>, ms: f64) -> KernelTime {
     KernelTime {
         flops,
         bytes,
-        share_of_peak: least.map(|(seconds, _)| seconds * 1e3 / ms).filter(|share| share.is_finite()),
+        share_of_peak: least
+            .map(|(seconds, _)| seconds * 1e3 / ms)
+            .filter(|share| share.is_finite()),
         memory_bound: least.is_none_or(|(_, memory)| memory),
         ..KernelTime::default()
     }
@@ -116,17 +139,32 @@ impl Sets {
         let sets = TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS);
         let set = || {
             let mut given = inputs.iter();
-            let buffers = trial.file.bindings.iter().zip(&counts).map(|(binding, count)| match binding.role {
-                KernelRole::Out => trial.gpu.storage(*count),
-                KernelRole::In | KernelRole::InOut => trial.gpu.upload(given.next().map_or(&[], Vec::as_slice)),
-            });
+            let buffers = trial
+                .file
+                .bindings
+                .iter()
+                .zip(&counts)
+                .map(|(binding, count)| match binding.role {
+                    KernelRole::Out => trial.gpu.storage(*count),
+                    KernelRole::In | KernelRole::InOut => {
+                        trial.gpu.upload(given.next().map_or(&[], Vec::as_slice))
+                    }
+                });
             buffers.collect::<Result<Vec<_>, _>>()
         };
         Ok(Self((0..sets).map(|_| set()).collect::<Result<_, _>>()?))
     }
 
-    fn bind(&self, gpu: &Gpu, runner: &Runner, trial: &Trial<'_>) -> Result<Vec<wgpu::BindGroup>, Trouble> {
+    fn bind(
+        &self,
+        gpu: &Gpu,
+        runner: &Runner,
+        trial: &Trial<'_>,
+    ) -> Result<Vec<wgpu::BindGroup>, Trouble> {
         let counts = trial.counts();
-        self.0.iter().map(|buffers| gpu.bind(&runner.pipeline, buffers, &counts)).collect()
+        self.0
+            .iter()
+            .map(|buffers| gpu.bind(&runner.pipeline, buffers, &counts))
+            .collect()
     }
 }

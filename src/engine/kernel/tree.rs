@@ -13,11 +13,25 @@ pub fn operands(expression: &Expression, each: &mut dyn FnMut(Handle<Expression>
         Expression::Compose { components, .. } => components.iter().copied().for_each(each),
         Expression::Unary { expr, .. } | Expression::As { expr, .. } => each(*expr),
         Expression::Binary { left, right, .. } => [*left, *right].into_iter().for_each(each),
-        Expression::Select { condition, accept, reject } => [*condition, *accept, *reject].into_iter().for_each(each),
+        Expression::Select {
+            condition,
+            accept,
+            reject,
+        } => [*condition, *accept, *reject].into_iter().for_each(each),
         Expression::Relational { argument, .. } => each(*argument),
-        Expression::Math { arg, arg1, arg2, arg3, .. } => {
+        Expression::Math {
+            arg,
+            arg1,
+            arg2,
+            arg3,
+            ..
+        } => {
             each(*arg);
-            [arg1, arg2, arg3].into_iter().flatten().copied().for_each(each);
+            [arg1, arg2, arg3]
+                .into_iter()
+                .flatten()
+                .copied()
+                .for_each(each);
         }
         _ => {}
     }
@@ -25,12 +39,17 @@ pub fn operands(expression: &Expression, each: &mut dyn FnMut(Handle<Expression>
 
 /// A yes or no for each of the function's expressions: as `decide` says or, where it says nothing, yes when it is yes for
 /// anything the expression is computed from. Operands come before what uses them, so one pass does.
-pub fn spread(function: &Function, mut decide: impl FnMut(Handle<Expression>, &Expression) -> Option<bool>) -> Vec<bool> {
+pub fn spread(
+    function: &Function,
+    mut decide: impl FnMut(Handle<Expression>, &Expression) -> Option<bool>,
+) -> Vec<bool> {
     let mut table: Vec<bool> = Vec::with_capacity(function.expressions.len());
     for (handle, expression) in function.expressions.iter() {
         let yes = decide(handle, expression).unwrap_or_else(|| {
             let mut any = false;
-            operands(expression, &mut |operand| any |= table.get(operand.index()).copied().unwrap_or(false));
+            operands(expression, &mut |operand| {
+                any |= table.get(operand.index()).copied().unwrap_or(false)
+            });
             any
         });
         table.push(yes);
@@ -42,7 +61,9 @@ pub fn spread(function: &Function, mut decide: impl FnMut(Handle<Expression>, &E
 pub fn root(function: &Function, mut pointer: Handle<Expression>) -> &Expression {
     loop {
         match &function.expressions[pointer] {
-            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => pointer = *base,
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+                pointer = *base
+            }
             other => return other,
         }
     }

@@ -1,18 +1,17 @@
 //! One kernel at one shape: run it on known numbers and say whether what it wrote is right. Outputs are poisoned before,
 //! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
 
-use std::ops::Range;
-
 use burn::tensor::wgpu::wgpu;
 
 use super::gpu::{Gpu, Pipeline, Trouble};
-use super::probe::{self, Probed};
 use super::template::Filled;
-use super::explain;
 use crate::course::exercise::reference::{self, Difference};
 use crate::course::exercise::size::Product;
 use crate::course::exercise::{Binding, Fill, Role};
-use crate::protocol::{KernelError, KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch, KernelRole, KernelShape};
+use crate::protocol::{
+    KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch, KernelRole,
+    KernelShape,
+};
 
 /// Numbers behind the end of each buffer in the second run.
 const GUARD: usize = 8192;
@@ -52,54 +51,88 @@ pub type Verdict = Result<KernelMatch, Box<KernelFault>>;
 impl Trial<'_> {
     /// Numbers for the buffers that are read, in binding order.
     pub fn inputs(&self) -> Result<Vec<Vec<f32>>, Trouble> {
-        let bindings = self.file.bindings.iter().zip(self.counts()).map(|(binding, count)| {
-            Ok(Binding {
-                name: binding.name.clone(),
-                role: match binding.role {
-                    KernelRole::In => Role::In,
-                    KernelRole::Out => Role::Out,
-                    KernelRole::InOut => Role::InOut,
-                },
-                count: Product::parse(&count.to_string())?,
-                fill: match binding.fill {
-                    KernelFill::Normal => Fill::Normal,
-                    KernelFill::Large => Fill::Large,
-                    KernelFill::Positive => Fill::Positive,
-                },
-            })
-        });
+        let bindings = self
+            .file
+            .bindings
+            .iter()
+            .zip(self.counts())
+            .map(|(binding, count)| {
+                Ok(Binding {
+                    name: binding.name.clone(),
+                    role: match binding.role {
+                        KernelRole::In => Role::In,
+                        KernelRole::Out => Role::Out,
+                        KernelRole::InOut => Role::InOut,
+                    },
+                    count: Product::parse(&count.to_string())?,
+                    fill: match binding.fill {
+                        KernelFill::Normal => Fill::Normal,
+                        KernelFill::Large => Fill::Large,
+                        KernelFill::Positive => Fill::Positive,
+                    },
+                })
+            });
         let made = bindings.collect::<Result<Vec<_>, String>>();
-        made.and_then(|bindings| reference::inputs(&bindings, &self.shape.sizes, SEED)).map_err(Trouble::Refused)
+        made.and_then(|bindings| reference::inputs(&bindings, &self.shape.sizes, SEED))
+            .map_err(Trouble::Refused)
     }
 
     /// Elements of each buffer.
     pub fn counts(&self) -> Vec<usize> {
-        self.file.bindings.iter().map(|binding| binding.counts.get(self.index).copied().unwrap_or(1) as usize).collect()
+        self.file
+            .bindings
+            .iter()
+            .map(|binding| binding.counts.get(self.index).copied().unwrap_or(1) as usize)
+            .collect()
     }
 
     /// What the plain Rust reference makes of the inputs.
     pub fn reference(&self, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
-        let reference = reference::find(&self.file.reference)
-            .ok_or_else(|| Trouble::Refused(format!("this engine knows no reference `{}`; update it", self.file.reference)))?;
-        Ok(Expected { values: reference(inputs, &self.shape.sizes), from: "reference" })
+        let reference = reference::find(&self.file.reference).ok_or_else(|| {
+            Trouble::Refused(format!(
+                "this engine knows no reference `{}`; update it",
+                self.file.reference
+            ))
+        })?;
+        Ok(Expected {
+            values: reference(inputs, &self.shape.sizes),
+            from: "reference",
+        })
     }
 
     /// What a kernel that is known to be right makes of them.
     pub fn solution(&self, pipeline: &Pipeline, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
         let found = self.run(pipeline, inputs, 0)?;
-        let outputs = self.file.bindings.iter().zip(found).filter(|(binding, _)| binding.role != KernelRole::In);
-        Ok(Expected { values: outputs.map(|(_, values)| values).collect(), from: "solution" })
+        let outputs = self
+            .file
+            .bindings
+            .iter()
+            .zip(found)
+            .filter(|(binding, _)| binding.role != KernelRole::In);
+        Ok(Expected {
+            values: outputs.map(|(_, values)| values).collect(),
+            from: "solution",
+        })
     }
 
     /// Runs it and judges. The kernel with probes comes first: where a loop has no end, the plain one is never run.
-    pub fn judge(&self, pipeline: &Pipeline, inputs: &[Vec<f32>], expected: &Expected) -> Result<Verdict, Trouble> {
+    pub fn judge(
+        &self,
+        pipeline: &Pipeline,
+        inputs: &[Vec<f32>],
+        expected: &Expected,
+    ) -> Result<Verdict, Trouble> {
         let outside = match self.probe(inputs)? {
             Some(fault) if fault.kind == Kind::Endless => return Ok(Err(Box::new(fault))),
             outside => outside,
         };
         let exact = self.run(pipeline, inputs, 0)?;
         let guarded = self.run(pipeline, inputs, GUARD)?;
-        if let Some(fault) = self.wrote_input(inputs, &exact).or(outside).or_else(|| self.wrote_past_end(&guarded)) {
+        if let Some(fault) = self
+            .wrote_input(inputs, &exact)
+            .or(outside)
+            .or_else(|| self.wrote_past_end(&guarded))
+        {
             return Ok(Err(Box::new(fault)));
         }
         let matched = match self.compare(&exact, expected) {
@@ -119,64 +152,30 @@ impl Trial<'_> {
     }
 
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
-    fn run(&self, pipeline: &Pipeline, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<Vec<f32>>, Trouble> {
+    fn run(
+        &self,
+        pipeline: &Pipeline,
+        inputs: &[Vec<f32>],
+        guard: usize,
+    ) -> Result<Vec<Vec<f32>>, Trouble> {
         let mut lengths = self.counts();
         lengths.iter_mut().for_each(|length| *length += guard);
         let buffers = self.fill(inputs, guard)?;
         let bound = self.gpu.bind(pipeline, &buffers, &lengths)?;
         self.gpu.launch(pipeline, &bound, self.grid)?;
-        buffers.iter().zip(lengths).map(|(buffer, length)| self.gpu.read(buffer, length)).collect()
-    }
-
-    /// What the kernel with probes finds: a loop without end, or the first index outside of its array.
-    fn probe(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
-        let mut lengths = self.counts();
-        // CPU drivers cut loops short on their own, after 65,535 rounds.
-        let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
-        let Some(probed) = probe::probe(&self.filled.text, &lengths, rounds) else { return Ok(None) };
-        // A text that cannot be probed is still held against everything else.
-        let Ok(pipeline) = self.gpu.compile(&probed.text, lengths.len() + 1) else { return Ok(None) };
-        let mut buffers = self.fill(inputs, 0)?;
-        buffers.push(self.gpu.upload(&[0.0; probe::WORDS])?);
-        lengths.push(probe::WORDS);
-        let bound = self.gpu.bind(&pipeline, &buffers, &lengths)?;
-        self.gpu.launch(&pipeline, &bound, self.grid)?;
-        let words: Vec<u32> = self.gpu.read(&buffers[lengths.len() - 1], probe::WORDS)?.into_iter().map(f32::to_bits).collect();
-        if words[3] > 0 {
-            return Ok(Some(self.endless(&probed, words[4], rounds)));
-        }
-        Ok(if words[0] == 0 { None } else { self.outside(&probed, words[1], words[2]) })
-    }
-
-    fn endless(&self, probed: &Probed, site: u32, rounds: u32) -> KernelFault {
-        let head = probed.loops.get(site as usize).cloned().unwrap_or(0..0);
-        let place = self.place(&head);
-        let text = format!(
-            "line {}, column {}: `{}` does not end, or not within {rounds} rounds; when does its condition change?",
-            place.line, place.column, place.text
-        );
-        self.fault(Kind::Endless, "", None, text)
-    }
-
-    fn place(&self, range: &Range<usize>) -> KernelError {
-        explain::error(self.text, &self.filled.origin(range), String::new(), String::new())
-    }
-
-    fn outside(&self, probed: &Probed, site: u32, index: u32) -> Option<KernelFault> {
-        let site = probed.sites.get(site as usize)?;
-        let place = self.place(&site.range);
-        // A negative number as an unsigned one.
-        let index = if index > u32::MAX / 2 { i64::from(index as i32) } else { i64::from(index) };
-        let text = format!(
-            "line {}, column {}: `{}` takes element {index}, and `{}` has {}; compare the index with the size first",
-            place.line, place.column, place.text, site.array, site.count
-        );
-        let at = usize::try_from(index).ok();
-        Some(self.fault(Kind::OutOfBounds, &site.array, at, text))
+        buffers
+            .iter()
+            .zip(lengths)
+            .map(|(buffer, length)| self.gpu.read(buffer, length))
+            .collect()
     }
 
     /// Buffers with the inputs in them, and poison in the outputs.
-    fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, Trouble> {
+    pub(super) fn fill(
+        &self,
+        inputs: &[Vec<f32>],
+        guard: usize,
+    ) -> Result<Vec<wgpu::Buffer>, Trouble> {
         let counts = self.counts();
         let mut given = inputs.iter();
         let mut buffers = Vec::with_capacity(counts.len());
@@ -185,7 +184,11 @@ impl Trial<'_> {
                 KernelRole::Out => vec![f32::from_bits(POISON); *count],
                 KernelRole::In | KernelRole::InOut => given.next().cloned().unwrap_or_default(),
             };
-            let behind = if binding.role == KernelRole::In { POISON } else { SENTINEL };
+            let behind = if binding.role == KernelRole::In {
+                POISON
+            } else {
+                SENTINEL
+            };
             values.resize(count + guard, f32::from_bits(behind));
             buffers.push(self.gpu.upload(&values)?);
         }
@@ -195,13 +198,25 @@ impl Trial<'_> {
     fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
         let mut given = inputs.iter();
         for (binding, found) in self.file.bindings.iter().zip(found) {
-            let given = if binding.role == KernelRole::Out { None } else { given.next() };
+            let given = if binding.role == KernelRole::Out {
+                None
+            } else {
+                given.next()
+            };
             if binding.role != KernelRole::In {
                 continue;
             }
-            let changed = given.and_then(|given| given.iter().zip(found).position(|(a, b)| a.to_bits() != b.to_bits()));
+            let changed = given.and_then(|given| {
+                given
+                    .iter()
+                    .zip(found)
+                    .position(|(a, b)| a.to_bits() != b.to_bits())
+            });
             if let Some(at) = changed {
-                let text = format!("writes to `{}[{at}]`, which is only to be read", binding.name);
+                let text = format!(
+                    "writes to `{}[{at}]`, which is only to be read",
+                    binding.name
+                );
                 return Some(self.fault(Kind::WroteInput, &binding.name, Some(at), text));
             }
         }
@@ -210,50 +225,108 @@ impl Trial<'_> {
 
     fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
         for ((binding, count), found) in self.file.bindings.iter().zip(self.counts()).zip(guarded) {
-            let behind = if binding.role == KernelRole::In { POISON } else { SENTINEL };
+            let behind = if binding.role == KernelRole::In {
+                POISON
+            } else {
+                SENTINEL
+            };
             let tail = found.get(count..).unwrap_or_default();
-            let Some(past) = tail.iter().position(|x| x.to_bits() != behind) else { continue };
+            let Some(past) = tail.iter().position(|x| x.to_bits() != behind) else {
+                continue;
+            };
             let (name, at) = (&binding.name, count + past);
             let why = if self.array_length {
                 "a buffer may be longer than its tensor, so compare with the size and not with arrayLength"
             } else {
                 "compare the index with the size before writing"
             };
-            let text = format!("writes out of bounds: `{name}[{at}]`, and `{name}` has {count} elements; {why}");
+            let text = format!(
+                "writes out of bounds: `{name}[{at}]`, and `{name}` has {count} elements; {why}"
+            );
             return Some(self.fault(Kind::OutOfBounds, name, Some(at), text));
         }
         None
     }
 
     fn compare(&self, found: &[Vec<f32>], expected: &Expected) -> Verdict {
-        let tolerance = if expected.from == "reference" { self.file.tolerance } else { 2.0 * self.file.tolerance };
+        let tolerance = if expected.from == "reference" {
+            self.file.tolerance
+        } else {
+            2.0 * self.file.tolerance
+        };
         let mut worst = 0.0_f64;
-        let outputs = self.file.bindings.iter().zip(found).filter(|(binding, _)| binding.role != KernelRole::In);
+        let outputs = self
+            .file
+            .bindings
+            .iter()
+            .zip(found)
+            .filter(|(binding, _)| binding.role != KernelRole::In);
         for ((binding, found), expected) in outputs.zip(&expected.values) {
             let name = &binding.name;
             let unwritten = found.iter().filter(|x| x.to_bits() == POISON).count();
             if let Some(at) = found.iter().position(|x| x.to_bits() == POISON) {
-                let text = format!("never writes {unwritten} of the {} elements of `{name}`, first `{name}[{at}]`", found.len());
+                let text = format!(
+                    "never writes {unwritten} of the {} elements of `{name}`, first `{name}[{at}]`",
+                    found.len()
+                );
                 return Err(Box::new(self.fault(Kind::Unwritten, name, Some(at), text)));
             }
-            let Some(most) = reference::difference(expected, found) else { continue };
+            let Some(most) = reference::difference(expected, found) else {
+                continue;
+            };
             if most.error > tolerance {
-                return Err(Box::new(self.wrong(name, expected, found, &most, tolerance)));
+                return Err(Box::new(
+                    self.wrong(name, expected, found, &most, tolerance),
+                ));
             }
             worst = worst.max(most.error);
         }
-        Ok(KernelMatch { shape: self.shape.label.clone(), error: worst, against: expected.from.to_owned() })
+        Ok(KernelMatch {
+            shape: self.shape.label.clone(),
+            error: worst,
+            against: expected.from.to_owned(),
+        })
     }
 
-    fn wrong(&self, name: &str, expected: &[f32], found: &[f32], most: &Difference, tolerance: f64) -> KernelFault {
-        let scale = expected.iter().fold(0.0_f64, |most, x| most.max(f64::from(x.abs()))).max(f64::MIN_POSITIVE);
-        let off = |(e, f): (&f32, &f32)| !((f64::from(*e) - f64::from(*f)).abs() <= tolerance * scale);
-        let (count, of) = (expected.iter().zip(found).filter(|pair| off(*pair)).count(), expected.len());
-        let mut text = format!("`{name}[{}]` is {} and should be {}; ", most.at, number(most.found), number(most.expected));
-        text += &if of == 1 { "it is the only element".to_owned() } else { format!("{count} of {of} elements are wrong") };
+    fn wrong(
+        &self,
+        name: &str,
+        expected: &[f32],
+        found: &[f32],
+        most: &Difference,
+        tolerance: f64,
+    ) -> KernelFault {
+        let scale = expected
+            .iter()
+            .fold(0.0_f64, |most, x| most.max(f64::from(x.abs())))
+            .max(f64::MIN_POSITIVE);
+        let off =
+            |(e, f): (&f32, &f32)| !((f64::from(*e) - f64::from(*f)).abs() <= tolerance * scale);
+        let (count, of) = (
+            expected.iter().zip(found).filter(|pair| off(*pair)).count(),
+            expected.len(),
+        );
+        let mut text = format!(
+            "`{name}[{}]` is {} and should be {}; ",
+            most.at,
+            number(most.found),
+            number(most.expected)
+        );
+        text += &if of == 1 {
+            "it is the only element".to_owned()
+        } else {
+            format!("{count} of {of} elements are wrong")
+        };
         if most.error.is_finite() {
-            let allowed = if tolerance == 0.0 { "none".to_owned() } else { format!("{tolerance:.0e}") };
-            text += &format!(", the largest error is {:.1e} of the largest value and {allowed} is allowed", most.error);
+            let allowed = if tolerance == 0.0 {
+                "none".to_owned()
+            } else {
+                format!("{tolerance:.0e}")
+            };
+            text += &format!(
+                ", the largest error is {:.1e} of the largest value and {allowed} is allowed",
+                most.error
+            );
         }
         KernelFault {
             expected: Some(f64::from(most.expected).into()),
@@ -266,13 +339,21 @@ impl Trial<'_> {
     /// The first element that differs between two runs, as binding and index.
     fn first_difference(&self, one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
         (0..one.len()).find_map(|binding| {
-            let at = one[binding].iter().zip(&other[binding]).position(|(a, b)| a.to_bits() != b.to_bits())?;
+            let at = one[binding]
+                .iter()
+                .zip(&other[binding])
+                .position(|(a, b)| a.to_bits() != b.to_bits())?;
             Some((binding, at))
         })
     }
 
     /// A kernel that was right once, and differs when its buffers are longer, or when it runs again.
-    fn unsteady(&self, one: &[Vec<f32>], again: &[Vec<f32>], (binding, at): (usize, usize)) -> KernelFault {
+    fn unsteady(
+        &self,
+        one: &[Vec<f32>],
+        again: &[Vec<f32>],
+        (binding, at): (usize, usize),
+    ) -> KernelFault {
         let name = &self.file.bindings[binding].name;
         if self.first_difference(one, again).is_some() {
             let text = format!(
@@ -288,7 +369,13 @@ impl Trial<'_> {
         self.fault(Kind::ReadsPastEnd, name, Some(at), text)
     }
 
-    fn fault(&self, kind: Kind, buffer: &str, at: Option<usize>, text: String) -> KernelFault {
+    pub(super) fn fault(
+        &self,
+        kind: Kind,
+        buffer: &str,
+        at: Option<usize>,
+        text: String,
+    ) -> KernelFault {
         KernelFault {
             kind,
             shape: self.shape.label.clone(),
@@ -304,12 +391,20 @@ impl Trial<'_> {
 fn number(x: f32) -> String {
     let size = x.abs();
     if !x.is_finite() {
-        return if x.is_nan() { "NaN".to_owned() } else { x.to_string() };
+        return if x.is_nan() {
+            "NaN".to_owned()
+        } else {
+            x.to_string()
+        };
     }
     if x != 0.0 && !(1e-3..1e6).contains(&size) {
         return format!("{x:.4e}");
     }
     let decimals = 5_usize.saturating_sub(size.max(1.0).log10() as usize);
     let text = format!("{x:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }

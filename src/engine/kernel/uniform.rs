@@ -8,9 +8,17 @@ use super::places::{self, Places};
 /// The first barrier that some invocations of a workgroup may not reach.
 pub fn divergent_barrier(module: &Module) -> Option<Span> {
     let entry = &module.entry_points.first()?.function;
-    let own = [BuiltIn::GlobalInvocationId, BuiltIn::LocalInvocationId, BuiltIn::LocalInvocationIndex];
+    let own = [
+        BuiltIn::GlobalInvocationId,
+        BuiltIn::LocalInvocationId,
+        BuiltIn::LocalInvocationIndex,
+    ];
     let arguments = places::arguments(module, entry, &own);
-    Walk { module, found: None }.function(entry, &arguments, false)
+    Walk {
+        module,
+        found: None,
+    }
+    .function(entry, &arguments, false)
 }
 
 struct Walk<'a> {
@@ -39,13 +47,21 @@ impl Walk<'_> {
         for (statement, span) in block.span_iter() {
             let apart_here = apart || state.returned || state.left;
             match statement {
-                Statement::ControlBarrier(_) | Statement::MemoryBarrier(_) | Statement::WorkGroupUniformLoad { .. } if apart_here => {
+                Statement::ControlBarrier(_)
+                | Statement::MemoryBarrier(_)
+                | Statement::WorkGroupUniformLoad { .. }
+                    if apart_here =>
+                {
                     self.found.get_or_insert(*span);
                 }
                 Statement::Return { .. } | Statement::Kill if apart => state.returned = true,
                 Statement::Break | Statement::Continue if apart => state.left = true,
                 Statement::Block(inner) => self.block(places, inner, apart, state),
-                Statement::If { condition, accept, reject } => {
+                Statement::If {
+                    condition,
+                    accept,
+                    reject,
+                } => {
                     let apart = apart || places.holds(*condition);
                     self.block(places, accept, apart, state);
                     self.block(places, reject, apart, state);
@@ -53,13 +69,23 @@ impl Walk<'_> {
                 Statement::Switch { selector, cases } => {
                     let apart = apart || places.holds(*selector);
                     for case in cases {
-                        let mut inner = Together { left: false, ..*state };
+                        let mut inner = Together {
+                            left: false,
+                            ..*state
+                        };
                         self.block(places, &case.body, apart, &mut inner);
                         state.returned |= inner.returned;
                     }
                 }
-                Statement::Loop { body, continuing, break_if } => {
-                    let mut inner = Together { left: false, ..*state };
+                Statement::Loop {
+                    body,
+                    continuing,
+                    break_if,
+                } => {
+                    let mut inner = Together {
+                        left: false,
+                        ..*state
+                    };
                     // The second round starts with whoever is left of the first.
                     for _ in 0..2 {
                         self.block(places, body, apart, &mut inner);
@@ -68,10 +94,21 @@ impl Walk<'_> {
                     }
                     state.returned |= inner.returned;
                 }
-                Statement::Call { function, arguments, .. } => {
-                    let arguments: Vec<bool> = arguments.iter().map(|argument| places.holds(*argument)).collect();
-                    let inner = Walk { module: self.module, found: None };
-                    let found = inner.function(&self.module.functions[*function], &arguments, apart_here);
+                Statement::Call {
+                    function,
+                    arguments,
+                    ..
+                } => {
+                    let arguments: Vec<bool> = arguments
+                        .iter()
+                        .map(|argument| places.holds(*argument))
+                        .collect();
+                    let inner = Walk {
+                        module: self.module,
+                        found: None,
+                    };
+                    let found =
+                        inner.function(&self.module.functions[*function], &arguments, apart_here);
                     self.found = self.found.or(found.map(|_| *span));
                 }
                 _ => {}

@@ -4,20 +4,16 @@
 use std::ops::Range;
 
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
-use naga::{AddressSpace, EntryPoint, Handle, Module, ScalarKind, ShaderStage, Span, StorageAccess, Type, TypeInner};
+use naga::{
+    AddressSpace, EntryPoint, Handle, Module, ScalarKind, ShaderStage, Span, StorageAccess, Type,
+    TypeInner,
+};
 
 use super::explain::{self, whole};
 use super::source::{MAX_BYTES, too_large, without_comments};
 use super::template::{self, Filled};
 use super::{bounds, loops, uniform};
-use crate::protocol::{KernelError, KernelFacts, KernelFile, KernelGrid, KernelRole, KernelShape};
-
-/// Limits every WebGPU device keeps.
-const MAX_SIZE: [u32; 3] = [256, 256, 64];
-const MAX_INVOCATIONS: u32 = 256;
-const MAX_WORKGROUP_BYTES: u64 = 16 * 1024;
-const MAX_WORKGROUPS: u64 = 65_535;
-const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
+use crate::protocol::{KernelError, KernelFacts, KernelFile, KernelRole, KernelShape};
 
 /// A text that may be run.
 #[derive(Clone, Debug)]
@@ -33,59 +29,110 @@ pub struct Checked {
 ///
 /// # Errors
 /// With the first thing that is wrong.
-pub fn validate(text: &str, file: &KernelFile, shapes: &[KernelShape]) -> Result<Checked, KernelError> {
+pub fn validate(
+    text: &str,
+    file: &KernelFile,
+    shapes: &[KernelShape],
+) -> Result<Checked, KernelError> {
     if text.len() as u64 > MAX_BYTES {
         return Err(too_large(text.len() as u64));
     }
     if text.trim().is_empty() {
-        return Err(whole("the file is empty", "reset the exercise to get the starter back"));
+        return Err(whole(
+            "the file is empty",
+            "reset the exercise to get the starter back",
+        ));
     }
-    let mut checked = Checked { facts: KernelFacts::default(), texts: Vec::new(), grids: Vec::new() };
+    let mut checked = Checked {
+        facts: KernelFacts::default(),
+        texts: Vec::new(),
+        grids: Vec::new(),
+    };
     for (index, shape) in shapes.iter().enumerate() {
         let filled = template::fill(text, &shape.sizes)?;
-        let source = Source { text, filled: &filled, shape };
+        let source = Source {
+            text,
+            filled: &filled,
+            shape,
+        };
         let facts = source.validate(file)?;
-        checked.facts = KernelFacts { workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes), ..facts };
-        checked.grids.push(source.grid(&file.grid, index, facts.workgroup)?);
+        checked.facts = KernelFacts {
+            workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes),
+            ..facts
+        };
+        checked
+            .grids
+            .push(source.grid(&file.grid, index, facts.workgroup)?);
         checked.texts.push(filled);
     }
     Ok(checked)
 }
 
-struct Source<'a> {
+/// A text with the sizes of one shape in it.
+pub(super) struct Source<'a> {
     text: &'a str,
     filled: &'a Filled,
-    shape: &'a KernelShape,
+    pub shape: &'a KernelShape,
 }
 
 impl Source<'_> {
-    fn error(&self, range: Range<usize>, message: impl Into<String>, instead: impl Into<String>) -> KernelError {
-        explain::error(self.text, &self.filled.origin(&range), message.into(), instead.into())
+    fn error(
+        &self,
+        range: Range<usize>,
+        message: impl Into<String>,
+        instead: impl Into<String>,
+    ) -> KernelError {
+        explain::error(
+            self.text,
+            &self.filled.origin(&range),
+            message.into(),
+            instead.into(),
+        )
     }
 
-    fn spanned(&self, span: Span, message: impl Into<String>, instead: impl Into<String>) -> KernelError {
+    /// An error about a span of the text.
+    pub fn spanned(
+        &self,
+        span: Span,
+        message: impl Into<String>,
+        instead: impl Into<String>,
+    ) -> KernelError {
         self.error(span.to_range().unwrap_or(0..0), message, instead)
     }
 
     /// An error at the first occurrence of one of `words` outside of comments.
-    fn near(&self, words: &[&str], message: impl Into<String>, instead: impl Into<String>) -> KernelError {
+    pub fn near(
+        &self,
+        words: &[&str],
+        message: impl Into<String>,
+        instead: impl Into<String>,
+    ) -> KernelError {
         let text = without_comments(&self.filled.text);
-        let range = words.iter().find_map(|word| text.find(word).map(|at| at..at + word.len())).unwrap_or(0..0);
+        let range = words
+            .iter()
+            .find_map(|word| text.find(word).map(|at| at..at + word.len()))
+            .unwrap_or(0..0);
         self.error(range, message, instead)
     }
 
     fn validate(&self, file: &KernelFile) -> Result<KernelFacts, KernelError> {
         let code = without_comments(&self.filled.text);
-        if let Some(line) = code.lines().find(|line| line.trim_start().starts_with("enable ")) {
+        if let Some(line) = code
+            .lines()
+            .find(|line| line.trim_start().starts_with("enable "))
+        {
             let message = "an extension, which not every device has";
             return Err(self.near(&[line.trim()], message, "plain WGSL with f32"));
         }
-        let module = naga::front::wgsl::parse_str(&self.filled.text).map_err(|e| explain::parse(self.text, self.filled, &e))?;
+        let module = naga::front::wgsl::parse_str(&self.filled.text)
+            .map_err(|e| explain::parse(self.text, self.filled, &e))?;
         let entry = self.entry(&module)?;
         self.workgroup(entry)?;
         self.declared(&module, file)?;
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
-        let info = validator.validate(&module).map_err(|e| explain::invalid(self.text, self.filled, &e))?;
+        let info = validator
+            .validate(&module)
+            .map_err(|e| explain::invalid(self.text, self.filled, &e))?;
         self.used(&module, &info, file)?;
         let workgroup_bytes = self.memory(&module, &info)?;
         if let Some(span) = loops::endless(&module) {
@@ -110,32 +157,65 @@ impl Source<'_> {
                 format!("`if (i >= {size}) {{ return; }}` before the first write, with i from global_invocation_id or workgroup_id"),
             ));
         }
-        let array_length = module.functions.iter().map(|(_, f)| f).chain([&entry.function]).any(asks_length);
-        Ok(KernelFacts { workgroup: entry.workgroup_size, workgroup_bytes, array_length })
+        let array_length = module
+            .functions
+            .iter()
+            .map(|(_, f)| f)
+            .chain([&entry.function])
+            .any(asks_length);
+        Ok(KernelFacts {
+            workgroup: entry.workgroup_size,
+            workgroup_bytes,
+            array_length,
+        })
     }
 
     fn entry<'m>(&self, module: &'m Module) -> Result<&'m EntryPoint, KernelError> {
         const MAIN: &str = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { … }";
         let entry = match module.entry_points.as_slice() {
-            [] => return Err(self.near(&["fn main"], "there is no entry point: no function is marked @compute", MAIN)),
+            [] => {
+                return Err(self.near(
+                    &["fn main"],
+                    "there is no entry point: no function is marked @compute",
+                    MAIN,
+                ));
+            }
             [entry] => entry,
             several => {
                 let names: Vec<_> = several.iter().map(|e| format!("`{}`", e.name)).collect();
                 let second = format!("fn {}", several[1].name);
-                let message = format!("there are {} entry points, {}; one is launched", several.len(), names.join(" and "));
-                return Err(self.near(&[&second], message, "one @compute fn main, and plain functions that it calls"));
+                let message = format!(
+                    "there are {} entry points, {}; one is launched",
+                    several.len(),
+                    names.join(" and ")
+                );
+                return Err(self.near(
+                    &[&second],
+                    message,
+                    "one @compute fn main, and plain functions that it calls",
+                ));
             }
         };
         let declared = format!("fn {}", entry.name);
         if entry.stage != ShaderStage::Compute {
-            return Err(self.near(&["@vertex", "@fragment", &declared], "the entry point is not a compute kernel", MAIN));
+            return Err(self.near(
+                &["@vertex", "@fragment", &declared],
+                "the entry point is not a compute kernel",
+                MAIN,
+            ));
         }
         if entry.name != "main" {
-            let message = format!("the entry point is called `{}`; `main` is launched", entry.name);
+            let message = format!(
+                "the entry point is called `{}`; `main` is launched",
+                entry.name
+            );
             return Err(self.near(&[&declared], message, "fn main"));
         }
         if let Some((_, constant)) = module.overrides.iter().next() {
-            let message = format!("`{}` is an override, and nobody sets it here", constant.name.as_deref().unwrap_or("override"));
+            let message = format!(
+                "`{}` is an override, and nobody sets it here",
+                constant.name.as_deref().unwrap_or("override")
+            );
             return Err(self.near(&["override "], message, "`const`"));
         }
         Ok(entry)
@@ -150,7 +230,9 @@ impl Source<'_> {
         let last = file.bindings.len().saturating_sub(1);
         let mut found = vec![None; file.bindings.len()];
         for (handle, variable) in module.global_variables.iter() {
-            let Some(place) = variable.binding else { continue };
+            let Some(place) = variable.binding else {
+                continue;
+            };
             let span = module.global_variables.get_span(handle);
             let name = variable.name.clone().unwrap_or_default();
             let index = place.binding as usize;
@@ -163,115 +245,100 @@ impl Source<'_> {
             }
             if let Some(other) = found[index].replace(name.clone()) {
                 let message = format!("`{other}` and `{name}` are both @binding({index})");
-                return Err(self.spanned(span, message, format!("each its own number, 0 to {last}")));
+                return Err(self.spanned(
+                    span,
+                    message,
+                    format!("each its own number, 0 to {last}"),
+                ));
             }
             let both = StorageAccess::LOAD | StorageAccess::STORE;
-            if !matches!(variable.space, AddressSpace::Storage { access } if access.contains(both)) {
-                let message = format!("`{name}` is not var<storage, read_write>: buffers share memory here, and every one is bound that way");
+            if !matches!(variable.space, AddressSpace::Storage { access } if access.contains(both))
+            {
+                let message = format!(
+                    "`{name}` is not var<storage, read_write>: buffers share memory here, and every one is bound that way"
+                );
                 return Err(self.spanned(span, message, expected(index)));
             }
             if !is_array_of_f32(module, variable.ty) {
-                return Err(self.spanned(span, format!("`{name}` is not array<f32>"), expected(index)));
+                return Err(self.spanned(
+                    span,
+                    format!("`{name}` is not array<f32>"),
+                    expected(index),
+                ));
             }
         }
         match found.iter().position(Option::is_none) {
-            Some(missing) => Err(whole(format!("@binding({missing}) is not declared"), expected(missing))),
+            Some(missing) => Err(whole(
+                format!("@binding({missing}) is not declared"),
+                expected(missing),
+            )),
             None => Ok(()),
         }
     }
 
-    fn used(&self, module: &Module, info: &ModuleInfo, file: &KernelFile) -> Result<(), KernelError> {
+    fn used(
+        &self,
+        module: &Module,
+        info: &ModuleInfo,
+        file: &KernelFile,
+    ) -> Result<(), KernelError> {
         let uses = info.get_entry_point(0);
         for (handle, variable) in module.global_variables.iter() {
-            let Some(binding) = variable.binding.and_then(|place| file.bindings.get(place.binding as usize)) else { continue };
+            let Some(binding) = variable
+                .binding
+                .and_then(|place| file.bindings.get(place.binding as usize))
+            else {
+                continue;
+            };
             if uses[handle].is_empty() {
-                let what = if binding.role == KernelRole::In { "read" } else { "written" };
+                let what = if binding.role == KernelRole::In {
+                    "read"
+                } else {
+                    "written"
+                };
                 let name = variable.name.as_deref().unwrap_or_default();
-                let message = format!("`{name}` is never {what}: an unused binding is dropped, and the buffers no longer match");
-                let span = module.global_variables.get_span(handle);
-                return Err(self.spanned(span, message, format!("a kernel that uses all of its {} buffers", file.bindings.len())));
-            }
-        }
-        Ok(())
-    }
-
-    fn workgroup(&self, entry: &EntryPoint) -> Result<(), KernelError> {
-        let [x, y, z] = entry.workgroup_size;
-        let total = x.saturating_mul(y).saturating_mul(z);
-        let too_long = entry.workgroup_size.iter().zip(MAX_SIZE).any(|(size, most)| *size > most);
-        if too_long || total > MAX_INVOCATIONS || total == 0 {
-            let message = format!(
-                "a workgroup of {x} × {y} × {z} = {total} invocations; every device takes up to {MAX_INVOCATIONS}, and {} × {} × {} along x, y and z",
-                MAX_SIZE[0], MAX_SIZE[1], MAX_SIZE[2]
-            );
-            return Err(self.near(&["@workgroup_size"], message, "@workgroup_size(64), or (16, 16) for a matrix"));
-        }
-        Ok(())
-    }
-
-    /// Bytes of workgroup memory.
-    fn memory(&self, module: &Module, info: &ModuleInfo) -> Result<u64, KernelError> {
-        let uses = info.get_entry_point(0);
-        let bytes = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx()));
-        let (mut shared, mut private) = (0_u64, 0_u64);
-        let mut last = [Span::UNDEFINED; 2];
-        for (handle, variable) in module.global_variables.iter().filter(|(handle, _)| !uses[*handle].is_empty()) {
-            let span = module.global_variables.get_span(handle);
-            match variable.space {
-                AddressSpace::WorkGroup => (shared, last[0]) = (shared.saturating_add(bytes(variable.ty)), span),
-                AddressSpace::Private => (private, last[1]) = (private.saturating_add(bytes(variable.ty)), span),
-                _ => {}
-            }
-        }
-        for function in module.functions.iter().map(|(_, f)| f).chain(module.entry_points.iter().map(|e| &e.function)) {
-            for (handle, variable) in function.local_variables.iter() {
-                (private, last[1]) = (private.saturating_add(bytes(variable.ty)), function.local_variables.get_span(handle));
-            }
-        }
-        let shape = &self.shape.label;
-        if shared > MAX_WORKGROUP_BYTES {
-            let message = format!("{shared} bytes of workgroup memory in shape `{shape}`; every device has {MAX_WORKGROUP_BYTES}");
-            return Err(self.spanned(last[0], message, "smaller tiles"));
-        }
-        if private > MAX_PRIVATE_BYTES {
-            let message = format!("{private} bytes of variables for each invocation in shape `{shape}`; up to {MAX_PRIVATE_BYTES} are allowed");
-            return Err(self.spanned(last[1], message, "smaller arrays, or workgroup memory"));
-        }
-        Ok(shared)
-    }
-
-    fn grid(&self, grid: &[KernelGrid; 3], shape: usize, workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
-        let mut counts = [1; 3];
-        for (axis, along) in grid.iter().enumerate() {
-            let count = along.counts.get(shape).copied().unwrap_or(1);
-            let per = along.per.map(|per| workgroup[usize::from(per.min(2))]);
-            let groups = count.div_ceil(u64::from(per.unwrap_or(1)));
-            if groups > MAX_WORKGROUPS {
-                let name = ["x", "y", "z"][axis];
                 let message = format!(
-                    "shape `{}` takes {groups} workgroups along {name}; every device launches up to {MAX_WORKGROUPS} along each axis",
-                    self.shape.label
+                    "`{name}` is never {what}: an unused binding is dropped, and the buffers no longer match"
                 );
-                return Err(self.near(&["@workgroup_size"], message, format!("a larger workgroup along {name}")));
+                let span = module.global_variables.get_span(handle);
+                return Err(self.spanned(
+                    span,
+                    message,
+                    format!(
+                        "a kernel that uses all of its {} buffers",
+                        file.bindings.len()
+                    ),
+                ));
             }
-            counts[axis] = u32::try_from(groups).unwrap_or(1);
         }
-        Ok(counts)
+        Ok(())
     }
 }
 
 fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {
-    let TypeInner::Array { base, size: naga::ArraySize::Dynamic, .. } = module.types[ty].inner else { return false };
+    let TypeInner::Array {
+        base,
+        size: naga::ArraySize::Dynamic,
+        ..
+    } = module.types[ty].inner
+    else {
+        return false;
+    };
     matches!(module.types[base].inner, TypeInner::Scalar(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 4)
 }
 
 fn asks_length(function: &naga::Function) -> bool {
-    function.expressions.iter().any(|(_, expression)| matches!(expression, naga::Expression::ArrayLength(_)))
+    function
+        .expressions
+        .iter()
+        .any(|(_, expression)| matches!(expression, naga::Expression::ArrayLength(_)))
 }
 
 /// The first line of a span: of a loop only its head is meant.
 fn first_line(text: &str, span: Span) -> Span {
-    let Some(range) = span.to_range() else { return span };
+    let Some(range) = span.to_range() else {
+        return span;
+    };
     let length = text[range.clone()].find('\n').unwrap_or(range.len());
     Span::from(range.start..range.start + length)
 }

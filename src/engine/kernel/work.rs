@@ -33,7 +33,11 @@ pub fn flops(name: &str, sizes: &BTreeMap<String, u64>) -> Option<f64> {
 /// Bytes that the buffers hold at shape number `shape`, twice for those that are read and written.
 pub fn bytes(file: &KernelFile, shape: usize) -> f64 {
     let each = file.bindings.iter().map(|binding| {
-        let times = if binding.role == KernelRole::InOut { 8.0 } else { 4.0 };
+        let times = if binding.role == KernelRole::InOut {
+            8.0
+        } else {
+            4.0
+        };
         times * binding.counts.get(shape).copied().unwrap_or(0) as f64
     });
     each.sum()
