@@ -109,5 +109,47 @@ fn jobs_and_reports_cross_as_they_are() {
         text.starts_with("{\"t\":1.5,\"event\":\"kernel-checked\""),
         "{text}"
     );
-    assert_eq!(serde_json::from_str::<Line>(&text).expect("reads"), line);
+    let read: Line = serde_json::from_str(&text).expect("reads");
+    let (Event::KernelChecked { report: read }, Event::KernelChecked { report }) =
+        (read.event, line.event)
+    else {
+        panic!("another event");
+    };
+    assert_eq!(read.card, report.card);
+    assert_eq!(read.files[0], report.files[0]);
+}
+
+/// A stand-in that answers every job as if its kernel did not end, and then hangs.
+const STUCK: &str = r#"read hello
+echo '{"t":0,"event":"hello","protocol":1,"version":"0","pid":1,"os":"","cores":1,"date":""}'
+while read -r line; do
+  id=${line#*'"id":'}; id=${id%%,*}
+  echo '{"t":0,"event":"kernel-checked","report":{"id":'"$id"',"exercise":"copy","device":null,"files":[],"criteria":[],"card":[],"passed":false,"failed":null,"restart":true,"swap":null,"seconds":0}}'
+  exec sleep 1000
+done"#;
+
+#[test]
+fn a_process_with_a_kernel_that_does_not_end_is_replaced() {
+    let mut checker = Checker::new(EngineCommand::new("sh", ["-c", STUCK]));
+    for id in 1..=3 {
+        let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+        let report = checker.check("vulkan-cpu", job);
+        assert_eq!((report.id, report.restart, report.failed), (id, true, None));
+    }
+}
+
+/// An engine from before there were kernels to check.
+const OLD: &str = r#"read hello
+echo '{"t":0,"event":"hello","protocol":1,"version":"0","pid":1,"os":"","cores":1,"date":""}'
+read -r line
+echo '{"t":0,"event":"failed","kind":"usage","reason":"not a command"}'
+exec sleep 1000"#;
+
+#[test]
+fn an_engine_that_knows_no_kernels_says_so() {
+    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+    let report = Checker::new(EngineCommand::new("sh", ["-c", OLD])).check("vulkan-cpu", job);
+    let why = "the process that checks kernels refused: not a command";
+    assert_eq!(report.failed.as_deref(), Some(why));
+    assert_eq!(report.card[0].text, format!("not checked: {why}"));
 }

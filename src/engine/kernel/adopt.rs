@@ -10,10 +10,7 @@ use crate::protocol::KernelSwap;
 /// # Errors
 /// When the part is unknown, or a text would not compile with the sizes that the part has.
 pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
-    let sizes = live::PARTS
-        .iter()
-        .find(|(name, _, _)| *name == swap.part)
-        .map_or(&[][..], |(_, _, sizes)| *sizes);
+    let sizes = live::sizes(&swap.part)?;
     let sizes: BTreeMap<String, u64> = sizes.iter().map(|name| ((*name).to_owned(), 64)).collect();
     let mut kernels = Vec::new();
     for kernel in &swap.kernels {

@@ -96,6 +96,11 @@ impl Checker {
                     )),
                     _ => None,
                 },
+                // Its heart beats on a thread of its own: a process that is silent stands still as a whole.
+                Some(Heard::Silent(since)) => Some(format!(
+                    "the process that checks kernels has been silent for {:.0} s",
+                    since.as_secs_f64()
+                )),
                 Some(Heard::Over(Over::Ended(why) | Over::Refused(why))) => {
                     Some(format!("the process that checks kernels ended: {why}"))
                 }

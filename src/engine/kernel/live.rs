@@ -18,7 +18,7 @@ use burn_cubecl::tensor::CubeTensor;
 const MAX_WORKGROUPS: u64 = 65_535;
 
 /// Parts that can be replaced, how many kernels each takes (forward, backward) and the sizes its texts may name.
-pub const PARTS: &[(&str, usize, &[&str])] = &[
+pub const PARTS: &[Part] = &[
     ("mlp.activation", 2, &["N"]),
     ("norm1", 1, &["ROWS", "COLS"]),
     ("attention.rope", 1, &["T", "H", "D"]),
@@ -58,13 +58,7 @@ pub enum Cover {
 /// # Errors
 /// When no part has this name, or it takes another number of kernels. What was there stays.
 pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Result<(), String> {
-    let Some((name, count, _)) = PARTS.iter().find(|(name, _, _)| *name == part) else {
-        let names: Vec<_> = PARTS.iter().map(|(name, _, _)| *name).collect();
-        return Err(format!(
-            "no part of the model is called `{part}`; these can be replaced: {}",
-            names.join(", ")
-        ));
-    };
+    let (name, count, _) = find(part)?;
     if kernels.len() != *count {
         return Err(format!(
             "`{part}` takes {count} kernels, and there are {}",
@@ -90,6 +84,27 @@ pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Re
         .insert(name, Arc::new(live));
     ANY.store(true, Ordering::Release);
     Ok(())
+}
+
+/// The sizes that texts of a part may name.
+///
+/// # Errors
+/// When no part has this name.
+pub fn sizes(part: &str) -> Result<&'static [&'static str], String> {
+    find(part).map(|(_, _, sizes)| *sizes)
+}
+
+type Part = (&'static str, usize, &'static [&'static str]);
+
+fn find(part: &str) -> Result<&'static Part, String> {
+    let found = PARTS.iter().find(|(name, _, _)| *name == part);
+    found.ok_or_else(|| {
+        let names: Vec<_> = PARTS.iter().map(|(name, _, _)| *name).collect();
+        format!(
+            "no part of the model is called `{part}`; these can be replaced: {}",
+            names.join(", ")
+        )
+    })
 }
 
 /// Gives a part its own kernel back; all parts where none is named.

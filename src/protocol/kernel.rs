@@ -1,0 +1,286 @@
+//! A learner's kernel on its way to the engine, and what became of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Device, Num};
+
+/// A kernel exercise as the learner has it, with what it is held against. Every number is resolved: the engine reads
+/// no course.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelJob {
+    /// Repeated in the report.
+    pub id: u64,
+    /// The exercise's id.
+    pub exercise: String,
+    pub files: Vec<KernelFile>,
+    /// Small and odd ones first; the last is the one to time.
+    pub shapes: Vec<KernelShape>,
+    pub asks: Vec<KernelAsk>,
+    /// Part of the model whose kernel these can replace.
+    pub replaces: Option<String>,
+    /// Whether the last shape is run and timed; on a CPU driver it never is.
+    pub timed: bool,
+    /// Whether the last shape, too, is held against the plain Rust reference; that can take seconds.
+    pub thorough: bool,
+}
+
+/// One WGSL file. Texts hold `{{N}}` where a size belongs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelFile {
+    pub name: String,
+    pub text: String,
+    /// Why there is no text.
+    pub unreadable: Option<KernelError>,
+    pub starter: String,
+    pub solution: String,
+    /// Name of the reference that computes the expected outputs.
+    pub reference: String,
+    /// In the order of `@binding`.
+    pub bindings: Vec<KernelBinding>,
+    /// Along x, y and z.
+    pub grid: [KernelGrid; 3],
+    /// Largest error allowed, relative to the largest expected value.
+    pub tolerance: f64,
+}
+
+/// A named choice of sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelShape {
+    pub label: String,
+    pub sizes: std::collections::BTreeMap<String, u64>,
+}
+
+/// One storage buffer of f32.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelBinding {
+    pub name: String,
+    pub role: KernelRole,
+    pub fill: KernelFill,
+    /// Elements, one number for each shape.
+    pub counts: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelRole {
+    #[default]
+    In,
+    Out,
+    InOut,
+}
+
+/// What an input holds: N(0, 1), a hundred times that, or uniform in 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelFill {
+    #[default]
+    Normal,
+    Large,
+    Positive,
+}
+
+/// Workgroups along one axis: `counts`, or as many as cover them with the workgroup's size along axis `per`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelGrid {
+    /// One number for each shape.
+    pub counts: Vec<u64>,
+    /// 0, 1 or 2.
+    pub per: Option<u8>,
+}
+
+/// A criterion of the exercise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelAsk {
+    pub name: String,
+    pub metric: KernelMetric,
+    /// Whether the starter fails it.
+    pub starter_fails: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelMetric {
+    /// Every output of every shape within the tolerance.
+    Correct,
+    /// At least so many times as fast as the starter; counts on a real GPU only.
+    Speed(f64),
+    /// At least so many invocations in a workgroup.
+    Invocations(u64),
+    /// Uses workgroup memory.
+    Shared,
+}
+
+/// Why a text is not a kernel that can be run. Line and column count from 1, in characters of the learner's file; 0
+/// where the text as a whole is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelError {
+    pub line: u32,
+    pub column: u32,
+    /// The piece of text that is meant, on one line; may be empty.
+    pub text: String,
+    pub message: String,
+    /// What to write instead.
+    pub instead: String,
+}
+
+/// What the text says about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelFacts {
+    /// Invocations along x, y and z.
+    pub workgroup: [u32; 3],
+    /// Bytes of workgroup memory, at the largest shape.
+    pub workgroup_bytes: u64,
+    /// Whether it asks for the length of a buffer.
+    pub array_length: bool,
+}
+
+/// What is said about one check of a learner's kernels. A wrong, slow or endless kernel is data here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelReport {
+    pub id: u64,
+    pub exercise: String,
+    pub device: Option<Device>,
+    pub files: Vec<KernelResult>,
+    pub criteria: Vec<KernelCriterion>,
+    /// The card: what to show, line by line.
+    pub card: Vec<CardLine>,
+    /// Whether no criterion failed and the text is no longer the starter's.
+    pub passed: bool,
+    /// Why nothing could be checked: no device, or the check's own process ended.
+    pub failed: Option<String>,
+    /// A kernel does not end: the process that checked it has to be killed.
+    pub restart: bool,
+    /// What to give the training engine, where every file is right and the exercise asks for it.
+    pub swap: Option<KernelSwap>,
+    /// Wall time of the check.
+    pub seconds: f64,
+}
+
+/// One file of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelResult {
+    pub name: String,
+    /// It does not compile, or breaks a rule.
+    pub error: Option<KernelError>,
+    pub facts: Option<KernelFacts>,
+    /// Shapes that were right.
+    pub shapes: Vec<KernelMatch>,
+    /// What went wrong when it ran.
+    pub fault: Option<KernelFault>,
+    /// Shapes that were not run, and why.
+    pub skipped: Option<String>,
+    pub time: Option<KernelTime>,
+    /// Why there is no time.
+    pub time_reason: Option<String>,
+}
+
+/// A shape whose outputs are right.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelMatch {
+    pub shape: String,
+    /// Largest error over the largest expected value.
+    pub error: f64,
+    /// `reference` (plain Rust, f64) or `solution` (the course's kernel on this device).
+    pub against: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelFaultKind {
+    #[default]
+    Wrong,
+    /// Elements of an output were never written.
+    Unwritten,
+    /// Wrote past the end of a buffer.
+    OutOfBounds,
+    /// Wrote to a buffer that is only for reading.
+    WroteInput,
+    /// What lies past the end of a buffer changes the result.
+    ReadsPastEnd,
+    /// Two runs on the same input differ: invocations race.
+    Races,
+    /// Did not end within the limit.
+    Endless,
+    /// The driver refused the kernel, or the device was lost.
+    Device,
+}
+
+/// How a kernel went wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelFault {
+    pub kind: KernelFaultKind,
+    /// Label of the shape.
+    pub shape: String,
+    /// Name of the buffer; empty where none is meant.
+    pub buffer: String,
+    /// Element of the buffer.
+    pub at: Option<u64>,
+    pub expected: Option<Num>,
+    pub found: Option<Num>,
+    /// Largest error over the largest expected value.
+    pub error: Option<Num>,
+    /// The same in words.
+    pub text: String,
+}
+
+/// How long one launch at the last shape takes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelTime {
+    pub shape: String,
+    pub ms: Spread,
+    pub starter_ms: Option<Spread>,
+    pub solution_ms: Option<Spread>,
+    /// Times of the starter over times of this kernel, above 1: this one is faster.
+    pub against_starter: Option<KernelRatio>,
+    pub against_solution: Option<KernelRatio>,
+    /// Floating-point operations by shape.
+    pub flops: f64,
+    /// Bytes by shape, each operand once.
+    pub bytes: f64,
+    /// Time at the device's measured roof over time taken.
+    pub share_of_peak: Option<f64>,
+    /// Whether the roof that binds is the memory's.
+    pub memory_bound: bool,
+    /// `device` or `host`.
+    pub clock: String,
+}
+
+/// A ratio of medians with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelRatio {
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A criterion: what was asked, what was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelCriterion {
+    pub name: String,
+    pub found: String,
+    /// None: does not count on this device.
+    pub passed: Option<bool>,
+}
+
+/// A line of the card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardLine {
+    /// Good, bad, or only a remark.
+    pub good: Option<bool>,
+    pub text: String,
+}
+
+/// Kernels that passed their check, to take over a part of the running model at the next step boundary.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelSwap {
+    pub exercise: String,
+    pub part: String,
+    /// Forward, then backward where there is one: text with its places, and workgroup size.
+    pub kernels: Vec<KernelText>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelText {
+    pub text: String,
+    pub workgroup: [u32; 3],
+}

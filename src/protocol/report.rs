@@ -1,0 +1,386 @@
+//! What events carry: plain data with its units.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Num, RunSpec, Slot};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    /// Version of the program.
+    pub version: String,
+    pub pid: u32,
+    pub os: String,
+    pub cores: u32,
+    /// Date of the run, `YYYY-MM-DD`, UTC.
+    pub date: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    /// `info`, `warn` or `error`.
+    pub level: String,
+    pub text: String,
+}
+
+/// The device of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// `cpu`, `gpu` or `vulkan-cpu`.
+    pub kind: String,
+    /// `EPYC 9654, 2 threads`, `NVIDIA H100 (Vulkan)`.
+    pub name: String,
+}
+
+/// One device as `doctor` and the device list show it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// What to pass to `--device`.
+    pub select: String,
+    pub device: Device,
+    /// `Vulkan`, `Metal`, `flex`…
+    pub backend: String,
+    pub driver: String,
+    /// Whether kernels can be timed on the device's own clock.
+    pub timestamps: bool,
+    /// What else a learner should know, or empty.
+    pub note: String,
+}
+
+/// A run begins (or goes on with other knobs).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    pub run: RunSpec,
+    /// Content hash of the configuration.
+    pub config: String,
+    pub device: Device,
+    pub parameters: u64,
+    pub tensors: u32,
+    pub ln_vocab: f64,
+    /// Lowest reachable loss in nats, where the data's entropy is known.
+    pub entropy: Option<f64>,
+    pub forward_flops: f64,
+    /// Step at which this begins: above 0 when knobs were changed in mid-run.
+    pub from_step: u64,
+}
+
+/// One optimizer step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    pub slot: Slot,
+    /// From 0. The loss of step 0 is taken before any update.
+    pub step: u64,
+    /// Mean cross-entropy in nats.
+    pub loss: Num,
+    /// Wall time of the step in milliseconds, on the host's clock.
+    pub ms: f64,
+    /// Whether the time ends at a device sync. An unsynchronised time measures enqueueing.
+    pub synced: bool,
+    /// Profiled steps are slower and count in no statistic.
+    pub profiled: bool,
+    pub phases: Option<Phases>,
+}
+
+/// The parts of a step in milliseconds. `residual = step - (forward + backward + optimizer)`, signed,
+/// where `step` is a bracket of its own that ends with a device sync.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    pub forward: f64,
+    pub backward: f64,
+    pub optimizer: f64,
+    pub residual: f64,
+    /// Length of the sync-terminated bracket.
+    pub step: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    #[default]
+    Warming,
+    Settling,
+    Steady,
+    Drifting,
+    Noisy,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warming => "warming up",
+            Self::Settling => "settling",
+            Self::Steady => "steady",
+            Self::Drifting => "drifting",
+            Self::Noisy => "noisy",
+        })
+    }
+}
+
+/// Median, quartiles and 95th percentile of step times in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    pub median: f64,
+    pub p25: f64,
+    pub p75: f64,
+    pub p95: f64,
+    pub n: u64,
+}
+
+/// Throughput from unprofiled steps after warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    pub slot: Slot,
+    pub step: u64,
+    pub state: State,
+    pub step_ms: Spread,
+    /// batch / median.
+    pub samples_per_s: f64,
+    pub tokens_per_s: f64,
+    /// Samples over all wall time since the run began, profiling and pauses of the engine's own included.
+    pub wall_samples_per_s: f64,
+    /// Median phases of the same steps.
+    pub phases: Option<Phases>,
+    /// Model FLOP/s reached: 3 × forward FLOPs / median step time. None while times are not synchronised.
+    pub flops: Option<f64>,
+    /// The device's measured peak in FLOP/s, once calibrated.
+    pub peak_flops: Option<f64>,
+    /// `host-sync` or `enqueue`.
+    pub clock: String,
+}
+
+/// Where a piece of work belongs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelRow {
+    /// `mlp.gate`, `attention`, `norm1`, `optimizer`…
+    pub part: String,
+    /// `forward`, `backward` or `optimizer`.
+    pub phase: String,
+    /// Our operation: `linear`, `rms-norm`…
+    pub op: String,
+    /// The kernel that ran: a GPU kernel's name, or our CPU implementation's.
+    pub kernel: String,
+    /// Layers that did this, e.g. 8.
+    pub layers: u32,
+    pub calls: u32,
+    pub ms: f64,
+    /// Floating-point operations by shape, over all calls; 0 where the row is part of an operation counted elsewhere.
+    pub flops: f64,
+    /// Bytes by shape, each operand once, over all calls.
+    pub bytes: f64,
+}
+
+/// The profile of one step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kernels {
+    pub slot: Slot,
+    pub step: u64,
+    /// Sorted by time, longest first. Leaf operations only.
+    pub rows: Vec<KernelRow>,
+    pub launches: u32,
+    pub unique: u32,
+    /// Sum over rows.
+    pub device_ms: f64,
+    /// Wall time of the profiled step itself.
+    pub profiled_step_ms: f64,
+    /// device_ms / the time it explains (on the CPU the profiled step; on a GPU the unprofiled median step).
+    pub coverage: f64,
+    /// Time of the step in no row.
+    pub unbracketed_ms: f64,
+    /// `device`, `system` or `host`.
+    pub clock: String,
+    /// Launches by phase: forward, backward, optimizer.
+    pub launches_by_phase: [u32; 3],
+    /// Why there are no rows, where there are none.
+    pub reason: Option<String>,
+}
+
+/// The gradient audit of one step. A gradient counts when it is finite and its norm is not zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gradients {
+    pub slot: Slot,
+    pub step: u64,
+    pub tensors: u32,
+    pub with_grad: u32,
+    /// Share of parameters that received a gradient, in percent.
+    pub params_pct: f64,
+    /// Global norm, √Σ|g|².
+    pub norm: Num,
+    pub rows: Vec<GradientRow>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GradientRow {
+    pub name: String,
+    pub parameters: u64,
+    /// None: no gradient arrived.
+    pub norm: Option<Num>,
+}
+
+/// What the stage's lesson points at, measured on this model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    pub slot: Slot,
+    pub step: u64,
+    /// Standard deviation of the logits.
+    pub logit_std: Option<Num>,
+    pub logit_min: Option<Num>,
+    pub logit_max: Option<Num>,
+    /// Share of positions whose largest logit is their own input token.
+    pub argmax_is_input: Option<f64>,
+    /// Root mean square of the residual stream after the embedding and after each layer.
+    pub rms: Vec<Num>,
+    /// Largest difference of the logits from the plain reference model with the same weights, over the largest logit.
+    pub parity: Option<Num>,
+    /// Strides, in elements, of q, k and v as the attention operation received them.
+    pub strides: Vec<(String, Vec<usize>)>,
+    /// Three readings of one step in ms: enqueue only, host with sync, sum of device times.
+    pub clocks: Option<Clocks>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Clocks {
+    pub enqueue: f64,
+    pub host_sync: f64,
+    pub device: Option<f64>,
+}
+
+/// Memory of the engine's device work, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    pub slot: Slot,
+    pub peak_bytes: Option<u64>,
+    pub current_bytes: Option<u64>,
+    pub weights: u64,
+    pub gradients: u64,
+    pub moments: u64,
+    /// Why a figure is missing.
+    pub reason: Option<String>,
+}
+
+/// One plausibility lint that holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lint {
+    pub name: String,
+    pub why: String,
+    pub next: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Faster,
+    Slower,
+    Same,
+    #[default]
+    Unclear,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same within noise",
+            Self::Unclear => "unclear",
+        })
+    }
+}
+
+/// A paired comparison so far. Ratios are time of A / time of B: above 1, B is faster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    pub n: u32,
+    /// Pairs needed before a verdict.
+    pub wanted: u32,
+    pub ratio: f64,
+    /// Bootstrap 95 % interval of the ratio.
+    pub low: f64,
+    pub high: f64,
+    pub verdict: Verdict,
+    pub a_ms: Spread,
+    pub b_ms: Spread,
+    /// Seconds left at the present pace.
+    pub remaining_s: f64,
+    /// The last one of this comparison.
+    pub done: bool,
+    /// Paths at which the two configurations differ.
+    pub differs: Vec<String>,
+}
+
+/// The summary that ends a run: the last line of `--json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    pub stage: u32,
+    pub variant: String,
+    pub slot: Slot,
+    /// Content hash of the configuration.
+    pub config: String,
+    pub device: Device,
+    pub steps: u64,
+    pub loss_first: Num,
+    pub loss_last: Num,
+    pub ln_vocab: f64,
+    pub entropy: Option<f64>,
+    /// None: not enough synchronised, unprofiled steps.
+    pub samples_per_s: Option<f64>,
+    pub tokens_per_s: Option<f64>,
+    pub step_ms: Option<Spread>,
+    pub phases_ms: Option<Phases>,
+    /// `host-sync`, or `enqueue` when nothing waited for the device.
+    pub clock: String,
+    pub state: State,
+    pub grad: GradSummary,
+    pub kernels: KernelSummary,
+    pub memory: Memory,
+    pub evidence: Option<Evidence>,
+    pub lints: Vec<Lint>,
+    pub pair: Option<Pair>,
+    /// Why the run ended before its steps were done: `stopped`, `not-finite: <tensor>`.
+    pub ended: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GradSummary {
+    pub tensors: u32,
+    pub with_grad: u32,
+    pub params_pct: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelSummary {
+    pub launches_per_step: u32,
+    pub unique: u32,
+    pub device_ms: f64,
+    pub coverage: f64,
+    pub top: Vec<TopKernel>,
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopKernel {
+    pub kernel: String,
+    pub scope: String,
+    pub calls: u32,
+    pub ms: f64,
+}
+
+/// Something could not be done. The engine goes on unless it says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    pub kind: FailedKind,
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailedKind {
+    /// The configuration or the command was wrong.
+    Usage,
+    /// The device is not here, or was lost.
+    Device,
+    /// A fault of the engine itself.
+    #[default]
+    Internal,
+}
