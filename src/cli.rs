@@ -2,6 +2,7 @@
 //! in `cli/`. Results go to stdout, notices to stderr; nothing here ends the process.
 
 mod args;
+mod bench;
 mod check;
 mod compare;
 mod course_check;
@@ -59,6 +60,8 @@ enum Task {
     Run(RunArgs),
     /// Measure two configurations in pairs on one device; says which is faster, or that it cannot tell
     Compare(CompareArgs),
+    /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
+    Bench(bench::BenchArgs),
     /// Check what you have now: one stage, or all of them
     Check(CheckArgs),
     /// Commands for authors of courses
@@ -113,6 +116,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         None => workshop::workshop(&cli.workshop),
         Some(Task::Run(args)) => run::run(&args),
         Some(Task::Compare(args)) => compare::compare(&args),
+        Some(Task::Bench(args)) => bench::bench(&args),
         Some(Task::Check(args)) => check::check(&args),
         Some(Task::Course(CourseCommand {
             task:

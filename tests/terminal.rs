@@ -357,7 +357,9 @@ fn no_color_means_no_colour() {
     terminal.see_training();
     terminal.press("\r");
     terminal.see(&["Say what will change: a to d"]);
+    // Escape and a letter read at once would be that letter with Alt.
     terminal.press("\u{1b}");
+    terminal.see_that("panels", |text| !text.contains("Say what will change"));
     terminal.press("t");
     terminal.see(&["running B fixed", "● B fixed 6."]);
     terminal.press("q");

@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a stopped run may take to send its summary.
 const STOPPING: Duration = Duration::from_secs(10);
 
+/// How long an engine may take to end when it is no longer needed; it may still be writing its caches.
+const PARTING: Duration = Duration::from_secs(5);
+
 /// What the caller thinks of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -153,6 +156,21 @@ impl Drive {
                 }
             }
         }
+    }
+
+    /// Whether someone asked to end.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Lets the engine end in its own time, so that the next conversation is with a fresh one.
+    pub fn part(&mut self) {
+        self.client.send(Command::Quit);
+        let since = Instant::now();
+        while !self.client.is_over() && since.elapsed() < PARTING {
+            self.client.next(Duration::from_millis(20));
+        }
+        self.client.kill();
     }
 
     fn record(&mut self, line: &Line, text: &str) -> Result<()> {

@@ -121,7 +121,7 @@ impl Subject {
 }
 
 /// The four versions that `compare` and `bench` know by name, at `tiny`.
-fn version_of(name: &str) -> Option<RunConfig> {
+pub fn version_of(name: &str) -> Option<RunConfig> {
     let mut config = RunConfig::preset(Preset::Tiny);
     let m = &mut config.model;
     match name {

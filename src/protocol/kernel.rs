@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Num};
+use super::{Device, Num, Spread};
 
 /// A kernel exercise as the learner has it, with what it is held against. Every number is resolved: the engine reads
 /// no course.

@@ -1,0 +1,407 @@
+//! What the workshop itself costs: start, first loss, keys, watching, memory, recordings. Each figure stands beside
+//! its target, and nothing is judged here. `cargo bench --bench workshop`, with `-- --quick` for a short version.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use perflings::config::{Preset, RunConfig};
+use perflings::protocol::{Command, Event, Line, PROTOCOL, RunSpec, Slot};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_perflings");
+/// Only a hang takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What only the help shows, and how a recording marks a step.
+const HELP: &str = "a to d: answer";
+const STEP: &str = "\"event\":\"step\"";
+
+/// What the terminal received. The parser is left out where its work would be counted as the program's.
+struct Shown {
+    frames: usize,
+    parser: Option<vt100::Parser>,
+    /// The end of what came last: a mark may be cut in two.
+    tail: Vec<u8>,
+}
+
+/// The program in a terminal of its own, with an empty home.
+struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    input: Box<dyn Write + Send>,
+    shown: Arc<(Mutex<Shown>, Condvar)>,
+    begun: Instant,
+    _master: Box<dyn MasterPty + Send>,
+    _home: TempDir,
+}
+
+impl Terminal {
+    fn start(args: &[&str], parse: bool) -> Self {
+        let size = PtySize {
+            rows: 36,
+            cols: 120,
+            ..PtySize::default()
+        };
+        let pair = native_pty_system().openpty(size).expect("a terminal opens");
+        let home = tempfile::tempdir().expect("a folder");
+        let mut command = CommandBuilder::new(PROGRAM);
+        command.args(["--device", "cpu", "--stage", "1"]);
+        command.args(args);
+        command.cwd(home.path());
+        for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
+            command.env(format!("XDG_{name}_HOME"), home.path().join(name));
+        }
+        command.env("TERM", "xterm-256color");
+        command.env("LC_ALL", "C.UTF-8");
+        let shown = Shown {
+            frames: 0,
+            parser: parse.then(|| vt100::Parser::new(36, 120, 0)),
+            tail: Vec::new(),
+        };
+        let shown = Arc::new((Mutex::new(shown), Condvar::new()));
+        let mut output = pair.master.try_clone_reader().expect("readable");
+        let input = pair.master.take_writer().expect("taken once");
+        let begun = Instant::now();
+        let child = pair.slave.spawn_command(command).expect("perflings starts");
+        std::thread::spawn({
+            let shown = Arc::clone(&shown);
+            move || {
+                let mut buffer = [0; 16 * 1024];
+                while let Ok(n @ 1..) = output.read(&mut buffer) {
+                    shown.0.lock().expect("not poisoned").take(&buffer[..n]);
+                    shown.1.notify_all();
+                }
+            }
+        });
+        Self {
+            child,
+            input,
+            shown,
+            begun,
+            _master: pair.master,
+            _home: home,
+        }
+    }
+
+    /// Waits until the terminal is so; the result is how long after `since`.
+    fn see(&self, since: Instant, so: impl Fn(&Shown) -> bool) -> Duration {
+        let (lock, changed) = &*self.shown;
+        let shown = lock.lock().expect("not poisoned");
+        let waited = changed.wait_timeout_while(shown, PATIENCE, |shown| !so(shown));
+        let took = since.elapsed();
+        assert!(
+            !waited.expect("not poisoned").1.timed_out(),
+            "the program hangs"
+        );
+        took
+    }
+
+    fn press(&mut self, key: &str) {
+        let sent = self.input.write_all(key.as_bytes());
+        sent.and_then(|()| self.input.flush()).expect("typed");
+    }
+
+    fn quit(mut self) {
+        self.press("q");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+impl Shown {
+    fn take(&mut self, bytes: &[u8]) {
+        const END_OF_FRAME: &[u8] = b"\x1b[?2026l";
+        self.tail.extend_from_slice(bytes);
+        let windows = self.tail.windows(END_OF_FRAME.len());
+        self.frames += windows.filter(|w| *w == END_OF_FRAME).count();
+        // Shorter than the mark, so that none is counted twice.
+        let keep = self.tail.len().min(END_OF_FRAME.len() - 1);
+        self.tail.drain(..self.tail.len() - keep);
+        if let Some(parser) = &mut self.parser {
+            parser.process(bytes);
+        }
+    }
+
+    fn shows(&self, text: &str) -> bool {
+        let parser = self.parser.as_ref().expect("parsed");
+        parser.screen().contents().contains(text)
+    }
+}
+
+fn training(shown: &Shown) -> bool {
+    shown.shows("running A broken") && shown.shows("samples/s")
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// The value below which this share of them lies.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+fn report(name: &str, target: &str, mut values: Vec<f64>) {
+    values.sort_by(f64::total_cmp);
+    let q = |share| quantile(&values, share);
+    println!(
+        "{name:<44} n {:>3}  median {:.3}, middle half {:.3} to {:.3}, p95 {:.3}, p99 {:.3}, largest {:.3}  [target: {target}]",
+        values.len(),
+        q(0.5),
+        q(0.25),
+        q(0.75),
+        q(0.95),
+        q(0.99),
+        q(1.0)
+    );
+}
+
+fn first_frame(runs: usize) {
+    let one = |_| {
+        let terminal = Terminal::start(&[], false);
+        let took = terminal.see(terminal.begun, |shown| shown.frames > 0);
+        terminal.quit();
+        ms(took)
+    };
+    let values = (0..runs).map(one).collect();
+    report("start to first frame, ms", "100 ms", values);
+}
+
+fn first_loss(runs: usize) {
+    let (mut engine, mut wall) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let begun = Instant::now();
+        let mut child = Process::new(PROGRAM)
+            .args("run 1 --as broken --device cpu --steps 1 --json".split(' '))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("perflings starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        for line in output.lines().map_while(Result::ok) {
+            let line: Line = serde_json::from_str(&line).expect("an event");
+            if let (Event::Step(_), true) = (&line.event, wall.len() == engine.len()) {
+                wall.push(ms(begun.elapsed()));
+                engine.push(line.t * 1e3);
+                break;
+            }
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    report(
+        "first loss since the engine's start, ms",
+        "1,000 ms",
+        engine,
+    );
+    report("first loss since the command, ms", "1,000 ms", wall);
+}
+
+/// Keys, memory and a recording, from one session.
+fn session(keys: usize, seconds: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.jsonl");
+    let mut terminal = Terminal::start(&["--record", &file.display().to_string()], true);
+    terminal.see(terminal.begun, training);
+    let (mut opened, mut closed) = (Vec::new(), Vec::new());
+    for at in 0..keys as u64 {
+        // Uneven, so that keys do not fall into step with the frames.
+        std::thread::sleep(Duration::from_millis(60 + at * 37 % 149));
+        let since = Instant::now();
+        terminal.press("?");
+        opened.push(ms(terminal.see(since, |shown| shown.shows(HELP))));
+        std::thread::sleep(Duration::from_millis(60 + at * 53 % 149));
+        let since = Instant::now();
+        terminal.press("\u{1b}");
+        closed.push(ms(terminal.see(since, |shown| !shown.shows(HELP))));
+    }
+    report("key to frame, training: open help, ms", "p99 50 ms", opened);
+    report(
+        "key to frame, training: close help, ms",
+        "p99 50 ms",
+        closed,
+    );
+    std::thread::sleep(
+        Duration::from_secs(seconds as u64).saturating_sub(terminal.begun.elapsed()),
+    );
+    let age = terminal.begun.elapsed().as_secs();
+    let [now, most] = memory(terminal.child.process_id().expect("it runs"));
+    println!(
+        "{:<44} n   1  VmRSS {now:.1} MB, VmHWM {most:.1} MB, after {age} s  [target: 50 MB]",
+        "memory of the UI process"
+    );
+    terminal.quit();
+    recording(&file);
+}
+
+/// Bytes of an hour: the first minute as it was, the rest at the rate after it, where the session was long enough.
+fn recording(file: &Path) {
+    let text = std::fs::read_to_string(file).expect("recorded");
+    let (mut early, mut late, mut end) = (0_usize, 0_usize, 0.0_f64);
+    for line in text.lines() {
+        let t = serde_json::from_str::<Line>(line).map_or(end, |line| line.t);
+        *(if t < 60.0 { &mut early } else { &mut late }) += line.len() + 1;
+        end = end.max(t);
+    }
+    let mb = |bytes: f64| bytes / 1e6;
+    let whole = early as f64 / end.min(60.0) * 60.0;
+    let name = "recording of an hour at tiny, extrapolated";
+    if end > 70.0 {
+        let later = late as f64 / (end - 60.0) * 60.0;
+        println!(
+            "{name:<44} n   1  {:.2} MB the first minute, {:.3} MB each later one ({:.0} s of them seen): {:.1} MB  [target: 50 MB]",
+            mb(whole),
+            mb(later),
+            end - 60.0,
+            mb(whole + 59.0 * later)
+        );
+    } else {
+        println!(
+            "{name:<44} n   1  {:.2} MB the first minute, from {end:.0} s; the later, thinned ones were not seen  [target: 50 MB]",
+            mb(whole)
+        );
+    }
+}
+
+/// Samples a second over the wall time of steps 10 to `steps` of a recording.
+fn rate(file: &Path, steps: usize) -> f64 {
+    let text = std::fs::read_to_string(file).expect("recorded");
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let times: Vec<f64> = lines
+        .filter(|line| matches!(line.event, Event::Step(_)))
+        .map(|line| line.t)
+        .take(steps)
+        .collect();
+    assert!(times.len() == steps, "{} steps", times.len());
+    let batch = f64::from(RunConfig::preset(Preset::Tiny).train.batch as u32);
+    batch * (steps - 10) as f64 / (times[steps - 1] - times[9])
+}
+
+fn watching(pairs: usize, steps: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.jsonl");
+    let path = file.display().to_string();
+    let on = || {
+        let terminal = Terminal::start(&["--record", &path], false);
+        // The file has another name until it is done.
+        let part = folder.path().join("run.jsonl.part");
+        let seen = || std::fs::read_to_string(&part).map_or(0, |t| t.matches(STEP).count());
+        while seen() <= steps {
+            assert!(terminal.begun.elapsed() < PATIENCE, "the program hangs");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        terminal.quit();
+        rate(&file, steps)
+    };
+    let off = || {
+        let more = (steps + 20).to_string();
+        let status = Process::new(PROGRAM)
+            .args("run 1 --as broken --device cpu --steps".split(' '))
+            .args([&more, "--record", &path])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        assert!(status.expect("perflings starts").success());
+        rate(&file, steps)
+    };
+    let (mut ratios, mut seen, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in 0..pairs {
+        let (with, without) = if pair % 2 == 0 {
+            let with = on();
+            (with, off())
+        } else {
+            let without = off();
+            (on(), without)
+        };
+        ratios.push((1.0 - with / without) * 100.0);
+        seen.push(with);
+        unseen.push(without);
+    }
+    report("throughput, screen on, samples/s", "-", seen);
+    report("throughput, screen off, samples/s", "-", unseen);
+    report("cost of watching, paired, %", "1 %", ratios);
+}
+
+/// Resident memory of a process now and at most, in MB.
+fn memory(pid: u32) -> [f64; 2] {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    ["VmRSS:", "VmHWM:"].map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kb = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+        kb.expect("a number") * 1024.0 / 1e6
+    })
+}
+
+fn growth(early: u64, late: u64) {
+    let mut child = Process::new(PROGRAM)
+        .arg("engine")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the engine starts");
+    let mut input = child.stdin.take().expect("piped");
+    let run = RunSpec {
+        stage: 0,
+        variant: "custom".into(),
+        slot: Slot::A,
+        config: RunConfig::preset(Preset::Tiny),
+        steps: Some(late + 1),
+    };
+    let device = "cpu".into();
+    for command in [
+        Command::Hello { protocol: PROTOCOL },
+        Command::Start { device, run },
+    ] {
+        let text = serde_json::to_string(&command).expect("plain data");
+        writeln!(input, "{text}").expect("the engine reads");
+    }
+    let output = BufReader::new(child.stdout.take().expect("piped"));
+    let mut at_early = None;
+    for line in output.lines().map_while(Result::ok) {
+        let line: Line = serde_json::from_str(&line).expect("an event");
+        match line.event {
+            Event::Step(step) if step.step == early => at_early = Some(memory(child.id())[0]),
+            Event::Step(step) if step.step == late => {
+                let ([now, most], before) = (memory(child.id()), at_early.expect("passed"));
+                println!(
+                    "{:<44} n   1  VmRSS {before:.1} MB at step {early}, {now:.1} MB at step {late} ({:+.1} MB), VmHWM {most:.1} MB  [target: no growth]",
+                    "memory of the engine at tiny",
+                    now - before
+                );
+                break;
+            }
+            _ => {}
+        }
+    }
+    drop(input);
+    let _ = child.wait();
+}
+
+fn main() {
+    let short = std::env::args().any(|arg| arg == "--quick");
+    let times = |full, quick| if short { quick } else { full };
+    if !cfg!(target_os = "linux") {
+        println!("this benchmark reads /proc, which only Linux has");
+        return;
+    }
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("stage 1 as broken, tiny, device cpu, {cores} threads; terminal of 120x36");
+    first_frame(times(20, 5));
+    first_loss(times(10, 3));
+    session(times(60, 15), times(90, 0));
+    watching(times(6, 2), times(125, 50));
+    growth(times(200, 50) as u64, times(2000, 200) as u64);
+}

@@ -1,0 +1,130 @@
+//! A polynomial through measured points by least squares, with what it leaves over.
+
+/// y = c₀ + c₁·x + c₂·x² …
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Fit {
+    pub coefficients: Vec<f64>,
+    /// Root mean square of measured − fitted.
+    pub residual: f64,
+    /// Largest of them.
+    pub largest: f64,
+    pub n: usize,
+}
+
+/// Fits a polynomial of this degree, or says why there is none. As many points as coefficients always fit; one more
+/// is asked for, so that the residual says something.
+pub fn polynomial(points: &[(f64, f64)], degree: usize) -> Result<Fit, String> {
+    let count = degree + 1;
+    let formula = ["a", "a + b·x", "a + b·x + c·x²"]
+        .get(degree)
+        .copied()
+        .unwrap_or("the polynomial");
+    if points.len() <= count {
+        return Err(format!(
+            "no fit: {formula} needs at least {} points, and there are {}",
+            count + 1,
+            points.len()
+        ));
+    }
+    // Powers of a number up to 1 keep the columns comparable; orthonormal ones need no elimination.
+    let scale = points.iter().map(|(x, _)| x.abs()).fold(0.0, f64::max);
+    if scale == 0.0 {
+        return Err("no fit: every x is 0".to_owned());
+    }
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    // Column k of the powers is the sum of r[k][j] · basis[j].
+    let mut r = vec![vec![0.0; count]; count];
+    for (k, row) in r.iter_mut().enumerate() {
+        let mut column: Vec<f64> = points
+            .iter()
+            .map(|(x, _)| (x / scale).powi(k as i32))
+            .collect();
+        let before = norm(&column);
+        for (j, direction) in basis.iter().enumerate() {
+            row[j] = dot(&column, direction);
+            for (c, d) in column.iter_mut().zip(direction) {
+                *c -= row[j] * d;
+            }
+        }
+        row[k] = norm(&column);
+        if row[k] <= 1e-12 * before {
+            return Err(format!(
+                "no fit: {formula} needs at least {count} different x"
+            ));
+        }
+        column.iter_mut().for_each(|c| *c /= row[k]);
+        basis.push(column);
+    }
+    let ys: Vec<f64> = points.iter().map(|(_, y)| *y).collect();
+    let mut left = ys.clone();
+    let mut along = Vec::new();
+    for direction in &basis {
+        let share = dot(&left, direction);
+        for (y, d) in left.iter_mut().zip(direction) {
+            *y -= share * d;
+        }
+        along.push(share);
+    }
+    let mut coefficients = vec![0.0; count];
+    for k in (0..count).rev() {
+        let known: f64 = (k + 1..count).map(|m| coefficients[m] * r[m][k]).sum();
+        coefficients[k] = (along[k] - known) / r[k][k];
+    }
+    for (k, c) in coefficients.iter_mut().enumerate() {
+        *c /= scale.powi(k as i32);
+    }
+    Ok(Fit {
+        coefficients,
+        residual: norm(&left) / (points.len() as f64).sqrt(),
+        largest: left.iter().map(|y| y.abs()).fold(0.0, f64::max),
+        n: points.len(),
+    })
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn norm(a: &[f64]) -> f64 {
+    dot(a, a).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-6 * b.abs().max(1.0)
+    }
+
+    #[test]
+    fn exact_points_give_their_polynomial() {
+        let points: Vec<(f64, f64)> = [64.0, 128.0, 256.0, 512.0, 4096.0]
+            .map(|x| (x, 5e6 + 300.0 * x + 7.0 * x * x))
+            .to_vec();
+        let fit = polynomial(&points, 2).expect("five points");
+        let [a, b, c] = fit.coefficients[..] else {
+            panic!("three coefficients")
+        };
+        assert!(near(a, 5e6) && near(b, 300.0) && near(c, 7.0), "{fit:?}");
+        assert!(fit.largest < 1e-2, "{fit:?}");
+    }
+
+    #[test]
+    fn residuals_are_what_is_left_over() {
+        let points = [(1.0, 1.0), (2.0, 2.0), (3.0, 2.0), (4.0, 3.0)];
+        let fit = polynomial(&points, 1).expect("four points");
+        assert!(near(fit.coefficients[0], 0.5) && near(fit.coefficients[1], 0.6));
+        // Left over: -0.1, 0.3, -0.3, 0.1.
+        assert!(near(fit.residual, 0.05_f64.sqrt()) && near(fit.largest, 0.3));
+    }
+
+    #[test]
+    fn too_few_points_are_no_fit() {
+        let points = [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)];
+        assert!(polynomial(&points, 1).is_ok());
+        let says = "no fit: a + b·x + c·x² needs at least 4 points, and there are 3";
+        assert_eq!(polynomial(&points, 2), Err(says.to_owned()));
+        assert!(polynomial(&[(2.0, 1.0); 4], 1).is_err());
+    }
+}

@@ -1,0 +1,327 @@
+//! A result against an earlier one, cell by cell. What cannot be compared is named and never counts as passed.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::figures::{Cell, FORMAT, Report, Speed};
+use super::sheet::{Part, Table, digits, interval};
+use crate::cli::out::usage;
+use crate::config::file::read_text;
+
+/// Largest baseline that is read.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// What a version may lose without a word from `--min-ratio`.
+pub const MIN_RATIO: f64 = 0.95;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    Pass,
+    /// Surely below the ratio asked for.
+    Slower,
+    NotComparable,
+}
+
+/// One cell against its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    pub device: String,
+    pub preset: String,
+    pub version: String,
+    pub judgement: Judgement,
+    /// Speed now / speed then, and where it lies given both intervals.
+    pub ratio: Option<f64>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// Why it cannot be compared.
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gate {
+    pub min_ratio: f64,
+    pub cells: Vec<Judged>,
+}
+
+/// Reads an earlier `bench --json`.
+pub fn read(path: &Path) -> Result<Report> {
+    let shown = path.display();
+    let text = read_text(path, MAX_BYTES)?;
+    let again = "write one with `perflings bench --json --output FILE`";
+    let value: serde_json::Value = serde_json::from_str(text.trim()).map_err(|error| {
+        usage(format!(
+            "{shown} is no result of a bench ({error}); {again}"
+        ))
+    })?;
+    match (value["bench"].as_str(), value["format"].as_u64()) {
+        (Some("versions"), Some(format)) if format <= u64::from(FORMAT) => {}
+        (Some("versions"), Some(format)) => {
+            return Err(usage(format!(
+                "{shown} has format {format}, this program reads up to {FORMAT}; use a newer perflings"
+            )));
+        }
+        (Some(other), _) => {
+            return Err(usage(format!(
+                "{shown} is the result of another kind of bench (`{}`), a baseline is one of versions; {again}",
+                other.escape_debug()
+            )));
+        }
+        _ => return Err(usage(format!("{shown} is no result of a bench; {again}"))),
+    }
+    serde_json::from_value(value)
+        .map_err(|error| usage(format!("{shown} is damaged: {error}; {again}")))
+}
+
+/// Every cell of either result.
+pub fn gate(now: &Report, then: &Report, min_ratio: f64) -> Gate {
+    let same = |a: &Cell, b: &Cell| {
+        (&a.select, &a.preset, &a.version) == (&b.select, &b.preset, &b.version)
+    };
+    let mut cells: Vec<Judged> = now
+        .cells
+        .iter()
+        .map(|cell| {
+            let earlier = then.cells.iter().find(|other| same(cell, other));
+            let compared = earlier
+                .ok_or_else(|| "the baseline does not have it".to_owned())
+                .and_then(|earlier| compare(cell, earlier));
+            judged(cell, compared, min_ratio)
+        })
+        .collect();
+    let gone = then
+        .cells
+        .iter()
+        .filter(|earlier| !now.cells.iter().any(|cell| same(cell, earlier)));
+    cells.extend(gone.map(|earlier| {
+        judged(
+            earlier,
+            Err("it was not measured now".to_owned()),
+            min_ratio,
+        )
+    }));
+    Gate { min_ratio, cells }
+}
+
+fn judged(cell: &Cell, compared: Result<[f64; 3], String>, min_ratio: f64) -> Judged {
+    let (judgement, ratio, reason) = match compared {
+        // Even at the favourable ends of both intervals it is too slow.
+        Ok(ratio) if ratio[2] < min_ratio => (Judgement::Slower, Some(ratio), None),
+        Ok(ratio) => (Judgement::Pass, Some(ratio), None),
+        Err(reason) => (Judgement::NotComparable, None, Some(reason)),
+    };
+    Judged {
+        device: cell.select.clone(),
+        preset: cell.preset.clone(),
+        version: cell.version.clone(),
+        judgement,
+        ratio: ratio.map(|r| r[0]),
+        low: ratio.map(|r| r[1]),
+        high: ratio.map(|r| r[2]),
+        reason,
+    }
+}
+
+/// Speed now over speed then with its ends, or why there is none.
+fn compare(now: &Cell, then: &Cell) -> Result<[f64; 3], String> {
+    if now.device != then.device {
+        return Err(format!(
+            "other device: `{}` then, `{}` now",
+            then.device.name, now.device.name
+        ));
+    }
+    if now.config != then.config {
+        return Err(format!(
+            "other configuration: {} then, {} now",
+            then.config, now.config
+        ));
+    }
+    let speed = |cell: &Cell, when: &str| {
+        let sound = |s: &Speed| {
+            let figures = [s.step_ms.median, s.low_ms, s.high_ms];
+            figures.iter().all(|x| x.is_finite() && *x > 0.0)
+        };
+        match &cell.speed {
+            Some(speed) if sound(speed) => Ok(speed.clone()),
+            Some(_) => Err(format!("its step time {when} is no time")),
+            None => {
+                let reason = cell.speed_reason.as_deref().unwrap_or("no reason given");
+                Err(format!("not measured {when}: {reason}"))
+            }
+        }
+    };
+    let (now, then) = (speed(now, "now")?, speed(then, "then")?);
+    Ok([
+        then.step_ms.median / now.step_ms.median,
+        then.low_ms / now.high_ms,
+        then.high_ms / now.low_ms,
+    ])
+}
+
+impl Gate {
+    fn count(&self, judgement: Judgement) -> usize {
+        self.cells
+            .iter()
+            .filter(|cell| cell.judgement == judgement)
+            .count()
+    }
+
+    /// Something passed and nothing got slower.
+    pub fn passed(&self) -> bool {
+        self.count(Judgement::Pass) > 0 && self.count(Judgement::Slower) == 0
+    }
+
+    /// `2 passed, 1 slower (cpu tiny v3), 1 not comparable`.
+    pub fn summary(&self) -> String {
+        let slower: Vec<String> = self
+            .cells
+            .iter()
+            .filter(|cell| cell.judgement == Judgement::Slower)
+            .map(|cell| format!("{} {} {}", cell.device, cell.preset, cell.version))
+            .collect();
+        let named = if slower.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", slower.join(", "))
+        };
+        let nothing = if self.count(Judgement::Pass) + slower.len() == 0 {
+            "; nothing was comparable, so nothing passed"
+        } else {
+            ""
+        };
+        format!(
+            "{} passed, {} slower{named}, {} not comparable{nothing}",
+            self.count(Judgement::Pass),
+            slower.len(),
+            self.count(Judgement::NotComparable)
+        )
+    }
+
+    pub fn part(&self, baseline: &str) -> Part {
+        let mut table = Table::new(&["device", "preset", "version", "verdict", "speed now / then"]);
+        for cell in &self.cells {
+            let verdict = match cell.judgement {
+                Judgement::Pass => "pass",
+                Judgement::Slower => "SLOWER",
+                Judgement::NotComparable => "not comparable",
+            };
+            let figure = match (cell.ratio, cell.low, cell.high, &cell.reason) {
+                (Some(ratio), Some(low), Some(high), _) => interval(ratio, low, high),
+                (.., Some(reason)) => reason.clone(),
+                _ => String::new(),
+            };
+            table.push(
+                [&cell.device, &cell.preset, &cell.version, verdict]
+                    .map(|text: &str| text.to_owned())
+                    .into_iter()
+                    .chain([figure]),
+            );
+        }
+        Part {
+            title: format!("Against {baseline}: at least {}", digits(self.min_ratio)),
+            tables: vec![table],
+            remarks: vec![self.summary()],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::tests::{job, run};
+    use super::*;
+
+    fn report(ms: &[f64]) -> Report {
+        let runs: Vec<_> = ms.iter().map(|ms| run(*ms, 25)).collect();
+        Report {
+            bench: "versions".to_owned(),
+            format: FORMAT,
+            cells: Cell::of(&job("v1"), &runs).into_iter().collect(),
+            ..Report::default()
+        }
+    }
+
+    fn verdict(now: &Report, then: &Report) -> (Judgement, Option<String>) {
+        let gate = gate(now, then, 0.95);
+        (gate.cells[0].judgement, gate.cells[0].reason.clone())
+    }
+
+    #[test]
+    fn slower_is_only_what_is_slower_beyond_both_intervals() {
+        let then = report(&[20.0, 20.1, 20.2]);
+        for (ms, expected) in [
+            ([20.0, 20.1, 20.2], Judgement::Pass),
+            ([10.0, 10.1, 10.2], Judgement::Pass),
+            ([30.0, 30.1, 30.2], Judgement::Slower),
+            // The median is 1.5 times as slow, but one round was as fast as ever.
+            ([20.0, 30.1, 30.2], Judgement::Pass),
+        ] {
+            assert_eq!(verdict(&report(&ms), &then).0, expected, "{ms:?}");
+        }
+        let slow = gate(&report(&[30.0]), &then, 0.95);
+        assert!(!slow.passed());
+        assert_eq!(
+            slow.summary(),
+            "0 passed, 1 slower (cpu tiny v1), 0 not comparable"
+        );
+        assert!(gate(&report(&[30.0]), &then, 0.5).passed());
+    }
+
+    #[test]
+    fn what_cannot_be_compared_never_passes() {
+        let now = report(&[20.0]);
+        let mut other = now.clone();
+        other.cells[0].device.name = "Other".to_owned();
+        let mut changed = now.clone();
+        changed.cells[0].config = "c1".to_owned();
+        let mut unmeasured = now.clone();
+        unmeasured.cells[0].speed = None;
+        let mut nonsense = now.clone();
+        if let Some(speed) = &mut nonsense.cells[0].speed {
+            speed.low_ms = 0.0;
+        }
+        for (then, says) in [
+            (other, "other device: `Other` then, `Chip` now"),
+            (changed, "other configuration: c1 then, c0 now"),
+            (unmeasured, "not measured then"),
+            (nonsense, "is no time"),
+            (Report::default(), "the baseline does not have it"),
+        ] {
+            let (judgement, reason) = verdict(&now, &then);
+            assert_eq!(judgement, Judgement::NotComparable);
+            assert!(reason.expect("a reason").contains(says), "{says}");
+            assert!(!gate(&now, &then, 0.95).passed());
+        }
+        let none = gate(&Report::default(), &now, 0.95);
+        assert_eq!(
+            none.cells[0].reason.as_deref(),
+            Some("it was not measured now")
+        );
+        assert!(none.summary().ends_with("nothing passed"));
+    }
+
+    #[test]
+    fn a_baseline_is_read_back_or_refused_with_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("b.json");
+        let written = serde_json::to_string(&report(&[20.0])).expect("plain data");
+        std::fs::write(&path, &written).expect("writes");
+        assert_eq!(read(&path).expect("reads"), report(&[20.0]));
+        for (text, says) in [
+            ("", "no result of a bench"),
+            ("[1]", "no result of a bench"),
+            (
+                r#"{"bench":"sweep","format":1}"#,
+                "another kind of bench (`sweep`)",
+            ),
+            (r#"{"bench":"versions","format":9}"#, "format 9"),
+            (r#"{"bench":"versions","format":1}"#, "is damaged"),
+            (&written[..written.len() / 2], "no result of a bench"),
+        ] {
+            std::fs::write(&path, text).expect("writes");
+            let error = read(&path).expect_err(says).to_string();
+            assert!(error.contains(says) && error.contains("b.json"), "{error}");
+        }
+        assert!(read(&folder.path().join("none.json")).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! `perflings bench` from outside: mistakes are named before anything starts, and a real run has its figures.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(args: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_perflings"))
+        .arg("bench")
+        .args(args)
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", folder)
+        .env("XDG_DATA_HOME", folder)
+        .output()
+        .expect("the program starts")
+}
+
+#[track_caller]
+fn fails(args: &[&str], code: i32, says: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    std::fs::write(path.join("half.json"), r#"{"bench":"versions","format":1,"#).expect("writes");
+    std::fs::write(
+        path.join("other.json"),
+        r#"{"bench":"ablation","format":1}"#,
+    )
+    .expect("writes");
+    let output = bench(args, path);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {err}");
+    assert!(
+        err.contains(says),
+        "{args:?}: `{says}` is missing in: {err}"
+    );
+    assert!(output.stdout.is_empty(), "{args:?}");
+}
+
+#[test]
+fn mistakes_name_the_nearest_right_thing() {
+    for (args, says) in [
+        (&["--presets", "tinny"][..], "did you mean `tiny`"),
+        (&["--presets", "tiny,tiny"], "tiny is there twice"),
+        (&["--versions", "v1,v9"], "There are v1, v2, v3, v4"),
+        (&["--devices", "cpux"], "did you mean `cpu`"),
+        (&["--steps", "0"], "0 is not in 1..=1000000"),
+        (&["--rounds", "0"], "0 is not in 1..=1000"),
+        (&["--json", "--markdown"], "cannot be used with"),
+        (&["--ablate", "--sweep", "batch=4"], "cannot be used with"),
+        (&["--ablate=ful"], "'full'"),
+        (&["--ablate", "--rounds", "2"], "cannot be used with"),
+        (&["--min-ratio", "0.9"], "--baseline"),
+        (
+            &["--baseline", "x.json", "--min-ratio", "-1"],
+            "a number above 0",
+        ),
+        (&["--baseline", "x.json"], "x.json"),
+        (
+            &["--baseline", "half.json"],
+            "half.json is no result of a bench",
+        ),
+        (
+            &["--baseline", "other.json"],
+            "another kind of bench (`ablation`)",
+        ),
+        (&["--sweep", "bach=4,8"], "did you mean `batch=4,8`"),
+        (&["--sweep", "context=64,100000"], "over the limit of 8192"),
+        (
+            &["--sweep", "batch=4,8", "--set", "train.batch=4"],
+            "leave one out",
+        ),
+        (
+            &["--ablate", "--set", "model.norm=fused"],
+            "--ablate gives this key its values",
+        ),
+        (&["--set", "preset=small"], "--presets"),
+        (&["--set", "model.nrm=fused"], "model.norm"),
+        (&["--output", "."], "is a folder"),
+        (
+            &["--output", "no/such/folder/x"],
+            "cannot write in no/such/folder",
+        ),
+        (&["--engine", ""], "--engine"),
+    ] {
+        fails(args, 2, says);
+    }
+}
+
+#[test]
+fn two_versions_are_measured_and_a_device_that_is_not_here_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let args = "--presets tiny --versions v1,v3 --devices cpu,gpu:9 --steps 4 --rounds 2 --json --output now.json";
+    let args: Vec<&str> = args.split(' ').collect();
+    let output = bench(&args, folder.path());
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(output.stdout.is_empty());
+    assert!(err.contains("gpu:9 is skipped: "), "{err}");
+
+    let text = std::fs::read_to_string(folder.path().join("now.json")).expect("was written");
+    let report: Value = serde_json::from_str(&text).expect("is JSON");
+    assert_eq!(
+        (report["bench"].as_str(), report["steps"].as_u64()),
+        (Some("versions"), Some(4))
+    );
+    assert_eq!(report["missing"][0]["device"], "gpu:9");
+    let cells = report["cells"].as_array().expect("cells");
+    let names: Vec<_> = cells.iter().map(|cell| cell["version"].as_str()).collect();
+    assert_eq!(names, [Some("v1"), Some("v3")]);
+    for cell in cells {
+        assert_eq!(
+            (cell["preset"].as_str(), cell["rounds"].as_u64()),
+            (Some("tiny"), Some(2))
+        );
+        assert!(
+            cell["speed"]["samples_per_s"]
+                .as_f64()
+                .is_some_and(|s| s > 0.0),
+            "{cell}"
+        );
+        assert_eq!(cell["speed"]["rounds_ms"].as_array().map(Vec::len), Some(2));
+        assert!(
+            cell["first_point_s"].as_f64().is_some_and(|s| s > 0.0),
+            "{cell}"
+        );
+        assert_eq!(cell["grad"]["params_pct"].as_f64(), Some(100.0));
+    }
+    let config = |cell: &Value| cell["config"].as_str().map(str::to_owned);
+    assert_ne!(config(&cells[0]), config(&cells[1]));
+}
