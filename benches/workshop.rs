@@ -199,12 +199,8 @@ fn first_loss(runs: usize) {
         let _ = child.kill();
         let _ = child.wait();
     }
-    report(
-        "first loss since the engine's start, ms",
-        "1,000 ms",
-        engine,
-    );
-    report("first loss since the command, ms", "1,000 ms", wall);
+    report("first loss, engine's clock, ms", "1,000 ms", engine);
+    report("first loss, from the command, ms", "1,000 ms", wall);
 }
 
 /// Keys, memory and a recording, from one session.
@@ -225,12 +221,8 @@ fn session(keys: usize, seconds: usize) {
         terminal.press("\u{1b}");
         closed.push(ms(terminal.see(since, |shown| !shown.shows(HELP))));
     }
-    report("key to frame, training: open help, ms", "p99 50 ms", opened);
-    report(
-        "key to frame, training: close help, ms",
-        "p99 50 ms",
-        closed,
-    );
+    report("key to frame, open help, ms", "p99 50 ms", opened);
+    report("key to frame, close help, ms", "p99 50 ms", closed);
     std::thread::sleep(
         Duration::from_secs(seconds as u64).saturating_sub(terminal.begun.elapsed()),
     );

@@ -26,6 +26,10 @@ use weights::Weight;
 
 /// Query, key and value projections.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful of these exist, and each is touched every step"
+)]
 enum Projections {
     Separate {
         q: Parameter,
@@ -37,6 +41,10 @@ enum Projections {
 
 /// Gate and up projections.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful of these exist, and each is touched every step"
+)]
 enum GateUp {
     Separate { gate: Parameter, up: Parameter },
     Fused(Parameter),

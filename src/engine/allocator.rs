@@ -54,20 +54,21 @@ fn grew(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grew(layout.size());
-        if layout.size() >= LARGE && layout.align() <= 64 {
-            if let Some((index, size)) = class(layout.size()) {
-                if let Ok(mut shelf) = SHELVES[index].lock()
-                    && shelf.count > 0
-                {
-                    shelf.count -= 1;
-                    return std::ptr::with_exposed_provenance_mut(shelf.blocks[shelf.count]);
-                }
-                return match Layout::from_size_align(size, 64) {
-                    // SAFETY: the size is not zero.
-                    Ok(block) => unsafe { System.alloc(block) },
-                    Err(_) => std::ptr::null_mut(),
-                };
+        if layout.size() >= LARGE
+            && layout.align() <= 64
+            && let Some((index, size)) = class(layout.size())
+        {
+            if let Ok(mut shelf) = SHELVES[index].lock()
+                && shelf.count > 0
+            {
+                shelf.count -= 1;
+                return std::ptr::with_exposed_provenance_mut(shelf.blocks[shelf.count]);
             }
+            return match Layout::from_size_align(size, 64) {
+                // SAFETY: the size is not zero.
+                Ok(block) => unsafe { System.alloc(block) },
+                Err(_) => std::ptr::null_mut(),
+            };
         }
         // SAFETY: the caller's contract.
         unsafe { System.alloc(layout) }
@@ -75,22 +76,23 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         CURRENT.fetch_sub(layout.size(), Relaxed);
-        if layout.size() >= LARGE && layout.align() <= 64 {
-            if let Some((index, size)) = class(layout.size()) {
-                if let Ok(mut shelf) = SHELVES[index].lock()
-                    && shelf.count < DEPTH
-                {
-                    let at = shelf.count;
-                    shelf.blocks[at] = pointer.expose_provenance();
-                    shelf.count += 1;
-                    return;
-                }
-                if let Ok(block) = Layout::from_size_align(size, 64) {
-                    // SAFETY: `alloc` took it from the system with this layout.
-                    unsafe { System.dealloc(pointer, block) };
-                }
+        if layout.size() >= LARGE
+            && layout.align() <= 64
+            && let Some((index, size)) = class(layout.size())
+        {
+            if let Ok(mut shelf) = SHELVES[index].lock()
+                && shelf.count < DEPTH
+            {
+                let at = shelf.count;
+                shelf.blocks[at] = pointer.expose_provenance();
+                shelf.count += 1;
                 return;
             }
+            if let Ok(block) = Layout::from_size_align(size, 64) {
+                // SAFETY: `alloc` took it from the system with this layout.
+                unsafe { System.dealloc(pointer, block) };
+            }
+            return;
         }
         // SAFETY: the caller's contract.
         unsafe { System.dealloc(pointer, layout) }

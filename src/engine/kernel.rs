@@ -4,10 +4,12 @@
 mod adapters;
 mod adopt;
 mod bounds;
+mod buffers;
 mod card;
 mod check;
 pub mod checker;
 mod explain;
+mod faults;
 mod gpu;
 pub mod job;
 mod limits;

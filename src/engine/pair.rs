@@ -131,7 +131,7 @@ impl Paired {
     pub fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
         // A B, then B A: what drifts, drifts for both.
-        let pair = if self.times.len() % 2 == 0 {
+        let pair = if self.times.len().is_multiple_of(2) {
             let first = a.step(&self.outlet)?;
             (first, b.step(&self.outlet)?)
         } else {
@@ -141,7 +141,7 @@ impl Paired {
         self.times.push(pair);
         let n = self.times.len() as u32;
         // Intervals cost a few milliseconds; early ones and every tenth are enough to watch.
-        if n % 5 == 0 || n >= self.wanted || n < 5 {
+        if n.is_multiple_of(5) || n >= self.wanted || n < 5 {
             self.report(n);
         }
         Ok(())

@@ -24,7 +24,7 @@ fn fails(from: &str, to: &str, kind: Kind, text: &str) {
         assert_eq!(fault(&report), (kind, text.to_owned()));
         let line = &complaints(&report)[0];
         assert!(
-            line.starts_with("wrong at `") && line.ends_with(text),
+            line.starts_with("fails at `") && line.ends_with(text),
             "{line}"
         );
     }
@@ -180,7 +180,7 @@ fn launches_that_take_too_long_are_given_up() {
     assert_eq!(fault.kind, Kind::Endless);
     assert_eq!(
         fault.text,
-        "does not end: it was still running after 0.4 s. Which loop's condition stays true?"
+        "does not end: it was still running after 0.4 s. A loop's condition stays true, or it is far too slow"
     );
     assert!(report.restart && !report.passed);
     assert!(began.elapsed() < Duration::from_secs(60));

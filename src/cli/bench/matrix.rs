@@ -195,11 +195,12 @@ fn work(cells: &[Cell]) -> Table {
         "coverage",
     ]);
     for cell in cells {
-        let seconds = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| format!("{s:.2} s"));
+        let seconds =
+            |s: Option<f64>, why: &str| s.map_or_else(|| absent(why), |s| format!("{s:.2} s"));
         let mut row = vec![
             cell.version.clone(),
-            seconds(cell.first_point_s),
-            seconds(cell.later_points_s),
+            seconds(cell.first_point_s, "no loss point came"),
+            seconds(cell.later_points_s, "one round only"),
             format!("{:.1} %", cell.grad.params_pct),
         ];
         match &cell.kernels {

@@ -112,7 +112,7 @@ fn judge(report: &KernelReport, job: &KernelJob, metric: KernelMetric) -> (Strin
         }
         KernelMetric::Correct => match report.files.iter().find_map(|result| result.fault.as_ref())
         {
-            Some(fault) => (format!("wrong at `{}`", fault.shape), Some(false)),
+            Some(fault) => (format!("fails at `{}`", fault.shape), Some(false)),
             None if right(report, job) => (
                 "every element of every shape that ran".to_owned(),
                 Some(true),
@@ -216,7 +216,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
             .map(|(name, n)| format!("{name} = {n}"))
             .collect();
         card.push(bad(format!(
-            "wrong at `{}` ({}): {}",
+            "fails at `{}` ({}): {}",
             fault.shape,
             sizes.join(", "),
             fault.text

@@ -176,8 +176,10 @@ impl Worker {
                 return Ok(());
             }
         }
-        if !real {
-            let why = if gpu.on_cpu {
+        if !real || last == 0 {
+            let why = if last == 0 {
+                "there is one shape only, and the last of several is the one to time"
+            } else if gpu.on_cpu {
                 "a CPU driver's time says nothing about a GPU"
             } else {
                 "nobody asked for it"
@@ -197,6 +199,7 @@ impl Worker {
     ) -> Result<bool, Trouble> {
         let (job, file) = (&self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
+        let real = number + 1 == job.shapes.len() && number > 0;
         let trial = Trial {
             gpu,
             file,
@@ -206,8 +209,8 @@ impl Worker {
             array_length: checked.facts.array_length,
             text: &file.text,
             filled: &checked.texts[number],
+            real,
         };
-        let real = number + 1 == job.shapes.len() && number > 0;
         self.at(index, &shape.label, false);
         let inputs = trial.inputs()?;
         let kernel = Runner {

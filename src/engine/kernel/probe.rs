@@ -36,8 +36,8 @@ pub struct Site {
 }
 
 /// Puts probes into a text that has been validated; `counts` are the lengths of the buffers, `rounds` what an invocation
-/// may do in all its loops together. `None` when there is nothing to probe.
-pub fn probe(text: &str, counts: &[usize], rounds: u32) -> Option<Probed> {
+/// may do in all its loops together. Without `indices` only loops are probed. `None` when there is nothing to probe.
+pub fn probe(text: &str, counts: &[usize], rounds: u32, indices: bool) -> Option<Probed> {
     let module = naga::front::wgsl::parse_str(text).ok()?;
     let code = without_comments(text);
     let mut sites: Vec<(Site, Range<usize>)> = Vec::new();
@@ -48,7 +48,7 @@ pub fn probe(text: &str, counts: &[usize], rounds: u32) -> Option<Probed> {
         .map(|(_, f)| f)
         .chain(module.entry_points.iter().map(|e| &e.function));
     for function in functions {
-        for (handle, expression) in function.expressions.iter() {
+        for (handle, expression) in function.expressions.iter().filter(|_| indices) {
             let Expression::Access { base, .. } = expression else {
                 continue;
             };
@@ -241,7 +241,7 @@ var<workgroup> w: array<f32, 4>;
     }
     loop { break; }
 }";
-        let probed = probe(text, &[10, 20], 1000).expect("has indices");
+        let probed = probe(text, &[10, 20], 1000, true).expect("has indices");
         let found: Vec<_> = probed
             .sites
             .iter()
@@ -272,6 +272,8 @@ var<workgroup> w: array<f32, 4>;
             ]
         );
         naga::front::wgsl::parse_str(&probed.text).expect("still reads");
-        assert!(probe("fn f() {}", &[], 1).is_none());
+        let loops = probe(text, &[10, 20], 1000, false).expect("has loops");
+        assert_eq!((loops.sites.len(), loops.loops.len()), (0, 3));
+        assert!(probe("fn f() {}", &[], 1, true).is_none());
     }
 }

@@ -84,7 +84,7 @@ pub fn fault(trouble: &Trouble, shape: &str, limits: Limits) -> KernelFault {
     let (kind, text) = match trouble {
         Trouble::Endless => {
             let text = format!(
-                "does not end: it was still running after {seconds} s. Which loop's condition stays true?"
+                "does not end: it was still running after {seconds} s. A loop's condition stays true, or it is far too slow"
             );
             (KernelFaultKind::Endless, text)
         }
