@@ -5,6 +5,7 @@ mod allocator;
 pub mod audit;
 pub mod client;
 pub mod devices;
+pub mod kernel;
 mod observer;
 mod pair;
 mod queue;

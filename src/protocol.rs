@@ -130,6 +130,12 @@ pub enum Command {
     Profile,
     /// Ends the run; answered by `finished`.
     Stop,
+    /// Checks a learner's kernels; answered by one `kernel-checked`. Meant for an engine process of its own, because a
+    /// kernel that does not end takes its process with it.
+    CheckKernel {
+        device: String,
+        job: Box<KernelJob>,
+    },
     /// Ends the process.
     Quit,
 }
@@ -181,5 +187,8 @@ pub enum Event {
         slot: Slot,
     },
     Finished(Box<Finished>),
+    KernelChecked {
+        report: Box<KernelReport>,
+    },
     Failed(Failed),
 }

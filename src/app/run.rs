@@ -191,6 +191,7 @@ pub fn tame(mut event: Event) -> Event {
             finished.lints.truncate(LINTS);
             tame_device(&mut finished.device);
         }
+        Event::KernelChecked { report } => report.card.truncate(LINTS),
         Event::Failed(failed) => failed.reason = clean::bounded(&failed.reason, 1000),
         Event::Compiling { latest, .. } => *latest = clean::bounded(latest, 80),
         Event::DeviceReady { device } => tame_device(device),

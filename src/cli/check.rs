@@ -1,5 +1,7 @@
 //! `perflings check`: what the learner has now, held against each criterion of the stage.
 
+mod kernels;
+
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -17,6 +19,13 @@ use crate::protocol::{Command, Event, Finished, Pair, RunSpec, Slot};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
     let shelf = Shelf::open(&args.course)?;
+    if let Some((exercise, kernels)) = args
+        .stage
+        .as_deref()
+        .and_then(|name| kernels::find(&shelf, name))
+    {
+        return kernels::check(exercise, kernels, args);
+    }
     let stages: Vec<&Stage> = match &args.stage {
         Some(name) => vec![shelf.stage(name)?],
         None => shelf.course.stages.iter().collect(),

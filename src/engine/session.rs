@@ -81,6 +81,11 @@ impl Session<'_> {
                 }
             }
             Command::Stop => self.end(Some("stopped")),
+            Command::CheckKernel { device, job } => super::kernel::serve(&job, &device, |report| {
+                self.wire.send(Event::KernelChecked {
+                    report: Box::new(report),
+                });
+            }),
             Command::Quit => {}
         }
     }

@@ -46,7 +46,7 @@ fn only_what_fits_gets_in() {
         &first,
         &live::of("norm1").expect("is still in")
     ));
-    live::clear(Some("norm1"));
+    assert_eq!(adopt(&swap("norm1", &[])), Ok(()));
     assert!(live::of("norm1").is_none());
 }
 

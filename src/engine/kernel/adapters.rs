@@ -8,8 +8,18 @@ const NO_LAVAPIPE: &str = "a CPU driver of Vulkan runs kernels at small sizes: i
 
 /// All adapters of the first graphics API, in the order of `gpu:N`, that has one: as the training engine counts them.
 pub fn adapters() -> Vec<wgpu::Adapter> {
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
-    let mut all = block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let found = |backends| {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        block_on(instance.enumerate_adapters(backends))
+    };
+    let mut all = found(wgpu::Backends::PRIMARY);
+    if all.is_empty() {
+        // Looking for OpenGL makes some drivers talk, so it is left for last.
+        all = found(wgpu::Backends::GL);
+    }
     let order = [
         wgpu::Backend::Metal,
         wgpu::Backend::Vulkan,

@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 use super::{live, template};
 use crate::protocol::KernelSwap;
 
-/// Lets the kernels take over their part. The last good ones stay where these do not fit.
+/// Lets the kernels take over their part; none at all gives the part its own back. The last good ones stay where these
+/// do not fit.
 ///
 /// # Errors
 /// When the part is unknown, or a text would not compile with the sizes that the part has.
 pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
     let sizes = live::sizes(&swap.part)?;
     let sizes: BTreeMap<String, u64> = sizes.iter().map(|name| ((*name).to_owned(), 64)).collect();
+    if swap.kernels.is_empty() {
+        live::clear(Some(&swap.part));
+        return Ok(());
+    }
     let mut kernels = Vec::new();
     for kernel in &swap.kernels {
         let filled = template::fill(&kernel.text, &sizes).map_err(|error| error.message)?;

@@ -18,8 +18,10 @@ impl Trial<'_> {
             .iter()
             .fold(0.0_f64, |most, x| most.max(f64::from(x.abs())))
             .max(f64::MIN_POSITIVE);
-        let off =
-            |(e, f): (&f32, &f32)| !((f64::from(*e) - f64::from(*f)).abs() <= tolerance * scale);
+        let off = |(e, f): (&f32, &f32)| {
+            let error = (f64::from(*e) - f64::from(*f)).abs();
+            error.is_nan() || error > tolerance * scale
+        };
         let (count, of) = (
             expected.iter().zip(found).filter(|pair| off(*pair)).count(),
             expected.len(),
