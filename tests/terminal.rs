@@ -360,7 +360,10 @@ fn no_color_means_no_colour() {
     // Escape and a letter read at once would be that letter with Alt.
     terminal.press("\u{1b}");
     terminal.see_that("panels", |text| !text.contains("Say what will change"));
+    // Without a prediction it asks first.
     terminal.press("t");
+    terminal.see(&["Toggle?"]);
+    terminal.press("y");
     terminal.see(&["running B fixed", "● B fixed 6."]);
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);

@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn blocks_are_counted() {
-        let before = current();
-        let block = vec![1_u8; 3 * LARGE];
-        assert!(current() >= before + 3 * LARGE as u64);
-        assert!(peak() >= current());
+        // Larger than all that other tests may hold and give back meanwhile; its pages are never touched.
+        let block: Vec<u8> = Vec::with_capacity(1 << 30);
+        assert!(current() >= 1 << 30);
+        assert!(peak() >= 1 << 30);
         drop(block);
     }
 }
