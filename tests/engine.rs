@@ -6,9 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use perflings::config::{Knob, Preset, RunConfig, Value};
-use perflings::protocol::{
-    Command, Event, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict,
-};
+use perflings::protocol::{Command, Event, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict};
 
 /// Far above anything a healthy engine needs: only a hung one reaches it.
 const PATIENCE: Duration = Duration::from_secs(300);

@@ -217,7 +217,11 @@ mod tests {
         assert!(order.chunks(2).all(|two| two[0] != two[1]));
         let starts: Vec<bool> = order.iter().copied().step_by(2).collect();
         for period in 1..20 {
-            let same = starts.iter().zip(&starts[period..]).filter(|(a, b)| a == b).count();
+            let same = starts
+                .iter()
+                .zip(&starts[period..])
+                .filter(|(a, b)| a == b)
+                .count();
             let share = same as f64 / (starts.len() - period) as f64;
             assert!((0.3..0.7).contains(&share), "period {period}: {share}");
         }
