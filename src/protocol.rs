@@ -3,6 +3,7 @@
 
 mod kernel;
 mod report;
+mod roof;
 
 use std::fmt;
 
@@ -12,6 +13,7 @@ use crate::config::RunConfig;
 
 pub use kernel::*;
 pub use report::*;
+pub use roof::*;
 
 /// Version of this protocol. A reader refuses a larger one and says so.
 pub const PROTOCOL: u32 = 1;
@@ -107,6 +109,10 @@ pub enum Command {
     Open {
         device: String,
     },
+    /// Measures a device's roofs anew and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
+    Calibrate {
+        device: String,
+    },
     /// Trains. Replaces the run in progress.
     Start {
         device: String,
@@ -161,6 +167,10 @@ pub enum Event {
     },
     DeviceReady {
         device: Device,
+    },
+    Calibrated {
+        device: Device,
+        roof: Roof,
     },
     /// Kernels are being compiled; the total is not knowable.
     Compiling {

@@ -380,8 +380,9 @@ fn hostile() -> App {
             part: HOSTILE.to_owned(),
             op: HOSTILE.to_owned(),
             ms: value,
-            flops: value,
-            bytes: value,
+            flops: Some(value),
+            bytes: Some(value),
+            no_work: Some(HOSTILE.to_owned()),
             calls: u32::MAX,
             layers: u32::MAX,
             ..KernelRow::default()

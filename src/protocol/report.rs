@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Num, RunSpec, Slot};
+use super::{Num, Roof, RunSpec, Slot};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -47,6 +47,9 @@ pub struct DeviceInfo {
     pub timestamps: bool,
     /// What else a learner should know, or empty.
     pub note: String,
+    /// What it was measured to do at most, where that is known already.
+    #[serde(default)]
+    pub roof: Option<Roof>,
 }
 
 /// A run begins (or goes on with other knobs).
@@ -64,6 +67,9 @@ pub struct Started {
     pub forward_flops: f64,
     /// Step at which this begins: above 0 when knobs were changed in mid-run.
     pub from_step: u64,
+    /// What the device was measured to do at most.
+    #[serde(default)]
+    pub roof: Option<Roof>,
 }
 
 /// One optimizer step.
@@ -165,10 +171,18 @@ pub struct KernelRow {
     pub layers: u32,
     pub calls: u32,
     pub ms: f64,
-    /// Floating-point operations by shape, over all calls; 0 where the row is part of an operation counted elsewhere.
-    pub flops: f64,
+    /// Floating-point operations by shape, over all calls.
+    #[serde(default)]
+    pub flops: Option<f64>,
     /// Bytes by shape, each operand once, over all calls.
-    pub bytes: f64,
+    #[serde(default)]
+    pub bytes: Option<f64>,
+    /// Time of that work in ms, where an operation has several kernels and this row speaks for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_ms: Option<f64>,
+    /// Why the work is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_work: Option<String>,
 }
 
 /// The profile of one step.

@@ -192,6 +192,23 @@ pub fn device() -> Device {
     }
 }
 
+/// What the device was measured to do at most.
+pub fn roof() -> Roof {
+    let rate = |best: f64| Rate {
+        best,
+        median: 0.98 * best,
+        p25: 0.97 * best,
+        p75: 0.99 * best,
+        n: 9,
+    };
+    Roof {
+        flops: rate(98e9),
+        bytes: rate(21e9),
+        clock: "host".to_owned(),
+        date: "2026-01-02".to_owned(),
+    }
+}
+
 pub fn started(run: &RunSpec, from_step: u64) -> Event {
     Event::Started(Started {
         run: run.clone(),
@@ -203,6 +220,7 @@ pub fn started(run: &RunSpec, from_step: u64) -> Event {
         entropy: Some(2.31),
         forward_flops: run.config.forward_flops(),
         from_step,
+        roof: Some(roof()),
     })
 }
 
@@ -298,8 +316,9 @@ pub fn kernels(run: &RunSpec, step: u64) -> Event {
         layers: 4,
         calls,
         ms,
-        flops,
-        bytes: 1e6,
+        flops: Some(flops),
+        bytes: Some(1e6),
+        ..KernelRow::default()
     };
     let attention = if run.config.model.kv_layout == KvLayout::Strided {
         31.0

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use super::super::roof;
 use super::{TOP, Trainer};
 use crate::config::Sync;
 use crate::protocol::{
@@ -42,7 +41,7 @@ impl Trainer {
             wall_samples_per_s: steps as f64 * batch / wall.max(1e-9),
             phases: self.median_phases(),
             flops: synced.then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
-            peak_flops: roof::peak_flops(&self.opened),
+            peak_flops: self.opened.roof.as_ref().map(|roof| roof.flops.best),
             clock: if synced { "host-sync" } else { "enqueue" }.to_owned(),
         })
     }

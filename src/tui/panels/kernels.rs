@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 use super::{joined, missing, ms, open, show};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel, Sort};
+use crate::profile::roofline::reached;
 use crate::protocol::{KernelRow, Kernels, Slot};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -200,7 +201,7 @@ impl Table<'_> {
                     .beside
                     .and_then(|it| it.rows.iter().find(|other| same_place(row, other)))
                     .map(|it| it.ms);
-                let rate = (row.flops > 0.0 && row.ms > 0.0).then(|| row.flops / row.ms / 1e6);
+                let rate = reached(row, None).flops_per_s.map(|rate| rate / 1e9);
                 self.row(
                     &name(row, self.layers),
                     row.calls,
@@ -285,13 +286,7 @@ fn same_place(a: &KernelRow, b: &KernelRow) -> bool {
 }
 
 fn order(a: &KernelRow, b: &KernelRow, sort: Sort) -> Ordering {
-    let rate = |row: &KernelRow| {
-        if row.ms > 0.0 {
-            row.flops / row.ms
-        } else {
-            0.0
-        }
-    };
+    let rate = |row: &KernelRow| reached(row, None).flops_per_s.unwrap_or(0.0);
     match sort {
         Sort::Time => b.ms.total_cmp(&a.ms),
         Sort::Calls => b.calls.cmp(&a.calls),

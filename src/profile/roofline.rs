@@ -1,0 +1,111 @@
+//! The roofline (Williams, Waterman and Patterson, 2009): how fast work of a given arithmetic intensity can be on a device
+//! with measured roofs, and how near a kernel comes. Pure arithmetic.
+
+use super::stats::{median, spread};
+use crate::protocol::{KernelRow, Rate, Roof};
+
+/// No device of any kind has reached these; a clock that stands still or a kernel that was left out seems to.
+const MOST_FLOPS: f64 = 1e15;
+const MOST_BYTES: f64 = 1e14;
+/// A clockwork of the 1970s was faster.
+const LEAST: f64 = 1e6;
+
+/// A rate from repeats of the same work. None without a repeat that took time.
+pub fn rate(work: f64, seconds: &[f64]) -> Option<Rate> {
+    let rates: Vec<f64> = seconds
+        .iter()
+        .filter(|seconds| **seconds > 0.0 && seconds.is_finite())
+        .map(|seconds| work / seconds)
+        .collect();
+    let best = rates.iter().copied().reduce(f64::max)?;
+    let it = spread(&rates);
+    Some(Rate {
+        best,
+        median: median(&rates),
+        p25: it.p25,
+        p75: it.p75,
+        n: rates.len() as u32,
+    })
+}
+
+/// Why measured roofs cannot be true, when they cannot.
+///
+/// # Errors
+/// With the number and the bound that it breaks.
+pub fn plausible(roof: &Roof) -> Result<(), String> {
+    let check = |what: &str, rate: &Rate, most: f64| {
+        let all = [rate.best, rate.median, rate.p25, rate.p75];
+        if rate.n == 0 || all.iter().any(|it| !it.is_finite() || *it < LEAST) {
+            Err(format!("{what} of {:.3e} a second is no measurement", rate.best))
+        } else if rate.best > most {
+            Err(format!(
+                "{what} of {:.3e} a second is more than any device reaches ({most:.0e})",
+                rate.best
+            ))
+        } else {
+            Ok(())
+        }
+    };
+    check("an f32 peak", &roof.flops, MOST_FLOPS)?;
+    check("a memory bandwidth", &roof.bytes, MOST_BYTES)
+}
+
+/// Whether the repeats lay so far apart that something else was running: the middle half spans a quarter of the median.
+pub fn unsteady(rate: &Rate) -> bool {
+    rate.p75 - rate.p25 > 0.25 * rate.median
+}
+
+/// FLOP/s that the device allows at an intensity in FLOP per byte.
+pub fn ceiling(roof: &Roof, intensity: f64) -> f64 {
+    (roof.bytes.best * intensity).min(roof.flops.best)
+}
+
+/// The intensity in FLOP per byte from which on arithmetic binds and memory does not.
+pub fn ridge(roof: &Roof) -> f64 {
+    roof.flops.best / roof.bytes.best
+}
+
+/// The least time in seconds that work can take, and whether it is memory that binds.
+pub fn least(roof: &Roof, flops: f64, bytes: f64) -> (f64, bool) {
+    let (computing, moving) = (flops / roof.flops.best, bytes / roof.bytes.best);
+    (computing.max(moving), moving >= computing)
+}
+
+/// What a kernel row reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reached {
+    pub flops_per_s: Option<f64>,
+    pub bytes_per_s: Option<f64>,
+    /// FLOP per byte.
+    pub intensity: Option<f64>,
+    /// The least time the device allows over the time taken: 1 is the roof.
+    pub share: Option<f64>,
+    /// Whether memory is the roof that binds at this intensity.
+    pub memory_bound: Option<bool>,
+}
+
+/// What a row reached, against the device's roofs where they are known. Parts are missing where the row's work is.
+pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> Reached {
+    let ms = row.work_ms.unwrap_or(row.ms);
+    // Recordings of before wrote two zeros where the work was counted elsewhere.
+    let work = row.flops.zip(row.bytes).filter(|(flops, bytes)| flops + bytes > 0.0);
+    rates(work, ms * 1e-3, roof)
+}
+
+/// The same for any work, in FLOP and bytes, that took so many seconds.
+pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Reached {
+    let per_second = |work: Option<f64>| work.filter(|_| seconds > 0.0).map(|work| work / seconds);
+    let both = work;
+    let bound = both
+        .zip(roof)
+        .map(|((flops, bytes), roof)| least(roof, flops, bytes));
+    Reached {
+        flops_per_s: per_second(both.map(|(flops, _)| flops)),
+        bytes_per_s: per_second(both.map(|(_, bytes)| bytes)),
+        intensity: both
+            .filter(|(_, bytes)| *bytes > 0.0)
+            .map(|(flops, bytes)| flops / bytes),
+        share: per_second(bound.map(|(seconds, _)| seconds)),
+        memory_bound: bound.map(|(_, memory)| memory),
+    }
+}
