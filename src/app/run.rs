@@ -185,7 +185,7 @@ pub fn tame(mut event: Event) -> Event {
             started.config = clean::bounded(&started.config, 40);
             started.run.variant = clean::bounded(&started.run.variant, 20);
             tame_device(&mut started.device);
-            tame_roof(started.roof.as_mut());
+            tame_roof(started.roof.as_deref_mut());
         }
         Event::Finished(finished) => {
             finished.ended = finished.ended.as_deref().map(clean::line);

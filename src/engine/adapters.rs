@@ -115,7 +115,11 @@ fn name_all(on_cpu: &[bool]) -> Vec<String> {
         (true, _) => "vulkan-cpu".to_owned(),
         (false, index) => {
             gpus += 1;
-            if index == 0 { "gpu".to_owned() } else { format!("gpu:{index}") }
+            if index == 0 {
+                "gpu".to_owned()
+            } else {
+                format!("gpu:{index}")
+            }
         }
     };
     on_cpu.iter().map(name).collect()
@@ -135,8 +139,14 @@ mod tests {
 
     #[test]
     fn adapters_are_named_as_devices_are_asked_for() {
-        assert_eq!(name_all(&[false, false, true]), ["gpu", "gpu:1", "vulkan-cpu"]);
+        assert_eq!(
+            name_all(&[false, false, true]),
+            ["gpu", "gpu:1", "vulkan-cpu"]
+        );
         assert_eq!((gpu_index("gpu"), gpu_index("gpu:2")), (Some(0), Some(2)));
-        assert_eq!((gpu_index("gpu2"), gpu_index("cpu"), gpu_index("gpu:x")), (None, None, None));
+        assert_eq!(
+            (gpu_index("gpu2"), gpu_index("cpu"), gpu_index("gpu:x")),
+            (None, None, None)
+        );
     }
 }

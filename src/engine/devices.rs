@@ -130,7 +130,11 @@ fn open_adapter(adapter: &Found) -> Result<Opened> {
 }
 
 fn kind(adapter: &Found) -> &'static str {
-    if adapter.on_cpu() { "vulkan-cpu" } else { "gpu" }
+    if adapter.on_cpu() {
+        "vulkan-cpu"
+    } else {
+        "gpu"
+    }
 }
 
 fn name(adapter: &Found) -> protocol::Device {

@@ -51,8 +51,14 @@ impl Observed {
     pub fn lengths(self) -> (Vec<Duration>, &'static str) {
         let Self(launches, guard) = self;
         drop(guard);
-        let read: Vec<_> = launches.take().into_iter().map(|(.., timing)| timing.read()).collect();
-        let system = read.iter().any(|(_, method)| *method == TimingMethod::System);
+        let read: Vec<_> = launches
+            .take()
+            .into_iter()
+            .map(|(.., timing)| timing.read())
+            .collect();
+        let system = read
+            .iter()
+            .any(|(_, method)| *method == TimingMethod::System);
         let lengths = read.into_iter().map(|(length, _)| length).collect();
         (lengths, if system { "system" } else { "device" })
     }
@@ -157,7 +163,10 @@ impl Timing {
             Self::Unread(profile) => {
                 let method = profile.timing_method();
                 let ticks = burn::cubecl::future::block_on(profile.resolve());
-                (ticks.map_or(Duration::ZERO, |ticks| ticks.duration()), method)
+                (
+                    ticks.map_or(Duration::ZERO, |ticks| ticks.duration()),
+                    method,
+                )
             }
             Self::Read(length, method) => (length, method),
         }

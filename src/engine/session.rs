@@ -10,14 +10,16 @@ use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Wire;
 use super::{allocator, memory_available, roof};
-use crate::protocol::{Command, Event, Failed, FailedKind, Finished, Hello, Log, PROTOCOL, RunSpec};
+use crate::protocol::{
+    Command, Event, Failed, FailedKind, Finished, Hello, Log, PROTOCOL, RunSpec,
+};
 
 /// What the engine is busy with.
 enum Work {
     Nothing,
     Training(Box<Trainer>),
     Paused(Box<Trainer>, Instant),
-    Comparing(Box<Paired>, Opened),
+    Comparing(Box<Paired>, Box<Opened>),
 }
 
 struct Session<'a> {
@@ -203,7 +205,7 @@ impl Session<'_> {
             return self.fail(FailedKind::Usage, &error);
         }
         match Paired::new(a, b, pairs, &opened, self.wire.outlet()) {
-            Ok(paired) => self.work = Work::Comparing(Box::new(paired), opened),
+            Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
             Err(error) => self.fail(FailedKind::Usage, &error),
         }
     }

@@ -50,7 +50,7 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
          roof_pct,memory_bound,no_work,clock\n",
     );
-    let mut roofs: [Option<Roof>; 2] = [None, None];
+    let mut roofs: [Option<Box<Roof>>; 2] = [None, None];
     let side = |slot: Slot| usize::from(slot == Slot::B);
     for line in lines {
         let k = match line.event {
@@ -63,7 +63,7 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
         };
         for row in &k.rows {
             let share = (k.device_ms > 0.0).then(|| 100.0 * row.ms / k.device_ms);
-            let reached = reached(row, roofs[side(k.slot)].as_ref());
+            let reached = reached(row, roofs[side(k.slot)].as_deref());
             let cells = [
                 share,
                 row.flops,
@@ -87,7 +87,10 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
                 row.layers,
                 row.calls,
                 row.ms,
-                reached.memory_bound.map(|it| it.to_string()).unwrap_or_default(),
+                reached
+                    .memory_bound
+                    .map(|it| it.to_string())
+                    .unwrap_or_default(),
                 cell(row.no_work.as_deref().unwrap_or_default()),
                 cell(&k.clock)
             ));
@@ -180,6 +183,9 @@ mod tests {
         let table = kernels([line(Event::Kernels(k))].into_iter());
         let row = table.lines().nth(1).expect("one row");
         assert!(row.contains("\"void f<float, 2>(\"\"x\"\")\""), "{row}");
-        assert!(row.contains(",2,50,4000000000,1000000000,2000,500,4,,,,"), "{row}");
+        assert!(
+            row.contains(",2,50,4000000000,1000000000,2000,500,4,,,,"),
+            "{row}"
+        );
     }
 }

@@ -36,7 +36,10 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
     let check = |what: &str, rate: &Rate, most: f64| {
         let all = [rate.best, rate.median, rate.p25, rate.p75];
         if rate.n == 0 || all.iter().any(|it| !it.is_finite() || *it < LEAST) {
-            Err(format!("{what} of {:.3e} a second is no measurement", rate.best))
+            Err(format!(
+                "{what} of {:.3e} a second is no measurement",
+                rate.best
+            ))
         } else if rate.best > most {
             Err(format!(
                 "{what} of {:.3e} a second is more than any device reaches ({most:.0e})",
@@ -53,6 +56,16 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
 /// Whether the repeats lay so far apart that something else was running: the middle half spans a quarter of the median.
 pub fn unsteady(rate: &Rate) -> bool {
     rate.p75 - rate.p25 > 0.25 * rate.median
+}
+
+/// Two measurements of one device: noise only slows, so of each rate the one whose best is higher.
+pub fn better(before: Roof, now: Roof) -> Roof {
+    let higher = |a: Rate, b: Rate| if a.best > b.best { a } else { b };
+    Roof {
+        flops: higher(before.flops, now.flops),
+        bytes: higher(before.bytes, now.bytes),
+        ..now
+    }
 }
 
 /// FLOP/s that the device allows at an intensity in FLOP per byte.
@@ -88,7 +101,10 @@ pub struct Reached {
 pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> Reached {
     let ms = row.work_ms.unwrap_or(row.ms);
     // Recordings of before wrote two zeros where the work was counted elsewhere.
-    let work = row.flops.zip(row.bytes).filter(|(flops, bytes)| flops + bytes > 0.0);
+    let work = row
+        .flops
+        .zip(row.bytes)
+        .filter(|(flops, bytes)| flops + bytes > 0.0);
     rates(work, ms * 1e-3, roof)
 }
 
@@ -107,5 +123,118 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Rea
             .map(|(flops, bytes)| flops / bytes),
         share: per_second(bound.map(|(seconds, _)| seconds)),
         memory_bound: bound.map(|(_, memory)| memory),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steady(best: f64) -> Rate {
+        rate(best, &[1.0; 5]).expect("it took time")
+    }
+
+    /// 100 FLOP/s and 10 B/s, times a million: ten FLOP per byte at the ridge.
+    fn roof() -> Roof {
+        Roof {
+            flops: steady(100e6),
+            bytes: steady(10e6),
+            clock: "host".to_owned(),
+            date: "2026-01-02".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_best_repeat_is_the_roof_and_the_rest_its_spread() {
+        let it = rate(8.0, &[1.0, 2.0, 4.0, 0.0, f64::NAN]).expect("some took time");
+        assert_eq!((it.best, it.median, it.n), (8.0, 4.0, 3));
+        assert_eq!(rate(8.0, &[]), None);
+        assert_eq!(rate(8.0, &[0.0]), None);
+        assert!(unsteady(&it) && !unsteady(&steady(3.0)));
+    }
+
+    #[test]
+    fn impossible_peaks_are_refused_with_a_reason() {
+        assert_eq!(plausible(&roof()), Ok(()));
+        for wrong in [0.0, f64::NAN, f64::INFINITY, 1e17] {
+            let flops = Roof {
+                flops: steady(wrong),
+                ..roof()
+            };
+            assert!(plausible(&flops).expect_err("refused").contains("f32 peak"));
+            let bytes = Roof {
+                bytes: steady(wrong),
+                ..roof()
+            };
+            assert!(
+                plausible(&bytes)
+                    .expect_err("refused")
+                    .contains("bandwidth")
+            );
+        }
+        assert!(plausible(&Roof::default()).is_err());
+    }
+
+    #[test]
+    fn memory_binds_below_the_ridge_and_arithmetic_above() {
+        assert_eq!(ridge(&roof()), 10.0);
+        assert_eq!(
+            (ceiling(&roof(), 2.0), ceiling(&roof(), 50.0)),
+            (20e6, 100e6)
+        );
+        assert_eq!(least(&roof(), 100e6, 1e6), (1.0, false));
+        assert_eq!(least(&roof(), 1e6, 10e6), (1.0, true));
+    }
+
+    #[test]
+    fn a_row_reaches_a_share_of_the_roof_at_its_intensity() {
+        let mut row = KernelRow {
+            ms: 500.0,
+            flops: Some(10e6),
+            bytes: Some(2.5e6),
+            ..KernelRow::default()
+        };
+        let it = reached(&row, Some(&roof()));
+        assert_eq!(
+            (
+                it.flops_per_s,
+                it.bytes_per_s,
+                it.intensity,
+                it.share,
+                it.memory_bound
+            ),
+            (Some(20e6), Some(5e6), Some(4.0), Some(0.5), Some(true))
+        );
+        // The work of several kernels took the time of all of them.
+        row.work_ms = Some(1000.0);
+        assert_eq!(reached(&row, Some(&roof())).share, Some(0.25));
+        assert_eq!(reached(&row, None).share, None);
+    }
+
+    #[test]
+    fn work_that_is_not_known_gives_no_rate() {
+        let mut row = KernelRow {
+            ms: 5.0,
+            ..KernelRow::default()
+        };
+        assert_eq!(reached(&row, Some(&roof())), Reached::default());
+        (row.flops, row.bytes) = (Some(0.0), Some(0.0));
+        assert_eq!(reached(&row, Some(&roof())), Reached::default());
+        // A copy has bytes and no arithmetic; a row without time has no rate.
+        row.bytes = Some(5e4);
+        assert_eq!(reached(&row, Some(&roof())).share, Some(1.0));
+        row.ms = 0.0;
+        assert_eq!(reached(&row, Some(&roof())).share, None);
+    }
+
+    #[test]
+    fn of_two_measurements_each_rate_keeps_its_higher_best() {
+        let slow = Roof {
+            flops: steady(50e6),
+            bytes: steady(20e6),
+            ..roof()
+        };
+        let it = better(slow, roof());
+        assert_eq!((it.flops.best, it.bytes.best), (100e6, 20e6));
     }
 }

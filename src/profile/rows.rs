@@ -76,7 +76,8 @@ impl Rows {
         let (sum, _) = self.entry(["glue", "backward", "library", kernel].map(str::to_owned));
         sum.calls += 1;
         sum.ms += length.as_secs_f64() * 1e3;
-        sum.no_work = Some("issued by the library between operations; its shapes are not seen".to_owned());
+        sum.no_work =
+            Some("issued by the library between operations; its shapes are not seen".to_owned());
     }
 
     fn entry(&mut self, key: [String; 4]) -> &mut (KernelRow, BTreeSet<Option<u16>>) {

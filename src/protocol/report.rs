@@ -69,7 +69,7 @@ pub struct Started {
     pub from_step: u64,
     /// What the device was measured to do at most.
     #[serde(default)]
-    pub roof: Option<Roof>,
+    pub roof: Option<Box<Roof>>,
 }
 
 /// One optimizer step.

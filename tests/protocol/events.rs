@@ -289,7 +289,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 entropy,
                 forward_flops: 1e12,
                 from_step: parameters,
-                roof: entropy.map(roof),
+                roof: entropy.map(roof).map(Box::new),
             }
         });
     let step = (

@@ -220,7 +220,7 @@ pub fn started(run: &RunSpec, from_step: u64) -> Event {
         entropy: Some(2.31),
         forward_flops: run.config.forward_flops(),
         from_step,
-        roof: Some(roof()),
+        roof: Some(Box::new(roof())),
     })
 }
 

@@ -53,7 +53,8 @@ fn one(engine: Option<&str>, select: &str) -> Result<(Roof, Vec<String>)> {
 /// A device's peaks in words, one line.
 pub fn words(info: &DeviceInfo) -> String {
     let Some(roof) = &info.roof else {
-        return "peaks not measured yet; the first run does, or `perflings doctor --calibrate`".to_owned();
+        return "peaks not measured yet; the first run does, or `perflings doctor --calibrate`"
+            .to_owned();
     };
     let noisy = if unsteady(&roof.flops) || unsteady(&roof.bytes) {
         "; the repeats lie far apart: measure again on a quiet machine"

@@ -9,10 +9,7 @@ const NO_LAVAPIPE: &str = "a CPU driver of Vulkan runs kernels at small sizes: i
 ///
 /// # Errors
 /// When there is none, with what to do about it.
-pub fn choose<'a>(
-    select: &str,
-    adapters: &'a [Found],
-) -> Result<&'a Found, String> {
+pub fn choose<'a>(select: &str, adapters: &'a [Found]) -> Result<&'a Found, String> {
     let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
     let none = || {
         format!(

@@ -22,6 +22,8 @@ pub struct Entry {
     pub device: Device,
     pub driver: String,
     pub roof: Roof,
+    /// How often it was measured.
+    pub tries: u32,
 }
 
 impl Entry {
@@ -63,7 +65,9 @@ fn text(path: &Path) -> Result<Option<String>, String> {
         Ok(it) if it.len() > MAX_BYTES => return Err(format!("it has {} bytes", it.len())),
         Ok(_) => {}
     }
-    fs::read_to_string(path).map(Some).map_err(|error| error.to_string())
+    fs::read_to_string(path)
+        .map(Some)
+        .map_err(|error| error.to_string())
 }
 
 fn set_aside(folder: &Path, why: &str) -> String {
@@ -78,7 +82,10 @@ fn set_aside(folder: &Path, why: &str) -> String {
             path.display(),
             aside.display()
         ),
-        None => format!("{} cannot be used ({why}); the device is measured again", path.display()),
+        None => format!(
+            "{} cannot be used ({why}); the device is measured again",
+            path.display()
+        ),
     }
 }
 
@@ -92,10 +99,14 @@ pub fn keep(folder: &Path, entry: Entry) -> Result<(), String> {
     roofs.retain(|it| !it.is(&entry.device, &entry.driver));
     roofs.insert(0, entry);
     roofs.truncate(MOST);
-    let kept = Kept { version: VERSION, roofs };
-    let text = serde_json::to_string_pretty(&kept).map_err(|error| said("cannot be made", &error))?;
-    let mut file =
-        tempfile::NamedTempFile::new_in(folder).map_err(|error| said("cannot be written", &error))?;
+    let kept = Kept {
+        version: VERSION,
+        roofs,
+    };
+    let text =
+        serde_json::to_string_pretty(&kept).map_err(|error| said("cannot be made", &error))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)
+        .map_err(|error| said("cannot be written", &error))?;
     file.write_all(text.as_bytes())
         .map_err(|error| said("cannot be written", &error))?;
     file.persist(folder.join(FILE))
@@ -109,10 +120,20 @@ mod tests {
     use crate::protocol::Rate;
 
     fn entry(name: &str, driver: &str, peak: f64) -> Entry {
-        let rate = |best: f64| Rate { best, median: best, p25: best, p75: best, n: 5 };
+        let rate = |best: f64| Rate {
+            best,
+            median: best,
+            p25: best,
+            p75: best,
+            n: 5,
+        };
         Entry {
-            device: Device { kind: "gpu".to_owned(), name: name.to_owned() },
+            device: Device {
+                kind: "gpu".to_owned(),
+                name: name.to_owned(),
+            },
             driver: driver.to_owned(),
+            tries: 1,
             roof: Roof {
                 flops: rate(peak),
                 bytes: rate(1e12),
@@ -127,7 +148,11 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("made");
         assert_eq!(read(&folder), (vec![], None));
-        for it in [entry("x", "1", 1e12), entry("x", "2", 2e12), entry("x", "1", 3e12)] {
+        for it in [
+            entry("x", "1", 1e12),
+            entry("x", "2", 2e12),
+            entry("x", "1", 3e12),
+        ] {
             keep(&folder, it).expect("kept");
         }
         let (found, notice) = read(&folder);
@@ -140,7 +165,10 @@ mod tests {
     #[test]
     fn a_damaged_file_is_set_aside_and_named() {
         let home = tempfile::tempdir().expect("a folder");
-        for (n, text) in [&b"{\"version\": 1, \"roofs\": [tru"[..], b"\xff\xfe", b""].iter().enumerate() {
+        for (n, text) in [&b"{\"version\": 1, \"roofs\": [tru"[..], b"\xff\xfe", b""]
+            .iter()
+            .enumerate()
+        {
             fs::write(home.path().join(FILE), text).expect("written");
             let (found, notice) = read(home.path());
             assert!(found.is_empty());

@@ -34,7 +34,10 @@ pub fn flops(threads: usize) -> Measured {
     };
     let trial = 50_000;
     let tried = [0, 1, 2].map(|which| rate(&run(which, trial, 3)));
-    let best = (0..3).fold(0, |best, it| if tried[it] > tried[best] { it } else { best });
+    let best = (0..3).fold(
+        0,
+        |best, it| if tried[it] > tried[best] { it } else { best },
+    );
     let per_round = 2.0 * (LANES[best] * threads) as f64;
     let rounds = (tried[best] * REPEAT.as_secs_f64() / per_round) as usize;
     run(best, rounds.clamp(trial, 100 * trial), REPEATS)
@@ -96,7 +99,10 @@ fn kibibytes(text: &str) -> Option<usize> {
 fn cpus(list: &str) -> usize {
     let count = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to) = (from.trim().parse::<usize>().ok()?, to.trim().parse::<usize>().ok()?);
+        let (from, to) = (
+            from.trim().parse::<usize>().ok()?,
+            to.trim().parse::<usize>().ok()?,
+        );
         Some(to.checked_sub(from)? + 1)
     };
     list.split(',').filter_map(count).sum()
@@ -148,9 +154,14 @@ mod tests {
     #[test]
     fn every_thread_does_every_repeat() {
         let calls = std::sync::atomic::AtomicUsize::new(0);
-        let seconds = together(3, 4, |_| (), |()| {
-            calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        });
+        let seconds = together(
+            3,
+            4,
+            |_| (),
+            |()| {
+                calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            },
+        );
         assert_eq!(seconds.len(), 4);
         assert_eq!(calls.into_inner(), 12);
     }

@@ -83,7 +83,11 @@ fn multiply_adds(device: &Device) -> Result<(Measured, &'static str)> {
         if reached >= LARGE {
             groups = MANY;
         }
-        let length = if clock == "device" { LENGTH } else { LENGTH_WITH_SUBMISSION };
+        let length = if clock == "device" {
+            LENGTH
+        } else {
+            LENGTH_WITH_SUBMISSION
+        };
         let wanted = length * reached / gpu::flops(groups, 1);
         rounds = (wanted as usize).clamp(1, 1 << 16);
         if seconds > length / 2.0 {
