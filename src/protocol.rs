@@ -2,6 +2,7 @@
 //! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
 
 mod kernel;
+mod profile;
 mod report;
 mod roof;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::config::RunConfig;
 
 pub use kernel::*;
+pub use profile::*;
 pub use report::*;
 pub use roof::*;
 

@@ -573,6 +573,7 @@ fn what_is_missing_is_not_zero() {
         Panel::Loss,
         Panel::Throughput,
         Panel::Kernels,
+        Panel::Roofline,
         Panel::Ledger,
         Panel::Gradients,
         Panel::Memory,

@@ -2,7 +2,7 @@
 //! with measured roofs, and how near a kernel comes. Pure arithmetic.
 
 use super::stats::{median, spread};
-use crate::protocol::{KernelRow, Rate, Roof};
+use crate::protocol::{KernelRow, Rate, Roof, TopKernel};
 
 /// No device of any kind has reached these; a clock that stands still or a kernel that was left out seems to.
 const MOST_FLOPS: f64 = 1e15;
@@ -106,6 +106,22 @@ pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> Reached {
         .zip(row.bytes)
         .filter(|(flops, bytes)| flops + bytes > 0.0);
     rates(work, ms * 1e-3, roof)
+}
+
+/// A row as summaries list it.
+pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
+    let reached = reached(row, roof);
+    TopKernel {
+        kernel: row.kernel.clone(),
+        scope: format!("{}/{}", row.part, row.phase),
+        calls: row.calls,
+        ms: row.ms,
+        gflop_per_s: reached.flops_per_s.map(|it| it / 1e9),
+        gb_per_s: reached.bytes_per_s.map(|it| it / 1e9),
+        flop_per_byte: reached.intensity,
+        roof_share: reached.share,
+        no_work: row.no_work.clone(),
+    }
 }
 
 /// The same for any work, in FLOP and bytes, that took so many seconds.
