@@ -25,6 +25,7 @@ pub mod matmul_register;
 mod matmul_stage;
 pub mod reduce;
 pub mod rms_norm;
+pub mod roof;
 pub mod rope;
 pub mod swiglu;
 pub mod swiglu_naive;

@@ -17,6 +17,7 @@ pub mod loss;
 pub mod memory;
 pub mod numbers;
 pub mod question;
+pub mod roofline;
 pub mod solution;
 pub mod stages;
 pub mod status;
@@ -41,6 +42,7 @@ pub fn render(panel: Panel, frame: &mut Frame<'_>, area: Rect, app: &App, theme:
         Panel::Loss => loss::render,
         Panel::Throughput => throughput::render,
         Panel::Kernels => kernels::render,
+        Panel::Roofline => roofline::render,
         Panel::Ledger => ledger::render,
         Panel::Gradients => gradients::render,
         Panel::Memory => memory::render,
