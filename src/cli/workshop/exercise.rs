@@ -169,7 +169,7 @@ impl Desk {
     fn say_files(&mut self) {
         if let Some(open) = &self.open {
             let paths = open.files.iter().map(|name| open.folder.join(name));
-            let files = paths.map(|path| path.display().to_string()).collect();
+            let files = paths.map(|path| short(&path)).collect();
             self.tell(ExerciseNews::Files(files));
         }
     }
@@ -193,6 +193,16 @@ impl Desk {
         self.checker.start(&device, job);
         self.tell(ExerciseNews::Begun);
         Ok(())
+    }
+}
+
+/// A path as a learner would type it.
+fn short(path: &Path) -> String {
+    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
+    let below = home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
+    match below {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
     }
 }
 

@@ -143,7 +143,8 @@ fn wide(app: &App) -> bool {
 }
 
 fn something_open(app: &App) -> bool {
-    free(app) && (app.view.overlay.is_some() || app.view.expanded || app.view.lesson_open)
+    let lesson = app.view.lesson_open && app.view.room() == Room::Compact;
+    free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson)
 }
 
 use Action as A;

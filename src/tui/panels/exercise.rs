@@ -1,25 +1,32 @@
 //! The open exercise, in the lesson's place: the task, where its files are, hints, and at the foot what the last check
 //! found, or how far the present one has come.
 
+use ratatui::Frame;
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::question;
+use super::{open_as, question, show};
 use crate::app::exercise::{Desk, InModel};
 use crate::app::guide::sentence;
-use crate::app::{Action, App};
+use crate::app::{Action, App, Panel};
 use crate::course::Exercise;
 use crate::course::exercise::{Body, Configs};
 use crate::protocol::CardLine;
 use crate::tui::theme::Theme;
 use crate::tui::{prose, text};
 
-/// The text, and what stays at the foot.
-pub fn lines(
+/// Draws it; the result is how far the text can scroll.
+pub fn render(
+    frame: &mut Frame<'_>,
+    area: Rect,
     app: &App,
     exercise: &Exercise,
-    columns: usize,
     theme: &Theme,
-) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+) -> u16 {
+    let name = format!("exercise {}", exercise.label());
+    let panel = (Panel::Lesson, name.as_str());
+    let inner = open_as(frame, area, panel, exercise.level.name(), app, theme);
+    let columns = usize::from(inner.width);
     let page = Page {
         app,
         exercise,
@@ -27,17 +34,46 @@ pub fn lines(
         columns,
         theme,
     };
-    let mut out = page.task();
-    page.hints(&mut out);
-    page.look_back(&mut out);
-    page.answers(&mut out);
-    page.background(&mut out);
+    let (mut head, mut tail) = (page.task(), Vec::new());
+    page.hints(&mut head);
+    page.files(&mut tail);
+    page.look_back(&mut tail);
+    page.answers(&mut tail);
+    page.background(&mut tail);
     let mut foot = page.result();
     if let Some(open) = app.question() {
         foot.push(question::rule("question", columns, theme));
         foot.extend(question::choices(open, app, columns, None, theme));
     }
-    (out, foot)
+    // What was found stays in view: at the foot where there is room for text above it, else before the text.
+    let height = usize::from(inner.height);
+    let mut text = Vec::new();
+    if foot.len() * 5 > height * 3 && foot.len() + head.len() + tail.len() > height {
+        text.append(&mut foot);
+        text.push(Line::default());
+    }
+    text.append(&mut head);
+    text.append(&mut tail);
+    let rows = u16::try_from(foot.len()).unwrap_or(inner.height).min(inner.height);
+    let (above, below) = (
+        Rect {
+            height: inner.height - rows,
+            ..inner
+        },
+        Rect {
+            y: inner.bottom() - rows,
+            height: rows,
+            ..inner
+        },
+    );
+    show(frame, below, foot, 0, theme);
+    show(
+        frame,
+        above,
+        text,
+        app.view.scroll_of(Panel::Lesson),
+        theme,
+    )
 }
 
 struct Page<'a> {
@@ -69,21 +105,11 @@ impl Page<'_> {
 
     fn task(&self) -> Vec<Line<'static>> {
         let theme = self.theme;
-        let mut out = text::wrap_plain(&self.exercise.title, self.columns, theme.heading);
-        out.push(Line::default());
         let body = self.exercise.task.trim();
-        out.extend(prose::item(
-            "",
-            theme.dim,
-            body,
-            self.columns,
-            theme.strong,
-            None,
-        ));
+        let mut out = prose::item("", theme.dim, body, self.columns, theme.strong, None);
         self.item("To write: ", theme.dim, &self.exercise.size, &mut out);
-        match &self.exercise.body {
-            Body::Kernel(_) => self.files(&mut out),
-            Body::Config(configs) => self.commands(configs, &mut out),
+        if let Body::Config(configs) = &self.exercise.body {
+            self.commands(configs, &mut out);
         }
         out
     }

@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{cards, exercise, missing, open, open_as, question, show};
+use super::{cards, exercise, missing, open, question, show};
 use crate::app::figures::{AsFound, Figures, letter};
 use crate::app::study::Beat;
 use crate::app::{App, Panel};
@@ -17,12 +17,8 @@ use crate::tui::prose;
 use crate::tui::theme::Theme;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    if let Some(it) = app.exercise() {
-        let name = format!("exercise {}", it.label());
-        let panel = (Panel::Lesson, name.as_str());
-        let inner = open_as(frame, area, panel, it.level.name(), app, theme);
-        let (text, foot) = exercise::lines(app, it, usize::from(inner.width), theme);
-        return with_foot(frame, inner, text, foot, app, theme);
+    if let Some(open) = app.exercise() {
+        return exercise::render(frame, area, app, open, theme);
     }
     let aside = app
         .stage()
@@ -37,7 +33,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     let found = found.as_ref().map(|it| it as &dyn Lookup);
     let figures = figures.as_ref().map(|it| it as &dyn Lookup);
     let columns = usize::from(inner.width);
-    let asked = question::lines(app, columns, found, theme);
+    let mut asked = question::lines(app, columns, found, theme);
     let page = |figures| Page {
         app,
         stage,
@@ -45,19 +41,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         figures,
         theme,
     };
-    let text = lines(&page(found), &page(figures));
-    with_foot(frame, inner, text, asked, app, theme)
-}
-
-/// Text that scrolls above lines that stay.
-fn with_foot(
-    frame: &mut Frame<'_>,
-    inner: Rect,
-    mut text: Vec<Line<'static>>,
-    mut asked: Vec<Line<'static>>,
-    app: &App,
-    theme: &Theme,
-) -> u16 {
+    let mut text = lines(&page(found), &page(figures));
     // A question that leaves no room to read is part of the text instead.
     if asked.len() + 4 > usize::from(inner.height) {
         text.push(Line::default());

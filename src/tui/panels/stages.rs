@@ -113,25 +113,22 @@ fn exercise_row(
     } else {
         " "
     };
-    let room = columns.saturating_sub(8 + 13 + 10 + 19);
+    let room = columns.saturating_sub(8 + 14 + 24);
+    let shown = if known.solution_shown {
+        ", solution shown"
+    } else {
+        ""
+    };
     let cells = format!(
         "{here} {mark} {} {}  {}  {}",
         exercise.label(),
         text::left(&exercise.title, room),
         text::left(exercise.level.name(), 12),
-        text::left(known.state.name(), 9)
+        text::left(&format!("{}{shown}", known.state.name()), 24)
     );
     let selected = app.view.selected == app.course.stages.len() + at;
     let style = if selected { theme.selected } else { style };
-    let shown = if known.solution_shown {
-        " solution shown"
-    } else {
-        ""
-    };
-    Line::from(vec![
-        Span::styled(cells, style),
-        Span::styled(shown, if selected { style } else { theme.dim }),
-    ])
+    Line::styled(cells, style)
 }
 
 fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
