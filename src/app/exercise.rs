@@ -380,11 +380,7 @@ impl App {
     /// Forgets what was done in the open exercise and puts its files back.
     pub(super) fn exercise_reset(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(exercise) = self
-            .exercises
-            .open
-            .and_then(|at| course.exercises.get(at))
-        else {
+        let Some(exercise) = self.exercises.open.and_then(|at| course.exercises.get(at)) else {
             return Vec::new();
         };
         let mut effects = self.take_out(exercise);

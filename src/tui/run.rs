@@ -250,9 +250,7 @@ fn carry_out(
             host.leave_exercise();
             None
         }
-        Effect::ResetExercise { exercise, device } => {
-            Some(host.reset_exercise(&exercise, &device))
-        }
+        Effect::ResetExercise { exercise, device } => Some(host.reset_exercise(&exercise, &device)),
         Effect::Suspend | Effect::Quit => None,
     };
     Ok(match told {

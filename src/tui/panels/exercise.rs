@@ -54,7 +54,9 @@ pub fn render(
     }
     text.append(&mut head);
     text.append(&mut tail);
-    let rows = u16::try_from(foot.len()).unwrap_or(inner.height).min(inner.height);
+    let rows = u16::try_from(foot.len())
+        .unwrap_or(inner.height)
+        .min(inner.height);
     let (above, below) = (
         Rect {
             height: inner.height - rows,
@@ -67,13 +69,7 @@ pub fn render(
         },
     );
     show(frame, below, foot, 0, theme);
-    show(
-        frame,
-        above,
-        text,
-        app.view.scroll_of(Panel::Lesson),
-        theme,
-    )
+    show(frame, above, text, app.view.scroll_of(Panel::Lesson), theme)
 }
 
 struct Page<'a> {
@@ -156,7 +152,8 @@ impl Page<'_> {
             }
         }
         if !configs.rank.is_empty() {
-            let said = "Put these in order before you measure them; perflings bench --ablate ranks them:";
+            let said =
+                "Put these in order before you measure them; perflings bench --ablate ranks them:";
             self.item("", theme.dim, said, out);
             for change in &configs.rank {
                 let set = change.set.join(", ");

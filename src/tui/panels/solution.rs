@@ -64,9 +64,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     for file in &stage.files {
         lines.push(Line::default());
         lines.push(Line::styled(file.name.clone(), theme.heading));
-        lines.extend(file.solution.lines().map(|line| {
-            Line::styled(format!("  {}", defused(line)), theme.code)
-        }));
+        lines.extend(
+            file.solution
+                .lines()
+                .map(|line| Line::styled(format!("  {}", defused(line)), theme.code)),
+        );
     }
     show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

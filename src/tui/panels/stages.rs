@@ -6,8 +6,8 @@ use ratatui::text::{Line, Span};
 
 use super::{card, chooses, show};
 use crate::app::App;
-use crate::course::{Exercise, Stage};
 use crate::course::progress::{Prediction, State};
+use crate::course::{Exercise, Stage};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
