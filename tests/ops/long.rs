@@ -23,16 +23,7 @@ fn flash_over(context: usize, device: &Device) {
         Matrix::random(3, context, narrow, 1.0),
     ];
     let dy = Matrix::random(4, context, wide, 1.0);
-    let mut flash = op(
-        Heads {
-            context: 1,
-            ..sizes
-        },
-        Version::Flash,
-        KvLayout::Contiguous,
-        device,
-    );
-    flash.context = context;
+    let flash = op(sizes, Version::Flash, KvLayout::Contiguous);
     let found = run(device, Separate(flash), &inputs, &dy);
     let [q, k, v] = &inputs;
     let want = formula::attention(q, k, v, sizes);
