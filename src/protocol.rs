@@ -2,7 +2,9 @@
 //! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
 
 mod kernel;
+mod profile;
 mod report;
+mod roof;
 
 use std::fmt;
 
@@ -11,7 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::config::RunConfig;
 
 pub use kernel::*;
+pub use profile::*;
 pub use report::*;
+pub use roof::*;
 
 /// Version of this protocol. A reader refuses a larger one and says so.
 pub const PROTOCOL: u32 = 1;
@@ -107,6 +111,10 @@ pub enum Command {
     Open {
         device: String,
     },
+    /// Measures a device's roofs anew and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
+    Calibrate {
+        device: String,
+    },
     /// Trains. Replaces the run in progress.
     Start {
         device: String,
@@ -130,11 +138,16 @@ pub enum Command {
     Profile,
     /// Ends the run; answered by `finished`.
     Stop,
-    /// Checks a learner's kernels; answered by one `kernel-checked`. Meant for an engine process of its own, because a
+    /// Checks a learner's kernels; answered by `kernel-checking` on the way and one `kernel-checked`. Meant for an engine process of its own, because a
     /// kernel that does not end takes its process with it.
     CheckKernel {
         device: String,
         job: Box<KernelJob>,
+    },
+    /// Lets kernels that passed take over their part of the model at the next step boundary, or with none gives the part
+    /// its own back. Answered by one `kernel-used` for kernels, once a step has been made with them; by nothing for none.
+    UseKernel {
+        swap: KernelSwap,
     },
     /// Ends the process.
     Quit,
@@ -161,6 +174,10 @@ pub enum Event {
     },
     DeviceReady {
         device: Device,
+    },
+    Calibrated {
+        device: Device,
+        roof: Roof,
     },
     /// Kernels are being compiled; the total is not knowable.
     Compiling {
@@ -189,6 +206,17 @@ pub enum Event {
     Finished(Box<Finished>),
     KernelChecked {
         report: Box<KernelReport>,
+    },
+    /// A check in progress has come further.
+    KernelChecking {
+        progress: Box<KernelProgress>,
+    },
+    /// A learner's kernels compute for the model, or `why_not`.
+    KernelUsed {
+        exercise: String,
+        part: String,
+        #[serde(default)]
+        why_not: Option<String>,
     },
     Failed(Failed),
 }

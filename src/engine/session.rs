@@ -9,15 +9,17 @@ use super::devices::{self, Opened};
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Wire;
-use super::{allocator, memory_available};
-use crate::protocol::{Command, Event, Failed, FailedKind, Finished, Hello, PROTOCOL, RunSpec};
+use super::{allocator, memory_available, roof};
+use crate::protocol::{
+    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
+};
 
 /// What the engine is busy with.
 enum Work {
     Nothing,
     Training(Box<Trainer>),
     Paused(Box<Trainer>, Instant),
-    Comparing(Box<Paired>, Opened),
+    Comparing(Box<Paired>, Box<Opened>),
 }
 
 struct Session<'a> {
@@ -25,6 +27,8 @@ struct Session<'a> {
     /// Devices opened so far: a runtime can be set up once per process.
     opened: Vec<(String, Opened)>,
     work: Work,
+    /// Kernels that were let in since the last step.
+    swaps: Vec<KernelSwap>,
 }
 
 /// Serves commands until `quit` or the end of input.
@@ -33,6 +37,7 @@ pub fn run(wire: &Wire, commands: &Receiver<Command>) {
         wire,
         opened: Vec::new(),
         work: Work::Nothing,
+        swaps: Vec::new(),
     };
     loop {
         let next = match session.work {
@@ -64,6 +69,7 @@ impl Session<'_> {
                 }),
                 Err(error) => self.fail(FailedKind::Device, &error),
             },
+            Command::Calibrate { device } => self.calibrate(&device),
             Command::Start { device, run } => self.start(&device, run),
             Command::Apply { run } => self.apply(run),
             Command::Pair {
@@ -81,13 +87,29 @@ impl Session<'_> {
                 }
             }
             Command::Stop => self.end(Some("stopped")),
-            Command::CheckKernel { device, job } => super::kernel::serve(&job, &device, |report| {
-                self.wire.send(Event::KernelChecked {
-                    report: Box::new(report),
-                });
-            }),
+            Command::CheckKernel { device, job } => {
+                super::kernel::serve(&job, &device, |event| self.wire.send(event));
+            }
+            Command::UseKernel { swap } => {
+                let adopted = super::kernel::adopt(&swap);
+                self.swaps.retain(|waiting| waiting.part != swap.part);
+                match adopted {
+                    Ok(()) if swap.kernels.is_empty() => {}
+                    // Whether they compute is known once a step was made.
+                    Ok(()) => self.swaps.push(swap),
+                    Err(why) => self.used(&swap, Some(why)),
+                }
+            }
             Command::Quit => {}
         }
+    }
+
+    fn used(&self, swap: &KernelSwap, why_not: Option<String>) {
+        self.wire.send(Event::KernelUsed {
+            exercise: swap.exercise.clone(),
+            part: swap.part.clone(),
+            why_not,
+        });
     }
 
     fn hello(&self, protocol: u32) {
@@ -114,9 +136,36 @@ impl Session<'_> {
         if let Some((_, opened)) = self.opened.iter().find(|(name, _)| name == select) {
             return Ok(opened.clone());
         }
-        let opened = devices::open(select)?;
+        let mut opened = devices::open(select)?;
+        match roof::of(&opened, |text| self.warn(text)) {
+            Ok(roof) => opened.roof = Some(roof),
+            Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
+        }
         self.opened.push((select.to_owned(), opened.clone()));
         Ok(opened)
+    }
+
+    fn warn(&self, text: String) {
+        let level = "warn".to_owned();
+        self.wire.send(Event::Log(Log { level, text }));
+    }
+
+    /// Measures a device's roofs anew, with nothing running beside it.
+    fn calibrate(&mut self, select: &str) {
+        self.end(Some("stopped"));
+        let measured = devices::open(select).and_then(|opened| {
+            let roof = roof::anew(&opened, |text| self.warn(text))?;
+            Ok((opened.info, roof))
+        });
+        match measured {
+            Ok((device, roof)) => {
+                for (_, opened) in self.opened.iter_mut().filter(|it| it.1.info == device) {
+                    opened.roof = Some(roof.clone());
+                }
+                self.wire.send(Event::Calibrated { device, roof });
+            }
+            Err(error) => self.fail(FailedKind::Device, &error),
+        }
     }
 
     fn start(&mut self, device: &str, run: RunSpec) {
@@ -175,7 +224,7 @@ impl Session<'_> {
             return self.fail(FailedKind::Usage, &error);
         }
         match Paired::new(a, b, pairs, &opened, self.wire.outlet()) {
-            Ok(paired) => self.work = Work::Comparing(Box::new(paired), opened),
+            Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
             Err(error) => self.fail(FailedKind::Usage, &error),
         }
     }
@@ -216,7 +265,15 @@ impl Session<'_> {
         };
         if let Err(error) = result {
             self.work = Work::Nothing;
-            self.fail(FailedKind::Internal, &error);
+            return self.fail(FailedKind::Internal, &error);
+        }
+        let on_cpu = match &self.work {
+            Work::Training(trainer) => trainer.on_cpu(),
+            Work::Comparing(_, opened) => opened.queued,
+            Work::Nothing | Work::Paused(..) => return,
+        };
+        for swap in std::mem::take(&mut self.swaps) {
+            self.used(&swap, super::kernel::why_not(&swap.part, on_cpu));
         }
     }
 
@@ -288,7 +345,7 @@ fn first_problem(run: &RunSpec) -> Result<()> {
 }
 
 /// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
-fn today() -> String {
+pub fn today() -> String {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or(Duration::ZERO);

@@ -51,6 +51,8 @@ impl Phase {
 pub struct Cost {
     pub flops: f64,
     pub bytes: f64,
+    /// Why there is no work to count, where there is none.
+    pub nothing: Option<&'static str>,
 }
 
 impl Cost {
@@ -59,6 +61,16 @@ impl Cost {
         Self {
             flops,
             bytes: 4.0 * elements,
+            nothing: None,
+        }
+    }
+
+    /// No work, with the reason.
+    pub const fn nothing(why: &'static str) -> Self {
+        Self {
+            flops: 0.0,
+            bytes: 0.0,
+            nothing: Some(why),
         }
     }
 }
@@ -112,6 +124,17 @@ pub fn stop() -> Vec<Span> {
 /// Index of the span this thread is in, while recording: a launch that happens now belongs to it.
 pub fn current() -> Option<usize> {
     RECORDER.with_borrow(|slot| slot.as_ref().and_then(|recorder| recorder.open))
+}
+
+/// What the open span is about is computed by a learner's kernel.
+pub fn by_learner() {
+    RECORDER.with_borrow_mut(|slot| {
+        if let Some(recorder) = slot.as_mut()
+            && let Some(index) = recorder.open
+        {
+            recorder.spans[index].row.version = "yours";
+        }
+    });
 }
 
 /// Runs `work` inside a span. Spans are leaves: one inside another counts as part of the outer one.
