@@ -169,8 +169,16 @@ where
     }
 
     fn tensor(&self, seed: u64, [rows, columns]: [usize; 2]) -> Tensor<2> {
-        let wave = |i: usize| (0.37 * i as f64 + seed as f64).sin() as f32;
-        let values: Vec<f32> = (0..rows * columns).map(wave).collect();
+        // SplitMix64: signs in a pattern would be learned by the processor's branch prediction, which no real data is.
+        let noise = |i: usize| {
+            let mut z = (seed << 32)
+                .wrapping_add(i as u64 + 1)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            ((z >> 40) as f32) / (1_u32 << 23) as f32 - 1.0
+        };
+        let values: Vec<f32> = (0..rows * columns).map(noise).collect();
         Tensor::from_data(TensorData::new(values, [rows, columns]), self.device)
     }
 
