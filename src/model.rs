@@ -62,8 +62,8 @@ impl Tokens {
     /// The first `count` of them.
     pub fn first(&self, count: usize) -> Self {
         Self {
-            inputs: self.inputs.clone().slice([0..count]), // [count]
-            targets: self.targets.clone().slice([0..count]),
+            inputs: self.inputs.clone().slice(0..count), // [count]
+            targets: self.targets.clone().slice(0..count),
         }
     }
 }
