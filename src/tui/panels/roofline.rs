@@ -5,8 +5,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
 
-use super::{missing, ms, open, show, slot_label, slots};
+use super::{missing, ms, open, show, slots};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel};
 use crate::profile::operations::{Operation, operations};
@@ -32,7 +33,8 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         .filter(|(_, found)| !found.is_empty())
         .collect();
     let (Some(roof), false) = (roof, shown.is_empty()) else {
-        frame.render_widget(missing(why_empty(app, roof.is_some()), theme), inner);
+        let why = missing(why_empty(app, roof.is_some()), theme);
+        frame.render_widget(Paragraph::new(why).wrap(Wrap { trim: true }), inner);
         return 0;
     };
     frame.render_widget(
@@ -80,7 +82,7 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
     match (started, calibrated, reason) {
         (false, ..) => "nothing has run yet",
         (true, false, _) => {
-            "this device's peaks are not known; `perflings doctor --calibrate` measures them, and the log says why a run could not"
+            "this device's peaks are not known. The log says why; `perflings doctor --calibrate` tries again"
         }
         (true, true, Some(_)) => "the profiler saw no operation on this device",
         (true, true, None) => "no step was profiled yet",
@@ -122,12 +124,8 @@ fn cut(area: Rect) -> (Rect, Rect) {
 fn legend(app: &App, roof: &Roof, theme: &Theme, width: u16) -> Line<'static> {
     let mut spans = Vec::new();
     for (slot, _) in slots(app) {
-        spans.push(Span::styled(
-            format!("{} ", mark(slot, theme)),
-            theme.slot(slot),
-        ));
-        spans.extend(slot_label(slot, app, theme));
-        spans.push(Span::raw("   "));
+        let name = format!("{} {}   ", mark(slot, theme), app.slot_name(slot));
+        spans.push(Span::styled(name, theme.slot(slot)));
     }
     if slots(app).count() == 2 {
         spans.push(Span::styled(
