@@ -97,6 +97,9 @@ pub trait Kernels: Backend {
     /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
     fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
 
+    /// d logits for another dL `[1, 1]` than 1; costs next to nothing where it is 1.
+    fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
+
     /// Strides of a tensor in elements, as a kernel receives it.
     fn strides(x: &Float<Self>) -> Vec<usize>;
 }

@@ -290,6 +290,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 forward_flops: 1e12,
                 from_step: parameters,
                 roof: entropy.map(roof).map(Box::new),
+                paired: tensors % 2 == 1,
             }
         });
     let step = (

@@ -221,6 +221,7 @@ pub fn started(run: &RunSpec, from_step: u64) -> Event {
         forward_flops: run.config.forward_flops(),
         from_step,
         roof: Some(Box::new(roof())),
+        paired: false,
     })
 }
 

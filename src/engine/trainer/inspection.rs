@@ -9,7 +9,7 @@ use super::super::observer::Profiled;
 use super::super::worker::Worker;
 use super::super::{allocator, audit};
 use super::Trainer;
-use crate::protocol::{Clocks, Event, GradSummary, Kernels, Memory, Num, Step};
+use crate::protocol::{Event, GradSummary, Kernels, Memory, Num, Step};
 
 impl Trainer {
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
@@ -76,6 +76,7 @@ impl Trainer {
         };
         self.kernels = Some(kernels.clone());
         self.emit(Event::Kernels(kernels));
+        self.show_clocks();
     }
 
     /// The time that kernel rows should add up to. On the CPU brackets and step share a clock: the profiled step. On a
@@ -92,17 +93,10 @@ impl Trainer {
         let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
         evidence.slot = self.slot();
         evidence.step = self.step;
+        evidence.clocks = self.clocks;
         self.evidence = Some(evidence.clone());
         self.emit(Event::Evidence(evidence));
         Ok(())
-    }
-
-    pub(super) fn clocks(&mut self, clocks: Clocks) {
-        if let Some(evidence) = &mut self.evidence {
-            evidence.clocks = Some(clocks);
-            evidence.step = self.step;
-            self.outlet.send(Event::Evidence(evidence.clone()));
-        }
     }
 
     pub(super) fn measure_memory(&mut self) -> Result<()> {

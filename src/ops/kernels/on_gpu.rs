@@ -224,6 +224,10 @@ impl Kernels for Cube {
         gpu::cross_entropy::forward(&into_contiguous(logits), &targets, vocab)
     }
 
+    fn cross_entropy_backward(slope: CubeTensor, dy: CubeTensor) -> CubeTensor {
+        gpu::cross_entropy::backward(slope, &into_contiguous(dy))
+    }
+
     fn strides(x: &CubeTensor) -> Vec<usize> {
         x.meta.strides().iter().copied().collect()
     }
