@@ -91,6 +91,10 @@ pub struct Trainer {
     gradients: GradSummary,
     evidence: Option<Evidence>,
     clocks: Option<Clocks>,
+    /// Steps of this spec that count in no statistic.
+    counted_apart: u64,
+    /// Milliseconds of a step that waits for the device at its end only.
+    unbroken: Option<f64>,
     memory: Memory,
     throughput: Option<Throughput>,
     ended: Option<String>,
@@ -136,6 +140,8 @@ impl Trainer {
             },
             evidence: None,
             clocks: None,
+            counted_apart: 0,
+            unbroken: None,
             memory: Memory::default(),
             throughput: None,
             ended: None,
@@ -179,7 +185,9 @@ impl Trainer {
             self.throughput,
             self.last_profile,
             self.clocks,
-        ) = (None, None, None, None, None);
+            self.unbroken,
+        ) = (None, None, None, None, None, None);
+        self.counted_apart = 0;
         self.profile_due = false;
         self.paused = Duration::ZERO;
         self.began = Instant::now();

@@ -87,7 +87,8 @@ pub struct Step {
     pub ms: f64,
     /// Whether the time ends at a device sync. An unsynchronised time measures enqueueing.
     pub synced: bool,
-    /// Profiled steps are slower and count in no statistic.
+    /// Taken apart and in no statistic: under the profiler, or without the configuration's syncs, to see how long the device
+    /// alone takes.
     pub profiled: bool,
     pub phases: Option<Phases>,
 }

@@ -98,6 +98,7 @@ fn kernels() -> impl Strategy<Value = Kernels> {
                 unique: 2,
                 device_ms: ms,
                 profiled_step_ms: ms,
+                step_ms: (ms > 0.0).then_some(ms),
                 coverage: ms,
                 unbracketed_ms: ms,
                 clock: "host".to_owned(),
