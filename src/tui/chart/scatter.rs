@@ -100,15 +100,15 @@ impl Scatter {
             put(buffer, plot.x + at.0, plot.y + at.1, symbol, 1, mark.style);
             taken.spans.push((at.1, at.0..at.0 + 1));
         }
-        for mark in self.marks.iter().filter(|mark| mark.name.is_some()) {
-            let name = mark.name.as_deref().unwrap_or_default();
-            taken.name(name, cell(mark.at), mark.style, buffer);
-        }
         for path in &self.paths {
             if let Some(first) = path.points.first() {
                 let (column, row) = cell(*first);
                 taken.name(&path.name, (column + 1, row), path.style, buffer);
             }
+        }
+        for mark in self.marks.iter().filter(|mark| mark.name.is_some()) {
+            let name = mark.name.as_deref().unwrap_or_default();
+            taken.name(name, cell(mark.at), mark.style, buffer);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The roofline: how fast each operation of the profiled step ran, against what this device was measured to allow at its
-//! arithmetic intensity. A and B have marks of their own. Empty only with its reason.
+//! arithmetic intensity. A and B have marks of their own. A mark above the slope worked on what lay in a cache: the roof is
+//! that of memory. Empty only with its reason.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -289,10 +290,13 @@ fn line(
             .zip(FIGURES)
             .map(|((cell, style), wide)| Span::styled(text::right(&cell, wide), style)),
     );
-    let bound = match (reached.memory_bound, &it.no_work) {
-        (Some(true), _) => "memory",
-        (Some(false), _) => "FLOP/s",
-        (None, _) => "-",
+    // Faster than memory allows: what it read lay in a cache.
+    let cached = reached.share.is_some_and(|share| share > 1.0);
+    let bound = match reached.memory_bound {
+        Some(true) if cached => "cache",
+        Some(true) => "memory",
+        Some(false) => "FLOP/s",
+        None => "-",
     };
     spans.push(Span::styled(text::right(bound, columns.bound), theme.dim));
     Line::from(spans)
