@@ -24,7 +24,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         .as_deref()
         .and_then(|name| kernels::find(&shelf, name))
     {
-        return kernels::check(exercise, kernels, args);
+        return kernels::check(&shelf, exercise, kernels, args);
     }
     let stages: Vec<&Stage> = match &args.stage {
         Some(name) => vec![shelf.stage(name)?],

@@ -13,7 +13,7 @@ use super::variant::Subject;
 use super::workspace::{self, Workspace};
 use crate::config::file::load;
 use crate::config::{Preset, nearest};
-use crate::course::{Course, Source, Stage, progress};
+use crate::course::{Course, Exercise, Source, Stage, progress};
 
 use edits::Edit;
 
@@ -121,6 +121,14 @@ impl Shelf {
             .as_ref()
             .context("this system names no folder for a program's state; set XDG_STATE_HOME")?;
         Ok(Workspace::new(state))
+    }
+
+    /// The folder of an exercise in a copy of the course that `init` made: the learner may edit it there as well.
+    pub fn copy_of(&self, exercise: &Exercise) -> Option<PathBuf> {
+        match &self.source {
+            Source::Embedded => None,
+            Source::Folder { root, .. } => Some(root.join(&exercise.path)),
+        }
     }
 
     /// What the learner has now: their copy of the file, or the starter they edited in place; else the stage as

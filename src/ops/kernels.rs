@@ -9,6 +9,7 @@ use burn::backend::{Backend, Cube, DispatchDevice, Flex};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::attention::{Attention, Rows};
+use super::live::Use;
 use super::rope::Rope;
 
 /// A backend's float tensor.
@@ -99,6 +100,16 @@ pub trait Kernels: Backend {
 
     /// d logits for another dL `[1, 1]` than 1; costs next to nothing where it is 1.
     fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
+
+    /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
+    /// come in the order of the kernel's bindings.
+    fn learner(
+        _use: Use<'_>,
+        _inputs: Vec<Float<Self>>,
+        _outputs: &[[usize; 2]],
+    ) -> Option<Vec<Float<Self>>> {
+        None
+    }
 
     /// Strides of a tensor in elements, as a kernel receives it.
     fn strides(x: &Float<Self>) -> Vec<usize>;

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use super::super::drive::engine_command;
 use super::super::out::{self, Exit, Stop, notice, result};
 use super::super::shelf::Shelf;
+use super::super::workshop::exercise::in_folder;
 use super::CheckArgs;
 use crate::course::exercise::{Body, Exercise, Kernels};
+use crate::course::progress::{self, StageProgress, State};
 use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::{job, source};
 
 /// The kernel exercise of that id, or with that number: `k01`.
 pub fn find<'a>(shelf: &'a Shelf, name: &str) -> Option<(&'a Exercise, &'a Kernels)> {
@@ -25,34 +26,32 @@ pub fn find<'a>(shelf: &'a Shelf, name: &str) -> Option<(&'a Exercise, &'a Kerne
     })
 }
 
-/// Checks the file below the current folder (an `init` copy), else the starter, and prints the card.
-pub fn check(exercise: &Exercise, kernels: &Kernels, args: &CheckArgs) -> Result<Exit> {
-    let folder = Path::new(&exercise.path);
-    let job = if folder.is_dir() {
-        notice(&format!(
+/// Checks the learner's files, else the starter, and prints the card. The files are those below the current folder (an
+/// `init` copy), else those that the workshop made.
+pub fn check(
+    shelf: &Shelf,
+    exercise: &Exercise,
+    kernels: &Kernels,
+    args: &CheckArgs,
+) -> Result<Exit> {
+    let here = Path::new(&exercise.path).to_owned();
+    let work = shelf.workspace().ok().map(|work| work.folder(&exercise.id));
+    let folder = [Some(here.clone()), work]
+        .into_iter()
+        .flatten()
+        .find(|folder| folder.is_dir());
+    match &folder {
+        Some(folder) => notice(&format!(
             "{}: your files in {}",
             exercise.id,
             folder.display()
-        ));
-        job::job(exercise, kernels, |name| source::read(&folder.join(name)))
-    } else {
-        notice(&format!(
-            "{}: the starter; `perflings init DIR` gives you files to edit",
+        )),
+        None => notice(&format!(
+            "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
             exercise.id
-        ));
-        job::job(exercise, kernels, |name| {
-            let file = kernels
-                .kernels
-                .iter()
-                .find(|kernel| kernel.file.name == name);
-            source::text(
-                file.map(|kernel| kernel.file.starter.clone())
-                    .unwrap_or_default()
-                    .into_bytes(),
-            )
-        })
+        )),
     }
-    .map_err(|why| anyhow!("{}: {why}", exercise.path))?;
+    let job = in_folder(exercise, kernels, &folder.unwrap_or(here))?;
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let report = checker.check(&args.engine.device, job);
     if args.json {
@@ -65,6 +64,18 @@ pub fn check(exercise: &Exercise, kernels: &Kernels, args: &CheckArgs) -> Result
                 None => "    ",
             };
             result(&format!("{mark}  {}", line.text))?;
+        }
+    }
+    if let (true, Some(state)) = (report.passed, &shelf.state) {
+        let (known, _) = progress::load(state);
+        let passed = StageProgress {
+            state: State::Passed,
+            ..known.stage(&exercise.id)
+        };
+        if let Ok((_, Some(problem))) | Err(problem) =
+            progress::save_stage(state, &exercise.id, &passed)
+        {
+            notice(&problem.to_string());
         }
     }
     match &report.failed {
