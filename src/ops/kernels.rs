@@ -99,6 +99,9 @@ pub trait Kernels: Backend {
     /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
     fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
 
+    /// d logits for another dL `[1, 1]` than 1; costs next to nothing where it is 1.
+    fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
+
     /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
     /// come in the order of the kernel's bindings.
     fn learner(

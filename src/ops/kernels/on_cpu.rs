@@ -356,6 +356,18 @@ impl Kernels for Flex {
         (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
     }
 
+    fn cross_entropy_backward(slope: FlexTensor, dy: FlexTensor) -> FlexTensor {
+        let scale = Values::of(&dy).get()[0];
+        if scale == 1.0 {
+            slope
+        } else {
+            <Self as burn::backend::ops::FloatTensorOps<Self>>::float_mul_scalar(
+                slope,
+                scale.into(),
+            )
+        }
+    }
+
     fn strides(x: &FlexTensor) -> Vec<usize> {
         x.layout()
             .strides()

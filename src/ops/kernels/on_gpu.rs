@@ -227,6 +227,10 @@ impl Kernels for Cube {
         gpu::cross_entropy::forward(&into_contiguous(logits), &targets, vocab)
     }
 
+    fn cross_entropy_backward(slope: CubeTensor, dy: CubeTensor) -> CubeTensor {
+        gpu::cross_entropy::backward(slope, &into_contiguous(dy))
+    }
+
     fn learner(
         it: Use<'_>,
         inputs: Vec<CubeTensor>,
