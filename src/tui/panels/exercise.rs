@@ -270,7 +270,15 @@ impl Page<'_> {
             out.push(question::rule(title, self.columns, theme));
             out.extend(report.card.iter().flat_map(|line| self.card_line(line)));
             if let Some(device) = on {
-                let said = format!("checked on {} in {:.1} s", device.name, report.seconds);
+                let slow = if device.kind == "vulkan-cpu" {
+                    ", a CPU driver: being right counts there, speed does not"
+                } else {
+                    ""
+                };
+                let said = format!(
+                    "checked in {:.1} s on {}{slow}",
+                    report.seconds, device.name
+                );
                 out.extend(text::wrap_plain(&said, self.columns, theme.dim));
             }
         }
