@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{App, Effect, Panel, Room};
+use super::{App, Effect, Panel};
 use crate::course::Exercise;
 use crate::course::progress::{StageProgress, State};
 use crate::course::{Course, Question};
@@ -156,11 +156,12 @@ impl App {
             return Vec::new();
         }
         self.view.overlay = None;
-        self.show_text();
         if self.exercises.open == Some(at) {
+            self.show_text();
             return Vec::new();
         }
         let mut effects = self.leave_exercise();
+        self.show_text();
         self.exercises.open = Some(at);
         let known = self.study.progress.stages.entry(exercise.id.clone());
         let known = known.or_default();
@@ -188,7 +189,7 @@ impl App {
             return Vec::new();
         };
         self.view.scroll.remove(&Panel::Lesson);
-        self.view.confirm = None;
+        (self.view.confirm, self.view.lesson_open) = (None, false);
         let mut effects = self.take_out(exercise);
         let desk = self.exercises.desk_mut(exercise);
         desk.checking = None;
@@ -414,10 +415,8 @@ impl App {
 
     /// Brings the lesson, or what stands in its place, into view.
     pub(super) fn show_text(&mut self) {
-        if self.view.room() == Room::Compact {
-            self.view.lesson_open = true;
-        }
-        self.view.expanded = false;
+        // Also for a frame that gets smaller, as beside an editor.
+        (self.view.lesson_open, self.view.expanded) = (true, false);
         self.view.focus = Some(Panel::Lesson);
         self.view.scroll.remove(&Panel::Lesson);
     }

@@ -18,7 +18,7 @@ use crate::course::progress::{self, Progress, StageProgress};
 use crate::course::{Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
-use crate::tui;
+use crate::tui::{self, terminal};
 
 /// The learner's files and programs.
 pub struct Host {
@@ -180,7 +180,7 @@ impl tui::Host for Host {
                 path.display()
             );
         };
-        editor.open(&path, line)?;
+        editor.open(&path, line, terminal::columns_and_rows())?;
         Ok(format!("{file} {does} when you save it"))
     }
 
