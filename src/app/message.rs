@@ -91,6 +91,8 @@ pub enum Action {
     FocusPrevious,
     Focus(Panel),
     Expand,
+    /// The roofline over all panels, and back.
+    Roofline,
     Lesson,
     LogAxis,
     Window,
