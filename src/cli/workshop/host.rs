@@ -61,7 +61,7 @@ impl Host {
         let stage = self.current.as_deref();
         let mut files = stage.map_or_else(Vec::new, |id| self.watched(id));
         files.extend(self.desk.watched());
-        self.watch = Watch::new(files);
+        self.watch = self.watch.instead(files);
     }
 
     fn stage(&self, id: &str) -> Result<&Stage> {
