@@ -279,7 +279,7 @@ mod tests {
     fn an_exercise_s_files_are_made_checked_and_reset() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut host = host(dir.path());
-        let mut news = |host: &mut Host| loop {
+        let news = |host: &mut Host| loop {
             if let Some(Message::Exercise { exercise, news }) = host.next_message() {
                 assert_eq!(exercise, "swiglu");
                 return news;
