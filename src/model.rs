@@ -327,6 +327,7 @@ impl Model {
             scope,
             RmsNorm {
                 version: self.config.norm,
+                on_trunk: scope.layer.is_some(),
             },
             [x, gain.value.clone()],
         ) // [n, d]
