@@ -67,7 +67,10 @@ where
             version,
         });
         self.add("embedding", &embeddings, [[vocab, d]], [n, d]);
-        let norms = [Norm::Composed, Norm::Fused].map(|version| RmsNorm { version });
+        let norms = [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
+            version,
+            on_trunk: false,
+        });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
         let linear = both.map(|matmul| Linear { matmul });
         for (part, out, inner) in [
