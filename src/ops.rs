@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod cross_entropy;
 pub mod embedding;
 pub mod gpu;
+pub mod grad_norm;
 pub mod kernels;
 pub mod linear;
 pub mod live;

@@ -10,6 +10,8 @@ mod bed;
 mod embedding;
 #[path = "ops/formula.rs"]
 mod formula;
+#[path = "ops/lengths.rs"]
+mod lengths;
 #[path = "ops/linear.rs"]
 mod linear;
 #[path = "ops/long.rs"]

@@ -5,8 +5,7 @@ use burn::tensor::Tensor;
 
 use super::worker::Worker;
 use crate::model::Seen;
-use crate::ops::Parameter;
-use crate::ops::live;
+use crate::ops::{Parameter, grad_norm, live};
 use crate::protocol::{Evidence, GradientRow, Gradients, Num};
 
 /// √Σx², in double precision. Copies the tensor to the host.
@@ -28,13 +27,12 @@ pub fn gradients(worker: &Worker) -> Gradients {
         ..Gradients::default()
     };
     let (mut total, mut reached, mut squares) = (0_u64, 0_u64, 0.0);
+    let present: Vec<&Tensor<2>> = worker.gradients.iter().flatten().collect();
+    let mut lengths = grad_norm::lengths(&present).into_iter();
     for (index, parameter) in parameters.iter().enumerate() {
         let count = parameter.value.shape().num_elements() as u64;
-        let length = worker
-            .gradients
-            .get(index)
-            .and_then(Option::as_ref)
-            .map(norm);
+        let gradient = worker.gradients.get(index).and_then(Option::as_ref);
+        let length = gradient.and_then(|_| lengths.next());
         total += count;
         if let Some(length) = length {
             squares += length * length;

@@ -102,6 +102,9 @@ pub trait Kernels: Backend {
     /// d logits for another dL `[1, 1]` than 1; costs next to nothing where it is 1.
     fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
 
+    /// Σx² of each tensor; NaN where the device does not answer.
+    fn squares(tensors: &[Float<Self>]) -> Vec<f64>;
+
     /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
     /// come in the order of the kernel's bindings.
     fn learner(

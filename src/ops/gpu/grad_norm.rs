@@ -16,22 +16,40 @@ const MOST_TENSORS: usize = 24;
 /// # Panics
 /// When there is no tensor: there is no device to put the result on.
 pub fn sum_of_squares(tensors: &[&CubeTensor]) -> CubeTensor {
+    let (partial, parts) = parts_of_squares(tensors);
+    let out = empty(&partial, [1]);
+    unsafe {
+        total_of_groups::launch_unchecked(
+            &partial.client,
+            CubeCount::new_single(),
+            CubeDim::new_1d(THREADS as u32),
+            arg(&partial),
+            arg(&out),
+            parts.iter().sum(),
+        );
+    }
+    out
+}
+
+/// The same before the last addition: sums of squares `[parts]`, each of a part of one tensor, and how many parts each tensor
+/// has. 1 launch for each 24 tensors.
+///
+/// # Panics
+/// When there is no tensor.
+pub fn parts_of_squares(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
     let like = tensors.first().expect("a norm of at least one tensor");
     let bindings = like.client.properties().hardware.max_bindings as usize;
     let most = bindings.saturating_sub(2).clamp(1, MOST_TENSORS);
     let sizes: Vec<usize> = tensors.iter().map(|t| t.meta.num_elements()).collect();
     let per_group = |lanes: usize| THREADS * ITEMS * lanes;
-    let count: usize = tensors
+    let parts: Vec<usize> = sizes
         .chunks(most)
-        .zip(sizes.chunks(most))
-        .flat_map(|(_, sizes)| {
-            sizes
-                .iter()
-                .map(|size| size.div_ceil(per_group(super::vector_width(sizes))))
+        .flat_map(|sizes| {
+            let per_group = per_group(super::vector_width(sizes));
+            sizes.iter().map(move |size| size.div_ceil(per_group))
         })
-        .sum();
-    let partial = empty(like, [count]);
-    let out = empty(like, [1]);
+        .collect();
+    let partial = empty(like, [parts.iter().sum()]);
     let mut first = 0;
     for (batch, sizes) in tensors.chunks(most).zip(sizes.chunks(most)) {
         let lanes = super::vector_width(sizes);
@@ -54,17 +72,7 @@ pub fn sum_of_squares(tensors: &[&CubeTensor]) -> CubeTensor {
         }
         first += groups;
     }
-    unsafe {
-        total_of_groups::launch_unchecked(
-            &like.client,
-            CubeCount::new_single(),
-            CubeDim::new_1d(THREADS as u32),
-            arg(&partial),
-            arg(&out),
-            count,
-        );
-    }
-    out
+    (partial, parts)
 }
 
 /// A tensor, the first workgroup that works on it, and its length in vectors.

@@ -368,6 +368,13 @@ impl Kernels for Flex {
         }
     }
 
+    fn squares(tensors: &[FlexTensor]) -> Vec<f64> {
+        tensors
+            .iter()
+            .map(|tensor| cpu::norm::sum_of_squares(Values::of(tensor).get()))
+            .collect()
+    }
+
     fn strides(x: &FlexTensor) -> Vec<usize> {
         x.layout()
             .strides()

@@ -246,6 +246,24 @@ impl Kernels for Cube {
         it.live.compute(it, &buffers).then_some(outputs)
     }
 
+    fn squares(tensors: &[CubeTensor]) -> Vec<f64> {
+        if tensors.is_empty() {
+            return Vec::new();
+        }
+        let tensors: Vec<CubeTensor> = tensors.iter().cloned().map(into_contiguous).collect();
+        let (sums, parts) = gpu::grad_norm::parts_of_squares(&tensors.iter().collect::<Vec<_>>());
+        let Ok(bytes) = sums.client.read_one(sums.handle.clone()) else {
+            return vec![f64::NAN; tensors.len()];
+        };
+        let mut sums = bytes
+            .chunks_exact(4)
+            .map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+        parts
+            .into_iter()
+            .map(|count| sums.by_ref().take(count).sum())
+            .collect()
+    }
+
     fn strides(x: &CubeTensor) -> Vec<usize> {
         x.meta.strides().iter().copied().collect()
     }
