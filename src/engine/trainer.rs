@@ -86,7 +86,7 @@ pub struct Trainer {
     last_profile: Option<(Instant, u64)>,
     last_report: Instant,
     last_step_line: Instant,
-    compiling: Option<(Arc<Compiling>, usize)>,
+    compiling: Option<Arc<Compiling>>,
     kernels: Option<Kernels>,
     gradients: GradSummary,
     evidence: Option<Evidence>,
@@ -114,7 +114,7 @@ impl Trainer {
         let source = Source::new(&spec.config);
         let tensors = place.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();
-        let compiling = (!opened.queued).then(|| (Arc::new(Compiling::default()), 0));
+        let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
             facts: Facts::new(&spec.config, Some(source.entropy())),
             spec,
@@ -263,7 +263,7 @@ impl Trainer {
             .compiling
             .as_ref()
             .filter(|_| self.counted < 2)
-            .map(|(compiling, _)| compiling.watch());
+            .map(Compiling::watch);
         let drain = self.spec.config.measure.sync == Sync::Never
             && (first || self.counted.is_multiple_of(AUDIT_EVERY));
         if drain || self.spec_synced() {
@@ -272,7 +272,6 @@ impl Trainer {
         }
         let timing = self.time_one(drain)?;
         drop(watch);
-        self.tell_compiling();
 
         self.tell_clocks(timing.clocks);
         if self.counted >= self.warmup() {
@@ -347,14 +346,5 @@ impl Trainer {
     fn emit(&mut self, event: Event) {
         self.facts.observe(&event);
         self.outlet.send(event);
-    }
-
-    fn tell_compiling(&mut self) {
-        if let Some((compiling, known)) = &mut self.compiling
-            && let Some((kernels, latest)) = compiling.news(*known)
-        {
-            *known = kernels as usize;
-            self.outlet.send(Event::Compiling { kernels, latest });
-        }
     }
 }

@@ -35,12 +35,13 @@ pub trait Kernels: Backend {
 
     /// y `[n, d]` and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>);
-    /// dx `[n, d]` and dγ `[1, d]`.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
     fn rms_norm_backward(
         x: Float<Self>,
         gain: Float<Self>,
         inverse: Float<Self>,
         dy: Float<Self>,
+        earlier: Option<Float<Self>>,
     ) -> (Float<Self>, Float<Self>);
 
     /// `[n, w]` → `[n, w]`, the first `rope.rotated` columns turned, backwards with `inverse`.

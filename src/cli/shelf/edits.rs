@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use crate::config::RunConfig;
 use crate::config::file::parse;
-use crate::course::{Course, Source, embedded};
+use crate::course::exercise::Body;
+use crate::course::{Course, Exercise, Source, embedded};
 
 /// A starter that was edited in place.
 #[derive(Clone, Debug)]
@@ -27,6 +28,12 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
     let builtin = Course::builtin(&course.language);
     if builtin.id != course.id {
         return found;
+    }
+    for exercise in builtin.exercises {
+        let known = course.exercises.iter_mut().find(|it| it.id == exercise.id);
+        if let Some(known) = known {
+            give_back_starters(known, exercise);
+        }
     }
     for stage in builtin.stages {
         let file = format!("{}/config.toml", stage.path);
@@ -68,4 +75,16 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
         );
     }
     found
+}
+
+/// What the learner made of a starter is not what the exercise begins with.
+fn give_back_starters(known: &mut Exercise, original: Exercise) {
+    let (Body::Kernel(known), Body::Kernel(original)) = (&mut known.body, original.body) else {
+        return;
+    };
+    for (known, original) in known.kernels.iter_mut().zip(original.kernels) {
+        if known.file.name == original.file.name {
+            known.file.starter = original.file.starter;
+        }
+    }
 }

@@ -136,7 +136,9 @@ impl Trainer {
     }
 
     pub(super) fn evidence_now(&mut self) -> Result<()> {
+        let peak = allocator::peak();
         let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
+        allocator::forget_since(peak);
         evidence.slot = self.slot();
         evidence.step = self.step;
         evidence.clocks = self.clocks;
