@@ -174,7 +174,8 @@ impl App {
         if self.recording.is_some() {
             run.pairing = started.paired;
         }
-        if started.paired {
+        let paired = started.paired;
+        if paired {
             run.slots[slot as usize].start_paired(started);
         } else {
             run.active = slot;
@@ -184,7 +185,9 @@ impl App {
         if self.recording.is_some() || run.state == RunState::Starting {
             run.state = RunState::Warming;
         }
-        self.use_kernel().into_iter().collect()
+        // Sides of a comparison find the model's kernels as the run before had them.
+        let kernel = if paired { None } else { self.use_kernel() };
+        kernel.into_iter().collect()
     }
 
     /// A recording brings its own stage.
