@@ -74,6 +74,10 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let mut config = RunConfig::preset(Preset::Tiny);
     (config.train.batch, config.model.layers) = (2, 2);
     let before = computed(&config, &device);
+    // Our fused backward of the norms goes on from a learner's forward as well.
+    let mut fused = config.clone();
+    fused.model.norm = perflings::config::Norm::Fused;
+    let before_fused = computed(&fused, &device);
     let mut swaps: Vec<KernelSwap> = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
         let report = check(&own(id), select, Limits::default());
@@ -94,9 +98,11 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         swaps.push(swap);
     }
     // All at once.
-    let after = computed(&config, &device);
-    for ((name, old), (_, new)) in before.iter().zip(&after) {
-        assert!(difference(old, new) < 1e-4, "{name}");
+    for (config, before) in [(&config, &before), (&fused, &before_fused)] {
+        let after = computed(config, &device);
+        for ((name, old), (_, new)) in before.iter().zip(&after) {
+            assert!(difference(old, new) < 1e-4, "{name}");
+        }
     }
     // What does not fit leaves the last good kernels where they are.
     let mut wrong = swaps[0].clone();

@@ -14,7 +14,7 @@ const REST: Duration = Duration::from_millis(150);
 /// Between two looks without a word from the system.
 const SELDOM: Duration = Duration::from_millis(700);
 /// How long the system may take to tell of a change that a look has found.
-const LATE: Duration = Duration::from_millis(600);
+const LATE: Duration = Duration::from_millis(1500);
 
 /// When it was written, how long it is, and which file it is: an editor's new file may have the old one's date.
 type Stamp = Option<(SystemTime, u64, u64)>;
