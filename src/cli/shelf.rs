@@ -13,7 +13,7 @@ use super::variant::Subject;
 use super::workspace::{self, Workspace};
 use crate::config::file::load;
 use crate::config::{Preset, nearest};
-use crate::course::{Course, Source, Stage, progress};
+use crate::course::{Course, Exercise, Source, Stage, progress};
 
 use edits::Edit;
 
@@ -112,6 +112,42 @@ impl Shelf {
                 name.escape_debug()
             ))
         })
+    }
+
+    /// The exercise of this number, folder or id: `k01`, `k01-swiglu`, `swiglu`. A stage's id comes first.
+    pub fn exercise(&self, name: &str) -> Option<&Exercise> {
+        if self.course.stage_by_id(name).is_some() {
+            return None;
+        }
+        self.course
+            .exercises
+            .iter()
+            .find(|exercise| exercise.answers_to(name))
+    }
+
+    /// The learner's own folder of an exercise: in their state folder, in the course folder that was named, or below
+    /// the current one (an `init` copy).
+    pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
+        let state = self
+            .state
+            .as_ref()
+            .map(|state| state.join("work").join(&exercise.id));
+        let named = match &self.source {
+            Source::Folder { root, .. } => Some(root.join(&exercise.path)),
+            Source::Embedded => Some(PathBuf::from(&exercise.path)),
+        };
+        let holds = |folder: &PathBuf| {
+            exercise
+                .files()
+                .iter()
+                .all(|file| folder.join(&file.name).is_file())
+        };
+        [state, named].into_iter().flatten().find(holds)
+    }
+
+    /// The learner's own copy of one file of an exercise.
+    pub fn exercise_file(&self, exercise: &Exercise, name: &str) -> Option<PathBuf> {
+        Some(self.exercise_folder(exercise)?.join(name))
     }
 
     /// The learner's files, where there is a place for them.

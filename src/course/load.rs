@@ -32,7 +32,6 @@ impl Course {
             });
         }
         (course.id, course.title) = head(source, problems);
-        let mut places: Vec<(String, usize)> = Vec::new();
         for entry in source
             .entries("exercises")
             .into_iter()
@@ -41,7 +40,7 @@ impl Course {
             let Some(kind) = kind(&entry.name) else {
                 let path = source.shown("exercises");
                 let what = format!(
-                    "folder `{}` is neither a stage nor an exercise; name it like `07-name`, `k01-name` or `c01-name`",
+                    "folder `{}` is neither a stage nor an exercise; name it like `07-name`, `k01-name`, `c01-name` or `d01-name`",
                     text::one_line(&entry.name.escape_debug().to_string())
                 );
                 problems.push(FileError {
@@ -62,22 +61,17 @@ impl Course {
                 }
                 Folder::Exercise => {
                     if let Some(exercise) = exercise::read(source, &entry.name, problems) {
-                        let id = (exercise.id.clone(), places.len());
-                        if places.iter().any(|(known, _)| *known == id.0) {
-                            let what = format!(
-                                "id `{}` is taken by another exercise; choose another",
-                                id.0
-                            );
-                            let path =
-                                source.shown(&format!("exercises/{}/exercise.toml", entry.name));
-                            problems.push(FileError {
-                                path,
+                        match taken(&exercise.id, &course.stages, &course.exercises) {
+                            Some(other) => problems.push(FileError {
+                                path: source
+                                    .shown(&format!("exercises/{}/exercise.toml", entry.name)),
                                 line: 1,
-                                what,
-                            });
-                        } else {
-                            places.push(id);
-                            course.exercises.push(exercise);
+                                what: format!(
+                                    "id `{}` is taken by `{other}`; choose another",
+                                    exercise.id
+                                ),
+                            }),
+                            None => course.exercises.push(exercise),
                         }
                     }
                 }
@@ -99,6 +93,16 @@ impl Course {
         }
         course
     }
+}
+
+/// Who has this id already: progress is kept by id, so stages and exercises share them.
+fn taken(id: &str, stages: &[Stage], exercises: &[exercise::Exercise]) -> Option<String> {
+    let stages = stages.iter().map(|stage| (&stage.id, &stage.path));
+    let exercises = exercises.iter().map(|one| (&one.id, &one.path));
+    stages
+        .chain(exercises)
+        .find(|(known, _)| *known == id)
+        .map(|(_, path)| path.clone())
 }
 
 /// Id and title from `course.toml`; stand-ins where there is none.
@@ -154,7 +158,7 @@ fn kind(name: &str) -> Option<Folder> {
     if !stage::plain_name(rest) {
         return None;
     }
-    match head.strip_prefix(['k', 'c']) {
+    match head.strip_prefix(['k', 'c', 'd']) {
         Some(digits) => two_digits(digits).map(|_| Folder::Exercise),
         None => two_digits(head).filter(|n| *n > 0).map(Folder::Stage),
     }

@@ -167,6 +167,16 @@ fn exercise_structure(source: &Source, exercise: &Exercise, found: &mut Vec<File
     {
         fail(what);
     }
+    if let Body::Detective(detective) = &exercise.body
+        && let Some((line, what)) = detective.problem()
+    {
+        found.push(FileError {
+            path: detective.file.clone(),
+            line,
+            what,
+        });
+        return;
+    }
     let Body::Kernel(body) = &exercise.body else {
         return;
     };

@@ -1,34 +1,24 @@
 //! `perflings check k01`: a kernel exercise, held against its reference by an engine process of its own.
 
-use std::path::Path;
-
 use anyhow::{Result, anyhow};
 
 use super::super::drive::engine_command;
 use super::super::out::{self, Exit, Stop, notice, result};
 use super::super::shelf::Shelf;
-use super::CheckArgs;
-use crate::course::exercise::{Body, Exercise, Kernels};
+use super::{CheckArgs, state};
+use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::{job, source};
 
-/// The kernel exercise of that id, or with that number: `k01`.
-pub fn find<'a>(shelf: &'a Shelf, name: &str) -> Option<(&'a Exercise, &'a Kernels)> {
-    let numbered = format!("{name}-");
-    shelf.course.exercises.iter().find_map(|exercise| {
-        let folder = exercise.path.rsplit('/').next().unwrap_or_default();
-        let named = exercise.id == name || folder == name || folder.starts_with(&numbered);
-        match &exercise.body {
-            Body::Kernel(kernels) if named => Some((exercise, kernels)),
-            _ => None,
-        }
-    })
-}
-
-/// Checks the file below the current folder (an `init` copy), else the starter, and prints the card.
-pub fn check(exercise: &Exercise, kernels: &Kernels, args: &CheckArgs) -> Result<Exit> {
-    let folder = Path::new(&exercise.path);
-    let job = if folder.is_dir() {
+/// Checks the learner's file, else the starter, and prints the card.
+pub fn check(
+    shelf: &Shelf,
+    exercise: &Exercise,
+    kernels: &Kernels,
+    args: &CheckArgs,
+) -> Result<Exit> {
+    let mine = shelf.exercise_folder(exercise);
+    let job = if let Some(folder) = mine {
         notice(&format!(
             "{}: your files in {}",
             exercise.id,
@@ -67,6 +57,7 @@ pub fn check(exercise: &Exercise, kernels: &Kernels, args: &CheckArgs) -> Result
             result(&format!("{mark}  {}", line.text))?;
         }
     }
+    state::exercise(shelf, exercise, report.passed, None);
     match &report.failed {
         Some(why) => Err(Stop {
             exit: Exit::NoDevice,

@@ -3,8 +3,8 @@
 use super::size::{self, Product, Sizes};
 use super::vary::{change, sweep};
 use super::{
-    Binding, Body, Change, Configs, Exercise, Fill, Kernel, KernelCheck, KernelMetric, Kernels,
-    Role, Shape, reference,
+    Binding, Body, Change, Configs, Detective, Exercise, Fill, Kernel, KernelCheck, KernelMetric,
+    Kernels, Role, Shape, config, detective, reference,
 };
 use crate::config::file::{self, FileError};
 use crate::config::nearest;
@@ -16,10 +16,10 @@ use crate::course::{Level, StageFile};
 
 const KEYS: &[&str] = &[
     "id", "kind", "title", "level", "task", "size", "hints", "lesson", "quiz", "replaces",
-    "kernel", "shape", "check", "sweep", "rank",
+    "kernel", "shape", "check", "sweep", "rank", "steps", "question", "recording", "hide",
 ];
 
-/// Reads the folder `exercises/kNN-name` or `cNN-name`.
+/// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
 pub fn read(source: &Source, folder: &str, problems: &mut Vec<FileError>) -> Option<Exercise> {
     let path = format!("exercises/{folder}");
     let toml = format!("{path}/exercise.toml");
@@ -78,13 +78,14 @@ impl Reader<'_> {
             .into_iter()
             .map(|table| question(fields, table))
             .collect();
-        let kind = fields.word(t, "kind", &["kernel", "config"]);
+        let kind = fields.word(t, "kind", &["kernel", "config", "detective"]);
         if kind.is_none() && !Fields::has(t, "kind") {
             fields.missing(t, "kind", "= \"kernel\"");
         }
         let body = match kind?.as_str() {
             "kernel" => Body::Kernel(self.kernels(fields, t)),
-            _ => Body::Config(self.configs(fields, t)?),
+            "config" => Body::Config(self.configs(fields, t)?),
+            _ => Body::Detective(self.detective(fields, t)?),
         };
         let level = fields
             .word(t, "level", Level::NAMES)
@@ -240,12 +241,50 @@ impl Reader<'_> {
                 "varies nothing; write a `[sweep]` or several `[[rank]]`".to_owned(),
             );
         }
+        let answers = self.text(&format!("{}/{}", self.path, config::ANSWERS));
+        let checks = config::read(fields, t, sweep.as_ref(), rank.len());
+        let shown = self.source.shown(&format!("{}/{}", self.path, config::ANSWERS));
+        if let (Err((line, what)), false) = (config::starter(&answers, &checks), self.missing) {
+            self.problems.push(FileError {
+                path: shown,
+                line,
+                what,
+            });
+            self.missing = true;
+        }
         Some(Configs {
             text: raw,
             config,
+            answers,
+            checks,
+            steps: fields.whole(t, "steps").unwrap_or(12).max(1),
             sweep,
             rank,
         })
+    }
+
+    fn detective(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Option<Detective> {
+        let name = fields
+            .optional_text(t, "recording")
+            .unwrap_or_else(|| "run.jsonl".to_owned());
+        if !plain_file(&name, &["jsonl"]) {
+            let line = fields.line_of(t, "recording");
+            fields.fail(
+                line,
+                format!("`recording` is `{name}`; name a .jsonl file beside exercise.toml"),
+            );
+            return None;
+        }
+        let path = format!("{}/{name}", self.path);
+        let raw = match self.source.read(&path) {
+            Ok(raw) => raw,
+            Err(error) => {
+                self.problems.push(error);
+                self.missing = true;
+                return None;
+            }
+        };
+        detective::read(fields, t, raw, &self.source.shown(&path))
     }
 
     fn text(&mut self, path: &str) -> String {
