@@ -38,6 +38,8 @@ pub enum MarkKind {
     Link,
     /// A line of a drawing or of code, which cannot be wrapped.
     Code,
+    /// The words of one block, line breaks kept; names, code, keys and links stand as `\u{fffc}`.
+    Prose,
 }
 
 const KINDS: &[(&str, SectionKind)] = &[

@@ -1,7 +1,9 @@
 //! What `perflings course check` finds: first by reading alone, then by running every starter and every solution
 //! through a closure that the caller supplies. It trains nothing itself.
 
+mod arithmetic;
 mod behaviour;
+mod numbers;
 
 use unicode_width::UnicodeWidthStr;
 
@@ -37,6 +39,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
     for exercise in &course.exercises {
         exercise_structure(source, exercise, &mut found);
     }
+    let mut sources = numbers::Sources::read(source, course, &mut found);
     let lessons: Vec<String> = source
         .entries("lessons")
         .into_iter()
@@ -49,6 +52,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
             &format!("lessons/{name}"),
             "lessons",
             vocabulary,
+            &mut sources,
             &mut found,
         );
     }
@@ -61,7 +65,14 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
         for entry in source.entries(&folder) {
             let path = format!("{folder}/{}", entry.name);
             if entry.name.ends_with(".md") {
-                lesson_structure(source, &path, &folder, vocabulary, &mut found);
+                lesson_structure(
+                    source,
+                    &path,
+                    &folder,
+                    vocabulary,
+                    &mut sources,
+                    &mut found,
+                );
                 translated(
                     source,
                     &path,
@@ -78,6 +89,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
             }
         }
     }
+    sources.unused(source, &mut found);
     let mut seen = Vec::new();
     found.retain(|error| {
         let new = !seen.contains(error);
@@ -204,6 +216,7 @@ fn lesson_structure(
     path: &str,
     folder: &str,
     vocabulary: &Vocabulary<'_>,
+    sources: &mut numbers::Sources,
     found: &mut Vec<FileError>,
 ) {
     let shown = source.shown(path);
@@ -227,8 +240,11 @@ fn lesson_structure(
     if lesson.sections.is_empty() {
         fail(0, "is empty; write the stage's lesson".to_owned());
     }
+    let name = path.strip_prefix("lessons/").unwrap_or(path);
+    sources.check(name, &marks, &mut fail);
     for mark in marks {
         match mark.kind {
+            MarkKind::Prose => {}
             MarkKind::Placeholder => {
                 if let Some(what) = placeholder::problem(&mark.text) {
                     fail(mark.line, what);

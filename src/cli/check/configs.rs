@@ -1,6 +1,6 @@
 //! `perflings check c01`: what the learner expects is read first; then the runs are made, and the two are compared.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use super::super::out::{self, Exit, Stop, notice, progress, result, usage};
 use super::super::shelf::Shelf;
@@ -129,6 +129,8 @@ pub fn measure(bench: &mut Bench, configs: &Configs, speed: bool) -> Result<Opti
         let run = match attempt(bench.run(0, &config, steps))? {
             Ok(None) => return Ok(None),
             Ok(Some(run)) => Ok::<Finished, String>(run),
+            // Without the first value there is nothing to compare with.
+            Err(why) if found.points.is_empty() => return Err(anyhow!(why)),
             Err(why) => Err(why),
         };
         found.points.push(Point {

@@ -168,8 +168,17 @@ fn config(
         detail: names.join("; "),
     }];
     progress(&format!("{} {}", exercise.short(), exercise.id));
-    let Some(found) = measure(bench, configs, timed)? else {
-        return Ok(None);
+    let found = match measure(bench, configs, timed) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            tried.push(Tried {
+                what: named(exercise, false),
+                passed: false,
+                detail: format!("did not run: {error:#}"),
+            });
+            return Ok(Some(tried));
+        }
     };
     let broken: Vec<String> = found
         .points
