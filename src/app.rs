@@ -6,6 +6,7 @@ pub mod clean;
 pub mod devices;
 pub mod estimate;
 mod events;
+pub mod exercise;
 pub mod figures;
 pub mod guide;
 pub mod log;
@@ -31,6 +32,7 @@ pub use runs::spec;
 pub use view::{Axis, Markers, Panel, Room, Sort, ThemeName, View, Window};
 
 use devices::Devices;
+use exercise::Exercises;
 use log::Log;
 use study::Study;
 
@@ -128,6 +130,7 @@ impl Run {
 pub struct App {
     pub course: Arc<Course>,
     pub study: Study,
+    pub exercises: Exercises,
     pub run: Run,
     pub devices: Devices,
     pub log: Log,
@@ -152,6 +155,7 @@ impl App {
         let mut app = Self {
             course: Arc::new(course),
             study: Study::new(progress),
+            exercises: Exercises::default(),
             run: Run::default(),
             devices: Devices::new(&options.device),
             log: Log::default(),
@@ -264,6 +268,12 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Saved { config } => app.saved(config),
+        Message::Exercise { exercise, news } => app.exercise_news(&exercise, news),
+        Message::Looking { why } => {
+            app.log.add(log::Level::Warning, &why);
+            app.tell(&why, true);
+            Vec::new()
+        }
         Message::Told { text, warning } => {
             app.tell(&text, warning);
             Vec::new()
@@ -278,7 +288,8 @@ impl App {
         let waiting = matches!(
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
-        ) || self.stalled_s().is_some();
+        ) || self.stalled_s().is_some()
+            || self.checking().is_some();
         let expired = self
             .notice
             .as_ref()

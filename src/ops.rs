@@ -12,6 +12,7 @@ pub mod embedding;
 pub mod gpu;
 pub mod kernels;
 pub mod linear;
+pub mod live;
 pub mod optimizer;
 pub mod rms_norm;
 pub mod rope;
@@ -30,6 +31,7 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 
 pub use kernels::{Float, Kernels};
+use live::Live;
 pub use trace::{Cost, Phase, Scope};
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
@@ -48,6 +50,25 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     /// Gradients of the inputs, given what `forward` saved and the gradient of the output.
     /// `None` where the input takes no gradient.
     fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; N];
+
+    /// As `forward`, by a learner's kernel that has taken this part over; `None` where it does not fit.
+    fn forward_live<B: Kernels>(
+        &self,
+        _live: &Live,
+        _inputs: &[Float<B>; N],
+    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+        None
+    }
+
+    /// As `backward`, likewise.
+    fn backward_live<B: Kernels>(
+        &self,
+        _live: &Live,
+        _saved: &[Float<B>],
+        _dy: &Float<B>,
+    ) -> Option<[Option<Float<B>>; N]> {
+        None
+    }
 
     /// Floating-point operations and compulsory bytes of both directions, from the shapes of the inputs.
     fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost);
@@ -122,7 +143,17 @@ impl<O> Call<O> {
             version: self.op.version(),
             cost: self.cost.0,
         };
-        trace::span(row, || self.op.forward::<B>(inputs))
+        let live = live::of(self.scope.part);
+        trace::span(row, || {
+            let learner = live.and_then(|live| self.op.forward_live::<B>(&live, &inputs));
+            match learner {
+                Some(result) => {
+                    trace::by_learner();
+                    result
+                }
+                None => self.op.forward::<B>(inputs),
+            }
+        })
     }
 
     fn tracked<B: Kernels, const N: usize>(
@@ -165,7 +196,17 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
             version: call.op.version(),
             cost: call.cost.1,
         };
-        let gradients = trace::span(row, || call.op.backward::<B>(saved, dy));
+        let live = live::of(call.scope.part);
+        let gradients = trace::span(row, || {
+            let learner = live.and_then(|live| call.op.backward_live::<B>(&live, &saved, &dy));
+            match learner {
+                Some(gradients) => {
+                    trace::by_learner();
+                    gradients
+                }
+                None => call.op.backward::<B>(saved, dy),
+            }
+        });
         for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
             if let (Some(parent), Some(gradient)) = (parent, gradient) {
                 grads.register::<B>(parent.id, gradient);

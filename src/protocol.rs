@@ -130,11 +130,16 @@ pub enum Command {
     Profile,
     /// Ends the run; answered by `finished`.
     Stop,
-    /// Checks a learner's kernels; answered by one `kernel-checked`. Meant for an engine process of its own, because a
+    /// Checks a learner's kernels; answered by `kernel-checking` on the way and one `kernel-checked`. Meant for an engine process of its own, because a
     /// kernel that does not end takes its process with it.
     CheckKernel {
         device: String,
         job: Box<KernelJob>,
+    },
+    /// Lets kernels that passed take over their part of the model at the next step boundary, or with none gives the part
+    /// its own back. Answered by one `kernel-used` for kernels, once a step has been made with them; by nothing for none.
+    UseKernel {
+        swap: KernelSwap,
     },
     /// Ends the process.
     Quit,
@@ -189,6 +194,17 @@ pub enum Event {
     Finished(Box<Finished>),
     KernelChecked {
         report: Box<KernelReport>,
+    },
+    /// A check in progress has come further.
+    KernelChecking {
+        progress: Box<KernelProgress>,
+    },
+    /// A learner's kernels compute for the model, or `why_not`.
+    KernelUsed {
+        exercise: String,
+        part: String,
+        #[serde(default)]
+        why_not: Option<String>,
     },
     Failed(Failed),
 }

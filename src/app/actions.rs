@@ -15,15 +15,26 @@ impl App {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
             Action::Stage(number) => return self.go_to_number(number),
+            Action::NextStage | Action::PreviousStage if self.exercises.open.is_some() => {
+                return self.exercise_by(if action == Action::NextStage { 1 } else { -1 });
+            }
             Action::NextStage => return self.go_by(1),
             Action::PreviousStage => return self.go_by(-1),
+            Action::Answer(choice) if self.exercises.open.is_some() => {
+                return self.exercise_answer(choice);
+            }
             Action::Answer(choice) => return self.answer(choice),
             Action::GuessShift(by) => self.study.guess.shift(by),
             Action::GuessWiden(by) => self.study.guess.widen(by),
             Action::GuessKeep => return self.keep_guess(),
+            Action::Hint if self.exercises.open.is_some() => return self.exercise_hint(),
             Action::Hint => return self.hint(),
             Action::Solution => return self.solution(),
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
+            Action::Toggle | Action::Pair if self.exercises.open.is_some() => {
+                self.tell("That belongs to the stage; go back to it first", false);
+            }
+            Action::LeaveExercise => return self.leave_exercise(),
             Action::Toggle => return self.unless_unpredicted(AfterSkip::Toggle),
             Action::Pair => return self.unless_unpredicted(AfterSkip::Pair),
             Action::Pause => return self.pause(),
@@ -79,12 +90,14 @@ impl App {
 
     fn go_to(&mut self, at: usize) -> Vec<Effect> {
         self.view.overlay = None;
+        let mut effects = self.leave_exercise();
         if at == self.study.at {
-            return Vec::new();
+            return effects;
         }
         self.view.focus = Some(Panel::Lesson);
         (self.view.expanded, self.view.lesson_open) = (false, false);
-        self.enter(at)
+        effects.extend(self.enter(at));
+        effects
     }
 
     fn answer(&mut self, choice: usize) -> Vec<Effect> {
@@ -148,7 +161,11 @@ impl App {
     }
 
     fn solution(&mut self) -> Vec<Effect> {
-        if self.study.solution {
+        let open = match self.exercise() {
+            Some(exercise) => self.solved(exercise),
+            None => self.study.solution,
+        };
+        if open {
             self.look(Action::Open(Overlay::Solution));
         } else {
             self.view.confirm = Some(Confirm::ShowSolution);
@@ -191,6 +208,11 @@ impl App {
             return Vec::new();
         };
         match confirm {
+            Confirm::ShowSolution if self.exercises.open.is_some() => {
+                self.look(Action::Open(Overlay::Solution));
+                self.exercise_solution()
+            }
+            Confirm::Reset if self.exercises.open.is_some() => self.exercise_reset(),
             Confirm::SkipPrediction(then) => {
                 self.study.skip(stage);
                 let mut effects = vec![self.save(stage)];
@@ -250,6 +272,17 @@ impl App {
     }
 
     fn open_editor(&mut self) -> Vec<Effect> {
+        if let Some(exercise) = self.exercise() {
+            let Some((file, line)) = self.exercise_file() else {
+                self.tell("This exercise has no file to edit", false);
+                return Vec::new();
+            };
+            return vec![Effect::OpenEditor {
+                stage: exercise.id.clone(),
+                file,
+                line,
+            }];
+        }
         let Some(stage) = self.stage() else {
             return Vec::new();
         };
@@ -257,6 +290,7 @@ impl App {
             Some(file) => vec![Effect::OpenEditor {
                 stage: stage.id.clone(),
                 file: file.name.clone(),
+                line: None,
             }],
             None => {
                 self.tell("This stage has no file to edit", false);
@@ -268,7 +302,10 @@ impl App {
     /// Takes a line of the open list.
     fn choose(&mut self, line: usize) -> Vec<Effect> {
         match self.view.overlay {
-            Some(Overlay::Stages) if line < self.course.stages.len() => self.go_to(line),
+            Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {
+                None => self.go_to(line),
+                Some(at) => self.open_exercise(at),
+            },
             Some(Overlay::Devices) => {
                 let Some(info) = self.devices.known.get(line) else {
                     return Vec::new();

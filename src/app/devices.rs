@@ -67,6 +67,16 @@ impl Devices {
         }
     }
 
+    /// Where learners' kernels are checked: where the run computes; a run on the CPU leaves it to a GPU if that was not
+    /// ruled out on the command line.
+    pub fn for_kernels(&self) -> &str {
+        if self.using == "cpu" {
+            &self.asked
+        } else {
+            &self.using
+        }
+    }
+
     /// The device that the standing offer is for.
     pub fn offer(&self) -> Option<&str> {
         match &self.first_light {

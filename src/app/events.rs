@@ -95,7 +95,10 @@ impl App {
                 self.devices.ready(device);
             }
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
-            Event::Started(started) => self.started(started),
+            Event::Started(started) => return self.started(started),
+            Event::KernelUsed {
+                exercise, why_not, ..
+            } => self.kernel_used(&exercise, why_not),
             Event::Step(step) => self.stepped(step),
             Event::Finished(finished) => self.finished(*finished),
             Event::Failed(failed) => self.failed(failed),
@@ -152,7 +155,7 @@ impl App {
         }
     }
 
-    fn started(&mut self, started: Started) {
+    fn started(&mut self, started: Started) -> Vec<Effect> {
         self.follow_recording(started.run.stage);
         let run = &mut self.run;
         let same = |wanted: &RunSpec| {
@@ -160,7 +163,7 @@ impl App {
         };
         if !run.pending.is_empty() {
             if !run.pending.iter().any(same) {
-                return;
+                return Vec::new();
             }
             run.pending.clear();
         }
@@ -176,6 +179,7 @@ impl App {
         if self.recording.is_some() || run.state == RunState::Starting {
             run.state = RunState::Warming;
         }
+        self.use_kernel().into_iter().collect()
     }
 
     /// A recording brings its own stage.

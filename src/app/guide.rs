@@ -5,6 +5,7 @@ use super::devices::FirstLight;
 use super::message::{AfterSkip, Confirm};
 use super::study::Beat;
 use super::{Action, App, Overlay, RunState};
+use crate::course::Exercise;
 use crate::protocol::State;
 
 /// A piece of a sentence.
@@ -16,7 +17,7 @@ pub enum Piece {
 }
 
 /// Builds a sentence: `{}` stands for the next key.
-fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
+pub fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut keys = keys.iter();
     for (at, part) in text.split("{}").enumerate() {
@@ -59,6 +60,9 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             );
         }
         _ => {}
+    }
+    if let Some(exercise) = app.exercise() {
+        return exercise_move(app, exercise);
     }
     let Some(stage) = app.stage() else {
         return sentence("This course has no stages", &[]);
@@ -122,16 +126,54 @@ pub fn next_move(app: &App) -> Vec<Piece> {
     }
 }
 
+/// The next move in an exercise.
+fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
+    let desk = app.exercises.desk(exercise);
+    let report = desk.and_then(|desk| desk.report.as_ref());
+    let back = [Action::Lesson, Action::LeaveExercise];
+    if !app.view.lesson_visible() {
+        return sentence("{} opens the exercise, {} goes back to the stage", &back);
+    }
+    if app.question().is_some() {
+        return sentence(
+            "Answer the question: {} to {}",
+            &[Action::Answer(0), last_answer(app)],
+        );
+    }
+    if exercise.kernels().is_none() {
+        return sentence(
+            "{} is the next exercise, {} lists all of them",
+            &[Action::NextStage, Action::Open(Overlay::Stages)],
+        );
+    }
+    if app.checking().is_some() {
+        return sentence("Your kernel is checked; the run goes on beside it", &[]);
+    }
+    let keys = [Action::OpenEditor, Action::Hint];
+    match report {
+        None => sentence("{} opens the file in your editor, {} gives a hint", &keys),
+        Some(report) if report.failed.is_some() => {
+            sentence("Nothing was checked: the card says what to do", &[])
+        }
+        Some(report) if report.passed => {
+            let keys = [Action::NextStage, Action::Solution, Action::LeaveExercise];
+            sentence("{} next exercise, {} the solution, {} back to the stage", &keys)
+        }
+        Some(_) if app.exercises.hints as usize >= exercise.hints.len() => sentence(
+            "{} opens the file; mend it and save. {} shows the solution",
+            &[Action::OpenEditor, Action::Solution],
+        ),
+        Some(_) => sentence("{} opens the file; mend it and save. {} gives a hint", &keys),
+    }
+}
+
 fn last_answer(app: &App) -> Action {
-    let choices = app
-        .stage()
-        .and_then(|stage| app.study.question(stage))
-        .map_or(0, |(_, q)| q.choices.len());
+    let choices = app.question().map_or(0, |question| question.choices.len());
     Action::Answer(choices.saturating_sub(1))
 }
 
 /// The open yes-or-no question.
-pub fn confirmation(confirm: Confirm) -> Vec<Piece> {
+pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
     let keys = [Action::Yes, Action::No];
     match confirm {
         Confirm::SkipPrediction(AfterSkip::Toggle) => sentence(
@@ -144,6 +186,9 @@ pub fn confirmation(confirm: Confirm) -> Vec<Piece> {
         ),
         Confirm::ShowSolution => {
             sentence("Show the solution? Your progress will say so. {} {}", &keys)
+        }
+        Confirm::Reset if app.exercises.open.is_some() => {
+            sentence("Forget this exercise and put its files back? {} {}", &keys)
         }
         Confirm::Reset => sentence("Forget this stage and put its files back? {} {}", &keys),
     }

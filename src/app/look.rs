@@ -14,7 +14,10 @@ impl App {
                 view.overlay = (!again).then_some(overlay);
                 view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
                 view.selected = match overlay {
-                    Overlay::Stages => self.study.at,
+                    Overlay::Stages => match self.exercises.open {
+                        Some(at) => self.course.stages.len() + at,
+                        None => self.study.at,
+                    },
                     Overlay::Devices => self
                         .devices
                         .known
@@ -135,7 +138,8 @@ impl App {
         let view = &mut self.view;
         match view.overlay {
             Some(Overlay::Stages) => {
-                let last = self.course.stages.len().saturating_sub(1) as i32;
+                let count = self.course.stages.len() + self.course.exercises.len();
+                let last = count.saturating_sub(1) as i32;
                 view.selected =
                     (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
             }

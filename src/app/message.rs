@@ -2,6 +2,7 @@
 //! Plain data: no keys, no colours, no clocks.
 
 use super::Panel;
+use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
 use crate::config::RunConfig;
 use crate::course::progress::StageProgress;
@@ -26,6 +27,15 @@ pub enum Message {
     /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
     Saved {
         config: Result<Box<RunConfig>, String>,
+    },
+    /// Something happened to an exercise, by id.
+    Exercise {
+        exercise: String,
+        news: ExerciseNews,
+    },
+    /// Changes of files are noticed by looking from now on, because the system does not tell.
+    Looking {
+        why: String,
     },
     /// An effect was carried out, or failed: one sentence to show.
     Told {
@@ -60,6 +70,8 @@ pub enum Action {
     Hint,
     Solution,
     Reset,
+    /// Back to the stage.
+    LeaveExercise,
     // The run.
     Toggle,
     Pause,
@@ -148,10 +160,24 @@ pub enum Effect {
     SaveCurrent {
         stage: String,
     },
-    /// Open the stage's file in the learner's editor.
+    /// Open a file of a stage or an exercise in the learner's editor.
     OpenEditor {
         stage: String,
         file: String,
+        /// Where to look, from 1.
+        line: Option<u32>,
+    },
+    /// Make the learner's copies of an exercise's files, watch them, and check them now and whenever one is saved.
+    OpenExercise {
+        exercise: String,
+        device: String,
+    },
+    /// Watch its files no more; a check in progress is given up.
+    LeaveExercise,
+    /// Put an exercise's starters back, keeping the learner's files aside, and forget its progress.
+    ResetExercise {
+        exercise: String,
+        device: String,
     },
     /// Forget the stage's progress and put its starter back, keeping the learner's file aside.
     ResetStage {

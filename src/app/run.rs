@@ -191,7 +191,23 @@ pub fn tame(mut event: Event) -> Event {
             finished.lints.truncate(LINTS);
             tame_device(&mut finished.device);
         }
-        Event::KernelChecked { report } => report.card.truncate(LINTS),
+        Event::KernelChecked { report } => {
+            tame_lines(&mut report.card);
+            report.failed = report.failed.as_deref().map(clean::line);
+        }
+        Event::KernelChecking { progress } => {
+            tame_lines(&mut progress.card);
+            progress.now = clean::bounded(&progress.now, 200);
+        }
+        Event::KernelUsed {
+            exercise,
+            part,
+            why_not,
+        } => {
+            *exercise = clean::bounded(exercise, 80);
+            *part = clean::bounded(part, 80);
+            *why_not = why_not.as_deref().map(clean::line);
+        }
         Event::Failed(failed) => failed.reason = clean::bounded(&failed.reason, 1000),
         Event::Compiling { latest, .. } => *latest = clean::bounded(latest, 80),
         Event::DeviceReady { device } => tame_device(device),
@@ -227,6 +243,13 @@ pub fn tame(mut event: Event) -> Event {
         Event::Heartbeat | Event::Step(_) | Event::Paused { .. } | Event::Resumed { .. } => {}
     }
     event
+}
+
+fn tame_lines(card: &mut Vec<CardLine>) {
+    card.truncate(64);
+    for line in card {
+        line.text = clean::bounded(&line.text, 600);
+    }
 }
 
 fn tame_device(device: &mut Device) {

@@ -159,6 +159,14 @@ impl Shelf {
         Ok(Workspace::new(state))
     }
 
+    /// The folder of an exercise in a copy of the course that `init` made: the learner may edit it there as well.
+    pub fn copy_of(&self, exercise: &Exercise) -> Option<PathBuf> {
+        match &self.source {
+            Source::Embedded => None,
+            Source::Folder { root, .. } => Some(root.join(&exercise.path)),
+        }
+    }
+
     /// What the learner has now: their copy of the file, or the starter they edited in place; else the stage as
     /// shipped.
     pub fn learner(&self, stage: &Stage, preset: Option<Preset>) -> Result<Subject> {

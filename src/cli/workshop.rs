@@ -2,6 +2,7 @@
 //! terminal it runs a stage headless, and says so.
 
 mod editor;
+pub mod exercise;
 mod host;
 mod last_resort;
 mod live;
@@ -57,8 +58,9 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         .transpose()
         .map_err(|e| usage(format!("--record: {e:#}")))?;
     let collector = Rc::new(RefCell::new(Collector::default()));
+    let command = engine_command(args.engine.engine.as_deref())?;
     let mut live = Live::new(
-        engine_command(args.engine.engine.as_deref())?,
+        command.clone(),
         recorder,
         Rc::clone(&collector),
     )
@@ -72,7 +74,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         ..Options::default()
     };
     let (mut app, first) = App::new(shelf.course.clone(), progress, options);
-    let mut host = Host::new(shelf, collector, false);
+    let mut host = Host::new(shelf, collector, false, command);
     last_resort::watch();
     let outcome = tui::run(&mut live, &mut host, &mut app, first, abilities());
     live.close();
@@ -106,7 +108,7 @@ pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
     let collector = Rc::new(RefCell::new(collect(&recording)));
     let mut replay = Replay::new(recording, args.speed);
     let (mut app, first) = App::new(shelf.course.clone(), progress::Progress::default(), options);
-    let mut host = Host::new(shelf, collector, true);
+    let mut host = Host::new(shelf, collector, true, engine_command(None)?);
     last_resort::watch();
     let outcome = tui::run(&mut replay, &mut host, &mut app, first, abilities())?;
     Ok(exit_of(outcome))

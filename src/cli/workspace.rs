@@ -35,11 +35,21 @@ impl Workspace {
 
     /// The learner's copy, made from the starter where there is none.
     pub fn open(&self, stage: &Stage, file: &str) -> Result<PathBuf> {
-        let path = self.path(stage, file);
+        self.open_file(&stage.id, declared(stage, file)?)
+    }
+
+    /// The same for a file of the stage or exercise `id`.
+    pub fn open_file(&self, id: &str, file: &StageFile) -> Result<PathBuf> {
+        let path = self.folder(id).join(&file.name);
         if !path.exists() {
-            write(&path, &declared(stage, file)?.starter)?;
+            write(&path, &file.starter)?;
         }
         Ok(path)
+    }
+
+    /// Where the learner's files of a stage or exercise are.
+    pub fn folder(&self, id: &str) -> PathBuf {
+        self.root.join(id)
     }
 
     /// Puts the starters back. Files that differ are kept beside them; the result names those.

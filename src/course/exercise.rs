@@ -38,6 +38,22 @@ pub struct Exercise {
     pub path: String,
 }
 
+impl Exercise {
+    /// Its short name: `k01`.
+    pub fn label(&self) -> &str {
+        let folder = self.path.rsplit('/').next().unwrap_or_default();
+        folder.split('-').next().unwrap_or(folder)
+    }
+
+    /// Its kernels, if it is about kernels.
+    pub fn kernels(&self) -> Option<&Kernels> {
+        match &self.body {
+            Body::Kernel(kernels) => Some(kernels),
+            Body::Config(_) => None,
+        }
+    }
+}
+
 /// What kind of task it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {

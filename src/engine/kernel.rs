@@ -13,7 +13,6 @@ mod faults;
 mod gpu;
 pub mod job;
 mod limits;
-pub mod live;
 mod loops;
 mod places;
 mod probe;
@@ -29,23 +28,30 @@ pub mod validate;
 mod watch;
 mod work;
 
-pub use adopt::adopt;
-pub use check::{check, not_made};
+pub use crate::ops::live;
+pub use adopt::{adopt, why_not};
+pub use check::{check, check_telling, not_made};
 pub use watch::Limits;
 
 use std::time::Duration;
 
-use crate::protocol::{KernelJob, KernelReport};
+use crate::protocol::{Event, KernelJob};
 
 /// How long a reader has to end a process in which a kernel still runs.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Answers a `check-kernel` command: one report. A kernel that does not end cannot be stopped, so the process that runs it
+/// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
 /// ends itself soon after the report, in case its reader does not end it.
-pub fn serve(job: &KernelJob, device: &str, send: impl FnOnce(KernelReport)) {
-    let report = check(job, device, Limits::default());
+pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
+    let report = check_telling(job, device, Limits::default(), |progress| {
+        send(Event::KernelChecking {
+            progress: Box::new(progress),
+        });
+    });
     let stuck = report.restart;
-    send(report);
+    send(Event::KernelChecked {
+        report: Box::new(report),
+    });
     if stuck {
         let end = || {
             std::thread::sleep(FAREWELL);

@@ -10,7 +10,7 @@ use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Wire;
 use super::{allocator, memory_available};
-use crate::protocol::{Command, Event, Failed, FailedKind, Finished, Hello, PROTOCOL, RunSpec};
+use crate::protocol::{Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, PROTOCOL, RunSpec};
 
 /// What the engine is busy with.
 enum Work {
@@ -25,6 +25,8 @@ struct Session<'a> {
     /// Devices opened so far: a runtime can be set up once per process.
     opened: Vec<(String, Opened)>,
     work: Work,
+    /// Kernels that were let in since the last step.
+    swaps: Vec<KernelSwap>,
 }
 
 /// Serves commands until `quit` or the end of input.
@@ -33,6 +35,7 @@ pub fn run(wire: &Wire, commands: &Receiver<Command>) {
         wire,
         opened: Vec::new(),
         work: Work::Nothing,
+        swaps: Vec::new(),
     };
     loop {
         let next = match session.work {
@@ -81,13 +84,29 @@ impl Session<'_> {
                 }
             }
             Command::Stop => self.end(Some("stopped")),
-            Command::CheckKernel { device, job } => super::kernel::serve(&job, &device, |report| {
-                self.wire.send(Event::KernelChecked {
-                    report: Box::new(report),
-                });
-            }),
+            Command::CheckKernel { device, job } => {
+                super::kernel::serve(&job, &device, |event| self.wire.send(event));
+            }
+            Command::UseKernel { swap } => {
+                let adopted = super::kernel::adopt(&swap);
+                self.swaps.retain(|waiting| waiting.part != swap.part);
+                match adopted {
+                    Ok(()) if swap.kernels.is_empty() => {}
+                    // Whether they compute is known once a step was made.
+                    Ok(()) => self.swaps.push(swap),
+                    Err(why) => self.used(&swap, Some(why)),
+                }
+            }
             Command::Quit => {}
         }
+    }
+
+    fn used(&self, swap: &KernelSwap, why_not: Option<String>) {
+        self.wire.send(Event::KernelUsed {
+            exercise: swap.exercise.clone(),
+            part: swap.part.clone(),
+            why_not,
+        });
     }
 
     fn hello(&self, protocol: u32) {
@@ -216,7 +235,15 @@ impl Session<'_> {
         };
         if let Err(error) = result {
             self.work = Work::Nothing;
-            self.fail(FailedKind::Internal, &error);
+            return self.fail(FailedKind::Internal, &error);
+        }
+        let on_cpu = match &self.work {
+            Work::Training(trainer) => trainer.on_cpu(),
+            Work::Comparing(_, opened) => opened.queued,
+            Work::Nothing | Work::Paused(..) => return,
+        };
+        for swap in std::mem::take(&mut self.swaps) {
+            self.used(&swap, super::kernel::why_not(&swap.part, on_cpu));
         }
     }
 

@@ -82,6 +82,11 @@ struct Timing {
 }
 
 impl Trainer {
+    /// Whether the run computes on the CPU device of ours.
+    pub fn on_cpu(&self) -> bool {
+        self.opened.queued
+    }
+
     /// Builds the model on the device and reports that the run started.
     pub fn new(spec: RunSpec, opened: Opened, outlet: Outlet) -> Result<Self> {
         allocator::reset_peak();

@@ -9,6 +9,7 @@ use burn::backend::{Backend, Cube, DispatchDevice, Flex};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::attention::{Attention, Rows};
+use super::live::Use;
 use super::rope::Rope;
 
 /// A backend's float tensor.
@@ -96,6 +97,16 @@ pub trait Kernels: Backend {
 
     /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
     fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
+
+    /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
+    /// come in the order of the kernel's bindings.
+    fn learner(
+        _use: Use<'_>,
+        _inputs: Vec<Float<Self>>,
+        _outputs: &[[usize; 2]],
+    ) -> Option<Vec<Float<Self>>> {
+        None
+    }
 
     /// Strides of a tensor in elements, as a kernel receives it.
     fn strides(x: &Float<Self>) -> Vec<usize>;

@@ -2,8 +2,10 @@
 //!
 //! With r = 1/√(mean(x²)+ε), x̂ = x·r and ĝ = dy·γ: dγ = Σ_rows dy·x̂, dx = r·(ĝ − x̂·mean(ĝ·x̂)).
 
+use burn::backend::TensorMetadata;
 use burn::tensor::Shape;
 
+use super::live::{Cover, Live, Use};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
 
@@ -44,6 +46,30 @@ impl Operation<2> for RmsNorm {
         [Some(dx), Some(dgain)]
     }
 
+    /// The learner's kernel writes y alone; 1/rms, which the backward pass needs, comes from ours.
+    fn forward_live<B: Kernels>(
+        &self,
+        live: &Live,
+        [x, gain]: &[Float<B>; 2],
+    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+        let shape = x.shape();
+        let (rows, columns) = (shape[0], shape[1]);
+        let it = Use {
+            live,
+            which: 0,
+            sizes: &[("ROWS", rows as u64), ("COLS", columns as u64)],
+            cover: [
+                Cover::Groups(rows as u64),
+                Cover::Groups(1),
+                Cover::Groups(1),
+            ],
+            shares: 1,
+        };
+        let y = B::learner(it, vec![x.clone(), gain.clone()], &[[rows, columns]])?.pop()?;
+        let (_, inverse) = B::rms_norm(x.clone(), gain.clone());
+        Some((y, vec![x.clone(), gain.clone(), inverse]))
+    }
+
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
         (Cost::new(4.0 * n, 2.0 * n), Cost::new(9.0 * n, 3.0 * n))
@@ -76,6 +102,5 @@ pub fn backward<B: Kernels>(
 }
 
 fn gain_width<B: Kernels>(gain: &Float<B>) -> usize {
-    use burn::backend::TensorMetadata;
     gain.shape().num_elements()
 }

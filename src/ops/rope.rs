@@ -7,6 +7,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice, Tensor};
 
 use super::cpu::rope::Angles;
+use super::live::{Cover, Live, Use};
 use super::{Cost, Float, Kernels, Operation};
 
 /// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the rest passes through.
@@ -37,6 +38,35 @@ impl Operation<1> for Rope {
 
     fn backward<B: Kernels>(&self, _: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
         [Some(self.turn::<B>(dy, true))]
+    }
+
+    /// The learner's kernel takes its angle from the row's number: one launch for each sequence. It has no way back, so
+    /// the backward pass stays ours, and it turns every column, so it leaves a row that holds values as well alone.
+    fn forward_live<B: Kernels>(
+        &self,
+        live: &Live,
+        [x]: &[Float<B>; 1],
+    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+        let shape = x.shape();
+        let (rows, width) = (shape[0], shape[1]);
+        if self.rotated != width || !rows.is_multiple_of(self.context) {
+            return None;
+        }
+        let sizes = [
+            ("T", self.context as u64),
+            ("H", (width / self.head_dim) as u64),
+            ("D", self.head_dim as u64),
+        ];
+        let invocations = Cover::Invocations((self.context * width) as u64);
+        let it = Use {
+            live,
+            which: 0,
+            sizes: &sizes,
+            cover: [invocations, Cover::Groups(1), Cover::Groups(1)],
+            shares: (rows / self.context) as u64,
+        };
+        let y = B::learner(it, vec![x.clone()], &[[rows, width]])?.pop()?;
+        Some((y, Vec::new()))
     }
 
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {

@@ -6,6 +6,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::Slice;
 
 use super::linear;
+use super::live::{Cover, Live, Use};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
@@ -34,10 +35,62 @@ impl Operation<2> for Activation {
         [Some(dgate), Some(dup)]
     }
 
+    fn forward_live<B: Kernels>(
+        &self,
+        live: &Live,
+        [gate, up]: &[Float<B>; 2],
+    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+        let shape = matrix::<B>(gate);
+        let inputs = vec![gate.clone(), up.clone()];
+        let y = elementwise::<B>(live, 0, inputs, &[shape])?.pop()?;
+        Some((y, vec![gate.clone(), up.clone()]))
+    }
+
+    fn backward_live<B: Kernels>(
+        &self,
+        live: &Live,
+        saved: &[Float<B>],
+        dy: &Float<B>,
+    ) -> Option<[Option<Float<B>>; 2]> {
+        let [gate, up] = saved else { return None };
+        let shape = matrix::<B>(gate);
+        let inputs = vec![dy.clone(), gate.clone(), up.clone()];
+        let both = elementwise::<B>(live, 1, inputs, &[shape, shape])?;
+        let [dgate, dup] = <[_; 2]>::try_from(both).ok()?;
+        Some([Some(dgate), Some(dup)])
+    }
+
     fn cost(&self, [gate, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let n = gate.iter().product::<usize>() as f64;
         (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
     }
+}
+
+fn matrix<B: Kernels>(x: &Float<B>) -> [usize; 2] {
+    let shape = x.shape();
+    [shape[0], shape[1]]
+}
+
+/// A learner's kernel with one invocation for each element.
+fn elementwise<B: Kernels>(
+    live: &Live,
+    which: usize,
+    inputs: Vec<Float<B>>,
+    outputs: &[[usize; 2]],
+) -> Option<Vec<Float<B>>> {
+    let count = outputs.first()?.iter().product::<usize>() as u64;
+    let it = Use {
+        live,
+        which,
+        sizes: &[("N", count)],
+        cover: [
+            Cover::Invocations(count),
+            Cover::Groups(1),
+            Cover::Groups(1),
+        ],
+        shares: 1,
+    };
+    B::learner(it, inputs, outputs)
 }
 
 /// gate and up side by side in one `[n, 2f]` → `[n, f]`. One projection fewer; with `fused`, one kernel as well.

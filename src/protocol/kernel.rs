@@ -156,6 +156,17 @@ pub struct KernelReport {
     pub seconds: f64,
 }
 
+/// How far a check has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelProgress {
+    pub id: u64,
+    pub exercise: String,
+    /// What is known already: the first lines of the card.
+    pub card: Vec<CardLine>,
+    /// What is done now.
+    pub now: String,
+}
+
 /// One file of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelResult {

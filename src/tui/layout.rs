@@ -3,6 +3,7 @@
 
 use ratatui::layout::Rect;
 
+use super::panels::stages;
 use crate::app::{App, Overlay, Panel, Room, View};
 
 /// Where everything is in one frame. An empty rectangle: not shown.
@@ -188,7 +189,7 @@ fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
     let lines = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
     let (columns, rows) = match overlay {
         Overlay::Help => (74, rest.height),
-        Overlay::Stages => (78, lines(app.course.stages.len()).saturating_add(8)),
+        Overlay::Stages => (78, lines(stages::length(app)).saturating_add(2)),
         Overlay::Devices => (
             90,
             lines(app.devices.known.len())

@@ -49,13 +49,16 @@ fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
     if !area.contains((event.column, event.row).into()) {
         return Some(Action::Close);
     }
+    // The border is one line more; a list that scrolls keeps its selection in view.
+    let room = area.height.saturating_sub(2);
     let (head, count) = match overlay {
-        Overlay::Stages => (stages::HEAD, app.course.stages.len()),
+        Overlay::Stages => {
+            let line = (event.row - area.y + stages::scrolled(app, room)).checked_sub(1)?;
+            return stages::entry_at(usize::from(line), app).map(Action::ChooseLine);
+        }
         Overlay::Devices => (devices::HEAD, app.devices.known.len()),
         _ => return None,
     };
-    // The border is one line more; a list that scrolls keeps its selection in view.
-    let room = area.height.saturating_sub(2);
     let scrolled = (app.view.selected as u16 + head + 2).saturating_sub(room);
     let line = (event.row - area.y + scrolled).checked_sub(head + 1)?;
     (usize::from(line) < count).then_some(Action::ChooseLine(usize::from(line)))

@@ -4,6 +4,7 @@
 pub mod cards;
 pub mod devices;
 pub mod evidence;
+pub mod exercise;
 pub mod footer;
 pub mod gradients;
 pub mod header;
@@ -64,6 +65,18 @@ pub fn open(
     app: &App,
     theme: &Theme,
 ) -> Rect {
+    open_as(frame, area, (panel, panel.name()), aside, app, theme)
+}
+
+/// The same, under another name.
+pub fn open_as(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (panel, name): (Panel, &str),
+    aside: &str,
+    app: &App,
+    theme: &Theme,
+) -> Rect {
     let focused = app.view.focus == Some(panel);
     let (border, title) = if focused {
         (theme.border_focused, theme.title_focused)
@@ -75,7 +88,7 @@ pub fn open(
     } else {
         String::new()
     };
-    let name = format!(" {mark}{} ", panel.name());
+    let name = format!(" {mark}{name} ");
     let room = usize::from(area.width).saturating_sub(text::width(&name) + 5);
     let aside = if aside.is_empty() {
         String::new()

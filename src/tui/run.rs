@@ -26,12 +26,18 @@ pub trait Host {
     fn reset_stage(&mut self, stage: &str) -> Result<String>;
     /// Writes a report of what the screen shows; the result is where it is.
     fn write_report(&mut self, app: &App) -> Result<PathBuf>;
-    /// Opens a file of a stage in the learner's editor. Called while the terminal is given back when the editor
+    /// Makes the learner's copies of an exercise's files, watches and checks them; messages say what comes of it.
+    fn open_exercise(&mut self, exercise: &str, device: &str) -> Result<()>;
+    /// Watches them no more.
+    fn leave_exercise(&mut self);
+    /// Forgets an exercise and puts its starters back; says what became of the learner's files.
+    fn reset_exercise(&mut self, exercise: &str, device: &str) -> Result<String>;
+    /// Opens a file of a stage or exercise in the learner's editor, at this line. Called while the terminal is given back when the editor
     /// `needs_terminal`.
-    fn open_editor(&mut self, stage: &str, file: &str) -> Result<String>;
+    fn open_editor(&mut self, stage: &str, file: &str, line: Option<u32>) -> Result<String>;
     /// Whether that editor draws on this terminal.
     fn needs_terminal(&self) -> bool;
-    /// A message of the caller's own: a saved file.
+    /// A message of the caller's own: a saved file, a check.
     fn next_message(&mut self) -> Option<Message> {
         None
     }
@@ -230,13 +236,23 @@ fn carry_out(
             host.write_report(app)
                 .map(|path| format!("The report is in {}", path.display())),
         ),
-        Effect::OpenEditor { stage, file } => Some(if host.needs_terminal() {
+        Effect::OpenEditor { stage, file, line } => Some(if host.needs_terminal() {
             screen
-                .lend(|| host.open_editor(&stage, &file))
+                .lend(|| host.open_editor(&stage, &file, line))
                 .context("Failed to take the terminal back")?
         } else {
-            host.open_editor(&stage, &file)
+            host.open_editor(&stage, &file, line)
         }),
+        Effect::OpenExercise { exercise, device } => {
+            host.open_exercise(&exercise, &device).err().map(Err)
+        }
+        Effect::LeaveExercise => {
+            host.leave_exercise();
+            None
+        }
+        Effect::ResetExercise { exercise, device } => {
+            Some(host.reset_exercise(&exercise, &device))
+        }
         Effect::Suspend | Effect::Quit => None,
     };
     Ok(match told {

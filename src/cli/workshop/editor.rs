@@ -14,8 +14,57 @@ use crate::engine::client::split_words;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Editor {
     words: Vec<String>,
+    /// How it is told at which line to open the file.
+    at_line: AtLine,
     /// Whether it draws on this terminal, so that the screen must make room.
     pub needs_terminal: bool,
+}
+
+/// How a line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtLine {
+    /// `file:13`
+    Colon,
+    /// `+13 file`
+    Plus,
+    /// `--line-number 13 file`
+    Option,
+    /// We know no way.
+    No,
+}
+
+impl AtLine {
+    /// By the editor's name.
+    fn of(words: &[String]) -> Self {
+        match name_of(words).as_str() {
+            "vi" | "vim" | "nvim" | "gvim" | "view" | "nano" | "emacs" | "emacsclient"
+            | "micro" | "kak" | "joe" | "ne" | "mg" => Self::Plus,
+            "hx" | "helix" | "zed" | "subl" | "code" | "codium" => Self::Colon,
+            _ => Self::No,
+        }
+    }
+
+    fn arguments(self, file: &Path, line: Option<u32>) -> Vec<OsString> {
+        let mut named = file.as_os_str().to_owned();
+        let Some(line) = line else {
+            return vec![named];
+        };
+        match self {
+            Self::Colon => {
+                named.push(format!(":{line}"));
+                vec![named]
+            }
+            Self::Plus => vec![format!("+{line}").into(), named],
+            Self::Option => vec!["--line-number".into(), line.to_string().into(), named],
+            Self::No => vec![named],
+        }
+    }
+}
+
+/// The program's name without its folder.
+fn name_of(words: &[String]) -> String {
+    let stem = words.first().map(Path::new).and_then(Path::file_stem);
+    stem.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 impl Editor {
@@ -27,37 +76,56 @@ impl Editor {
             .find_map(&said)
             .and_then(|line| split_words(&line).ok())
             .filter(|words| !words.is_empty());
-        let beside = |words: &[&str]| {
+        let beside = |words: &[&str], at_line: AtLine| {
             Some(Self {
                 words: words.iter().map(|w| (*w).to_owned()).collect(),
+                at_line,
                 needs_terminal: false,
             })
         };
         if said("TERM_PROGRAM").is_some_and(|program| program == "vscode") {
-            return beside(&["code", "--goto"]);
+            return beside(&["code", "--goto"], AtLine::Colon);
         }
         if said("ZELLIJ").is_some() {
-            return beside(&["zellij", "action", "edit"]);
+            return beside(&["zellij", "action", "edit"], AtLine::Option);
         }
-        let words = named?;
+        let mut words = named?;
+        let at_line = AtLine::of(&words);
+        let name = name_of(&words);
+        if ["code", "codium"].contains(&name.as_str()) && words.len() == 1 {
+            words.push("--goto".to_owned());
+        }
+        // These draw in a window of their own.
+        let window = ["code", "codium", "subl", "zed", "gedit", "kate", "gvim"];
+        if window.contains(&name.as_str()) {
+            return Some(Self {
+                words,
+                at_line,
+                needs_terminal: false,
+            });
+        }
         if said("TMUX").is_some() {
             let split = ["tmux", "split-window", "-h"].map(str::to_owned);
             return Some(Self {
                 words: split.into_iter().chain(words).collect(),
+                at_line,
                 needs_terminal: false,
             });
         }
         Some(Self {
             words,
+            at_line,
             needs_terminal: true,
         })
     }
 
     /// Opens the file: waits for an editor on this terminal, leaves any other to itself.
-    pub fn open(&self, file: &Path) -> Result<()> {
+    pub fn open(&self, file: &Path, line: Option<u32>) -> Result<()> {
         let (program, args) = self.words.split_first().context("the editor has no name")?;
         let mut command = Command::new(program);
-        command.args(args.iter().map(OsString::from)).arg(file);
+        command
+            .args(args.iter().map(OsString::from))
+            .args(self.at_line.arguments(file, line));
         let failed =
             || format!("Failed to start `{program}`; set EDITOR to an editor that is there");
         if self.needs_terminal {
@@ -119,9 +187,10 @@ mod tests {
     fn an_editor_that_is_not_there_is_named() {
         let editor = Editor {
             words: vec!["no-such-editor".to_owned()],
+            at_line: AtLine::No,
             needs_terminal: true,
         };
-        let error = editor.open(Path::new("x")).expect_err("cannot start");
+        let error = editor.open(Path::new("x"), None).expect_err("cannot start");
         assert!(
             error.to_string().contains("`no-such-editor`; set EDITOR"),
             "{error}"

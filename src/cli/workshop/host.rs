@@ -8,6 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
+use super::exercise::Desk;
 use super::watch::Watch;
 use crate::app::{App, Message};
 use crate::cli::shelf::Shelf;
@@ -15,6 +16,7 @@ use crate::cli::workspace;
 use crate::config::file::{FileError, load};
 use crate::course::progress::{self, Progress, StageProgress};
 use crate::course::{Source, Stage};
+use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
 use crate::tui;
 
@@ -24,6 +26,9 @@ pub struct Host {
     collector: Rc<RefCell<Collector>>,
     editor: Option<Editor>,
     watch: Watch,
+    desk: Desk,
+    /// The stage the learner is in.
+    current: Option<String>,
     /// Where reports go.
     reports: Option<PathBuf>,
     /// A recording is looked at: nothing of it is the learner's progress.
@@ -31,7 +36,12 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(shelf: Shelf, collector: Rc<RefCell<Collector>>, replaying: bool) -> Self {
+    pub fn new(
+        shelf: Shelf,
+        collector: Rc<RefCell<Collector>>,
+        replaying: bool,
+        engine: EngineCommand,
+    ) -> Self {
         let reports = directories::ProjectDirs::from("", "", "perflings")
             .map(|dirs| dirs.data_dir().join("reports"));
         Self {
@@ -39,9 +49,19 @@ impl Host {
             collector,
             editor: Editor::find(|name| std::env::var(name).ok()),
             watch: Watch::new(Vec::new()),
+            desk: Desk::new(engine),
+            current: None,
             reports,
             replaying,
         }
+    }
+
+    /// Watches what concerns the present stage and the open exercise.
+    fn rewatch(&mut self) {
+        let stage = self.current.as_deref();
+        let mut files = stage.map_or_else(Vec::new, |id| self.watched(id));
+        files.extend(self.desk.watched());
+        self.watch = Watch::new(files);
     }
 
     fn stage(&self, id: &str) -> Result<&Stage> {
@@ -88,7 +108,8 @@ impl tui::Host for Host {
         if self.replaying {
             return Ok(());
         }
-        self.watch = Watch::new(self.watched(stage));
+        self.current = Some(stage.to_owned());
+        self.rewatch();
         kept(progress::save_current(self.state()?, stage))
     }
 
@@ -127,17 +148,40 @@ impl tui::Host for Host {
         Ok(path)
     }
 
-    fn open_editor(&mut self, id: &str, file: &str) -> Result<String> {
-        let path = self.shelf.workspace()?.open(self.stage(id)?, file)?;
-        self.watch.acknowledge(&path);
+    fn open_exercise(&mut self, exercise: &str, device: &str) -> Result<()> {
+        let opened = self.desk.open(&self.shelf, exercise, device);
+        self.rewatch();
+        opened
+    }
+
+    fn leave_exercise(&mut self) {
+        self.desk.leave();
+        self.rewatch();
+    }
+
+    fn reset_exercise(&mut self, exercise: &str, device: &str) -> Result<String> {
+        let said = self.desk.reset(&self.shelf, exercise, device);
+        self.rewatch();
+        said
+    }
+
+    fn open_editor(&mut self, id: &str, file: &str, line: Option<u32>) -> Result<String> {
+        let (path, does) = match self.desk.path(id, file) {
+            Some(path) => (path, "is checked"),
+            None => {
+                let path = self.shelf.workspace()?.open(self.stage(id)?, file)?;
+                self.watch.acknowledge(&path);
+                (path, "runs")
+            }
+        };
         let Some(editor) = &self.editor else {
             bail!(
-                "EDITOR is not set; this file runs when you save it: {}",
+                "EDITOR is not set; this file {does} when you save it: {}",
                 path.display()
             );
         };
-        editor.open(&path)?;
-        Ok(format!("{file} runs when you save it"))
+        editor.open(&path, line)?;
+        Ok(format!("{file} {does} when you save it"))
     }
 
     fn needs_terminal(&self) -> bool {
@@ -147,7 +191,16 @@ impl tui::Host for Host {
     }
 
     fn next_message(&mut self) -> Option<Message> {
+        if let Some(why) = self.watch.looking() {
+            return Some(Message::Looking { why });
+        }
+        if let Some(message) = self.desk.next_message() {
+            return Some(message);
+        }
         let path = self.watch.saved()?;
+        if self.desk.saved(&self.shelf, &path) {
+            return self.desk.next_message();
+        }
         // The screen has one line for it, and there is one file that it can be about.
         let short = |error: FileError| {
             FileError {
@@ -186,7 +239,8 @@ mod tests {
         let args = crate::cli::CourseArgs::default();
         let mut shelf = Shelf::load(&args).expect("the built-in course");
         shelf.state = Some(dir.join("state"));
-        let mut host = Host::new(shelf, Rc::default(), false);
+        let engine = EngineCommand::own().expect("this program");
+        let mut host = Host::new(shelf, Rc::default(), false, engine);
         (host.editor, host.reports) = (None, Some(dir.join("reports")));
         host
     }
@@ -198,7 +252,7 @@ mod tests {
         let id = host.shelf.course.stages[0].id.clone();
         host.save_current(&id).expect("saved");
         let said = host
-            .open_editor(&id, "config.toml")
+            .open_editor(&id, "config.toml", None)
             .expect_err("no editor is named")
             .to_string();
         assert!(
@@ -211,7 +265,7 @@ mod tests {
         let said = host.reset_stage(&id).expect("reset");
         assert!(said.contains("config.toml.1"), "{said}");
         assert!(
-            host.open_editor(&id, "../../x")
+            host.open_editor(&id, "../../x", None)
                 .expect_err("not a file of the stage")
                 .to_string()
                 .contains("has no file")

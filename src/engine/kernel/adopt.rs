@@ -35,3 +35,20 @@ pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
     }
     live::install(&swap.part, &swap.exercise, &kernels)
 }
+
+/// Why the kernels of a part do not compute for the model although they were let in; asked after a step. None: they do.
+pub fn why_not(part: &str, on_cpu: bool) -> Option<String> {
+    let Some(live) = live::of(part) else {
+        return Some("it was taken out again".to_owned());
+    };
+    if live.launches() > 0 {
+        return None;
+    }
+    Some(live.refused().unwrap_or_else(|| {
+        if on_cpu {
+            "this run computes on the CPU, and WGSL runs on a GPU or on vulkan-cpu".to_owned()
+        } else {
+            format!("this run's configuration has no `{part}` of this form")
+        }
+    }))
+}

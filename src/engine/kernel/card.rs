@@ -1,8 +1,9 @@
 //! What a check found, as a card: compiles, correct, time and share of the roof, then what the exercise asks for.
 
 use super::check::same;
+use super::watch::At;
 use crate::protocol::{
-    CardLine, KernelCriterion, KernelError, KernelFile, KernelJob, KernelMetric, KernelRatio,
+    CardLine, KernelCriterion, KernelError, KernelFile, KernelJob, KernelMetric, KernelProgress, KernelRatio,
     KernelReport, KernelResult, KernelSwap, KernelText, KernelTime, Spread,
 };
 
@@ -39,6 +40,22 @@ pub fn finish(report: &mut KernelReport, job: &KernelJob) {
     report.card = lines(report, job);
     if untouched && starter_fails {
         report.card.push(remark("this is still the starter"));
+    }
+}
+
+/// What is known before the check is over, and what it is at.
+pub fn progress(report: &KernelReport, job: &KernelJob, at: &At) -> KernelProgress {
+    let now = match job.files.get(at.file) {
+        None => "opens the device".to_owned(),
+        Some(file) if at.shape.is_empty() => format!("reads {}", file.name),
+        Some(file) if at.running => format!("runs {} at `{}`", file.name, at.shape),
+        Some(file) => format!("prepares {} at `{}`", file.name, at.shape),
+    };
+    KernelProgress {
+        id: job.id,
+        exercise: job.exercise.clone(),
+        card: lines(report, job),
+        now,
     }
 }
 

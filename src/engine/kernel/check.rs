@@ -13,7 +13,7 @@ use super::timing::{self, Runner};
 use super::trial::Trial;
 use super::validate::{self, Checked};
 use super::watch::{At, Desk, Limits, Shared, fault, lock, watch};
-use crate::protocol::{KernelFile, KernelJob, KernelReport, KernelResult, KernelShape};
+use crate::protocol::{KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape};
 
 /// Deep expressions are walked by recursion, here and in the libraries.
 const STACK: usize = 256 << 20;
@@ -23,6 +23,16 @@ static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
 
 /// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers.
 pub fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelReport {
+    check_telling(job, device, limits, |_| ())
+}
+
+/// As `check`, and tells how far it has come.
+pub fn check_telling(
+    job: &KernelJob,
+    device: &str,
+    limits: Limits,
+    tell: impl Fn(KernelProgress),
+) -> KernelReport {
     let began = Instant::now();
     let at = At {
         since: began,
@@ -56,7 +66,14 @@ pub fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelReport {
     if let Err(error) = spawned {
         lock(&desk).report.failed = Some(format!("the check could not be started: {error}"));
     } else {
-        watch(&desk, &finished, limits);
+        let mut last = KernelProgress::default();
+        watch(&desk, &finished, limits, |desk| {
+            let now = card::progress(&desk.report, job, &desk.at);
+            if now != last {
+                tell(now.clone());
+                last = now;
+            }
+        });
     }
     let mut report = lock(&desk).report.clone();
     report.seconds = began.elapsed().as_secs_f64();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::check::not_made;
 use crate::engine::client::{Client, EngineCommand, Heard, Over};
-use crate::protocol::{Command, Event, KernelJob, KernelReport};
+use crate::protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
 /// Longest wait for a report; single launches are given up much earlier, by the process itself.
 const OVERALL: Duration = Duration::from_secs(180);
@@ -19,6 +19,8 @@ pub struct Checker {
     /// An answer that needs no process.
     ready: Option<KernelReport>,
     last_id: u64,
+    /// Where the check in progress is, since it was last asked.
+    news: Option<KernelProgress>,
 }
 
 impl Checker {
@@ -30,6 +32,7 @@ impl Checker {
             running: None,
             ready: None,
             last_id: 0,
+            news: None,
         }
     }
 
@@ -38,7 +41,7 @@ impl Checker {
     pub fn start(&mut self, device: &str, mut job: KernelJob) -> u64 {
         self.last_id += 1;
         job.id = self.last_id;
-        self.ready = None;
+        (self.ready, self.news) = (None, None);
         if self.running.take().is_some() || self.client.as_ref().is_some_and(Client::is_over) {
             self.end();
         }
@@ -70,6 +73,11 @@ impl Checker {
         self.running.is_some() || self.ready.is_some()
     }
 
+    /// How far the check in progress has come, if that is news.
+    pub fn news(&mut self) -> Option<KernelProgress> {
+        self.news.take()
+    }
+
     /// The report, if it comes within `wait`.
     pub fn poll(&mut self, wait: Duration) -> Option<KernelReport> {
         if let Some(report) = self.ready.take() {
@@ -89,6 +97,10 @@ impl Checker {
                         }
                         self.running = None;
                         return Some(*report);
+                    }
+                    Event::KernelChecking { progress } if progress.id == id => {
+                        self.news = Some(*progress);
+                        None
                     }
                     Event::Failed(failed) => Some(format!(
                         "the process that checks kernels refused: {}",

@@ -50,9 +50,15 @@ pub fn lock(desk: &Shared) -> MutexGuard<'_, Desk> {
 }
 
 /// Waits for the worker, but for no piece of work longer than it may take.
-pub fn watch(desk: &Shared, finished: &Receiver<()>, limits: Limits) {
+pub fn watch(
+    desk: &Shared,
+    finished: &Receiver<()>,
+    limits: Limits,
+    mut look: impl FnMut(&Desk),
+) {
     while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(TICK) {
         let mut desk = lock(desk);
+        look(&desk);
         let at = desk.at.clone();
         // The device's own limit comes first; this one is for calls that never get to waiting.
         let limit = if at.running {

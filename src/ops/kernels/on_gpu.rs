@@ -14,6 +14,7 @@ use crate::ops::gpu::attention_backward::Saved;
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::rope::Rotation;
 use crate::ops::gpu::{self, Columns};
+use crate::ops::live::Use;
 use crate::ops::rope::Rope;
 
 fn size(tensor: &CubeTensor) -> [usize; 2] {
@@ -222,6 +223,21 @@ impl Kernels for Cube {
     fn cross_entropy(logits: CubeTensor, targets: Ints<Self>) -> (CubeTensor, CubeTensor) {
         let vocab = size(&logits)[1];
         gpu::cross_entropy::forward(&into_contiguous(logits), &targets, vocab)
+    }
+
+    fn learner(
+        it: Use<'_>,
+        inputs: Vec<CubeTensor>,
+        outputs: &[[usize; 2]],
+    ) -> Option<Vec<CubeTensor>> {
+        let inputs: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
+        let first = inputs.first()?;
+        let outputs: Vec<CubeTensor> = outputs
+            .iter()
+            .map(|shape| gpu::empty(first, *shape))
+            .collect();
+        let buffers: Vec<&CubeTensor> = inputs.iter().chain(&outputs).collect();
+        it.live.compute(it, &buffers).then_some(outputs)
     }
 
     fn strides(x: &CubeTensor) -> Vec<usize> {

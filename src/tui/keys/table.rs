@@ -69,17 +69,24 @@ fn asked(app: &App) -> bool {
 
 /// Choices of the open question.
 pub fn choices(app: &App) -> usize {
-    app.stage()
-        .and_then(|stage| app.study.question(stage))
-        .map_or(0, |(_, question)| question.choices.len())
+    app.question().map_or(0, |question| question.choices.len())
 }
 
 fn asked_for<const N: usize>(app: &App) -> bool {
     asked(app) && choices(app) > N
 }
 
+/// The stage itself, with no exercise in its place.
+fn in_stage(app: &App) -> bool {
+    live(app) && app.exercises.open.is_none()
+}
+
+fn in_exercise(app: &App) -> bool {
+    main(app) && app.exercises.open.is_some()
+}
+
 fn estimating(app: &App) -> bool {
-    live(app)
+    in_stage(app)
         && app.view.lesson_visible()
         && app
             .stage()
@@ -87,10 +94,12 @@ fn estimating(app: &App) -> bool {
 }
 
 fn hints_left(app: &App) -> bool {
-    live(app)
-        && app
-            .stage()
-            .is_some_and(|stage| (app.study.hints as usize) < stage.hints.len())
+    let (shown, hints) = match (app.exercise(), app.stage()) {
+        (Some(exercise), _) => (app.exercises.hints, exercise.hints.len()),
+        (None, Some(stage)) => (app.study.hints, stage.hints.len()),
+        (None, None) => (0, 0),
+    };
+    live(app) && (shown as usize) < hints
 }
 
 fn offered(app: &App) -> bool {
@@ -114,7 +123,15 @@ fn down(app: &App) -> bool {
 }
 
 fn has_file(app: &App) -> bool {
-    live(app) && app.stage().is_some_and(|stage| !stage.files.is_empty())
+    let there = match app.exercise() {
+        Some(exercise) => exercise.kernels().is_some(),
+        None => app.stage().is_some_and(|stage| !stage.files.is_empty()),
+    };
+    live(app) && there
+}
+
+fn exercise_has_file(app: &App) -> bool {
+    in_exercise(app) && has_file(app)
 }
 
 fn small(app: &App) -> bool {
@@ -126,7 +143,8 @@ fn wide(app: &App) -> bool {
 }
 
 fn something_open(app: &App) -> bool {
-    free(app) && (app.view.overlay.is_some() || app.view.expanded || app.view.lesson_open)
+    let lesson = app.view.lesson_open && app.view.room() == Room::Compact;
+    free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson)
 }
 
 use Action as A;
@@ -158,14 +176,15 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Enter], A::Lesson, "", "", Stage, wide),
     bind(&[Char('g')], A::SwitchDevice, "switch to the GPU", "move the run to the GPU that has warmed up", Run, offered),
     bind(&[Char('r')], A::Restart, "restart", "", Run, down),
-    bind(&[Char('t')], A::Toggle, "toggle the fix", "toggle the fix while it trains; again: back", Stage, live),
-    bind(&[Char('T')], A::Pair, "measure pairs", "run broken and fixed in turns until the verdict is clear", Stage, live),
+    bind(&[Char('t')], A::Toggle, "toggle the fix", "toggle the fix while it trains; again: back", Stage, in_stage),
+    bind(&[Char('T')], A::Pair, "measure pairs", "run broken and fixed in turns until the verdict is clear", Stage, in_stage),
+    bind(&[Char('o')], A::OpenEditor, "edit", "", Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
     bind(&[Char('s')], A::Solution, "", "show the solution; asks first", Stage, live),
-    bind(&[Char('o')], A::OpenEditor, "", "open the stage's file in your editor", Stage, has_file),
-    bind(&[Char('x')], A::Reset, "", "put the stage back to its start; asks first", Stage, live),
-    bind(&[Char('n')], A::NextStage, "next", "next stage", Stage, main),
-    bind(&[Char('p')], A::PreviousStage, "", "previous stage", Stage, main),
+    bind(&[Char('o')], A::OpenEditor, "", "open the file of the stage or exercise in your editor; saving it runs or checks it", Stage, has_file),
+    bind(&[Char('x')], A::Reset, "", "put the stage or exercise back to its start; asks first", Stage, live),
+    bind(&[Char('n')], A::NextStage, "next", "next stage, or next exercise", Stage, main),
+    bind(&[Char('p')], A::PreviousStage, "", "previous stage, or previous exercise", Stage, main),
     bind(&[Char('1')], A::Stage(1), "", "1 to 9: go to that stage", Stage, main),
     bind(&[Char('2')], A::Stage(2), "", "", Stage, main),
     bind(&[Char('3')], A::Stage(3), "", "", Stage, main),
@@ -175,7 +194,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('7')], A::Stage(7), "", "", Stage, main),
     bind(&[Char('8')], A::Stage(8), "", "", Stage, main),
     bind(&[Char('9')], A::Stage(9), "", "", Stage, main),
-    bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "list the stages, with your score", Stage, free),
+    bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "list the stages and exercises, with your score", Stage, free),
     bind(&[Char('g'), Char('G')], A::Open(Overlay::Glossary), "", "glossary", Stage, glossary_and_no_offer),
     bind(&[Char('G')], A::Open(Overlay::Glossary), "", "", Stage, has_glossary),
     // The run.
@@ -197,6 +216,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "the log: what drivers and libraries wrote", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
+    bind(&[Escape], A::LeaveExercise, "stage", "from an exercise back to the stage", Stage, in_exercise),
     bind(&[Escape], A::Close, "", "", Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", "down; the mouse wheel does so too", Move, free),

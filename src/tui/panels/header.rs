@@ -16,7 +16,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         return;
     }
     let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
-    if let Some(stage) = app.stage() {
+    if let Some(exercise) = app.exercise() {
+        spans.push(Span::raw(" "));
+        spans.push(super::exercise::label(exercise, theme));
+        spans.push(Span::styled(exercise.title.clone(), theme.strong));
+    } else if let Some(stage) = app.stage() {
         spans.push(Span::styled(
             format!(" {}/{} ", stage.number, app.course.stages.len()),
             theme.dim,

@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{cards, missing, open, question, show};
+use super::{cards, exercise, missing, open, question, show};
 use crate::app::figures::{AsFound, Figures, letter};
 use crate::app::study::Beat;
 use crate::app::{App, Panel};
@@ -17,6 +17,9 @@ use crate::tui::prose;
 use crate::tui::theme::Theme;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
+    if let Some(open) = app.exercise() {
+        return exercise::render(frame, area, app, open, theme);
+    }
     let aside = app
         .stage()
         .map_or(String::new(), |stage| stage.level.name().to_owned());

@@ -59,7 +59,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     if let Some(confirm) = app.view.confirm {
         lines.insert(
             0,
-            sentence(&confirmation(confirm), app, theme, theme.warning),
+            sentence(&confirmation(confirm, app), app, theme, theme.warning),
         );
     } else if area.height > 8 {
         lines.push(sentence(&next_move(app), app, theme, theme.text));

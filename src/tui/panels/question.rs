@@ -49,7 +49,7 @@ pub fn lines(
     }
 }
 
-fn rule(title: &str, columns: usize, theme: &Theme) -> Line<'static> {
+pub fn rule(title: &str, columns: usize, theme: &Theme) -> Line<'static> {
     let rest = theme
         .symbols
         .rule
@@ -60,7 +60,7 @@ fn rule(title: &str, columns: usize, theme: &Theme) -> Line<'static> {
     )
 }
 
-fn choices(
+pub fn choices(
     question: &Question,
     app: &App,
     columns: usize,

@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::exercise::new_lines;
 use super::{card, closes, show};
 use crate::app::App;
 use crate::app::clean::harmful;
@@ -20,8 +21,35 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         theme.border_focused,
         theme,
     );
-    let Some(stage) = app.stage() else { return 0 };
     let columns = usize::from(inner.width);
+    if let Some(exercise) = app.exercise() {
+        let mut lines = Vec::new();
+        for kernel in exercise.kernels().iter().flat_map(|it| &it.kernels) {
+            let file = &kernel.file;
+            let new: Vec<&str> = new_lines(&file.starter, &file.solution).collect();
+            lines.push(Line::styled(file.name.clone(), theme.heading));
+            lines.extend(file.solution.lines().map(|line| {
+                let mark = if new.contains(&line) {
+                    theme.symbols.pointer
+                } else {
+                    " "
+                };
+                Line::from(vec![
+                    Span::styled(format!("{mark} "), theme.key),
+                    Span::styled(defused(line), theme.code),
+                ])
+            }));
+            lines.push(Line::default());
+        }
+        if lines.is_empty() {
+            lines.push(Line::styled(
+                "This exercise is solved by measuring: its questions have the answers.",
+                theme.dim,
+            ));
+        }
+        return show(frame, inner, lines, app.view.overlay_scroll, theme);
+    }
+    let Some(stage) = app.stage() else { return 0 };
     let mut lines = prose::item("", theme.dim, &stage.fix, columns, theme.strong, None);
     lines.push(Line::default());
     for path in stage.broken.differences(&stage.fixed) {
@@ -37,15 +65,17 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         lines.push(Line::default());
         lines.push(Line::styled(file.name.clone(), theme.heading));
         lines.extend(file.solution.lines().map(|line| {
-            let clean: String = line
-                .replace('\t', "    ")
-                .chars()
-                .map(|c| if harmful(c) { '·' } else { c })
-                .collect();
-            Line::styled(format!("  {clean}"), theme.code)
+            Line::styled(format!("  {}", defused(line)), theme.code)
         }));
     }
     show(frame, inner, lines, app.view.overlay_scroll, theme)
+}
+
+fn defused(line: &str) -> String {
+    line.replace('\t', "    ")
+        .chars()
+        .map(|c| if harmful(c) { '·' } else { c })
+        .collect()
 }
 
 /// The words of the course side by side.

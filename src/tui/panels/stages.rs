@@ -6,13 +6,42 @@ use ratatui::text::{Line, Span};
 
 use super::{card, chooses, show};
 use crate::app::App;
-use crate::course::Stage;
+use crate::course::{Exercise, Stage};
 use crate::course::progress::{Prediction, State};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Lines above the first stage.
-pub const HEAD: u16 = 2;
+/// Lines above the first stage, and between the last stage and the first exercise.
+const HEAD: usize = 2;
+const BETWEEN: usize = 2;
+
+/// The line on which an entry of the list stands.
+fn line_of(entry: usize, app: &App) -> usize {
+    let between = if entry < app.course.stages.len() {
+        0
+    } else {
+        BETWEEN
+    };
+    HEAD + entry + between
+}
+
+/// First line shown, so that the selected one stays in view.
+pub fn scrolled(app: &App, rows: u16) -> u16 {
+    let end = line_of(app.view.selected, app) + 2;
+    u16::try_from(end).unwrap_or(u16::MAX).saturating_sub(rows)
+}
+
+/// The entry on a line of the list.
+pub fn entry_at(line: usize, app: &App) -> Option<usize> {
+    let count = app.course.stages.len() + app.course.exercises.len();
+    (0..count).find(|entry| line_of(*entry, app) == line)
+}
+
+/// Lines of the whole list.
+pub fn length(app: &App) -> usize {
+    let count = app.course.stages.len() + app.course.exercises.len();
+    line_of(count, app) + 3
+}
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(
@@ -35,6 +64,15 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
             .enumerate()
             .map(|(at, stage)| row(app, at, stage, columns, theme)),
     );
+    if !app.course.exercises.is_empty() {
+        lines.push(Line::default());
+        lines.push(Line::styled(
+            "exercises: kernels to write, runs to set up",
+            theme.heading,
+        ));
+        let exercises = app.course.exercises.iter().enumerate();
+        lines.extend(exercises.map(|(at, it)| exercise_row(app, at, it, columns, theme)));
+    }
     lines.push(Line::default());
     let score = app.study.progress.calibration();
     let said = match score.answered {
@@ -53,8 +91,44 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         lines.push(Line::styled(held, theme.text));
     }
     // The selected line stays in view.
-    let end = app.view.selected as u16 + HEAD + 2;
-    show(frame, inner, lines, end.saturating_sub(inner.height), theme)
+    let from = scrolled(app, inner.height);
+    show(frame, inner, lines, from, theme)
+}
+
+fn exercise_row(
+    app: &App,
+    at: usize,
+    exercise: &Exercise,
+    columns: usize,
+    theme: &Theme,
+) -> Line<'static> {
+    let known = app.exercise_progress(exercise);
+    let (mark, style) = match known.state {
+        State::Passed => (theme.symbols.good, theme.good),
+        State::New => (" ", theme.dim),
+        _ => (theme.symbols.ghost, theme.text),
+    };
+    let here = if app.exercises.open == Some(at) {
+        theme.symbols.pointer
+    } else {
+        " "
+    };
+    let room = columns.saturating_sub(8 + 14 + 24);
+    let shown = if known.solution_shown {
+        ", solution shown"
+    } else {
+        ""
+    };
+    let cells = format!(
+        "{here} {mark} {} {}  {}  {}",
+        exercise.label(),
+        text::left(&exercise.title, room),
+        text::left(exercise.level.name(), 12),
+        text::left(&format!("{}{shown}", known.state.name()), 24)
+    );
+    let selected = app.view.selected == app.course.stages.len() + at;
+    let style = if selected { theme.selected } else { style };
+    Line::styled(cells, style)
 }
 
 fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
@@ -70,7 +144,7 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
         Some(Prediction::Skipped) => "prediction skipped",
         None => "",
     };
-    let here = if at == app.study.at {
+    let here = if at == app.study.at && app.exercises.open.is_none() {
         theme.symbols.pointer
     } else {
         " "

@@ -14,7 +14,7 @@ use crate::tui::theme::Theme;
 /// What comes next, in one sentence.
 pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let line = if let Some(confirm) = app.view.confirm {
-        let mut line = sentence(&confirmation(confirm), app, theme, theme.warning);
+        let mut line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
         line.spans.insert(0, Span::styled(" ? ", theme.badge));
         line.spans.insert(1, Span::raw(" "));
         line
@@ -48,7 +48,9 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
     let mut part =
         |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
-    if let Some(stage) = app.stage() {
+    if let Some(exercise) = app.exercise() {
+        part(4, exercise.label().to_owned(), theme.text);
+    } else if let Some(stage) = app.stage() {
         part(
             4,
             format!("stage {}/{}", stage.number, app.course.stages.len()),
@@ -85,14 +87,13 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             },
         );
     }
-    if let Some(stage) = app.stage()
-        && !stage.hints.is_empty()
-    {
-        part(
-            5,
-            format!("hint {}/{}", app.study.hints, stage.hints.len()),
-            theme.text,
-        );
+    let hints = match (app.exercise(), app.stage()) {
+        (Some(exercise), _) => (app.exercises.hints, exercise.hints.len()),
+        (None, Some(stage)) => (app.study.hints, stage.hints.len()),
+        (None, None) => (0, 0),
+    };
+    if hints.1 > 0 {
+        part(5, format!("hint {}/{}", hints.0, hints.1), theme.text);
     }
     let wide = |parts: &[(u8, Vec<Span<'static>>)]| -> usize {
         parts

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::cubecl::ir::metadata::Info;
@@ -16,6 +16,8 @@ use burn_cubecl::tensor::CubeTensor;
 
 /// Largest number of workgroups along an axis.
 const MAX_WORKGROUPS: u64 = 65_535;
+/// Where a binding may begin inside a buffer, on every device.
+const ALIGNMENT: u64 = 256;
 
 /// Parts that can be replaced, how many kernels each takes (forward, backward) and the sizes its texts may name.
 pub const PARTS: &[Part] = &[
@@ -34,6 +36,20 @@ pub struct Live {
     pub exercise: String,
     name: &'static str,
     kernels: Vec<Text>,
+    launches: AtomicU64,
+    refused: Mutex<Option<String>>,
+}
+
+/// One use of a learner's kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Use<'a> {
+    pub live: &'a Live,
+    /// Forward 0, backward 1.
+    pub which: usize,
+    pub sizes: &'a [(&'a str, u64)],
+    pub cover: [Cover; 3],
+    /// Launches, each on its own share of every buffer: one for each sequence, where the kernel knows one sequence only.
+    pub shares: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +94,8 @@ pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Re
         exercise: exercise.to_owned(),
         name,
         kernels: kernels.collect(),
+        launches: AtomicU64::new(0),
+        refused: Mutex::new(None),
     };
     NOW.lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -126,6 +144,17 @@ pub fn of(part: &str) -> Option<Arc<Live>> {
 }
 
 impl Live {
+    /// Launches so far.
+    pub fn launches(&self) -> u64 {
+        self.launches.load(Ordering::Acquire)
+    }
+
+    /// Why a launch was left to the part's own kernel, if one was.
+    pub fn refused(&self) -> Option<String> {
+        let refused = self.refused.lock();
+        refused.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Launches kernel number `which` on contiguous f32 buffers in the order of its bindings, with `sizes` in its places.
     /// False where this device or grid does not take it: then launch the part's own.
     pub fn launch(
@@ -135,40 +164,87 @@ impl Live {
         cover: [Cover; 3],
         buffers: &[&CubeTensor],
     ) -> bool {
-        let (Some(text), Some(first)) = (self.kernels.get(which), buffers.first()) else {
-            return false;
+        self.compute(
+            Use {
+                live: self,
+                which,
+                sizes,
+                cover,
+                shares: 1,
+            },
+            buffers,
+        )
+    }
+
+    /// As `launch`, on a share of every buffer after the other.
+    pub fn compute(&self, it: Use<'_>, buffers: &[&CubeTensor]) -> bool {
+        match self.try_to(it, buffers) {
+            Ok(()) => {
+                self.launches.fetch_add(1, Ordering::Release);
+                true
+            }
+            Err(why) => {
+                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                false
+            }
+        }
+    }
+
+    fn try_to(&self, it: Use<'_>, buffers: &[&CubeTensor]) -> Result<(), String> {
+        let (Some(text), Some(first)) = (self.kernels.get(it.which), buffers.first()) else {
+            return Err("there is no kernel for this direction".to_owned());
         };
-        if !first.client.name().contains("wgsl") {
-            return false;
+        let runtime = first.client.name();
+        if !runtime.contains("wgsl") {
+            return Err(format!("this device runs {runtime} and takes no WGSL"));
         }
         let mut grid = [1; 3];
-        for ((groups, cover), size) in grid.iter_mut().zip(cover).zip(text.workgroup) {
+        for ((groups, cover), size) in grid.iter_mut().zip(it.cover).zip(text.workgroup) {
             let count = match cover {
                 Cover::Groups(count) => count,
                 Cover::Invocations(count) => count.div_ceil(u64::from(size.max(1))),
             };
             if count > MAX_WORKGROUPS {
-                return false;
+                return Err(format!(
+                    "it would take {count} workgroups along one axis, and {MAX_WORKGROUPS} is the most there is"
+                ));
             }
             *groups = count as u32;
         }
-        let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
-            all.with_buffer(buffer.handle.clone().binding())
-        });
-        let kernel = Source {
-            name: self.name,
-            text: text.clone(),
-            sizes: sizes
-                .iter()
-                .map(|(name, size)| ((*name).to_owned(), *size))
-                .collect(),
-        };
-        first.client.launch(
-            Box::new(kernel),
-            CubeCount::Static(grid[0], grid[1], grid[2]),
-            arguments,
-        );
-        true
+        let shares = it.shares.max(1);
+        let bytes = |buffer: &CubeTensor| 4 * buffer.meta.num_elements() as u64;
+        for buffer in buffers {
+            let odd = shares > 1 && !(bytes(buffer) / shares).is_multiple_of(ALIGNMENT);
+            if odd || !bytes(buffer).is_multiple_of(4 * shares) {
+                return Err(format!(
+                    "the buffers of one sequence do not begin at multiples of {ALIGNMENT} bytes"
+                ));
+            }
+        }
+        let sizes = it
+            .sizes
+            .iter()
+            .map(|(name, size)| ((*name).to_owned(), *size));
+        let sizes: Vec<(String, u64)> = sizes.collect();
+        for share in 0..shares {
+            let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
+                let part = bytes(buffer) / shares;
+                let handle = buffer.handle.clone().offset_start(share * part);
+                let handle = handle.offset_end((shares - 1 - share) * part);
+                all.with_buffer(handle.binding())
+            });
+            let kernel = Source {
+                name: self.name,
+                text: text.clone(),
+                sizes: sizes.clone(),
+            };
+            first.client.launch(
+                Box::new(kernel),
+                CubeCount::Static(grid[0], grid[1], grid[2]),
+                arguments,
+            );
+        }
+        Ok(())
     }
 }
 
