@@ -49,7 +49,7 @@ impl Exercise {
     pub fn kernels(&self) -> Option<&Kernels> {
         match &self.body {
             Body::Kernel(kernels) => Some(kernels),
-            Body::Config(_) => None,
+            Body::Config(_) | Body::Detective(_) => None,
         }
     }
 }
@@ -63,11 +63,6 @@ pub enum Body {
 }
 
 impl Exercise {
-    /// `k01`, `c02`, `d03`: the head of the folder's name.
-    pub fn short(&self) -> &str {
-        self.folder().split('-').next().unwrap_or_default()
-    }
-
     /// `k01-swiglu`
     pub fn folder(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
@@ -75,7 +70,7 @@ impl Exercise {
 
     /// Whether a learner means this exercise: by its number, its folder or its id.
     pub fn answers_to(&self, name: &str) -> bool {
-        self.id == name || self.folder() == name || self.short() == name
+        self.id == name || self.folder() == name || self.label() == name
     }
 
     /// What the learner edits.

@@ -53,7 +53,7 @@ fn text(exercise: &Exercise, report: &Report) -> String {
     } else {
         "not passed"
     };
-    let mut lines = vec![format!("{} {}: {verdict}", exercise.short(), exercise.title)];
+    let mut lines = vec![format!("{} {}: {verdict}", exercise.label(), exercise.title)];
     lines.extend(report.lines.iter().map(line));
     lines.join("\n")
 }

@@ -40,7 +40,7 @@ pub fn check(
         let mark = if right { "pass" } else { "FAIL" };
         result(&format!(
             "{} {}: {verdict}\n  {mark}  {}: you said {}; it is {}: {}\n\n{why}",
-            exercise.short(),
+            exercise.label(),
             exercise.title,
             detective.question.prompt.trim(),
             LETTERS[choice],
@@ -89,7 +89,7 @@ pub fn explanation(detective: &Detective) -> String {
 
 fn asked(exercise: &Exercise, detective: &Detective) -> String {
     let mut lines = vec![
-        format!("{} {}: not answered yet", exercise.short(), exercise.title),
+        format!("{} {}: not answered yet", exercise.label(), exercise.title),
         exercise.task.trim().to_owned(),
         format!("Recorded on {}.", detective.badge()),
         String::new(),
@@ -101,7 +101,7 @@ fn asked(exercise: &Exercise, detective: &Detective) -> String {
     lines.push(String::new());
     lines.push(format!(
         "Look at it with `perflings replay {0}`; answer with `perflings check {0} --answer b`.",
-        exercise.short()
+        exercise.label()
     ));
     lines.join("\n")
 }

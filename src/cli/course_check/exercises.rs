@@ -67,7 +67,7 @@ pub fn all(shelf: &Shelf, timed: bool, engine: &EngineArgs) -> Result<Option<Vec
 
 fn named(exercise: &Exercise, starter: bool) -> String {
     let which = if starter { "starter" } else { "solution" };
-    format!("{} {}, {which}", exercise.short(), exercise.id)
+    format!("{} {}, {which}", exercise.label(), exercise.id)
 }
 
 fn kernel(
@@ -167,7 +167,7 @@ fn config(
         passed: !names.is_empty(),
         detail: names.join("; "),
     }];
-    progress(&format!("{} {}", exercise.short(), exercise.id));
+    progress(&format!("{} {}", exercise.label(), exercise.id));
     let found = match measure(bench, configs, timed) {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(None),
@@ -259,7 +259,7 @@ fn recorded(exercise: &Exercise, detective: &Detective) -> Tried {
         ),
     };
     Tried {
-        what: format!("{} {}, answer", exercise.short(), exercise.id),
+        what: format!("{} {}, answer", exercise.label(), exercise.id),
         passed: detective.problem().is_none() && !missing,
         detail,
     }

@@ -29,7 +29,7 @@ pub fn list(shelf: &Shelf, progress: &Progress, as_json: bool) -> Result<()> {
         let known = progress.stage(&exercise.id);
         if as_json {
             out::json(&json!({
-                "exercise": exercise.short(), "kind": kind(&exercise.body), "id": exercise.id,
+                "exercise": exercise.label(), "kind": kind(&exercise.body), "id": exercise.id,
                 "title": exercise.title, "level": exercise.level.name(), "state": known.state.name(),
                 "hints": known.hints,
                 "file": exercise.files().first().and_then(|file| shelf.exercise_file(exercise, &file.name)),
@@ -37,7 +37,7 @@ pub fn list(shelf: &Shelf, progress: &Progress, as_json: bool) -> Result<()> {
         } else {
             result(&format!(
                 "  {}  {:<9}  {:<10} {} ({})",
-                exercise.short(),
+                exercise.label(),
                 known.state.name(),
                 kind(&exercise.body),
                 exercise.title,
@@ -76,6 +76,6 @@ pub fn reset(shelf: &Shelf, exercise: &Exercise) -> Result<()> {
         let (_, aside) = crate::course::progress::reset_stage(state, &exercise.id)?;
         super::keep(Ok(aside));
     }
-    result(&format!("{} ({}) is as it began", exercise.short(), exercise.id))?;
+    result(&format!("{} ({}) is as it began", exercise.label(), exercise.id))?;
     Ok(())
 }
