@@ -50,6 +50,9 @@ pub struct WorkshopArgs {
     /// auto, dark, light, high-contrast, colour-blind, mono or projector
     #[arg(long, value_name = "THEME")]
     pub theme: Option<String>,
+    /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
+    #[arg(long)]
+    pub present: bool,
     /// Write the stream to this file as well
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

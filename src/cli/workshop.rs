@@ -70,6 +70,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         preset,
         stage,
         theme,
+        present: args.present,
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };

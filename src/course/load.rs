@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, escape_removed, root};
 use super::source::Source;
-use super::{Course, Lesson, Stage, exercise, lesson, stage, text, translation};
+use super::{Course, Lesson, Reading, Stage, exercise, lesson, stage, text, translation};
 use crate::config::file::FileError;
 
 impl Course {
@@ -91,8 +91,48 @@ impl Course {
         if let Some((path, _)) = translation::find(source, "glossary.md", &course.language) {
             course.glossary = one_lesson(source, &path, problems);
         }
+        course.readings = readings(source, &course.language, &course.stages, problems);
         course
     }
+}
+
+/// Lessons that belong to no stage, in the order of their names: background to turn to.
+fn readings(
+    source: &Source,
+    language: &str,
+    stages: &[Stage],
+    problems: &mut Vec<FileError>,
+) -> Vec<Reading> {
+    let entries = source.entries("lessons").into_iter();
+    let loose = entries.filter(|entry| {
+        let taken = stages.iter().any(|stage| stage.lesson_file == entry.name);
+        let plain = stage::plain_file(&entry.name, &["md"]);
+        !entry.folder && plain && !taken && entry.name != "glossary.md" && !numbered(&entry.name)
+    });
+    loose
+        .filter_map(|entry| {
+            let (path, _) = translation::find(source, &entry.name, language)?;
+            let raw = source
+                .read(&path)
+                .map_err(|error| problems.push(error))
+                .ok()?;
+            let title = raw.lines().find_map(|line| line.strip_prefix("# "));
+            let title = text::one_line(title.unwrap_or(&entry.name));
+            let mut parsed = lesson::parse(&raw, &source.shown(&path));
+            problems.append(&mut parsed.problems);
+            Some(Reading {
+                file: entry.name,
+                title,
+                lesson: parsed.lesson,
+            })
+        })
+        .collect()
+}
+
+/// `07-name.md` is a stage's, even of one that could not be loaded.
+fn numbered(name: &str) -> bool {
+    name.split_once('-')
+        .is_some_and(|(head, _)| two_digits(head).is_some())
 }
 
 /// Who has this id already: progress is kept by id, so stages and exercises share them.
@@ -177,6 +217,7 @@ fn one_stage(
 ) -> Option<Stage> {
     let read = stage::read(source, folder, number, problems)?;
     let mut stage = read.stage;
+    stage.lesson_file.clone_from(&read.lesson);
     match translation::find(source, &read.lesson, language) {
         Some((path, language)) => {
             if let Some(lesson) = one_lesson(source, &path, problems) {

@@ -52,6 +52,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
             &format!("lessons/{name}"),
             "lessons",
             vocabulary,
+            course,
             &mut sources,
             &mut found,
         );
@@ -70,6 +71,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
                     &path,
                     &folder,
                     vocabulary,
+                    course,
                     &mut sources,
                     &mut found,
                 );
@@ -120,6 +122,7 @@ fn stage_structure(
     texts.extend(stage.hints.iter().map(String::as_str));
     texts.extend(stage.evidence.iter().map(|pointer| pointer.text.as_str()));
     texts.extend(stage.claims.iter().map(|claim| claim.text.as_str()));
+    texts.extend(stage.cues.iter().map(|cue| cue.say.as_str()));
     for question in std::iter::once(&stage.prediction).chain(&stage.quiz) {
         texts.extend([question.prompt.as_str(), question.explanation.as_str()]);
         texts.extend(question.choices.iter().map(String::as_str));
@@ -216,6 +219,7 @@ fn lesson_structure(
     path: &str,
     folder: &str,
     vocabulary: &Vocabulary<'_>,
+    course: &Course,
     sources: &mut numbers::Sources,
     found: &mut Vec<FileError>,
 ) {
@@ -245,6 +249,21 @@ fn lesson_structure(
     for mark in marks {
         match mark.kind {
             MarkKind::Prose => {}
+            MarkKind::Exercise => {
+                let known = |exercise: &Exercise| {
+                    exercise.folder() == mark.text || exercise.label() == mark.text
+                };
+                if !course.exercises.iter().any(known) {
+                    let near = nearest(&mark.text, course.exercises.iter().map(Exercise::folder));
+                    fail(
+                        mark.line,
+                        format!(
+                            "there is no exercise `{}`; the nearest is `{near}`",
+                            mark.text
+                        ),
+                    );
+                }
+            }
             MarkKind::Placeholder => {
                 if let Some(what) = placeholder::problem(&mark.text) {
                     fail(mark.line, what);

@@ -62,6 +62,9 @@ impl<'a> Builder<'a> {
                 if text.starts_with("perflings ") {
                     self.mark(range, MarkKind::Command, &text);
                 }
+                if names_exercise(&text) {
+                    self.mark(range, MarkKind::Exercise, &text);
+                }
                 self.words(range, OBJECT);
                 self.spans.push(Span::Code(text.into_string()));
             }
@@ -379,6 +382,15 @@ impl<'a> Builder<'a> {
         self.close_section();
         self.out
     }
+}
+
+/// `k03`, `c01-batch`: a letter and two digits, and perhaps a name.
+fn names_exercise(text: &str) -> bool {
+    let head = text.split('-').next().unwrap_or(text);
+    let mut chars = head.chars();
+    chars.next().is_some_and(|c| "kcd".contains(c))
+        && head.len() == 3
+        && chars.all(|c| c.is_ascii_digit())
 }
 
 fn depth(level: HeadingLevel) -> u8 {

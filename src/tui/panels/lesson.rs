@@ -131,6 +131,7 @@ impl Page<'_> {
                 &section.blocks,
                 self.columns,
                 self.figures,
+                Some(&self.app.course),
                 self.theme,
             ));
         }

@@ -67,7 +67,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     if !app.course.exercises.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled(
-            "exercises: kernels to write, runs to set up",
+            "exercises: runs to think through, recordings to solve, kernels to write",
             theme.heading,
         ));
         let exercises = app.course.exercises.iter().enumerate();
