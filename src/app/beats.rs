@@ -23,7 +23,11 @@ pub fn cues(stage: &Stage) -> Vec<Cue> {
     let pointers = stage.evidence.iter();
     all.extend(pointers.map(|it| cue(&it.panel, &it.text, CueDoes::Nothing)));
     all.push(cue("loss", &stage.fix, CueDoes::Toggle));
-    all.push(cue("throughput", "Both in turns, until the verdict is clear.", CueDoes::Pair));
+    all.push(cue(
+        "throughput",
+        "Both in turns, until the verdict is clear.",
+        CueDoes::Pair,
+    ));
     all
 }
 

@@ -226,7 +226,7 @@ impl App {
         if !std::mem::take(&mut self.exercises.watching) {
             return Vec::new();
         }
-        self.recording = None;
+        (self.recording, self.notice) = (None, None);
         self.run = Run::default();
         let mut effects = vec![Effect::HideRecording];
         if std::mem::take(&mut self.exercises.engine_gone) {
@@ -467,11 +467,7 @@ impl App {
     /// Forgets what was done in the open exercise and puts its files back.
     pub(super) fn exercise_reset(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
-        let Some(exercise) = self
-            .exercises
-            .open
-            .and_then(|at| course.exercises.get(at))
-        else {
+        let Some(exercise) = self.exercises.open.and_then(|at| course.exercises.get(at)) else {
             return Vec::new();
         };
         let mut effects = self.take_out(exercise);

@@ -185,13 +185,19 @@ fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
         }
         Some(report) if report.passed => {
             let keys = [Action::NextStage, Action::Solution, Action::LeaveExercise];
-            sentence("{} next exercise, {} the solution, {} back to the stage", &keys)
+            sentence(
+                "{} next exercise, {} the solution, {} back to the stage",
+                &keys,
+            )
         }
         Some(_) if app.exercises.hints as usize >= exercise.hints.len() => sentence(
             "{} opens the file; mend it and save. {} shows the solution",
             &[Action::OpenEditor, Action::Solution],
         ),
-        Some(_) => sentence("{} opens the file; mend it and save. {} gives a hint", &keys),
+        Some(_) => sentence(
+            "{} opens the file; mend it and save. {} gives a hint",
+            &keys,
+        ),
     }
 }
 

@@ -17,8 +17,8 @@ use super::shelf::Shelf;
 use super::{CheckArgs, EngineArgs, machine};
 use crate::config::RunConfig;
 use crate::course::Stage;
-use crate::course::exercise::Body;
 use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
+use crate::course::exercise::Body;
 use crate::course::progress::{StageProgress, State, save_stage};
 use crate::protocol::{Command, Event, Finished, Pair, RunSpec, Slot};
 

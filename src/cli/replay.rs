@@ -38,9 +38,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
 pub fn detective(shelf: &Shelf, args: &ReplayArgs) -> Option<Result<Recording, FileError>> {
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
     match &shelf.exercise(name)?.body {
-        Body::Detective(detective) => {
-            Some(Recording::from_text(detective.shown(), &args.file))
-        }
+        Body::Detective(detective) => Some(Recording::from_text(detective.shown(), &args.file)),
         _ => None,
     }
 }

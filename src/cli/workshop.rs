@@ -59,12 +59,8 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         .map_err(|e| usage(format!("--record: {e:#}")))?;
     let collector = Rc::new(RefCell::new(Collector::default()));
     let command = engine_command(args.engine.engine.as_deref())?;
-    let mut live = Live::new(
-        command.clone(),
-        recorder,
-        Rc::clone(&collector),
-    )
-    .map_err(|error| usage(format!("{error:#}")))?;
+    let mut live = Live::new(command.clone(), recorder, Rc::clone(&collector))
+        .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {
         device: args.engine.device.clone(),
         preset,

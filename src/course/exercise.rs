@@ -4,6 +4,7 @@
 
 pub mod config;
 mod detective;
+mod parts;
 mod read;
 pub mod reference;
 pub mod size;

@@ -255,12 +255,13 @@ fn lesson_structure(
                 };
                 if !course.exercises.iter().any(known) {
                     let near = nearest(&mark.text, course.exercises.iter().map(Exercise::folder));
+                    let there = match near {
+                        "" => "this course has none".to_owned(),
+                        near => format!("the nearest is `{near}`"),
+                    };
                     fail(
                         mark.line,
-                        format!(
-                            "there is no exercise `{}`; the nearest is `{near}`",
-                            mark.text
-                        ),
+                        format!("there is no exercise `{}`; {there}", mark.text),
                     );
                 }
             }

@@ -10,7 +10,9 @@ use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Wire;
 use super::{allocator, memory_available};
-use crate::protocol::{Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, PROTOCOL, RunSpec};
+use crate::protocol::{
+    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, PROTOCOL, RunSpec,
+};
 
 /// What the engine is busy with.
 enum Work {

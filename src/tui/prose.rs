@@ -68,14 +68,19 @@ impl Page<'_> {
                 let rest = " ".repeat(text::width(&first));
                 out.extend(self.wrapped(spans, theme.text, &first, &rest));
             }
-            Block::Code { text, .. } => out.extend(text.lines().map(|line| {
-                let line: String = line
-                    .replace('\t', "    ")
-                    .chars()
-                    .map(|c| if harmful(c) { '·' } else { c })
-                    .collect();
-                Line::styled(format!("  {line}"), theme.code)
-            })),
+            Block::Code { text: code, .. } => {
+                // A drawing that just fits stands at the edge.
+                let widest = code.lines().map(text::width).max().unwrap_or(0);
+                let indent = if widest + 2 > self.columns { "" } else { "  " };
+                out.extend(code.lines().map(|line| {
+                    let line: String = line
+                        .replace('\t', "    ")
+                        .chars()
+                        .map(|c| if harmful(c) { '·' } else { c })
+                        .collect();
+                    Line::styled(format!("{indent}{line}"), theme.code)
+                }))
+            }
             Block::Quote(spans) => {
                 let bar = format!("{} ", theme.symbols.vertical);
                 out.extend(self.wrapped(spans, theme.quote, &bar, &bar));
@@ -115,7 +120,10 @@ impl Page<'_> {
                 None => String::new(),
             };
         }
-        let page = course.readings.iter().position(|reading| reading.file == file);
+        let page = course
+            .readings
+            .iter()
+            .position(|reading| reading.file == file);
         let glossary = keys::name(Action::Open(Overlay::Glossary)).unwrap_or_default();
         match page {
             Some(page) => format!(" (press {glossary}, page {})", page + 2),

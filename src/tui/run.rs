@@ -262,9 +262,7 @@ fn carry_out(
             host.hide_recording();
             None
         }
-        Effect::ResetExercise { exercise, device } => {
-            Some(host.reset_exercise(&exercise, &device))
-        }
+        Effect::ResetExercise { exercise, device } => Some(host.reset_exercise(&exercise, &device)),
         Effect::Suspend | Effect::Quit => None,
     };
     Ok(match told {

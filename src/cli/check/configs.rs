@@ -53,7 +53,11 @@ fn text(exercise: &Exercise, report: &Report) -> String {
     } else {
         "not passed"
     };
-    let mut lines = vec![format!("{} {}: {verdict}", exercise.label(), exercise.title)];
+    let mut lines = vec![format!(
+        "{} {}: {verdict}",
+        exercise.label(),
+        exercise.title
+    )];
     lines.extend(report.lines.iter().map(line));
     lines.join("\n")
 }
@@ -79,9 +83,8 @@ fn answers(
             configs.answers.clone(),
         ),
     };
-    config::answers(&raw).map_err(|(line, what)| {
-        crate::config::file::FileError { path, line, what }.into()
-    })
+    config::answers(&raw)
+        .map_err(|(line, what)| crate::config::file::FileError { path, line, what }.into())
 }
 
 fn from_words(configs: &Configs, given: &[String]) -> Result<Answers> {
@@ -120,10 +123,16 @@ pub fn measure(bench: &mut Bench, configs: &Configs, speed: bool) -> Result<Opti
     let mut found = Found::default();
     let steps = if speed { configs.steps } else { 2 };
     let points = configs.points();
-    let base = points.first().map(|(with, value)| at(configs, *with, value));
+    let base = points
+        .first()
+        .map(|(with, value)| at(configs, *with, value));
     for (number, (with, value)) in (1..).zip(&points) {
         let config = at(configs, *with, value)?;
-        progress(&format!("{number} of {}: {}", points.len(), label(configs, *with, value)));
+        progress(&format!(
+            "{number} of {}: {}",
+            points.len(),
+            label(configs, *with, value)
+        ));
         // A fresh engine for each: what an earlier run kept in its pools is not this one's memory.
         bench.fresh();
         let run = match attempt(bench.run(0, &config, steps))? {
@@ -197,7 +206,10 @@ fn at(configs: &Configs, with: Option<&str>, value: &str) -> Result<RunConfig> {
 }
 
 fn label(configs: &Configs, with: Option<&str>, value: &str) -> String {
-    let key = configs.sweep.as_ref().map_or("", |sweep| sweep.key.as_str());
+    let key = configs
+        .sweep
+        .as_ref()
+        .map_or("", |sweep| sweep.key.as_str());
     match with {
         Some(set) => format!("{key} = {value}, {set}"),
         None => format!("{key} = {value}"),

@@ -3,12 +3,12 @@
 
 use anyhow::Result;
 
+use super::super::EngineArgs;
 use super::super::check::configs::measure;
 use super::super::check::{Bench, detective, judge};
 use super::super::drive::engine_command;
 use super::super::out::progress;
 use super::super::shelf::Shelf;
-use super::super::EngineArgs;
 use crate::course::check::Outcome;
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{Body, Configs, Detective, Exercise, Kernels};
@@ -186,7 +186,12 @@ fn config(
         .filter_map(|point| Some((&point.value, point.run.as_ref().err()?)))
         .filter(|_| !expects_refusal(configs))
         .map(|(value, why)| format!("{value}: {why}"))
-        .chain(found.changes.iter().filter_map(|change| change.as_ref().err().cloned()))
+        .chain(
+            found
+                .changes
+                .iter()
+                .filter_map(|change| change.as_ref().err().cloned()),
+        )
         .collect();
     if !broken.is_empty() {
         tried.push(Tried {
@@ -239,10 +244,12 @@ fn config(
 
 /// Whether a refusal is one of the answers that the exercise knows.
 fn expects_refusal(configs: &Configs) -> bool {
-    configs
-        .checks
-        .iter()
-        .any(|check| matches!(check.metric, crate::course::exercise::ConfigMetric::Speed { .. }))
+    configs.checks.iter().any(|check| {
+        matches!(
+            check.metric,
+            crate::course::exercise::ConfigMetric::Speed { .. }
+        )
+    })
 }
 
 /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
@@ -262,5 +269,88 @@ fn recorded(exercise: &Exercise, detective: &Detective) -> Tried {
         what: format!("{} {}, answer", exercise.label(), exercise.id),
         passed: detective.problem().is_none() && !missing,
         detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::course::Course;
+    use crate::protocol::{Device, KernelCriterion, KernelError, KernelResult};
+
+    fn matmul() -> Kernels {
+        let course = Course::builtin("en");
+        let found = course.exercises.iter().find(|one| one.id == "matmul");
+        found.and_then(Exercise::kernels).cloned().expect("k04")
+    }
+
+    /// What a check found, by criterion: right, shared, faster.
+    fn report(found: [Option<bool>; 3]) -> KernelReport {
+        let names = matmul().checks.into_iter().map(|check| check.name);
+        let criteria = names.zip(found).map(|(name, passed)| KernelCriterion {
+            name,
+            found: "so".to_owned(),
+            passed,
+        });
+        KernelReport {
+            device: Some(Device::default()),
+            criteria: criteria.collect(),
+            passed: found.iter().all(|passed| *passed != Some(false)),
+            ..KernelReport::default()
+        }
+    }
+
+    #[test]
+    fn a_solution_in_the_starter_s_place_is_named() {
+        let solution = report([Some(true), Some(true), None]);
+        assert!(verdict(&matmul(), &solution, false).0);
+        let (passed, detail) = verdict(&matmul(), &solution, true);
+        assert!(
+            !passed && detail == "must fail: `uses workgroup memory`: so",
+            "{detail}"
+        );
+    }
+
+    #[test]
+    fn a_starter_in_the_solution_s_place_is_named() {
+        let starter = report([Some(true), Some(false), Some(false)]);
+        assert!(verdict(&matmul(), &starter, true).0);
+        let (passed, detail) = verdict(&matmul(), &starter, false);
+        assert!(
+            !passed && detail.starts_with("must pass: `uses workgroup memory`"),
+            "{detail}"
+        );
+    }
+
+    #[test]
+    fn a_starter_must_fail_by_name_and_not_by_a_parse_error() {
+        let mut broken = report([Some(false), Some(false), Some(false)]);
+        broken.files = vec![KernelResult {
+            name: "starter.wgsl".to_owned(),
+            error: Some(KernelError {
+                line: 3,
+                message: "expected `;`".to_owned(),
+                ..KernelError::default()
+            }),
+            ..KernelResult::default()
+        }];
+        let (passed, detail) = verdict(&matmul(), &broken, true);
+        assert!(!passed, "{detail}");
+        assert_eq!(detail, "does not compile: starter.wgsl:3: expected `;`");
+    }
+
+    #[test]
+    fn without_an_adapter_it_is_skipped_and_says_so() {
+        let none = KernelReport {
+            failed: Some("nothing here can run a WGSL kernel: …".to_owned()),
+            ..KernelReport::default()
+        };
+        let (passed, detail) = verdict(&matmul(), &none, true);
+        assert!(passed && detail.starts_with(NO_ADAPTER), "{detail}");
+        let lost = KernelReport {
+            failed: Some("the device was lost".to_owned()),
+            ..none
+        };
+        assert!(!verdict(&matmul(), &lost, true).0);
     }
 }

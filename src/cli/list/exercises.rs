@@ -52,7 +52,11 @@ pub fn list(shelf: &Shelf, progress: &Progress, as_json: bool) -> Result<()> {
 pub fn hint(shelf: &Shelf, exercise: &Exercise, wanted: usize) -> Result<()> {
     let wanted = wanted.min(exercise.hints.len());
     for (n, hint) in (1..).zip(&exercise.hints[..wanted]) {
-        result(&format!("hint {n}/{}: {}", exercise.hints.len(), hint.trim()))?;
+        result(&format!(
+            "hint {n}/{}: {}",
+            exercise.hints.len(),
+            hint.trim()
+        ))?;
     }
     if let Some(state) = &shelf.state {
         let mut known = super::progress_of(shelf).stage(&exercise.id);
@@ -76,6 +80,10 @@ pub fn reset(shelf: &Shelf, exercise: &Exercise) -> Result<()> {
         let (_, aside) = crate::course::progress::reset_stage(state, &exercise.id)?;
         super::keep(Ok(aside));
     }
-    result(&format!("{} ({}) is as it began", exercise.label(), exercise.id))?;
+    result(&format!(
+        "{} ({}) is as it began",
+        exercise.label(),
+        exercise.id
+    ))?;
     Ok(())
 }

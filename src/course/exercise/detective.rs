@@ -102,7 +102,9 @@ impl Detective {
         }
         let config = self.config()?;
         let plain = RunConfig::preset(config.preset);
-        let covered = self.knobs().find(|knob| (knob.get)(&config) == (knob.get)(&plain));
+        let covered = self
+            .knobs()
+            .find(|knob| (knob.get)(&config) == (knob.get)(&plain));
         covered.map(|knob| {
             (
                 0,
@@ -127,10 +129,7 @@ pub fn read(
         .table(t, "question")
         .map(|table| question(fields, table));
     if question.is_none() && !Fields::has(t, "question") {
-        fields.fail(
-            1,
-            "has no question; write a table `[question]`".to_owned(),
-        );
+        fields.fail(1, "has no question; write a table `[question]`".to_owned());
     }
     let hide = fields.texts(t, "hide");
     if hide.is_empty() && !fields.was_meant(t, "hide") {
@@ -156,8 +155,9 @@ pub fn read(
             fields.problems.push(FileError {
                 path: shown.to_owned(),
                 line: 1,
-                what: "is not a recording; write one with `perflings run --config FILE --record FILE`"
-                    .to_owned(),
+                what:
+                    "is not a recording; write one with `perflings run --config FILE --record FILE`"
+                        .to_owned(),
             });
             fields.failed = true;
             return None;

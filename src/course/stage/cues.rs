@@ -23,7 +23,9 @@ pub fn cues(fields: &mut Fields<'_>, t: Table<'_>) -> Vec<Cue> {
 
 fn cue(fields: &mut Fields<'_>, t: Table<'_>) -> Cue {
     fields.known(t, &["show", "say", "does"]);
-    let panels: Vec<&str> = std::iter::once("lesson").chain(PANELS.iter().copied()).collect();
+    let panels: Vec<&str> = std::iter::once("lesson")
+        .chain(PANELS.iter().copied())
+        .collect();
     let show = fields.word(t, "show", &panels);
     if show.is_none() && !Fields::has(t, "show") {
         fields.missing(t, "show", "= \"loss\"");
@@ -39,7 +41,10 @@ fn cue(fields: &mut Fields<'_>, t: Table<'_>) -> Cue {
         let line = fields.line_of(t, "say");
         fields.fail(
             line,
-            format!("`say` has {} characters; a room reads at most {LONGEST}", say.chars().count()),
+            format!(
+                "`say` has {} characters; a room reads at most {LONGEST}",
+                say.chars().count()
+            ),
         );
     }
     Cue {

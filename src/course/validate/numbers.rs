@@ -105,10 +105,7 @@ fn entries(raw: &str, shown: &str, found: &mut Vec<FileError>) -> Vec<Traced> {
 }
 
 fn entry(fields: &mut Fields<'_>, t: Table<'_>, traced: &mut Vec<Traced>) {
-    fields.known(
-        t,
-        &["in", "says", "formula", "run", "source", "definition"],
-    );
+    fields.known(t, &["in", "says", "formula", "run", "source", "definition"]);
     let lessons = if Fields::is_text(t, "in") {
         vec![fields.text(t, "in")]
     } else {
@@ -133,7 +130,10 @@ fn entry(fields: &mut Fields<'_>, t: Table<'_>, traced: &mut Vec<Traced>) {
     let [kind] = given.as_slice() else {
         fields.fail(
             t.line,
-            format!("needs one of `{}`; write where the number is from", KINDS.join("`, `")),
+            format!(
+                "needs one of `{}`; write where the number is from",
+                KINDS.join("`, `")
+            ),
         );
         return;
     };
@@ -187,7 +187,10 @@ fn numbers(text: &str) -> Vec<(usize, &str)> {
 
 /// Whether the number names a stage that the course has: `stage 3`, `Stufe 3`.
 fn names_stage(before: &str, number: &str, stages: &[u32]) -> bool {
-    let word = before.trim_end().rsplit(|c: char| !c.is_alphabetic()).next();
+    let word = before
+        .trim_end()
+        .rsplit(|c: char| !c.is_alphabetic())
+        .next();
     let stage = word.is_some_and(|word| {
         ["stage", "stages", "stufe", "stufen"].contains(&word.to_lowercase().as_str())
     });

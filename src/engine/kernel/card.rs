@@ -3,8 +3,8 @@
 use super::check::same;
 use super::watch::At;
 use crate::protocol::{
-    CardLine, KernelCriterion, KernelError, KernelFile, KernelJob, KernelMetric, KernelProgress, KernelRatio,
-    KernelReport, KernelResult, KernelSwap, KernelText, KernelTime, Spread,
+    CardLine, KernelCriterion, KernelError, KernelFile, KernelJob, KernelMetric, KernelProgress,
+    KernelRatio, KernelReport, KernelResult, KernelSwap, KernelText, KernelTime, Spread,
 };
 
 /// Judges the criteria and writes the card.

@@ -13,7 +13,9 @@ use super::timing::{self, Runner};
 use super::trial::Trial;
 use super::validate::{self, Checked};
 use super::watch::{At, Desk, Limits, Shared, fault, lock, watch};
-use crate::protocol::{KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape};
+use crate::protocol::{
+    KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape,
+};
 
 /// Deep expressions are walked by recursion, here and in the libraries.
 const STACK: usize = 256 << 20;

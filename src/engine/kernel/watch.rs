@@ -50,12 +50,7 @@ pub fn lock(desk: &Shared) -> MutexGuard<'_, Desk> {
 }
 
 /// Waits for the worker, but for no piece of work longer than it may take.
-pub fn watch(
-    desk: &Shared,
-    finished: &Receiver<()>,
-    limits: Limits,
-    mut look: impl FnMut(&Desk),
-) {
+pub fn watch(desk: &Shared, finished: &Receiver<()>, limits: Limits, mut look: impl FnMut(&Desk)) {
     while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(TICK) {
         let mut desk = lock(desk);
         look(&desk);

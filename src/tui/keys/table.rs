@@ -64,7 +64,9 @@ fn pausable(app: &App) -> bool {
 }
 
 fn asked(app: &App) -> bool {
-    (live(app) || main(app) && app.exercises.watching) && app.view.lesson_visible() && choices(app) > 0
+    (live(app) || main(app) && app.exercises.watching)
+        && app.view.lesson_visible()
+        && choices(app) > 0
 }
 
 /// Choices of the open question.

@@ -10,8 +10,8 @@ use crate::app::exercise::{Desk, InModel};
 use crate::app::guide::sentence;
 use crate::app::{Action, App, Panel};
 use crate::course::Exercise;
-use crate::course::placeholder::{Figures, Lookup};
 use crate::course::exercise::{Body, Configs};
+use crate::course::placeholder::{Figures, Lookup};
 use crate::protocol::CardLine;
 use crate::tui::theme::Theme;
 use crate::tui::{prose, text};
@@ -56,7 +56,9 @@ pub fn render(
     }
     text.append(&mut head);
     text.append(&mut tail);
-    let rows = u16::try_from(foot.len()).unwrap_or(inner.height).min(inner.height);
+    let rows = u16::try_from(foot.len())
+        .unwrap_or(inner.height)
+        .min(inner.height);
     let (above, below) = (
         Rect {
             height: inner.height - rows,
@@ -69,13 +71,7 @@ pub fn render(
         },
     );
     show(frame, below, foot, 0, theme);
-    show(
-        frame,
-        above,
-        text,
-        app.view.scroll_of(Panel::Lesson),
-        theme,
-    )
+    show(frame, above, text, app.view.scroll_of(Panel::Lesson), theme)
 }
 
 struct Page<'a> {
@@ -109,7 +105,11 @@ impl Page<'_> {
         let theme = self.theme;
         let body = self.exercise.task.trim();
         let mut out = prose::item("", theme.dim, body, self.columns, theme.strong, None);
-        self.item("To write: ", theme.dim, &self.exercise.size, &mut out);
+        let what = match self.exercise.body {
+            Body::Kernel(_) => "To write: ",
+            Body::Config(_) | Body::Detective(_) => "To answer: ",
+        };
+        self.item(what, theme.dim, &self.exercise.size, &mut out);
         if let Body::Config(configs) = &self.exercise.body {
             self.commands(configs, &mut out);
         }
@@ -146,7 +146,10 @@ impl Page<'_> {
     fn commands(&self, configs: &Configs, out: &mut Vec<Line<'static>>) {
         let theme = self.theme;
         out.push(Line::default());
-        let asked = configs.checks.iter().filter_map(|check| check.answer.as_ref());
+        let asked = configs
+            .checks
+            .iter()
+            .filter_map(|check| check.answer.as_ref());
         for (key, ask) in asked {
             self.item(&format!("{key}: "), theme.key, ask, out);
         }
@@ -167,7 +170,8 @@ impl Page<'_> {
             }
         }
         if !configs.rank.is_empty() {
-            let said = "Put these in order before you measure them; perflings bench --ablate ranks them:";
+            let said =
+                "Put these in order before you measure them; perflings bench --ablate ranks them:";
             self.item("", theme.dim, said, out);
             for change in &configs.rank {
                 let set = change.set.join(", ");

@@ -178,7 +178,9 @@ impl Page<'_> {
             self.figures,
         );
         out.extend(body);
+        // What a CPU cannot show names the cause.
         if let Some(note) = &self.stage.cpu_note
+            && self.app.study.revealed(self.stage)
             && self.app.device().is_some_and(|device| device.kind == "cpu")
         {
             out.push(Line::default());

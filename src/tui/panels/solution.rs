@@ -66,9 +66,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     for file in &stage.files {
         lines.push(Line::default());
         lines.push(Line::styled(file.name.clone(), theme.heading));
-        lines.extend(file.solution.lines().map(|line| {
-            Line::styled(format!("  {}", defused(line)), theme.code)
-        }));
+        lines.extend(
+            file.solution
+                .lines()
+                .map(|line| Line::styled(format!("  {}", defused(line)), theme.code)),
+        );
     }
     show(frame, inner, lines, app.view.overlay_scroll, theme)
 }
@@ -94,7 +96,11 @@ pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &The
     let pages = app.course.readings.len() + 1;
     let aside = if pages > 1 {
         let next = keys::label(Action::TurnPage(1), app);
-        format!("page {} of {pages}, {next} turns, {}", app.view.page + 1, closes(app))
+        format!(
+            "page {} of {pages}, {next} turns, {}",
+            app.view.page + 1,
+            closes(app)
+        )
     } else {
         closes(app)
     };

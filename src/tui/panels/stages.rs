@@ -6,8 +6,8 @@ use ratatui::text::{Line, Span};
 
 use super::{card, chooses, show};
 use crate::app::App;
-use crate::course::{Exercise, Stage};
 use crate::course::progress::{Prediction, State};
+use crate::course::{Exercise, Stage};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -149,7 +149,7 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
     } else {
         " "
     };
-    let room = columns.saturating_sub(6 + 13 + 10 + 19);
+    let room = columns.saturating_sub(6 + 13 + 10 + 20);
     let cells = format!(
         "{here} {mark} {} {}  {}  {}",
         stage.number,

@@ -8,8 +8,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::{ms, sentence};
-use crate::app::guide::{confirmation, next_move, number};
 use crate::app::figures::{AsFound, Figures};
+use crate::app::guide::{confirmation, next_move, number};
 use crate::app::{App, RunState};
 use crate::course::Cue;
 use crate::course::placeholder::Lookup;
