@@ -221,17 +221,15 @@ impl Reader<'_> {
         let mut grid = fields.texts(t, "grid");
         grid.resize(3, "1".to_owned());
         let grid = [0, 1, 2].map(|i| product(fields, line, &grid[i], shapes, &["WX", "WY", "WZ"]));
-        let mut text = |path: String| {
-            if named {
-                self.text(&path)
-            } else {
-                String::new()
-            }
-        };
-        let (task, solved) = (
-            text(format!("{}/{starter}", self.path)),
-            text(format!("{}/solution/{solution}", self.path)),
-        );
+        let paths = [
+            format!("{}/{starter}", self.path),
+            format!("{}/solution/{solution}", self.path),
+        ];
+        // A name that is none was reported; nothing is read in its place.
+        let [task, solved] = paths.map(|path| match named {
+            true => self.text(&path),
+            false => String::new(),
+        });
         let file = StageFile {
             starter: task,
             solution: solved,
