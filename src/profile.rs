@@ -1,4 +1,6 @@
 //! From raw timings to what is shown: robust statistics, verdicts, kernel rows. Pure arithmetic; nothing here waits.
 
+pub mod operations;
+pub mod roofline;
 pub mod rows;
 pub mod stats;

@@ -2,7 +2,9 @@
 //! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
 
 mod kernel;
+mod profile;
 mod report;
+mod roof;
 
 use std::fmt;
 
@@ -11,7 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::config::RunConfig;
 
 pub use kernel::*;
+pub use profile::*;
 pub use report::*;
+pub use roof::*;
 
 /// Version of this protocol. A reader refuses a larger one and says so.
 pub const PROTOCOL: u32 = 1;
@@ -107,6 +111,10 @@ pub enum Command {
     Open {
         device: String,
     },
+    /// Measures a device's roofs anew and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
+    Calibrate {
+        device: String,
+    },
     /// Trains. Replaces the run in progress.
     Start {
         device: String,
@@ -166,6 +174,10 @@ pub enum Event {
     },
     DeviceReady {
         device: Device,
+    },
+    Calibrated {
+        device: Device,
+        roof: Roof,
     },
     /// Kernels are being compiled; the total is not knowable.
     Compiling {

@@ -165,6 +165,7 @@ fn started() -> Event {
         entropy: Some(4.5),
         forward_flops: config.forward_flops(),
         from_step: 0,
+        roof: None,
         device: device(),
         run: RunSpec {
             stage: 0,

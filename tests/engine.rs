@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use perflings::config::{Knob, Preset, RunConfig, Value};
-use perflings::protocol::{Command, Event, Finished, Line, PROTOCOL, RunSpec, Slot, Verdict};
+use perflings::protocol::{Command, Event, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict};
 
 /// Far above anything a healthy engine needs: only a hung one reaches it.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -283,6 +283,17 @@ fn knobs_that_keep_parameters_change_in_mid_run() {
 
 #[test]
 fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
+    // A 99.5 % interval is wrong once in 200 comparisons; twice in a row is a fault.
+    let verdicts = [compare_with_itself(), compare_with_itself()];
+    assert!(
+        verdicts
+            .iter()
+            .any(|pair| matches!(pair.verdict, Verdict::Same | Verdict::Unclear)),
+        "{verdicts:?}"
+    );
+}
+
+fn compare_with_itself() -> Pair {
     let mut engine = Engine::start();
     let run = spec(small(&[]), None);
     engine.send(&Command::Pair {
@@ -296,12 +307,9 @@ fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
     let Some(Event::Finished(finished)) = events.last() else {
         panic!("{:?}", events.last())
     };
-    let pair = finished.pair.as_ref().expect("a comparison");
+    let pair = finished.pair.clone().expect("a comparison");
     assert_eq!(pair.n, 40);
-    assert!(
-        matches!(pair.verdict, Verdict::Same | Verdict::Unclear),
-        "{pair:?}"
-    );
+    pair
 }
 
 #[test]

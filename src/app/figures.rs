@@ -4,6 +4,7 @@
 use super::{App, SlotRun};
 use crate::config::RunConfig;
 use crate::course::placeholder::{Lookup, Subject};
+use crate::profile::roofline::top;
 use crate::protocol::*;
 
 /// Figures of this learner's runs.
@@ -137,7 +138,11 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
             unique: k.unique,
             device_ms: k.device_ms,
             coverage: k.coverage,
-            top: k.rows.iter().map(top).collect(),
+            top: k
+                .rows
+                .iter()
+                .map(|row| top(row, started.roof.as_deref()))
+                .collect(),
             reason: k.reason.clone(),
         }),
         memory: slot.memory.clone().unwrap_or_default(),
@@ -152,14 +157,5 @@ fn not_profiled() -> KernelSummary {
     KernelSummary {
         reason: Some("no step was profiled yet".to_owned()),
         ..KernelSummary::default()
-    }
-}
-
-fn top(row: &KernelRow) -> TopKernel {
-    TopKernel {
-        kernel: row.kernel.clone(),
-        scope: format!("{}/{}", row.part, row.phase),
-        calls: row.calls,
-        ms: row.ms,
     }
 }

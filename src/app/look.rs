@@ -51,6 +51,13 @@ impl App {
                 Some(_) => view.expanded = !view.expanded,
                 None => {}
             },
+            Action::Roofline if view.expanded && view.focus == Some(Panel::Roofline) => {
+                view.expanded = false;
+            }
+            Action::Roofline => {
+                self.focus(Panel::Roofline);
+                self.view.expanded = true;
+            }
             Action::Lesson => match view.room() {
                 Room::Split | Room::Full => {
                     view.expanded = false;

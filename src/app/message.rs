@@ -99,6 +99,8 @@ pub enum Action {
     FocusPrevious,
     Focus(Panel),
     Expand,
+    /// The roofline over all panels, and back.
+    Roofline,
     Lesson,
     LogAxis,
     Window,

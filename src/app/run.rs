@@ -149,6 +149,7 @@ pub fn tame(mut event: Event) -> Event {
                 for text in [&mut row.part, &mut row.phase, &mut row.op, &mut row.kernel] {
                     *text = clean::bounded(text, 80);
                 }
+                row.no_work = row.no_work.as_deref().map(clean::line);
             }
             kernels.clock = clean::bounded(&kernels.clock, 20);
             kernels.reason = kernels.reason.as_deref().map(clean::line);
@@ -184,6 +185,7 @@ pub fn tame(mut event: Event) -> Event {
             started.config = clean::bounded(&started.config, 40);
             started.run.variant = clean::bounded(&started.run.variant, 20);
             tame_device(&mut started.device);
+            tame_roof(started.roof.as_deref_mut());
         }
         Event::Finished(finished) => {
             finished.ended = finished.ended.as_deref().map(clean::line);
@@ -211,10 +213,15 @@ pub fn tame(mut event: Event) -> Event {
         Event::Failed(failed) => failed.reason = clean::bounded(&failed.reason, 1000),
         Event::Compiling { latest, .. } => *latest = clean::bounded(latest, 80),
         Event::DeviceReady { device } => tame_device(device),
+        Event::Calibrated { device, roof } => {
+            tame_device(device);
+            tame_roof(Some(roof));
+        }
         Event::Devices { devices } => {
             devices.truncate(32);
             for info in devices {
                 tame_device(&mut info.device);
+                tame_roof(info.roof.as_mut());
                 for text in [
                     &mut info.select,
                     &mut info.backend,
@@ -243,6 +250,13 @@ pub fn tame(mut event: Event) -> Event {
         Event::Heartbeat | Event::Step(_) | Event::Paused { .. } | Event::Resumed { .. } => {}
     }
     event
+}
+
+fn tame_roof(roof: Option<&mut Roof>) {
+    if let Some(roof) = roof {
+        roof.clock = clean::bounded(&roof.clock, 20);
+        roof.date = clean::bounded(&roof.date, 20);
+    }
 }
 
 fn tame_lines(card: &mut Vec<CardLine>) {

@@ -12,6 +12,7 @@ pub enum Panel {
     Loss,
     Throughput,
     Kernels,
+    Roofline,
     Ledger,
     Gradients,
     Memory,
@@ -21,11 +22,12 @@ pub enum Panel {
 
 impl Panel {
     /// In the order of `tab`.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Lesson,
         Self::Loss,
         Self::Throughput,
         Self::Kernels,
+        Self::Roofline,
         Self::Ledger,
         Self::Gradients,
         Self::Memory,
@@ -40,6 +42,7 @@ impl Panel {
             Self::Loss => "loss",
             Self::Throughput => "throughput",
             Self::Kernels => "kernels",
+            Self::Roofline => "roofline",
             Self::Ledger => "ledger",
             Self::Gradients => "gradients",
             Self::Memory => "memory",

@@ -216,6 +216,9 @@ pub struct DoctorArgs {
     /// One JSON object
     #[arg(long)]
     pub json: bool,
+    /// Measure the peaks of every device anew: arithmetic and memory bandwidth
+    #[arg(long)]
+    pub calibrate: bool,
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
     #[arg(long, value_name = "CMD")]
     pub engine: Option<String>,

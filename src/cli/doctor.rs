@@ -1,6 +1,8 @@
 //! `perflings doctor`: what works on this machine and what to do where something is missing. Devices are probed by
 //! the engine child within a time limit, so a driver that hangs or crashes is a line in the answer.
 
+mod peaks;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,10 +20,15 @@ use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL};
 const PROBE: Duration = Duration::from_secs(30);
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
-    let probed = probe(args.engine.as_deref())?;
+    let mut probed = probe(args.engine.as_deref())?;
+    let mut failed = Vec::new();
+    if args.calibrate {
+        failed = peaks::measure(args.engine.as_deref(), &mut probed.devices)?;
+    }
     let terminal = terminal();
     let folders = folders();
-    let advice = advice(&probed, &terminal, &folders);
+    let mut advice = advice(&probed, &terminal, &folders);
+    advice.extend(failed);
     if args.json {
         out::json(&as_json(&probed, &terminal, &folders, &advice))?;
     } else {
@@ -243,6 +250,7 @@ fn as_text(probed: &Probed, terminal: &Terminal, folders: &[Folder], advice: &[S
             "device     {:<11} {} ({driver}), {clock}{note}",
             info.select, info.device.name
         ));
+        lines.push(format!("{:<22} {}", "", peaks::words(info)));
     }
     let size = terminal
         .size

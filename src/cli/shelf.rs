@@ -125,24 +125,19 @@ impl Shelf {
             .find(|exercise| exercise.answers_to(name))
     }
 
-    /// The learner's own folder of an exercise: in their state folder, in the course folder that was named, or below
-    /// the current one (an `init` copy).
+    /// The learner's own folder of an exercise: below the current one (an `init` copy), or in their state folder. Of a
+    /// course folder that was named, the learner's copies come before its starters.
     pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
-        let state = self
-            .state
-            .as_ref()
-            .map(|state| state.join("work").join(&exercise.id));
-        let named = match &self.source {
-            Source::Folder { root, .. } => Some(root.join(&exercise.path)),
-            Source::Embedded => Some(PathBuf::from(&exercise.path)),
+        let work = self.workspace().ok().map(|work| work.folder(&exercise.id));
+        let places = match &self.source {
+            Source::Folder { root, .. } => [work, Some(root.join(&exercise.path))],
+            Source::Embedded => [Some(PathBuf::from(&exercise.path)), work],
         };
         let holds = |folder: &PathBuf| {
-            exercise
-                .files()
-                .iter()
-                .all(|file| folder.join(&file.name).is_file())
+            let files = exercise.files();
+            files.iter().all(|file| folder.join(&file.name).is_file())
         };
-        [state, named].into_iter().flatten().find(holds)
+        places.into_iter().flatten().find(holds)
     }
 
     /// The learner's own copy of one file of an exercise.

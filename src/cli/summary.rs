@@ -126,6 +126,13 @@ fn kernels(f: &Finished) -> String {
             "\n{:14}{:8.2} ms  {:>4} calls  {} ({})",
             "", top.ms, top.calls, top.kernel, top.scope
         );
+        if let (Some(gflop), Some(share)) = (top.gflop_per_s, top.roof_share) {
+            let _ = write!(
+                text,
+                ", {gflop:.1} GFLOP/s, {:.0} % of the roof",
+                100.0 * share
+            );
+        }
     }
     text
 }

@@ -3,10 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Result, anyhow, bail};
-use burn::tensor::wgpu::wgpu;
-use burn::tensor::{Device, DeviceKind};
+use burn::tensor::Device;
 
-use crate::protocol::{self, DeviceInfo};
+use super::adapters::{Found, adapters, gpu_index};
+use super::roof;
+use crate::protocol::{self, DeviceInfo, Roof};
 
 /// What to do where no GPU driver is found.
 const NO_GPU: &str = "no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters";
@@ -18,41 +19,34 @@ const NO_LAVAPIPE: &str =
 pub struct Opened {
     pub device: Device,
     pub info: protocol::Device,
+    /// The driver and its version; what was measured under one is not taken for another's.
+    pub driver: String,
     /// Whether work is handed to a queue of ours, because the device itself is synchronous.
     pub queued: bool,
-}
-
-struct Adapter {
-    info: wgpu::AdapterInfo,
-    timestamps: bool,
-    kind: DeviceKind,
+    /// What it was measured to do at most.
+    pub roof: Option<Roof>,
 }
 
 /// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
 pub fn probe() -> Vec<DeviceInfo> {
-    let mut found = vec![DeviceInfo {
+    let cpu = DeviceInfo {
         select: "cpu".to_owned(),
         device: cpu(),
         backend: "flex".to_owned(),
-        driver: format!("{:?} instructions", crate::ops::cpu::Instructions::detect())
-            .to_lowercase(),
+        driver: instructions(),
         timestamps: false,
         note: "operations are timed by brackets on the host".to_owned(),
-    }];
-    let adapters = adapters();
-    for (index, adapter) in adapters.iter().filter(|a| is_gpu(a)).enumerate() {
-        let select = if index == 0 {
-            "gpu".to_owned()
-        } else {
-            format!("gpu:{index}")
-        };
-        found.push(describe(adapter, &select, "gpu"));
+        roof: None,
+    };
+    let mut found = vec![cpu];
+    for adapter in &adapters() {
+        // A second driver that computes on the CPU could not be asked for.
+        if found.iter().all(|known| known.select != adapter.select) {
+            found.push(describe(adapter));
+        }
     }
-    if let Some(adapter) = adapters
-        .iter()
-        .find(|a| a.info.device_type == wgpu::DeviceType::Cpu)
-    {
-        found.push(describe(adapter, "vulkan-cpu", "vulkan-cpu"));
+    for info in &mut found {
+        info.roof = roof::known(&info.device, &info.driver);
     }
     found
 }
@@ -62,54 +56,54 @@ pub fn probe() -> Vec<DeviceInfo> {
 /// # Errors
 /// When there is no such device, with what was looked for.
 pub fn open(select: &str) -> Result<Opened> {
-    match select {
-        "cpu" => Ok(Opened {
+    if select == "cpu" {
+        return Ok(Opened {
             device: Device::flex(),
             info: cpu(),
+            driver: instructions(),
             queued: true,
-        }),
-        "auto" => match adapters().into_iter().find(is_gpu) {
-            Some(adapter) => open_adapter(&adapter, "gpu"),
-            None => open("cpu"),
+            roof: None,
+        });
+    }
+    if !matches!(select, "auto" | "vulkan-cpu") && gpu_index(select).is_none() {
+        return Err(unknown(select));
+    }
+    let found = adapters();
+    let mut gpus = found.iter().filter(|it| !it.on_cpu());
+    let adapter = match gpu_index(select) {
+        None if select == "auto" => match gpus.next() {
+            Some(gpu) => gpu,
+            None => return open("cpu"),
         },
-        "vulkan-cpu" => match adapters()
-            .into_iter()
-            .find(|a| a.info.device_type == wgpu::DeviceType::Cpu)
-        {
-            Some(adapter) => open_adapter(&adapter, "vulkan-cpu"),
+        None => match found.iter().find(|it| it.on_cpu()) {
+            Some(driver) => driver,
             None => bail!("vulkan-cpu: {NO_LAVAPIPE}"),
         },
-        other => {
-            let index = match other.strip_prefix("gpu") {
-                Some("") => 0,
-                Some(rest) => rest
-                    .strip_prefix(':')
-                    .and_then(|n| n.parse::<usize>().ok())
-                    .ok_or_else(|| unknown(other))?,
-                None => return Err(unknown(other)),
-            };
-            let gpus: Vec<Adapter> = adapters().into_iter().filter(is_gpu).collect();
+        Some(index) => {
+            let gpus: Vec<&Found> = gpus.collect();
             match gpus.get(index) {
-                Some(adapter) => open_adapter(adapter, "gpu"),
-                None if gpus.is_empty() => bail!("{other}: {NO_GPU}"),
-                None => bail!(
-                    "{other}: there are {} GPUs, counted from 0: {}",
-                    gpus.len(),
-                    gpus.iter()
-                        .map(|a| a.info.name.as_str())
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                ),
+                Some(gpu) => *gpu,
+                None if gpus.is_empty() => bail!("{select}: {NO_GPU}"),
+                None => {
+                    let names: Vec<_> = gpus.iter().map(|it| it.info.name.as_str()).collect();
+                    bail!(
+                        "{select}: there are {} GPUs, counted from 0: {}",
+                        gpus.len(),
+                        names.join(", ")
+                    )
+                }
             }
         }
-    }
+    };
+    open_adapter(adapter)
 }
 
 fn unknown(select: &str) -> anyhow::Error {
     anyhow!("unknown device `{select}`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
 }
 
-fn open_adapter(adapter: &Adapter, kind: &str) -> Result<Opened> {
+fn open_adapter(adapter: &Found) -> Result<Opened> {
+    let kind = kind(adapter);
     let options = Device::wgpu_options()
         .device_kind(adapter.kind.clone())
         .tasks_max(32);
@@ -128,89 +122,47 @@ fn open_adapter(adapter: &Adapter, kind: &str) -> Result<Opened> {
         })?;
     Ok(Opened {
         device,
-        info: name(adapter, kind),
+        info: name(adapter),
+        driver: adapter.driver(),
         queued: false,
+        roof: None,
     })
 }
 
-fn name(adapter: &Adapter, kind: &str) -> protocol::Device {
+fn kind(adapter: &Found) -> &'static str {
+    if adapter.on_cpu() {
+        "vulkan-cpu"
+    } else {
+        "gpu"
+    }
+}
+
+fn name(adapter: &Found) -> protocol::Device {
     protocol::Device {
-        kind: kind.to_owned(),
+        kind: kind(adapter).to_owned(),
         name: format!("{} ({:?})", adapter.info.name, adapter.info.backend),
     }
 }
 
-fn describe(adapter: &Adapter, select: &str, kind: &str) -> DeviceInfo {
+fn describe(adapter: &Found) -> DeviceInfo {
     DeviceInfo {
-        select: select.to_owned(),
-        device: name(adapter, kind),
+        select: adapter.select.clone(),
+        device: name(adapter),
         backend: format!("{:?}", adapter.info.backend),
-        driver: format!("{} {}", adapter.info.driver, adapter.info.driver_info)
-            .trim()
-            .to_owned(),
+        driver: adapter.driver(),
         timestamps: adapter.timestamps,
         note: if adapter.timestamps {
             String::new()
         } else {
             "no timestamp queries: kernel times include submission".to_owned()
         },
+        roof: None,
     }
 }
 
-fn is_gpu(adapter: &Adapter) -> bool {
-    adapter.info.device_type != wgpu::DeviceType::Cpu
-}
-
-/// Adapters on the graphics API the library settles on: the first of its order that has one.
-fn adapters() -> Vec<Adapter> {
-    let list = || {
-        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
-        burn::cubecl::future::block_on(instance.enumerate_adapters(wgpu::Backends::all()))
-    };
-    let all = catch_unwind(AssertUnwindSafe(list)).unwrap_or_default();
-    let order = [
-        wgpu::Backend::Metal,
-        wgpu::Backend::Vulkan,
-        wgpu::Backend::Dx12,
-        wgpu::Backend::Gl,
-    ];
-    let Some(chosen) = order
-        .into_iter()
-        .find(|backend| all.iter().any(|a| a.get_info().backend == *backend))
-    else {
-        return Vec::new();
-    };
-    let mut counts = [0_usize; 4];
-    let mut found = Vec::new();
-    for adapter in all.iter().filter(|a| a.get_info().backend == chosen) {
-        let info = adapter.get_info();
-        let mut next = |class: usize| {
-            counts[class] += 1;
-            counts[class] - 1
-        };
-        let kind = match info.device_type {
-            wgpu::DeviceType::DiscreteGpu => DeviceKind::DiscreteGpu(next(0)),
-            wgpu::DeviceType::IntegratedGpu => DeviceKind::IntegratedGpu(next(1)),
-            wgpu::DeviceType::VirtualGpu => DeviceKind::VirtualGpu(next(2)),
-            wgpu::DeviceType::Other => DeviceKind::DefaultDevice,
-            wgpu::DeviceType::Cpu => DeviceKind::Cpu,
-        };
-        let timestamps = adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY);
-        found.push(Adapter {
-            info,
-            timestamps,
-            kind,
-        });
-    }
-    let rank = |adapter: &Adapter| match adapter.info.device_type {
-        wgpu::DeviceType::DiscreteGpu => 0,
-        wgpu::DeviceType::IntegratedGpu => 1,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 3,
-        wgpu::DeviceType::Cpu => 4,
-    };
-    found.sort_by_key(rank);
-    found
+/// What takes a driver's place on the CPU: the instruction set that the kernels choose.
+fn instructions() -> String {
+    format!("{:?} instructions", crate::ops::cpu::Instructions::detect()).to_lowercase()
 }
 
 /// The processor's name and how many threads work.

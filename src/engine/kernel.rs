@@ -17,7 +17,6 @@ mod loops;
 mod places;
 mod probe;
 mod probing;
-mod roof;
 pub mod source;
 mod template;
 mod timing;

@@ -37,6 +37,33 @@ pub fn start(cpu: bool) -> Profile {
     Profile { observed }
 }
 
+/// Times launches on this thread and nothing else.
+pub fn start_launches() -> Observed {
+    let launches = Arc::new(Launches::default());
+    Observed(launches.clone(), LaunchObservation::new(launches))
+}
+
+/// Launches being timed.
+pub struct Observed(Arc<Launches>, LaunchObservation);
+
+impl Observed {
+    /// How long each took, in order, and on which clock. Call after a sync.
+    pub fn lengths(self) -> (Vec<Duration>, &'static str) {
+        let Self(launches, guard) = self;
+        drop(guard);
+        let read: Vec<_> = launches
+            .take()
+            .into_iter()
+            .map(|(.., timing)| timing.read())
+            .collect();
+        let system = read
+            .iter()
+            .any(|(_, method)| *method == TimingMethod::System);
+        let lengths = read.into_iter().map(|(length, _)| length).collect();
+        (lengths, if system { "system" } else { "device" })
+    }
+}
+
 impl Profile {
     /// Runs work that is not part of the step, and keeps it out of the profile.
     pub fn apart<R>(&self, work: impl FnOnce() -> R) -> R {
@@ -89,28 +116,13 @@ fn on_host(spans: &[Span]) -> Profiled {
 }
 
 fn on_device(spans: &[Span], launches: &Launches) -> Profiled {
-    let seen = std::mem::take(
-        &mut *launches
-            .seen
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner),
-    );
+    let seen = launches.take();
     let mut system = false;
     let mut all = Vec::with_capacity(seen.len());
     let mut by_phase = [0; 3];
     let mut last = 1;
     for (span, kernel, timing) in seen {
-        let (length, method) = match timing {
-            Timing::Unread(profile) => {
-                let method = profile.timing_method();
-                (
-                    burn::cubecl::future::block_on(profile.resolve())
-                        .map_or(Duration::ZERO, |ticks| ticks.duration()),
-                    method,
-                )
-            }
-            Timing::Read(length, method) => (length, method),
-        };
+        let (length, method) = timing.read();
         system |= method == TimingMethod::System;
         if let Some(span) = span.and_then(|span| spans.get(span)) {
             last = phase_index(span.row.phase);
@@ -144,12 +156,40 @@ enum Timing {
     Read(Duration, TimingMethod),
 }
 
+impl Timing {
+    /// The length and the clock it was taken with; waits for the device where nobody has yet.
+    fn read(self) -> (Duration, TimingMethod) {
+        match self {
+            Self::Unread(profile) => {
+                let method = profile.timing_method();
+                let ticks = burn::cubecl::future::block_on(profile.resolve());
+                (
+                    ticks.map_or(Duration::ZERO, |ticks| ticks.duration()),
+                    method,
+                )
+            }
+            Self::Read(length, method) => (length, method),
+        }
+    }
+}
+
+/// A launch: the span it belongs to, its kernel, its time.
+type Seen = (Option<usize>, &'static str, Timing);
+
 #[derive(Default)]
 struct Launches {
-    seen: Mutex<Vec<(Option<usize>, &'static str, Timing)>>,
+    seen: Mutex<Vec<Seen>>,
 }
 
 impl Launches {
+    fn take(&self) -> Vec<Seen> {
+        let mut seen = self
+            .seen
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        std::mem::take(&mut *seen)
+    }
+
     fn count(&self) -> usize {
         self.seen.lock().map_or(0, |seen| seen.len())
     }

@@ -1,13 +1,99 @@
-//! The most floating-point operations a second this device was measured to do, measured once per process.
+//! What each device was measured to do at most: once per device and driver, kept in a file for later engines. It is measured
+//! before a model is built, so that no timed step runs beside it.
 
-use std::sync::OnceLock;
+mod cache;
+mod host;
+mod measure;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+
+use super::allocator;
 use super::devices::Opened;
+use crate::profile::roofline;
+use crate::protocol::{Device, Roof};
 
-/// FLOP/s, or `None` on a device that is not calibrated yet.
-pub fn peak_flops(opened: &Opened) -> Option<f64> {
-    static CPU: OnceLock<f64> = OnceLock::new();
-    opened
-        .queued
-        .then(|| *CPU.get_or_init(crate::ops::cpu::roof::peak_flops))
+/// Engines that measure a device again while its numbers lie far apart.
+const TRIES: u32 = 4;
+
+/// Where roofs are kept.
+fn folder() -> Option<PathBuf> {
+    directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("perflings"))
+}
+
+/// The roof on file for a device under this driver.
+pub fn known(device: &Device, driver: &str) -> Option<Roof> {
+    let (entries, _) = cache::read(&folder()?);
+    entries
+        .into_iter()
+        .find(|it| it.is(device, driver))
+        .map(|it| it.roof)
+}
+
+/// The roof on file, else measured now and put there. `say` is told of what does not go as it should.
+///
+/// # Errors
+/// When the device could not be measured, with the reason.
+pub fn of(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
+    if let Some(folder) = folder() {
+        let (entries, notice) = cache::read(&folder);
+        notice.into_iter().for_each(&mut say);
+        let found = entries
+            .into_iter()
+            .find(|it| it.is(&opened.info, &opened.driver));
+        match found {
+            Some(found) if settled(&found) => return Ok(found.roof),
+            Some(found) => return measure_again(opened, Some(found), say),
+            None => {}
+        }
+    }
+    measure_again(opened, None, say)
+}
+
+/// Measures now, and puts it on file in place of what was there.
+///
+/// # Errors
+/// When the device could not be measured, with the reason.
+pub fn anew(opened: &Opened, say: impl FnMut(String)) -> Result<Roof> {
+    measure_again(opened, None, say)
+}
+
+/// A busy machine's numbers lie apart: a few later engines try again, then it is left at that.
+fn settled(it: &cache::Entry) -> bool {
+    let steady = |rate| !roofline::unsteady(rate);
+    it.tries >= TRIES || (steady(&it.roof.flops) && steady(&it.roof.bytes))
+}
+
+fn measure_again(
+    opened: &Opened,
+    before: Option<cache::Entry>,
+    mut say: impl FnMut(String),
+) -> Result<Roof> {
+    let measured = catch_unwind(AssertUnwindSafe(|| measure::roof(opened)));
+    // The arrays are large and are not asked for again.
+    allocator::release();
+    allocator::reset_peak();
+    let roof = measured.map_err(|_| anyhow!("the device gave up while it was measured"))??;
+    roofline::plausible(&roof).map_err(|why| anyhow!("{why}; it is not kept"))?;
+    let tries = before.as_ref().map_or(0, |it| it.tries) + 1;
+    let roof = before.map_or(roof.clone(), |it| roofline::better(it.roof, roof));
+    let kept = folder()
+        .ok_or_else(|| "there is no folder for caches".to_owned())
+        .and_then(|folder| {
+            let entry = cache::Entry {
+                device: opened.info.clone(),
+                driver: opened.driver.clone(),
+                roof: roof.clone(),
+                tries,
+            };
+            cache::keep(&folder, entry)
+        });
+    if let Err(why) = kept {
+        say(format!(
+            "the measured peaks of this device are not kept: {why}"
+        ));
+    }
+    Ok(roof)
 }

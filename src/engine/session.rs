@@ -9,9 +9,9 @@ use super::devices::{self, Opened};
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Wire;
-use super::{allocator, memory_available};
+use super::{allocator, memory_available, roof};
 use crate::protocol::{
-    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, PROTOCOL, RunSpec,
+    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
 };
 
 /// What the engine is busy with.
@@ -19,7 +19,7 @@ enum Work {
     Nothing,
     Training(Box<Trainer>),
     Paused(Box<Trainer>, Instant),
-    Comparing(Box<Paired>, Opened),
+    Comparing(Box<Paired>, Box<Opened>),
 }
 
 struct Session<'a> {
@@ -69,6 +69,7 @@ impl Session<'_> {
                 }),
                 Err(error) => self.fail(FailedKind::Device, &error),
             },
+            Command::Calibrate { device } => self.calibrate(&device),
             Command::Start { device, run } => self.start(&device, run),
             Command::Apply { run } => self.apply(run),
             Command::Pair {
@@ -135,9 +136,36 @@ impl Session<'_> {
         if let Some((_, opened)) = self.opened.iter().find(|(name, _)| name == select) {
             return Ok(opened.clone());
         }
-        let opened = devices::open(select)?;
+        let mut opened = devices::open(select)?;
+        match roof::of(&opened, |text| self.warn(text)) {
+            Ok(roof) => opened.roof = Some(roof),
+            Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
+        }
         self.opened.push((select.to_owned(), opened.clone()));
         Ok(opened)
+    }
+
+    fn warn(&self, text: String) {
+        let level = "warn".to_owned();
+        self.wire.send(Event::Log(Log { level, text }));
+    }
+
+    /// Measures a device's roofs anew, with nothing running beside it.
+    fn calibrate(&mut self, select: &str) {
+        self.end(Some("stopped"));
+        let measured = devices::open(select).and_then(|opened| {
+            let roof = roof::anew(&opened, |text| self.warn(text))?;
+            Ok((opened.info, roof))
+        });
+        match measured {
+            Ok((device, roof)) => {
+                for (_, opened) in self.opened.iter_mut().filter(|it| it.1.info == device) {
+                    opened.roof = Some(roof.clone());
+                }
+                self.wire.send(Event::Calibrated { device, roof });
+            }
+            Err(error) => self.fail(FailedKind::Device, &error),
+        }
     }
 
     fn start(&mut self, device: &str, run: RunSpec) {
@@ -196,7 +224,7 @@ impl Session<'_> {
             return self.fail(FailedKind::Usage, &error);
         }
         match Paired::new(a, b, pairs, &opened, self.wire.outlet()) {
-            Ok(paired) => self.work = Work::Comparing(Box::new(paired), opened),
+            Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
             Err(error) => self.fail(FailedKind::Usage, &error),
         }
     }
@@ -317,7 +345,7 @@ fn first_problem(run: &RunSpec) -> Result<()> {
 }
 
 /// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
-fn today() -> String {
+pub fn today() -> String {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or(Duration::ZERO);

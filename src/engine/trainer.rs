@@ -146,6 +146,7 @@ impl Trainer {
             entropy: Some(self.source.entropy()),
             forward_flops: config.forward_flops(),
             from_step: self.step,
+            roof: self.opened.roof.clone().map(Box::new),
         }));
     }
 

@@ -1,7 +1,8 @@
 //! A recording as a table: one line per step, per kernel row of a profiled step, or per tensor of a gradient audit.
 //! An empty cell was not measured; NaN is written as NaN.
 
-use crate::protocol::{Event, Line, Num, Slot};
+use crate::profile::roofline::reached;
+use crate::protocol::{Event, Line, Num, Roof, Slot};
 
 /// Every step.
 pub fn steps(lines: impl Iterator<Item = Line>) -> String {
@@ -43,31 +44,39 @@ pub fn steps(lines: impl Iterator<Item = Line>) -> String {
     out
 }
 
-/// Every kernel row of every profiled step.
+/// Every kernel row of every profiled step. Shares of the roof are against the peaks that the run before it names.
 pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
     let mut out = String::from(
-        "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,clock\n",
+        "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
+         roof_pct,memory_bound,no_work,clock\n",
     );
+    let mut roofs: [Option<Box<Roof>>; 2] = [None, None];
+    let side = |slot: Slot| usize::from(slot == Slot::B);
     for line in lines {
-        let Event::Kernels(k) = line.event else {
-            continue;
+        let k = match line.event {
+            Event::Started(started) => {
+                roofs[side(started.run.slot)] = started.roof;
+                continue;
+            }
+            Event::Kernels(k) => k,
+            _ => continue,
         };
         for row in &k.rows {
-            let share = if k.device_ms > 0.0 {
-                (100.0 * row.ms / k.device_ms).to_string()
-            } else {
-                String::new()
-            };
-            let rate = |amount: f64| {
-                let known = amount > 0.0 && row.ms > 0.0;
-                if known {
-                    (amount / row.ms / 1e6).to_string()
-                } else {
-                    String::new()
-                }
-            };
+            let share = (k.device_ms > 0.0).then(|| 100.0 * row.ms / k.device_ms);
+            let reached = reached(row, roofs[side(k.slot)].as_deref());
+            let cells = [
+                share,
+                row.flops,
+                row.bytes,
+                reached.flops_per_s.map(|it| it / 1e9),
+                reached.bytes_per_s.map(|it| it / 1e9),
+                reached.intensity,
+                reached.share.map(|it| 100.0 * it),
+            ]
+            .map(|it| it.map(|it| it.to_string()).unwrap_or_default())
+            .join(",");
             out.push_str(&format!(
-                "{},{},{},{},{},{},{},{},{},{},{share},{},{},{},{},{}\n",
+                "{},{},{},{},{},{},{},{},{},{},{cells},{},{},{}\n",
                 line.t,
                 slot(k.slot),
                 k.step,
@@ -78,10 +87,11 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
                 row.layers,
                 row.calls,
                 row.ms,
-                row.flops,
-                row.bytes,
-                rate(row.flops),
-                rate(row.bytes),
+                reached
+                    .memory_bound
+                    .map(|it| it.to_string())
+                    .unwrap_or_default(),
+                cell(row.no_work.as_deref().unwrap_or_default()),
                 cell(&k.clock)
             ));
         }
@@ -161,7 +171,8 @@ mod tests {
         let row = KernelRow {
             kernel: "void f<float, 2>(\"x\")".to_owned(),
             ms: 2.0,
-            flops: 4e9,
+            flops: Some(4e9),
+            bytes: Some(1e9),
             ..KernelRow::default()
         };
         let k = Kernels {
@@ -172,6 +183,9 @@ mod tests {
         let table = kernels([line(Event::Kernels(k))].into_iter());
         let row = table.lines().nth(1).expect("one row");
         assert!(row.contains("\"void f<float, 2>(\"\"x\"\")\""), "{row}");
-        assert!(row.contains(",2,50,4000000000,0,2000,,"), "{row}");
+        assert!(
+            row.contains(",2,50,4000000000,1000000000,2000,500,4,,,,"),
+            "{row}"
+        );
     }
 }

@@ -206,14 +206,16 @@ impl Trace {
                         .text(22, &row.phase)
                         .text(23, &format!("{} {}", row.part, row.kernel));
                     for (name, value) in [
-                        ("calls", f64::from(row.calls)),
-                        ("layers", f64::from(row.layers)),
-                        ("GFLOP", row.flops / 1e9),
-                        ("GB", row.bytes / 1e9),
+                        ("calls", Some(f64::from(row.calls))),
+                        ("layers", Some(f64::from(row.layers))),
+                        ("GFLOP", row.flops.map(|it| it / 1e9)),
+                        ("GB", row.bytes.map(|it| it / 1e9)),
                     ] {
-                        e.nested(4, |a| {
-                            a.text(10, name).double(5, value);
-                        });
+                        if let Some(value) = value {
+                            e.nested(4, |a| {
+                                a.text(10, name).double(5, value);
+                            });
+                        }
                     }
                 });
                 self.event(end, |e| {

@@ -1,6 +1,7 @@
 //! What a stream showed, as Markdown: collected while it passes, so that a live session and a recording give the same
 //! report. It keeps the last figures of each run, not the stream.
 
+use crate::profile::roofline::reached;
 use crate::protocol::*;
 
 /// The last figures of every run of a stream.
@@ -247,13 +248,15 @@ impl Section {
 
     fn write_kernels(&self, out: &mut String) {
         let Some(k) = &self.kernels else { return };
+        let roof = self.started.roof.as_deref();
         if let Some(reason) = &k.reason {
             out.push_str(&format!("\nKernels: {}.\n", missing(reason)));
             return;
         }
         out.push_str(&format!(
             "\nOne profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} %, unbracketed {:.2} ms.\n\n\
-             | kernel | part | phase | calls | ms |\n|---|---|---|---:|---:|\n",
+             | kernel | part | phase | calls | ms | GFLOP/s | GB/s | FLOP/byte | of the roof |\n\
+             |---|---|---|---:|---:|---:|---:|---:|---:|\n",
             k.launches,
             k.unique,
             k.device_ms,
@@ -263,11 +266,39 @@ impl Section {
         ));
         for row in k.rows.iter().take(10) {
             let cells = [&row.kernel, &row.part, &row.phase].map(|text| plain(text));
+            let reached = reached(row, roof);
+            let figure = |value: Option<f64>, digits: usize| {
+                value.map_or_else(|| "-".to_owned(), |it| format!("{it:.digits$}"))
+            };
             out.push_str(&format!(
-                "| {} | {} | {} | {} | {:.3} |\n",
-                cells[0], cells[1], cells[2], row.calls, row.ms
+                "| {} | {} | {} | {} | {:.3} | {} | {} | {} | {} |\n",
+                cells[0],
+                cells[1],
+                cells[2],
+                row.calls,
+                row.ms,
+                figure(reached.flops_per_s.map(|it| it / 1e9), 2),
+                figure(reached.bytes_per_s.map(|it| it / 1e9), 2),
+                figure(reached.intensity, 2),
+                reached
+                    .share
+                    .map_or_else(|| "-".to_owned(), |it| format!("{:.1} %", 100.0 * it)),
             ));
         }
+        out.push_str(&match roof {
+            None => format!("\nThe roof: {}.\n", missing("this device's peaks were not known")),
+            Some(roof) => format!(
+                "\nThe roof: {:.1} GFLOP/s and {:.1} GB/s, measured on {} on the {} clock (best of {}; medians {:.1} and {:.1}). \
+                 A dash: the work is not known there.\n",
+                roof.flops.best / 1e9,
+                roof.bytes.best / 1e9,
+                plain(&roof.date),
+                plain(&roof.clock),
+                roof.flops.n,
+                roof.flops.median / 1e9,
+                roof.bytes.median / 1e9,
+            ),
+        });
     }
 }
 

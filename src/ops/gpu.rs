@@ -8,6 +8,8 @@
 pub mod adamw;
 pub mod attention;
 pub mod attention_backward;
+mod attention_backward_kv;
+mod attention_backward_q;
 pub mod attention_simple;
 mod attention_tile;
 #[cfg(test)]
@@ -23,6 +25,7 @@ pub mod matmul_register;
 mod matmul_stage;
 pub mod reduce;
 pub mod rms_norm;
+pub mod roof;
 pub mod rope;
 pub mod swiglu;
 pub mod swiglu_naive;

@@ -1,6 +1,7 @@
 //! The learner's kernels in the running model: for each part that can be replaced, the last text that passed its check.
 //! An operation asks here before it launches its own kernel. Nothing that failed a check ever gets in.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -132,9 +133,26 @@ pub fn clear(part: Option<&str>) {
     ANY.store(!now.is_empty(), Ordering::Release);
 }
 
+/// Whether a learner's kernel is in the model.
+pub fn any() -> bool {
+    ANY.load(Ordering::Acquire)
+}
+
+thread_local! {
+    static ASIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` with the parts' own kernels on this thread: what everything else is held against.
+pub fn without<R>(work: impl FnOnce() -> R) -> R {
+    let before = ASIDE.replace(true);
+    let result = work();
+    ASIDE.set(before);
+    result
+}
+
 /// What has taken over a part, if anything has. Costs one load where nothing has.
 pub fn of(part: &str) -> Option<Arc<Live>> {
-    if !ANY.load(Ordering::Acquire) {
+    if !ANY.load(Ordering::Acquire) || ASIDE.get() {
         return None;
     }
     NOW.lock()

@@ -1,9 +1,11 @@
 //! AdamW (Loshchilov and Hutter, 2017, arXiv 1711.05101): p −= lr·wd·p, m = β₁m + (1−β₁)g, v = β₂v + (1−β₂)g²,
 //! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). The library's version, tensor by tensor, and ours in one pass.
 
+use std::collections::BTreeMap;
+
 use burn::backend::{Cube, Flex};
 use burn::optim::{AdamW, AdamWConfig, AdamWState, Optimizer as _};
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
@@ -27,7 +29,6 @@ pub const WEIGHT_DECAY: f64 = 0.01;
 /// AdamW with its state: one slot per parameter, empty until the parameter first gets a gradient.
 pub struct Optimizer {
     version: Version,
-    steps: i32,
 }
 
 #[expect(
@@ -39,12 +40,22 @@ enum Version {
         rule: AdamW,
         states: Vec<Option<AdamWState<2>>>,
     },
-    /// First and second moments.
     Own {
-        moments: Vec<Option<[Tensor<2>; 2]>>,
-        clock: Option<CubeTensor>,
+        moments: Vec<Option<Moments>>,
+        clocks: Clocks,
     },
 }
+
+/// First and second moments, and from how many updates they come: the bias corrections are a parameter's own, because
+/// one that gets its first gradient late has moments as young as any parameter had in the first step.
+struct Moments {
+    mean: Tensor<2>,
+    square: Tensor<2>,
+    updates: i32,
+}
+
+/// Bias corrections on a GPU, by the number of updates they stand for. In most runs there is one.
+type Clocks = BTreeMap<i32, CubeTensor>;
 
 impl Optimizer {
     /// An optimizer without history.
@@ -61,10 +72,10 @@ impl Optimizer {
             },
             config::Optimizer::Fused => Version::Own {
                 moments: (0..parameters).map(|_| None).collect(),
-                clock: None,
+                clocks: Clocks::new(),
             },
         };
-        Self { version, steps: 0 }
+        Self { version }
     }
 
     /// Bytes of moments that exist. A parameter that never got a gradient has none.
@@ -88,7 +99,6 @@ impl Optimizer {
         gradients: Vec<Option<Tensor<2>>>,
         lr: f64,
     ) {
-        self.steps += 1;
         match &mut self.version {
             Version::Library { rule, states } => {
                 for ((parameter, gradient), state) in
@@ -104,43 +114,59 @@ impl Optimizer {
                     });
                 }
             }
-            Version::Own { moments, clock } => {
-                let work: Vec<_> = parameters
-                    .into_iter()
-                    .zip(gradients)
-                    .zip(moments)
-                    .filter_map(|((parameter, gradient), moments)| {
-                        Some((parameter, gradient?, moments))
-                    })
-                    .collect();
-                let elements = work
-                    .iter()
-                    .map(|(_, gradient, _)| gradient.shape().num_elements())
-                    .sum();
-                let rule = OwnAdamW {
-                    lr,
-                    beta1: BETA_1,
-                    beta2: BETA_2,
-                    eps: EPSILON,
-                    weight_decay: WEIGHT_DECAY,
-                    time: self.steps,
-                };
-                trace::span(row("own", elements), || update(&rule, work, clock));
+            Version::Own { moments, clocks } => {
+                let mut by_age: BTreeMap<i32, Vec<Work>> = BTreeMap::new();
+                let mut elements = 0;
+                for ((parameter, gradient), moments) in
+                    parameters.into_iter().zip(gradients).zip(moments)
+                {
+                    let Some(gradient) = gradient else { continue };
+                    elements += gradient.shape().num_elements();
+                    let updates = moments.as_ref().map_or(0, |m| m.updates);
+                    let work = (parameter, gradient, moments);
+                    by_age.entry(updates).or_default().push(work);
+                }
+                trace::span(row("own", elements), || {
+                    // The oldest first: their clock moves on before a younger one takes its place.
+                    for (updates, work) in by_age.into_iter().rev() {
+                        update(&rule(lr, updates + 1), work, clocks);
+                    }
+                });
             }
         }
     }
 }
 
-type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<[Tensor<2>; 2]>);
+fn rule(lr: f64, time: i32) -> OwnAdamW {
+    OwnAdamW {
+        lr,
+        beta1: BETA_1,
+        beta2: BETA_2,
+        eps: EPSILON,
+        weight_decay: WEIGHT_DECAY,
+        time,
+    }
+}
 
-fn update(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
+type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<Moments>);
+
+/// Parameters that have had equally many updates.
+fn update(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
     let Some((first, ..)) = work.first() else {
         return;
     };
     if is_cpu(&first.value.device()) {
         on_cpu(rule, work)
     } else {
-        on_gpu(rule, work, clock)
+        on_gpu(rule, work, clocks)
+    }
+}
+
+/// The moments, zeros where there are none yet.
+fn taken(moments: &mut Option<Moments>, like: &Tensor<2>) -> [Tensor<2>; 2] {
+    match moments.take() {
+        Some(Moments { mean, square, .. }) => [mean, square],
+        None => [like.zeros_like(), like.zeros_like()], // [rows, columns] each
     }
 }
 
@@ -158,9 +184,7 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
         .map(|(parameter, gradient, moments)| {
             // Taken out of the model, so that this is the only owner and the update happens in place.
             let value = std::mem::replace(&mut parameter.value, placeholder.clone()).inner();
-            let [mean, square] = moments
-                .take()
-                .unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
+            let [mean, square] = taken(moments, &value);
             (
                 parameter,
                 moments,
@@ -182,13 +206,17 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
     );
     for (parameter, moments, value, _, mean, square) in all {
         let tensor = Tensor::<2>::from_primitive::<Flex>;
-        *moments = Some([tensor(mean), tensor(square)]);
+        *moments = Some(Moments {
+            mean: tensor(mean),
+            square: tensor(square),
+            updates: rule.time,
+        });
         parameter.value = Tensor::from_inner(tensor(value)).require_grad(); // [rows, columns]
     }
 }
 
-/// Many parameters in a launch, in place; the bias corrections live on the device in `clock`.
-fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
+/// Many parameters in a launch, in place; the bias corrections live on the device, in a clock.
+fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
     let flat = |tensor: Tensor<2>| {
         into_contiguous(
             tensor
@@ -200,9 +228,7 @@ fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
         .into_iter()
         .map(|(parameter, gradient, moments)| {
             let value = parameter.value.clone().inner();
-            let [mean, square] = moments
-                .take()
-                .unwrap_or_else(|| [value.zeros_like(), value.zeros_like()]);
+            let [mean, square] = taken(moments, &value);
             (
                 parameter,
                 moments,
@@ -213,10 +239,14 @@ fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
             )
         })
         .collect();
-    let Some((_, _, like, ..)) = all.first() else {
+    let Some((parameter, _, like, ..)) = all.first() else {
         return;
     };
-    let clock = clock.get_or_insert_with(|| gpu::clock(like));
+    let before = rule.time - 1;
+    let clock = clocks.remove(&before).unwrap_or_else(|| match before {
+        0 => gpu::clock(like),
+        _ => clock_at(before, &parameter.value),
+    });
     let slots: Vec<_> = all
         .iter()
         .map(|(_, _, param, grad, m, v)| gpu::Slot { param, grad, m, v })
@@ -227,11 +257,11 @@ fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
         beta2,
         eps,
         weight_decay,
-        ..
+        time,
     } = *rule;
     gpu::step(
         &slots,
-        clock,
+        &clock,
         gpu::Hyper {
             lr,
             beta1,
@@ -240,11 +270,27 @@ fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clock: &mut Option<CubeTensor>) {
             weight_decay,
         },
     );
+    clocks.insert(time, clock);
     for (parameter, moments, value, _, mean, square) in all {
         let tensor = Tensor::<2>::from_primitive::<Cube>;
-        *moments = Some([tensor(mean), tensor(square)]);
+        *moments = Some(Moments {
+            mean: tensor(mean),
+            square: tensor(square),
+            updates: rule.time,
+        });
         parameter.value = Tensor::from_inner(tensor(value)).require_grad(); // [rows, columns]
     }
+}
+
+/// 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`: for parameters that were left alone while others of their age moved on.
+fn clock_at(time: i32, like: &Tensor<2>) -> CubeTensor {
+    let corrections = [BETA_1, BETA_2].map(|beta| (1.0 - beta.powi(time)) as f32);
+    Tensor::<1>::from_data(
+        TensorData::new(corrections.to_vec(), [2]),
+        &like.device().inner(),
+    )
+    .try_into_primitive::<Cube>()
+    .expect("the device was checked")
 }
 
 fn row(version: &'static str, elements: usize) -> Row {

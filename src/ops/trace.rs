@@ -51,6 +51,8 @@ impl Phase {
 pub struct Cost {
     pub flops: f64,
     pub bytes: f64,
+    /// Why there is no work to count, where there is none.
+    pub nothing: Option<&'static str>,
 }
 
 impl Cost {
@@ -59,6 +61,16 @@ impl Cost {
         Self {
             flops,
             bytes: 4.0 * elements,
+            nothing: None,
+        }
+    }
+
+    /// No work, with the reason.
+    pub const fn nothing(why: &'static str) -> Self {
+        Self {
+            flops: 0.0,
+            bytes: 0.0,
+            nothing: Some(why),
         }
     }
 }

@@ -25,7 +25,7 @@ pub fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
 }
 
 /// Rows on a device that times its launches. An operation's work by shape is counted once, in the row of the kernel
-/// that took longest inside that span.
+/// that took longest inside that span; that row's `work_ms` is the time of all kernels of the operation there.
 pub fn from_launches(spans: &[Span], launches: &[Launch]) -> Vec<KernelRow> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
     for (index, launch) in launches.iter().enumerate() {
@@ -60,9 +60,13 @@ impl Rows {
         let (sum, layers) = self.entry(key);
         sum.calls += 1;
         sum.ms += length.as_secs_f64() * 1e3;
-        if counts_work {
-            sum.flops += row.cost.flops;
-            sum.bytes += row.cost.bytes;
+        match row.cost.nothing {
+            Some(why) => sum.no_work = Some(why.to_owned()),
+            None if counts_work => {
+                *sum.flops.get_or_insert(0.0) += row.cost.flops;
+                *sum.bytes.get_or_insert(0.0) += row.cost.bytes;
+            }
+            None => {}
         }
         layers.insert(row.scope.layer);
     }
@@ -72,6 +76,8 @@ impl Rows {
         let (sum, _) = self.entry(["glue", "backward", "library", kernel].map(str::to_owned));
         sum.calls += 1;
         sum.ms += length.as_secs_f64() * 1e3;
+        sum.no_work =
+            Some("issued by the library between operations; its shapes are not seen".to_owned());
     }
 
     fn entry(&mut self, key: [String; 4]) -> &mut (KernelRow, BTreeSet<Option<u16>>) {
@@ -96,8 +102,33 @@ impl Rows {
             row
         };
         let mut rows: Vec<KernelRow> = self.found.into_values().map(finish).collect();
+        speak_for_all(&mut rows);
         rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         rows
+    }
+}
+
+/// Where an operation has several kernels at one place, the row with the work is told how long all of them took, and the
+/// others where their work is counted.
+fn speak_for_all(rows: &mut [KernelRow]) {
+    let mut whole: BTreeMap<[String; 3], (f64, Option<String>)> = BTreeMap::new();
+    let place = |row: &KernelRow| [&row.part, &row.phase, &row.op].map(Clone::clone);
+    for row in rows.iter() {
+        let (ms, speaker) = whole.entry(place(row)).or_default();
+        *ms += row.ms;
+        if row.flops.is_some() && speaker.is_none() {
+            *speaker = Some(row.kernel.clone());
+        }
+    }
+    for row in rows.iter_mut() {
+        let Some((ms, speaker)) = whole.get(&place(row)) else {
+            continue;
+        };
+        if row.flops.is_some() {
+            row.work_ms = (*ms > row.ms).then_some(*ms);
+        } else if let (None, Some(speaker)) = (&row.no_work, speaker) {
+            row.no_work = Some(format!("counted with {speaker}"));
+        }
     }
 }
 
@@ -112,10 +143,7 @@ mod tests {
             phase: Phase::Forward,
             op: "linear",
             version: "library",
-            cost: Cost {
-                flops: 10.0,
-                bytes: 4.0,
-            },
+            cost: Cost::new(10.0, 1.0),
         };
         Span {
             row,
@@ -130,7 +158,7 @@ mod tests {
         assert_eq!(rows.len(), 1);
         assert_eq!(
             (rows[0].layers, rows[0].calls, rows[0].ms, rows[0].flops),
-            (2, 2, 5.0, 20.0)
+            (2, 2, 5.0, Some(20.0))
         );
     }
 
@@ -149,9 +177,19 @@ mod tests {
                 launch(None, "add", 2),
             ],
         );
-        let total: f64 = rows.iter().map(|row| row.flops).sum();
+        let total: f64 = rows.iter().filter_map(|row| row.flops).sum();
         assert_eq!(total, 10.0);
-        assert_eq!((rows[0].kernel.as_str(), rows[0].flops), ("matmul", 10.0));
+        assert_eq!(
+            (rows[0].kernel.as_str(), rows[0].flops, rows[0].work_ms),
+            ("matmul", Some(10.0), Some(5.0))
+        );
+        let reason = |kernel: &str| {
+            let row = rows.iter().find(|row| row.kernel == kernel).expect("a row");
+            assert_eq!((row.flops, row.bytes), (None, None));
+            row.no_work.clone().expect("a reason")
+        };
+        assert_eq!(reason("copy"), "counted with matmul");
+        assert!(reason("add").contains("library"));
         assert!(
             rows.iter()
                 .any(|row| row.part == "glue" && row.kernel == "add")

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Num, RunSpec, Slot};
+use super::{KernelSummary, Num, Roof, RunSpec, Slot};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -47,6 +47,9 @@ pub struct DeviceInfo {
     pub timestamps: bool,
     /// What else a learner should know, or empty.
     pub note: String,
+    /// What it was measured to do at most, where that is known already.
+    #[serde(default)]
+    pub roof: Option<Roof>,
 }
 
 /// A run begins (or goes on with other knobs).
@@ -64,6 +67,9 @@ pub struct Started {
     pub forward_flops: f64,
     /// Step at which this begins: above 0 when knobs were changed in mid-run.
     pub from_step: u64,
+    /// What the device was measured to do at most.
+    #[serde(default)]
+    pub roof: Option<Box<Roof>>,
 }
 
 /// One optimizer step.
@@ -148,52 +154,6 @@ pub struct Throughput {
     pub peak_flops: Option<f64>,
     /// `host-sync` or `enqueue`.
     pub clock: String,
-}
-
-/// Where a piece of work belongs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct KernelRow {
-    /// `mlp.gate`, `attention`, `norm1`, `optimizer`…
-    pub part: String,
-    /// `forward`, `backward` or `optimizer`.
-    pub phase: String,
-    /// Our operation: `linear`, `rms-norm`…
-    pub op: String,
-    /// The kernel that ran: a GPU kernel's name, or our CPU implementation's.
-    pub kernel: String,
-    /// Layers that did this, e.g. 8.
-    pub layers: u32,
-    pub calls: u32,
-    pub ms: f64,
-    /// Floating-point operations by shape, over all calls; 0 where the row is part of an operation counted elsewhere.
-    pub flops: f64,
-    /// Bytes by shape, each operand once, over all calls.
-    pub bytes: f64,
-}
-
-/// The profile of one step.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kernels {
-    pub slot: Slot,
-    pub step: u64,
-    /// Sorted by time, longest first. Leaf operations only.
-    pub rows: Vec<KernelRow>,
-    pub launches: u32,
-    pub unique: u32,
-    /// Sum over rows.
-    pub device_ms: f64,
-    /// Wall time of the profiled step itself.
-    pub profiled_step_ms: f64,
-    /// device_ms / the time it explains (on the CPU the profiled step; on a GPU the unprofiled median step).
-    pub coverage: f64,
-    /// Time of the step in no row.
-    pub unbracketed_ms: f64,
-    /// `device`, `system` or `host`.
-    pub clock: String,
-    /// Launches by phase: forward, backward, optimizer.
-    pub launches_by_phase: [u32; 3],
-    /// Why there are no rows, where there are none.
-    pub reason: Option<String>,
 }
 
 /// The gradient audit of one step. A gradient counts when it is finite and its norm is not zero.
@@ -346,24 +306,6 @@ pub struct GradSummary {
     pub tensors: u32,
     pub with_grad: u32,
     pub params_pct: f64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct KernelSummary {
-    pub launches_per_step: u32,
-    pub unique: u32,
-    pub device_ms: f64,
-    pub coverage: f64,
-    pub top: Vec<TopKernel>,
-    pub reason: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TopKernel {
-    pub kernel: String,
-    pub scope: String,
-    pub calls: u32,
-    pub ms: f64,
 }
 
 /// Something could not be done. The engine goes on unless it says so.

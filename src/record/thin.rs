@@ -59,8 +59,9 @@ mod tests {
             layers: 8,
             calls: 8,
             ms: 12.345_678_9,
-            flops: 1.25e11,
-            bytes: 3.5e8,
+            flops: Some(1.25e11),
+            bytes: Some(3.5e8),
+            ..KernelRow::default()
         };
         let rows = vec![row; 60];
         // 200 steps a second, every twentieth profiled.

@@ -2,6 +2,7 @@
 //! its way, so that the two are told apart without colour. Horizontal reference lines have their names on them.
 
 mod grid;
+pub mod scatter;
 mod ticks;
 
 use ratatui::buffer::Buffer;

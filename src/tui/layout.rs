@@ -65,7 +65,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         (_, Room::Compact) if app.view.lesson_open => vec![(Panel::Lesson, rest)],
         (_, Room::Compact) => strips(rest),
         (_, Room::Split) => split(rest, app),
-        _ => full(rest),
+        _ => full(rest, app),
     };
     it
 }
@@ -164,7 +164,7 @@ fn third_panel(app: &App) -> Panel {
 }
 
 /// Every panel: the lesson, the curves of the run, what it is made of.
-fn full(mut rest: Rect) -> Vec<(Panel, Rect)> {
+fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let width = rest.width;
     let lesson = take_left(&mut rest, (width * 36 / 100).clamp(56, 80));
     let width = rest.width;
@@ -177,12 +177,17 @@ fn full(mut rest: Rect) -> Vec<(Panel, Rect)> {
     let mut pair = take_bottom(&mut right, 9);
     let width = pair.width;
     let gradients = take_left(&mut pair, width / 2);
+    // The roofline is another view of the same rows, and takes their place while it was asked for last.
+    let kernels = match app.view.third {
+        Some(Panel::Roofline) => Panel::Roofline,
+        _ => Panel::Kernels,
+    };
     vec![
         (Panel::Lesson, lesson),
         (Panel::Loss, middle),
         (Panel::Throughput, throughput),
         (Panel::Ledger, ledger),
-        (Panel::Kernels, right),
+        (kernels, right),
         (Panel::Gradients, gradients),
         (Panel::Memory, pair),
         (Panel::Evidence, evidence),

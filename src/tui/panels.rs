@@ -18,6 +18,7 @@ pub mod loss;
 pub mod memory;
 pub mod numbers;
 pub mod question;
+pub mod roofline;
 pub mod solution;
 pub mod stages;
 pub mod status;
@@ -42,6 +43,7 @@ pub fn render(panel: Panel, frame: &mut Frame<'_>, area: Rect, app: &App, theme:
         Panel::Loss => loss::render,
         Panel::Throughput => throughput::render,
         Panel::Kernels => kernels::render,
+        Panel::Roofline => roofline::render,
         Panel::Ledger => ledger::render,
         Panel::Gradients => gradients::render,
         Panel::Memory => memory::render,

@@ -14,6 +14,9 @@ pub struct Symbols {
     pub border: border::Set<'static>,
     /// Points of the curves of A and B.
     pub points: [&'static str; 2],
+    /// Single places of A and of B, and a cell that holds both.
+    pub marks: [&'static str; 2],
+    pub both: &'static str,
     pub good: &'static str,
     pub bad: &'static str,
     pub warning: &'static str,
@@ -41,6 +44,8 @@ pub const BRAILLE: Symbols = Symbols {
     braille: true,
     border: border::ROUNDED,
     points: ["·", "◆"],
+    marks: ["○", "◆"],
+    both: "◈",
     good: "✓",
     bad: "✗",
     warning: "▲",
@@ -78,6 +83,8 @@ pub const ASCII: Symbols = Symbols {
         horizontal_bottom: "-",
     },
     points: [".", "x"],
+    marks: ["o", "x"],
+    both: "8",
     good: "+",
     bad: "!",
     warning: "!",

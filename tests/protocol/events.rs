@@ -43,6 +43,22 @@ fn state() -> impl Strategy<Value = State> {
     ]
 }
 
+fn roof(peak: f64) -> Roof {
+    let rate = Rate {
+        best: peak,
+        median: peak,
+        p25: peak,
+        p75: peak,
+        n: 9,
+    };
+    Roof {
+        flops: rate,
+        bytes: rate,
+        clock: "device".to_owned(),
+        date: "2026-01-02".to_owned(),
+    }
+}
+
 fn kernels() -> impl Strategy<Value = Kernels> {
     let row = (
         text(),
@@ -59,8 +75,10 @@ fn kernels() -> impl Strategy<Value = Kernels> {
                 layers,
                 calls,
                 ms,
-                flops,
-                bytes,
+                flops: Some(flops),
+                bytes: (bytes > 0.0).then_some(bytes),
+                work_ms: (ms > 0.0).then_some(bytes),
+                no_work: (bytes <= 0.0).then(|| "glue".to_owned()),
             },
         );
     (
@@ -271,6 +289,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 entropy,
                 forward_flops: 1e12,
                 from_step: parameters,
+                roof: entropy.map(roof).map(Box::new),
             }
         });
     let step = (
@@ -318,6 +337,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 driver: note.clone(),
                 timestamps,
                 note,
+                roof: None,
             }
         });
     let failed_kind = prop_oneof![

@@ -1,48 +1,41 @@
 //! `perflings check k01`: a kernel exercise, held against its reference by an engine process of its own.
 
-use anyhow::{Result, anyhow};
+use std::path::PathBuf;
+
+use anyhow::Result;
 
 use super::super::drive::engine_command;
 use super::super::out::{self, Exit, Stop, notice, result};
 use super::super::shelf::Shelf;
+use super::super::workshop::exercise::in_folder;
 use super::{CheckArgs, state};
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::{job, source};
 
-/// Checks the learner's file, else the starter, and prints the card.
+/// Checks the learner's files, else the starter, and prints the card.
 pub fn check(
     shelf: &Shelf,
     exercise: &Exercise,
     kernels: &Kernels,
     args: &CheckArgs,
 ) -> Result<Exit> {
-    let mine = shelf.exercise_folder(exercise);
-    let job = if let Some(folder) = mine {
-        notice(&format!(
+    let folder = shelf.exercise_folder(exercise);
+    match &folder {
+        Some(folder) => notice(&format!(
             "{}: your files in {}",
             exercise.id,
             folder.display()
-        ));
-        job::job(exercise, kernels, |name| source::read(&folder.join(name)))
-    } else {
-        notice(&format!(
-            "{}: the starter; `perflings init DIR` gives you files to edit",
+        )),
+        None => notice(&format!(
+            "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
             exercise.id
-        ));
-        job::job(exercise, kernels, |name| {
-            let file = kernels
-                .kernels
-                .iter()
-                .find(|kernel| kernel.file.name == name);
-            source::text(
-                file.map(|kernel| kernel.file.starter.clone())
-                    .unwrap_or_default()
-                    .into_bytes(),
-            )
-        })
+        )),
     }
-    .map_err(|why| anyhow!("{}: {why}", exercise.path))?;
+    let job = in_folder(
+        exercise,
+        kernels,
+        &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
+    )?;
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let report = checker.check(&args.engine.device, job);
     if args.json {

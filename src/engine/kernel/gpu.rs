@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use burn::cubecl::future::block_on;
 use burn::tensor::wgpu::wgpu;
 
-use super::adapters::{adapters, choose};
-use super::roof::Roof;
-use crate::protocol;
+use super::super::adapters::adapters;
+use super::super::{devices, roof};
+use super::adapters::choose;
+use crate::protocol::{self, Roof};
 
 /// Why something did not come back.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +41,10 @@ pub struct Gpu {
     /// Longest wait for one piece of work.
     pub limit: Duration,
     lost: Arc<Mutex<Option<String>>>,
-    pub roof: OnceLock<Option<Roof>>,
+    driver: String,
+    /// What `--device` calls it.
+    select: String,
+    roof: OnceLock<Option<Roof>>,
 }
 
 impl Gpu {
@@ -49,9 +53,9 @@ impl Gpu {
     /// # Errors
     /// When there is none, with what to do about it.
     pub fn open(select: &str, limit: Duration) -> Result<Self, String> {
-        let adapters = catch_unwind(adapters).unwrap_or_default();
-        let adapter = choose(select, &adapters)?;
-        let info = adapter.get_info();
+        let adapters = adapters();
+        let found = choose(select, &adapters)?;
+        let (adapter, info) = (&found.adapter, &found.info);
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let wanted = wgpu::Features::TIMESTAMP_QUERY;
             let ours = adapter.limits();
@@ -100,8 +104,21 @@ impl Gpu {
             timestamps,
             limit,
             lost,
+            driver: found.driver(),
+            select: found.select.clone(),
             roof: OnceLock::new(),
         })
+    }
+
+    /// What the device was measured to do at most: from the file, else measured now, through the training engine's library.
+    pub fn roof(&self) -> Option<&Roof> {
+        let find = || {
+            roof::known(&self.info, &self.driver).or_else(|| {
+                let opened = devices::open(&self.select).ok()?;
+                roof::of(&opened, |_| ()).ok()
+            })
+        };
+        self.roof.get_or_init(find).as_ref()
     }
 
     /// Compiles a text whose entry point is `main` and whose buffers are @group(0), bindings 0 to `buffers` − 1.

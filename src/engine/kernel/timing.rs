@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use burn::tensor::wgpu::wgpu;
 
 use super::gpu::{Gpu, Pipeline, Trouble};
-use super::roof::Roof;
 use super::trial::Trial;
 use super::work;
-use crate::profile::stats;
+use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelRole, KernelTime};
 
 /// Bytes to go through before a buffer is used again, and sets of buffers at most.
@@ -116,8 +115,10 @@ pub fn time(
 fn shares(trial: &Trial<'_>, ms: f64) -> KernelTime {
     let flops = work::flops(&trial.file.reference, &trial.shape.sizes).unwrap_or(0.0);
     let bytes = work::bytes(trial.file, trial.index);
-    let roof = *trial.gpu.roof.get_or_init(|| Roof::measure(trial.gpu).ok());
-    let least = roof.map(|roof| roof.least(flops, bytes));
+    let least = trial
+        .gpu
+        .roof()
+        .map(|roof| roofline::least(roof, flops, bytes));
     KernelTime {
         flops,
         bytes,

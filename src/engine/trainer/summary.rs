@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use super::super::roof;
 use super::{TOP, Trainer};
 use crate::config::Sync;
-use crate::protocol::{
-    Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput, TopKernel,
-};
+use crate::profile::roofline::top;
+use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput};
 
 impl Trainer {
     /// Statistics so far.
@@ -42,7 +40,7 @@ impl Trainer {
             wall_samples_per_s: steps as f64 * batch / wall.max(1e-9),
             phases: self.median_phases(),
             flops: synced.then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
-            peak_flops: roof::peak_flops(&self.opened),
+            peak_flops: self.opened.roof.as_ref().map(|roof| roof.flops.best),
             clock: if synced { "host-sync" } else { "enqueue" }.to_owned(),
         })
     }
@@ -97,12 +95,8 @@ impl Trainer {
             reason: Some("no step was profiled".to_owned()),
             ..Kernels::default()
         });
-        let top = kernels.rows.iter().take(TOP).map(|row| TopKernel {
-            kernel: row.kernel.clone(),
-            scope: format!("{}/{}", row.part, row.phase),
-            calls: row.calls,
-            ms: row.ms,
-        });
+        let roof = self.opened.roof.as_ref();
+        let rows = kernels.rows.iter().take(TOP).map(|row| top(row, roof));
         Finished {
             stage: self.spec.stage,
             variant: self.spec.variant.clone(),
@@ -131,7 +125,7 @@ impl Trainer {
                 unique: kernels.unique,
                 device_ms: kernels.device_ms,
                 coverage: kernels.coverage,
-                top: top.collect(),
+                top: rows.collect(),
                 reason: kernels.reason.clone(),
             },
             memory: self.memory,

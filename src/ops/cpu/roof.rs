@@ -1,40 +1,76 @@
-//! The CPU's roofs, measured: multiply-adds on registers alone, on all threads. No kernel can be faster.
+//! What the CPU's roofs are measured with: multiply-adds on registers alone, and a triad that does next to nothing with the
+//! memory it walks over. One thread's part; who measures starts several.
 
-use std::time::Instant;
+/// Independent sums, as many as hide the latency of an addition and still fit into registers: 48 where a register holds
+/// four numbers, 96 with eight, 192 with sixteen. Which one is fastest shows in the time.
+pub const LANES: [usize; 3] = [48, 96, 192];
 
-/// Independent sums: enough to hide the latency of an addition at every vector width.
-const LANES: usize = 256;
-/// Rounds of one measurement; a few milliseconds.
-const ROUNDS: usize = 100_000;
+/// `rounds` multiply-adds in each of the sums.
+macro_rules! multiply_add {
+    ($name:ident, $lanes:expr) => {
+        simd! {
+            fn $name(sums: &mut [f32; $lanes], factor: f32, term: f32, rounds: usize) {
+                let mut kept = *sums;
+                for _ in 0..rounds {
+                    for sum in &mut kept {
+                        *sum = if L::FUSED { sum.mul_add(factor, term) } else { *sum * factor + term };
+                    }
+                }
+                *sums = kept;
+            }
+        }
+    };
+}
+
+multiply_add!(narrow, LANES[0]);
+multiply_add!(middle, LANES[1]);
+multiply_add!(wide, LANES[2]);
 
 simd! {
-    /// `ROUNDS` multiply-adds in each of `LANES` sums.
-    fn multiply_add(sums: &mut [f32; LANES], factor: f32, term: f32) {
-        for _ in 0..ROUNDS {
-            for sum in sums.iter_mut() {
-                *sum = if L::FUSED { sum.mul_add(factor, term) } else { *sum * factor + term };
-            }
+    /// out = a + ½·b: the triad of McCalpin's STREAM (1995). Twelve bytes for each value.
+    pub fn triad(out: &mut [f32], a: &[f32], b: &[f32]) {
+        let _ = L::FUSED;
+        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+            *out = *a + 0.5 * *b;
         }
     }
 }
 
-/// FLOP/s of all threads together: the best of a few measurements, two operations per multiply-add.
-pub fn peak_flops() -> f64 {
-    let threads = rayon::current_num_threads();
-    (0..5).map(|_| once(threads)).fold(0.0, f64::max)
+/// `rounds` multiply-adds on each of `LANES[which]` sums: two operations each.
+pub fn multiply_adds(which: usize, rounds: usize) {
+    use std::hint::black_box;
+    let (factor, term) = (black_box(0.999), black_box(0.001));
+    let left: f32 = match which {
+        0 => {
+            let mut sums = [1.0; LANES[0]];
+            narrow(&mut sums, factor, term, rounds);
+            sums.iter().sum()
+        }
+        1 => {
+            let mut sums = [1.0; LANES[1]];
+            middle(&mut sums, factor, term, rounds);
+            sums.iter().sum()
+        }
+        _ => {
+            let mut sums = [1.0; LANES[2]];
+            wide(&mut sums, factor, term, rounds);
+            sums.iter().sum()
+        }
+    };
+    black_box(left);
 }
 
-fn once(threads: usize) -> f64 {
-    let began = Instant::now();
-    let left = rayon::broadcast(|_| {
-        let mut sums = [1.0_f32; LANES];
-        multiply_add(
-            &mut sums,
-            std::hint::black_box(0.999),
-            std::hint::black_box(0.001),
-        );
-        sums.iter().sum::<f32>()
-    });
-    std::hint::black_box(left);
-    2.0 * (LANES * ROUNDS * threads) as f64 / began.elapsed().as_secs_f64()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_stay_near_one_and_the_triad_adds() {
+        let mut sums = [1.0; LANES[2]];
+        wide(&mut sums, 0.999, 0.001, 1000);
+        assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-3));
+        let mut out = [0.0; 5];
+        triad(&mut out, &[1.0; 5], &[4.0; 5]);
+        assert_eq!(out, [3.0; 5]);
+    }
 }

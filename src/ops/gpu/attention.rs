@@ -3,7 +3,7 @@
 
 pub use super::attention_tile::Heads;
 use super::attention_tile::{
-    LOWEST, Tile, accumulate, clear, load_other, load_own, products, write_vector,
+    LOWEST, Place, Tile, accumulate, add_teams, clear, load_other, load_own, products, write_vector,
 };
 use super::{Columns, Float4, arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
@@ -19,7 +19,7 @@ pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor,
         empty(q.tensor, [rows, width]),
         empty(q.tensor, [rows, sizes.heads]),
     );
-    let tile = Tile::choose(sizes.head_dim, q.tensor, shared_vectors);
+    let tile = Tile::choose(&sizes, q.tensor, shared_vectors);
     let tiles = sizes.context.div_ceil(tile.rows());
     unsafe {
         flash_attention_forward::launch_unchecked(
@@ -55,9 +55,22 @@ pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor,
     (out, lse)
 }
 
-/// Own rows, keys, values, weights, one vector per invocation for reductions.
+/// Own rows, which the teams' sums may replace, and for each team keys, values, weights, one vector per invocation for reductions.
 fn shared_vectors(tile: &Tile) -> usize {
-    tile.own_side() + 2 * tile.other_side() + tile.scores() + tile.threads()
+    own_vectors(tile) + tile.teams * region(tile)
+}
+
+fn own_vectors(tile: &Tile) -> usize {
+    let sums = if tile.teams > 1 {
+        4 * tile.owned() * tile.team()
+    } else {
+        0
+    };
+    sums.max(tile.own_side())
+}
+
+fn region(tile: &Tile) -> usize {
+    2 * tile.other_side() + tile.scores() + tile.team()
 }
 
 /// A running maximum and sum per row, as in an online softmax: when the maximum grows, what has been added so far is
@@ -84,11 +97,12 @@ fn flash_attention_forward<N: Size>(
     if CUBE_POS >= tiles * sequences {
         terminate!();
     }
-    let keys = comptime!(tile.own_side());
-    let values = comptime!(keys + tile.other_side());
-    let weights = comptime!(values + tile.other_side());
-    let scratch = comptime!(weights + tile.scores());
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(shared_vectors(&tile)));
+    let place = Place::of(tile);
+    let keys = place.team * comptime!(region(&tile)) + comptime!(own_vectors(&tile));
+    let values = keys + comptime!(tile.other_side());
+    let weights = values + comptime!(tile.other_side());
+    let scratch = weights + comptime!(tile.scores());
 
     // The last rows have the most keys before them: they start first.
     let first = (tiles - 1 - CUBE_POS / sequences) * comptime!(tile.rows());
@@ -96,8 +110,7 @@ fn flash_attention_forward<N: Size>(
     let head = CUBE_POS % sequences % sizes.heads;
     let kv_head = head / comptime!(sizes.group());
     let context = sizes.context;
-    let y = UNIT_POS as usize % tile.row_groups;
-    let x = UNIT_POS as usize / tile.row_groups;
+    let (x, y) = (place.x, place.y);
 
     let q_start = q_offset + batch * context * q_stride + head * sizes.head_dim;
     let k_start = k_offset + batch * context * k_stride + kv_head * sizes.head_dim;
@@ -121,9 +134,21 @@ fn flash_attention_forward<N: Size>(
     let mut top = Float4::new(LOWEST);
     let mut sum = Float4::new(0.0);
     let end = min(first + comptime!(tile.rows()), context);
-    let mut key = 0usize;
-    while key < end {
-        load_other::<N>(k, &mut shared, keys, k_start, k_stride, key, context, tile);
+    let mut tile_key = 0usize;
+    while tile_key < end {
+        let key = tile_key + place.team * comptime!(tile.columns());
+        let unit = place.unit;
+        load_other::<N>(
+            k,
+            &mut shared,
+            keys,
+            k_start,
+            k_stride,
+            key,
+            context,
+            unit,
+            tile,
+        );
         load_other::<N>(
             v,
             &mut shared,
@@ -132,10 +157,11 @@ fn flash_attention_forward<N: Size>(
             v_stride,
             key,
             context,
+            unit,
             tile,
         );
         sync_cube();
-        products(&shared, &mut scores, 0usize, keys, x, y, tile);
+        products(&shared, &mut scores, 0usize, keys, &place, tile);
         if key + comptime!(tile.columns()) > first {
             #[unroll]
             for j in 0..tile.columns_each {
@@ -155,12 +181,12 @@ fn flash_attention_forward<N: Size>(
         for j in 1..tile.columns_each {
             highest = max(highest, scores[j]);
         }
-        shared[UNIT_POS as usize + scratch] = highest;
+        shared[place.unit + scratch] = highest;
         sync_cube();
         let mut higher = top;
         #[unroll]
         for i in 0..8usize {
-            higher = max(higher, shared[comptime!(i * tile.row_groups + scratch) + y]);
+            higher = max(higher, shared[scratch + comptime!(i * tile.row_groups) + y]);
         }
         let shrink = (top - higher).exp();
         top = higher;
@@ -180,22 +206,51 @@ fn flash_attention_forward<N: Size>(
             }
         }
         sync_cube();
-        accumulate(&shared, &mut acc, weights, values, x, y, tile);
+        accumulate(&shared, &mut acc, weights, values, &place, tile);
         sync_cube();
-        key += comptime!(tile.columns());
+        tile_key += comptime!(tile.columns() * tile.teams);
     }
 
-    shared[UNIT_POS as usize + scratch] = sum;
+    if comptime!(tile.teams > 1) {
+        // The teams' maxima differ: bring all to the highest. A team that saw no key of a row has the lowest, and factor 0.
+        shared[place.unit + scratch] = top;
+        sync_cube();
+        let mut highest = top;
+        #[unroll]
+        for other in 0..tile.teams {
+            let theirs =
+                comptime!(other * region(&tile) + own_vectors(&tile) + region(&tile) - tile.team());
+            highest = max(highest, shared[place.unit + theirs]);
+        }
+        let shrink = (top - highest).exp();
+        top = highest;
+        sum *= shrink;
+        #[unroll]
+        for i in 0..4usize {
+            #[unroll]
+            for j in 0..owned {
+                acc[comptime!(i * owned + j)] *= Float4::new(shrink.extract(i));
+            }
+        }
+        sync_cube();
+        add_teams(&mut shared, &mut acc, &place, comptime!(4 * owned), tile);
+    }
+    shared[place.unit + scratch] = sum;
     sync_cube();
-    let mut total = shared[scratch + y];
+    let mut total = Float4::new(0.0);
     #[unroll]
-    for i in 1..8usize {
-        total += shared[comptime!(i * tile.row_groups + scratch) + y];
+    for team in 0..tile.teams {
+        let theirs =
+            comptime!(team * region(&tile) + own_vectors(&tile) + region(&tile) - tile.team());
+        #[unroll]
+        for i in 0..8usize {
+            total += shared[comptime!(i * tile.row_groups + theirs) + y];
+        }
     }
     #[unroll]
     for i in 0..4usize {
         let row = first + y * 4 + i;
-        if row < context {
+        if row < context && place.team == 0 {
             let line = batch * context + row;
             if x == 0 {
                 lse[line * sizes.heads + head] = top.extract(i) + total.extract(i).ln();

@@ -29,14 +29,16 @@ impl Heads {
     }
 }
 
-/// A workgroup owns `rows()` rows of one head and walks over the other side in tiles of `columns()`. Invocation
-/// (y, x) of `row_groups` by 8 has rows 4y to 4y+3, columns x, x+8, … of a tile, and vectors x, x+8, … of the head.
-/// Neighbouring invocations differ in y: their reads of a column are the same, and their rows lie side by side.
+/// A workgroup owns `rows()` rows of one head and walks over the other side in tiles of `columns()`. Its teams take turns at
+/// those tiles and add up what they found. Invocation (y, x) of a team, `row_groups` by 8, has rows 4y to 4y+3, columns x, x+8, …
+/// of a tile, and vectors x, x+8, … of the head. Neighbouring invocations differ in y: their reads of a column are the same, and
+/// their rows lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tile {
     pub head_dim: usize,
     pub row_groups: usize,
     pub columns_each: usize,
+    pub teams: usize,
 }
 
 impl Tile {
@@ -48,8 +50,13 @@ impl Tile {
         self.columns_each * 8
     }
 
-    pub const fn threads(&self) -> usize {
+    /// Invocations of one team.
+    pub const fn team(&self) -> usize {
         self.row_groups * 8
+    }
+
+    pub const fn threads(&self) -> usize {
+        self.team() * self.teams
     }
 
     /// Vectors of four in a head, the last one filled up with zeros.
@@ -77,19 +84,51 @@ impl Tile {
         self.columns() * self.row_groups
     }
 
-    /// The largest tile whose memory, `need` vectors, fits.
-    pub fn choose(head_dim: usize, tensor: &CubeTensor, need: impl Fn(&Tile) -> usize) -> Tile {
+    /// The largest tile whose memory, `need` vectors, fits. A context of one tile leaves nothing for a second team.
+    pub fn choose(sizes: &Heads, tensor: &CubeTensor, need: impl Fn(&Tile) -> usize) -> Tile {
         let available = tensor.client.properties().hardware.max_shared_memory_size;
-        let tile = |(row_groups, columns_each)| Tile {
-            head_dim,
+        let tile = |(row_groups, columns_each, teams)| Tile {
+            head_dim: sizes.head_dim,
             row_groups,
             columns_each,
+            teams,
         };
-        [(8, 4), (8, 2), (4, 4), (4, 2), (4, 1), (2, 1)]
-            .map(tile)
-            .into_iter()
-            .find(|tile| need(tile) * 16 <= available)
-            .expect("16 KiB of workgroup memory, which every device has, hold the smallest tile")
+        [
+            (8, 2, 2),
+            (8, 4, 1),
+            (8, 2, 1),
+            (4, 4, 1),
+            (4, 2, 1),
+            (4, 1, 1),
+            (2, 1, 1),
+        ]
+        .map(tile)
+        .into_iter()
+        .filter(|tile| tile.teams == 1 || sizes.context > tile.columns())
+        .find(|tile| need(tile) * 16 <= available)
+        .expect("16 KiB of workgroup memory, which every device has, hold the smallest tile")
+    }
+}
+
+/// An invocation's team and its place in it.
+#[derive(CubeType)]
+pub struct Place {
+    pub team: usize,
+    pub unit: usize,
+    pub x: usize,
+    pub y: usize,
+}
+
+#[cube]
+impl Place {
+    pub fn of(#[comptime] tile: Tile) -> Place {
+        let unit = UNIT_POS as usize % comptime!(tile.team());
+        Place {
+            team: UNIT_POS as usize / comptime!(tile.team()),
+            unit,
+            x: unit / tile.row_groups,
+            y: unit % tile.row_groups,
+        }
     }
 }
 
@@ -138,25 +177,26 @@ pub fn write_vector<N: Size>(
     }
 }
 
-/// Rows `first`.. of the other side into workgroup memory from vector `at` on, row by row; zeros past row `end`.
-/// `start` is where row 0 begins in the source.
+/// Rows `first`.. of the other side into workgroup memory from vector `at` on, row by row; zeros past row `end`. Each team
+/// loads its own. `start` is where row 0 begins in the source.
 #[cube]
 pub fn load_other<N: Size>(
     source: &[Vector<f32, N>],
     shared: &mut Shared<[Float4]>,
-    #[comptime] at: usize,
+    at: usize,
     start: usize,
     stride: usize,
     first: usize,
     end: usize,
+    unit: usize,
     #[comptime] tile: Tile,
 ) {
     let vectors = comptime!(tile.vectors());
     let count = comptime!(tile.columns() * vectors);
-    let threads = comptime!(tile.threads());
+    let threads = comptime!(tile.team());
     #[unroll]
     for i in 0..comptime!(count.div_ceil(threads)) {
-        let e = UNIT_POS as usize + i * threads;
+        let e = unit + i * threads;
         if comptime!((i + 1) * threads <= count) || e < count {
             let row = first + e / vectors;
             let mut value = Float4::new(0.0);
@@ -217,11 +257,11 @@ pub fn products(
     shared: &Shared<[Float4]>,
     out: &mut Array<Float4>,
     #[comptime] own: usize,
-    #[comptime] other: usize,
-    x: usize,
-    y: usize,
+    other: usize,
+    place: &Place,
     #[comptime] tile: Tile,
 ) {
+    let (x, y) = (place.x, place.y);
     let vectors = comptime!(tile.vectors());
     #[unroll]
     for j in 0..tile.columns_each {
@@ -249,12 +289,12 @@ pub fn products(
 pub fn accumulate(
     shared: &Shared<[Float4]>,
     acc: &mut Array<Float4>,
-    #[comptime] weights: usize,
-    #[comptime] other: usize,
-    x: usize,
-    y: usize,
+    weights: usize,
+    other: usize,
+    place: &Place,
     #[comptime] tile: Tile,
 ) {
+    let (x, y) = (place.x, place.y);
     let owned = comptime!(tile.owned());
     for column in 0..comptime!(tile.columns()) {
         let weight = shared[column * comptime!(tile.row_groups) + y + weights];
@@ -275,5 +315,80 @@ pub fn clear(values: &mut Array<Float4>, #[comptime] count: usize) {
     #[unroll]
     for i in 0..count {
         values[i] = Float4::new(0.0);
+    }
+}
+
+/// Adds the teams' accumulators until the first team has the sums, through workgroup memory that nobody needs any more, from
+/// vector 0 on. Begins and ends behind a barrier.
+#[cube]
+pub fn add_teams(
+    shared: &mut Shared<[Float4]>,
+    acc: &mut Array<Float4>,
+    place: &Place,
+    #[comptime] count: usize,
+    #[comptime] tile: Tile,
+) {
+    let team = comptime!(tile.team());
+    #[unroll]
+    for other in 1..tile.teams {
+        if place.team == other {
+            #[unroll]
+            for i in 0..count {
+                shared[place.unit + comptime!(i * team)] = acc[i];
+            }
+        }
+        sync_cube();
+        if place.team == 0 {
+            #[unroll]
+            for i in 0..count {
+                acc[i] += shared[place.unit + comptime!(i * team)];
+            }
+        }
+        sync_cube();
+    }
+}
+
+/// Where row 0 of a sequence's head begins.
+#[cube]
+pub fn start_of(
+    batch: usize,
+    head: usize,
+    #[comptime] at: (usize, usize),
+    #[comptime] sizes: Heads,
+) -> usize {
+    batch * comptime!(sizes.context * at.1) + head * sizes.head_dim + comptime!(at.0)
+}
+
+/// Writes the first team's accumulated rows, `[rows, head_dim]` from `start` on.
+#[cube]
+pub fn write_rows<N: Size>(
+    target: &mut [Vector<f32, N>],
+    acc: &Array<Float4>,
+    start: usize,
+    stride: usize,
+    first: usize,
+    end: usize,
+    place: &Place,
+    #[comptime] tile: Tile,
+) {
+    let owned = comptime!(tile.owned());
+    #[unroll]
+    for i in 0..4usize {
+        let row = first + place.y * 4 + i;
+        if row < end && place.team == 0 {
+            #[unroll]
+            for j in 0..owned {
+                let vector = place.x + comptime!(j * 8);
+                if vector < comptime!(tile.vectors()) {
+                    write_vector::<N>(
+                        target,
+                        start + row * stride,
+                        vector,
+                        acc[comptime!(i * owned + j)],
+                        tile,
+                    );
+                }
+            }
+        }
     }
 }

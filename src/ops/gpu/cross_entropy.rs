@@ -93,7 +93,8 @@ fn cross_entropy_rows<N: Size>(
         for i in 0..N::value() {
             if c * N::value() + i == target {
                 grad.insert(i, grad.extract(i) - 1.0);
-                losses[row] = highest + total.ln() - value.extract(i);
+                // `highest + ln(total)` first would lose the loss's digits where logits are large.
+                losses[row] = total.ln() - (value.extract(i) - highest);
             }
         }
         dlogits[start + c] = grad * share;

@@ -1,8 +1,8 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
-use super::empty;
 use super::matmul::{Plan, Problem, choose_pair, limits, matmul};
 use super::matmul_pair::{self, Product};
+use super::{empty, reduce, shaped};
 use burn_cubecl::tensor::CubeTensor;
 
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One matmul.
@@ -45,7 +45,7 @@ pub fn backward(
 ) -> (CubeTensor, CubeTensor) {
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
-        Some(plan) => backward_by(plan, dy, x, weight, add_dx, add_dw),
+        Some((plan, splits)) => backward_by(plan, splits, dy, x, weight, add_dx, add_dw),
         None => (
             backward_input(dy, weight, add_dx),
             backward_weight(dy, x, add_dw),
@@ -53,9 +53,11 @@ pub fn backward(
     }
 }
 
-/// [`backward`] in one launch by a given plan.
+/// [`backward`] in one launch by a given plan, with dx and dW in so many parts along their inner dimensions. A product in parts
+/// takes one more launch.
 pub fn backward_by(
     plan: Plan,
+    splits: [usize; 2],
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
@@ -63,28 +65,38 @@ pub fn backward_by(
     add_dw: Option<&CubeTensor>,
 ) -> (CubeTensor, CubeTensor) {
     let [of_input, of_weight] = backward_problems(dy, weight);
-    let dx = empty(dy, [of_input.rows, of_input.columns]);
-    let dw = empty(dy, [of_weight.rows, of_weight.columns]);
+    let target = |p: &Problem, splits| empty(dy, [splits, p.rows, p.columns]);
+    let dx = target(&of_input, splits[0]);
+    let dw = target(&of_weight, splits[1]);
     let input = Product {
         a: dy,
         b: weight,
-        add: add_dx,
+        add: add_dx.filter(|_| splits[0] == 1),
         out: &dx,
         problem: of_input,
+        splits: splits[0],
     };
     let weights = Product {
         a: dy,
         b: x,
-        add: add_dw,
+        add: add_dw.filter(|_| splits[1] == 1),
         out: &dw,
         problem: of_weight,
+        splits: splits[1],
     };
-    if of_input.inner >= of_weight.inner {
-        matmul_pair::launch(&input, &weights, plan);
-    } else {
-        matmul_pair::launch(&weights, &input, plan);
-    }
-    (dx, dw)
+    matmul_pair::launch(&input, &weights, plan);
+    let whole = |parts: CubeTensor, p: &Problem, splits, add| {
+        let sum = if splits > 1 {
+            reduce::sum_rows(&parts, splits, p.rows * p.columns, add)
+        } else {
+            parts
+        };
+        shaped(sum, [p.rows, p.columns])
+    };
+    (
+        whole(dx, &of_input, splits[0], add_dx),
+        whole(dw, &of_weight, splits[1], add_dw),
+    )
 }
 
 /// The products behind dx and dW.
@@ -147,7 +159,11 @@ mod tests {
                 ("chosen", backward(&gdy, &gx, &gw, Some(&gx), Some(&gw))),
                 (
                     "together",
-                    backward_by(plan, &gdy, &gx, &gw, Some(&gx), Some(&gw)),
+                    backward_by(plan, [1, 1], &gdy, &gx, &gw, Some(&gx), Some(&gw)),
+                ),
+                (
+                    "in parts",
+                    backward_by(plan, [3, 2], &gdy, &gx, &gw, Some(&gx), Some(&gw)),
                 ),
                 (
                     "apart",

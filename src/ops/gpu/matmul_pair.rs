@@ -1,5 +1,6 @@
 //! Two matrix products in one launch: the two gradients of a linear layer. Apart, each often has too few tiles for a large
-//! GPU; together they share it, and one launch is saved.
+//! GPU; together they share it, and one launch is saved. Each may be split along its inner dimension, so that the workgroups of
+//! both have about the same work.
 
 use super::matmul_plan::{Plan, Problem};
 use super::matmul_register::multiply_tile;
@@ -8,17 +9,35 @@ use super::{Float4, arg, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-/// An operand pair, an optional matrix to add, and where the product goes.
+/// An operand pair, an optional matrix to add, and where the product goes: `[rows, columns]`, or `[splits, rows, columns]`
+/// partial products, to which nothing can be added yet.
 pub struct Product<'a> {
     pub a: &'a CubeTensor,
     pub b: &'a CubeTensor,
     pub add: Option<&'a CubeTensor>,
     pub out: &'a CubeTensor,
     pub problem: Problem,
+    pub splits: usize,
 }
 
-/// Both products, not split. The first one's tiles start first: give the one with the longer inner dimension first.
+impl Product<'_> {
+    fn inner_per_split(&self, plan: &Plan) -> usize {
+        self.problem
+            .inner
+            .div_ceil(self.splits)
+            .next_multiple_of(plan.step)
+    }
+
+    fn groups(&self, plan: &Plan) -> usize {
+        plan.splits(self.splits).groups(&self.problem)
+    }
+}
+
+/// Both products. The one with more work a workgroup starts first.
 pub fn launch(first: &Product, second: &Product, plan: Plan) {
+    if first.inner_per_split(&plan) < second.inner_per_split(&plan) {
+        return launch(second, first, plan);
+    }
     let widths = |p: &Problem| {
         [
             vector_width(&[if p.a_transposed { p.rows } else { p.inner }]),
@@ -26,14 +45,26 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
             vector_width(&[p.columns]),
         ]
     };
-    let sizes = |p: &Problem| {
+    let sizes = |product: &Product| {
+        let p = &product.problem;
         let across = p.columns.div_ceil(plan.tile.1);
         SizesLaunch::new(
             p.rows,
             p.columns,
             p.inner,
+            product.inner_per_split(&plan),
             across,
             p.rows.div_ceil(plan.tile.0) * across,
+            product.groups(&plan),
+        )
+    };
+    let form = |product: &Product| {
+        debug_assert!(product.splits == 1 || product.add.is_none());
+        Form::of(
+            &product.problem,
+            &plan,
+            product.splits,
+            product.add.is_some(),
         )
     };
     let [a1, b1, o1] = widths(&first.problem);
@@ -41,7 +72,7 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
     unsafe {
         matmul_register_tile_pair::launch_unchecked(
             &first.a.client,
-            groups(plan.groups(&first.problem) + plan.groups(&second.problem)),
+            groups(first.groups(&plan) + second.groups(&plan)),
             CubeDim::new_1d(plan.threads() as u32),
             a1,
             b1,
@@ -57,23 +88,25 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
             arg(second.b),
             arg(second.add.unwrap_or(second.out)),
             arg(second.out),
-            sizes(&first.problem),
-            sizes(&second.problem),
-            Form::of(&first.problem, &plan, first.add.is_some()),
-            Form::of(&second.problem, &plan, second.add.is_some()),
+            sizes(first),
+            sizes(second),
+            form(first),
+            form(second),
             plan,
         );
     }
 }
 
-/// A product's sizes, its tiles across and its tiles in all.
+/// A product's sizes, its tiles across, the tiles of one split, and those of all splits.
 #[derive(CubeType, CubeLaunch)]
 struct Sizes {
     rows: usize,
     columns: usize,
     inner: usize,
+    inner_per_split: usize,
     across: usize,
     tiles: usize,
+    all: usize,
 }
 
 #[cube(launch_unchecked)]
@@ -93,12 +126,12 @@ fn matmul_register_tile_pair<VA1: Size, VB1: Size, VO1: Size, VA2: Size, VB2: Si
     #[comptime] plan: Plan,
 ) {
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(plan.shared_vectors()));
-    if CUBE_POS < sizes1.tiles {
+    if CUBE_POS < sizes1.all {
         let source = place_tile(CUBE_POS, &sizes1, plan);
         multiply_tile::<VA1, VB1, VO1>(a1, b1, add1, out1, &mut shared, &source, form1, plan);
     } else {
-        let tile = CUBE_POS - sizes1.tiles;
-        if tile < sizes2.tiles {
+        let tile = CUBE_POS - sizes1.all;
+        if tile < sizes2.all {
             let source = place_tile(tile, &sizes2, plan);
             multiply_tile::<VA2, VB2, VO2>(a2, b2, add2, out2, &mut shared, &source, form2, plan);
         }
@@ -107,14 +140,17 @@ fn matmul_register_tile_pair<VA1: Size, VB1: Size, VO1: Size, VA2: Size, VB2: Si
 
 #[cube]
 fn place_tile(tile: usize, sizes: &Sizes, #[comptime] plan: Plan) -> Source {
+    let split = tile / sizes.tiles;
+    let within = tile % sizes.tiles;
+    let begin = split * sizes.inner_per_split;
     Source {
-        row: tile / sizes.across * plan.tile.0,
-        column: tile % sizes.across * plan.tile.1,
+        row: within / sizes.across * plan.tile.0,
+        column: within % sizes.across * plan.tile.1,
         rows: sizes.rows,
         columns: sizes.columns,
         inner: sizes.inner,
-        begin: 0usize.runtime(),
-        end: sizes.inner,
-        first_out: 0usize.runtime(),
+        begin,
+        end: min(begin + sizes.inner_per_split, sizes.inner),
+        first_out: split * sizes.rows,
     }
 }

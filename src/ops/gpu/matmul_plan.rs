@@ -1,5 +1,7 @@
 //! Which matmul version and which tile for which shape: plain data and one table, to be changed from measurements.
 
+use super::matmul_stage::filling;
+
 /// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` when transposed, B is `[inner, columns]`,
 /// or `[columns, inner]` when transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,7 +126,8 @@ impl Plan {
         } else {
             1
         };
-        let staged = buffers * self.step * (self.tile.0 + self.tile.1) / 4;
+        let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * filling(self.step);
+        let staged = buffers * self.step * pitch;
         let results = (self.slices / 2) * self.tile.0 * self.tile.1 / 4;
         if staged > results { staged } else { results }
     }
@@ -158,14 +161,13 @@ impl Limits {
     }
 }
 
-/// Candidates from the largest tile to the smallest. The first that fills the device is taken: a large tile reads
-/// least per product, but a device with idle processors loses more than that. Measured on an H200 over Vulkan, for every
-/// shape of a `small` step (`docs/performance.md`).
+/// Candidates from the largest tile to the smallest. A large tile reads least per product, but a device with idle processors
+/// loses more than that. Measured on an H200 over Vulkan, for every shape of a `small` step (`docs/performance.md`).
 const LADDER: [Plan; 4] = [
-    Plan::new((64, 128), 16, (8, 8)).buffering(Buffering::Double),
+    LARGE,
     Plan::new((64, 64), 32, (8, 8))
         .slices(2)
-        .buffering(Buffering::Double),
+        .buffering(Buffering::Single),
     Plan::new((32, 64), 32, (8, 8))
         .slices(4)
         .buffering(Buffering::Double),
@@ -174,16 +176,13 @@ const LADDER: [Plan; 4] = [
         .buffering(Buffering::Double),
 ];
 
-/// The smallest tile worth taking: below it, splitting the inner dimension fills the device better.
-const SMALLEST: usize = 32 * 64;
+const LARGE: Plan = Plan::new((128, 128), 32, (8, 8)).buffering(Buffering::Single);
 
-/// The same for two products in one launch; the larger tile pays only where it fills the device twice over.
-const PAIR_LADDER: [Plan; 2] = [
-    Plan::new((128, 64), 32, (8, 8)).slices(2),
-    Plan::new((64, 64), 32, (8, 8))
-        .slices(4)
-        .buffering(Buffering::Single),
-];
+/// The least share of the inner dimension for one workgroup.
+const SHORTEST: usize = 128;
+
+/// From this inner size on, a large tile and several workgroups along the inner dimension beat a smaller tile.
+const LONG: usize = 1024;
 
 /// On a CPU: few, large tiles, and short programs, since compiling takes longer than running.
 const SMALL_LADDER: [Plan; 2] = [
@@ -191,58 +190,127 @@ const SMALL_LADDER: [Plan; 2] = [
     Plan::new((32, 32), 16, (8, 8)).unroll(false),
 ];
 
-/// Where one device measured differently from the ladder: (rows, columns, inner, plan).
-const MEASURED: [(usize, usize, usize, Plan); 0] = [];
-
 /// The version for a shape.
 pub fn choose(problem: &Problem, limits: Limits) -> Version {
-    let sizes = (problem.rows, problem.columns, problem.inner);
-    let measured = MEASURED
-        .iter()
-        .find(|m| (m.0, m.1, m.2) == sizes && limits.allow(&m.3));
-    if let Some((_, _, _, plan)) = measured {
-        return Version::RegisterTile(*plan);
-    }
     let ladder: &[Plan] = if limits.small() {
         &SMALL_LADDER
     } else {
         &LADDER
     };
-    let Some(mut plan) = climb(ladder, limits, |plan| plan.groups(problem)) else {
+    let fitting = || ladder.iter().filter(|plan| limits.allow(plan));
+    let full = fitting().find(|plan| plan.groups(problem) >= limits.full);
+    let Some(&largest) = fitting().next() else {
         return Version::SharedTile;
     };
-    // Too few tiles even so, and a long inner dimension: let several workgroups share it.
-    while plan.groups(problem) < limits.full
-        && problem.inner / (plan.splits * 2) >= 128
-        && plan.splits < 8
-    {
-        plan.splits *= 2;
-    }
+    let plan = match full {
+        Some(plan) if *plan == largest || problem.inner < LONG => *plan,
+        _ => {
+            let plan = full.map_or(*fitting().next_back().unwrap_or(&largest), |_| largest);
+            let [splits, _] = even([problem, problem], &plan, [true, false], limits.full);
+            plan.splits(splits)
+        }
+    };
     Version::RegisterTile(plan)
 }
 
-/// The plan for two products in one launch, or `None` when the device has too little memory for any.
-pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<Plan> {
-    let (ladder, times): (&[Plan], usize) = if limits.small() {
-        (&SMALL_LADDER, 1)
+/// The plan for two products in one launch, and into how many parts each is split, or `None` when the device has too little
+/// memory for any.
+pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<(Plan, [usize; 2])> {
+    let ladder: &[Plan] = if limits.small() {
+        &SMALL_LADDER
     } else {
-        (&PAIR_LADDER, 2)
+        &LADDER
     };
-    let limits = Limits {
-        full: times * limits.full,
-        ..limits
-    };
-    climb(ladder, limits, |plan| {
-        problems.iter().map(|p| plan.groups(p)).sum()
-    })
+    let plan = ladder.iter().find(|plan| limits.allow(plan))?;
+    Some((*plan, even(problems, plan, [true, true], limits.full)))
 }
 
-/// The first plan that fills the device, else the smallest tile worth taking, else the last that fits.
-fn climb(ladder: &[Plan], limits: Limits, groups: impl Fn(&Plan) -> usize) -> Option<Plan> {
-    let fitting = || ladder.iter().filter(|plan| limits.allow(plan));
-    let full = fitting().find(|plan| groups(plan) >= limits.full);
-    let small = || fitting().find(|plan| plan.tile.0 * plan.tile.1 <= SMALLEST);
-    full.or_else(small)
-        .or_else(|| fitting().next_back())
-        .copied()
+/// Parts for the inner dimensions, so that workgroups fill the device and none has much more than its share of the work.
+fn even(problems: [&Problem; 2], plan: &Plan, counted: [bool; 2], full: usize) -> [usize; 2] {
+    let tiles = |i: usize| {
+        if counted[i] {
+            plan.groups(problems[i])
+        } else {
+            0
+        }
+    };
+    let share = |i: usize, splits: [usize; 2]| problems[i].inner / splits[i];
+    let work: usize = (0..2).map(|i| tiles(i) * problems[i].inner).sum();
+    let mut splits = [1, 1];
+    loop {
+        // The one whose workgroups have most to do, as long as they have more than a quarter too much.
+        let first = if counted[1] && share(1, splits) > share(0, splits) {
+            1
+        } else {
+            0
+        };
+        let longest = share(first, splits);
+        if 4 * longest * full <= 5 * work || longest < 2 * SHORTEST || splits[first] >= 8 {
+            return splits;
+        }
+        splits[first] *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGE_DEVICE: Limits = Limits {
+        shared_bytes: 49_152,
+        threads: 1024,
+        full: 120,
+    };
+
+    fn problem(rows: usize, columns: usize, inner: usize) -> Problem {
+        Problem {
+            rows,
+            columns,
+            inner,
+            a_transposed: false,
+            b_transposed: false,
+        }
+    }
+
+    #[test]
+    fn large_products_take_large_tiles_and_long_ones_are_split() {
+        let chosen = |rows, columns, inner| choose(&problem(rows, columns, inner), LARGE_DEVICE);
+        assert_eq!(chosen(1024, 4096, 512), Version::RegisterTile(LARGE));
+        assert_eq!(
+            chosen(1024, 512, 2048),
+            Version::RegisterTile(LARGE.splits(4))
+        );
+        let Version::RegisterTile(plan) = chosen(1024, 512, 512) else {
+            panic!("a register tile")
+        };
+        assert_eq!((plan.tile, plan.splits), ((64, 64), 1));
+    }
+
+    #[test]
+    fn pairs_are_split_until_their_workgroups_have_like_amounts_of_work() {
+        let of = |dx: Problem, dw: Problem| {
+            choose_pair([&dx, &dw], LARGE_DEVICE).map(|(_, splits)| splits)
+        };
+        assert_eq!(
+            of(problem(1024, 512, 512), problem(512, 512, 1024)),
+            Some([2, 4])
+        );
+        assert_eq!(
+            of(problem(1024, 512, 4096), problem(4096, 512, 1024)),
+            Some([2, 1])
+        );
+        assert_eq!(
+            of(problem(1024, 2048, 512), problem(512, 2048, 1024)),
+            Some([1, 1])
+        );
+        assert_eq!(of(problem(7, 9, 11), problem(9, 9, 7)), Some([1, 1]));
+    }
+
+    #[test]
+    fn every_plan_keeps_the_rules_of_its_fields() {
+        for plan in LADDER.iter().chain(&SMALL_LADDER) {
+            assert!(plan.is_sound(), "{plan:?}");
+            assert!(plan.shared_bytes() <= LARGE_DEVICE.shared_bytes, "{plan:?}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! It does not choose its plan; `matmul_plan` does.
 
 use super::matmul_plan::{Buffering, Plan, Problem};
-use super::matmul_stage::{Form, Operand, Source, across_inner, along_inner, fetch, stage};
+use super::matmul_stage::{Form, Operand, Source, fetch, stage};
 use super::{Float4, arg, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
@@ -25,7 +25,7 @@ pub fn launch(
     } = problem;
     debug_assert!(plan.is_sound(), "{plan:?} breaks the rules of its fields");
     let inner_per_split = inner.div_ceil(plan.splits).next_multiple_of(plan.step);
-    let form = Form::of(&problem, &plan, residual.is_some());
+    let form = Form::of(&problem, &plan, plan.splits, residual.is_some());
     unsafe {
         matmul_register_tile::launch_unchecked(
             &a.client,
@@ -47,7 +47,8 @@ pub fn launch(
             inner,
             inner_per_split,
             form,
-            plan,
+            // The number of parts is in the grid: one compiled kernel serves any.
+            plan.splits(1),
         );
     }
 }
@@ -101,38 +102,30 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     for i in 0..accumulators {
         acc[i] = Float4::new(0.0);
     }
-    // Values on their way from global to workgroup memory: this invocation's share of a step.
-    let mut left = Array::<Float4>::new(comptime!(of_a.shares()));
-    let mut right = Array::<Float4>::new(comptime!(of_b.shares()));
+    // Values on their way from global to workgroup memory: this invocation's share of a step. Where no invocation has a
+    // share of both operands, one array serves for either.
+    let apart = comptime!(Operand::apart(&of_a, &of_b));
+    let mut left = Array::<Float4>::new(comptime!(of_a.held().max(of_b.held())));
+    let mut right = Array::<Float4>::new(comptime!(if apart { 1 } else { of_b.held() }));
     let place = Place::of(UNIT_POS as usize, plan);
     let double = comptime!(plan.buffering == Buffering::Double);
-    let half = comptime!(plan.step * (plan.tile.0 + plan.tile.1) / 4);
+    let single = comptime!(plan.buffering == Buffering::Single);
+    let half = comptime!(plan.step * (of_a.pitch() + of_b.pitch()));
 
-    if comptime!(plan.buffering != Buffering::Single) {
-        fetch::<VA>(
+    if !single {
+        fetch_both::<VA, VB>(
             a,
-            &mut left,
-            source.row,
-            source.rows,
-            source.begin,
-            source.end,
-            source.inner,
-            of_a,
-        );
-        fetch::<VB>(
             b,
+            &mut left,
             &mut right,
-            source.column,
-            source.columns,
+            source,
             source.begin,
-            source.end,
-            source.inner,
+            of_a,
             of_b,
         );
     }
     if double {
-        stage(shared, &left, 0usize, of_a);
-        stage(shared, &right, 0usize, of_b);
+        stage_both(shared, &left, &right, 0usize, of_a, of_b);
         sync_cube();
     }
     let mut from = source.begin;
@@ -141,81 +134,22 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
         let next = from + plan.step;
         if double {
             if next < source.end {
-                fetch::<VA>(
-                    a,
-                    &mut left,
-                    source.row,
-                    source.rows,
-                    next,
-                    source.end,
-                    source.inner,
-                    of_a,
-                );
-                fetch::<VB>(
-                    b,
-                    &mut right,
-                    source.column,
-                    source.columns,
-                    next,
-                    source.end,
-                    source.inner,
-                    of_b,
-                );
+                fetch_both::<VA, VB>(a, b, &mut left, &mut right, source, next, of_a, of_b);
             }
             multiply(shared, &mut acc, buffer, &place, of_a, of_b, plan);
             buffer = half - buffer;
             if next < source.end {
-                stage(shared, &left, buffer, of_a);
-                stage(shared, &right, buffer, of_b);
+                stage_both(shared, &left, &right, buffer, of_a, of_b);
             }
             sync_cube();
         } else {
-            if comptime!(plan.buffering == Buffering::Single) {
-                fetch::<VA>(
-                    a,
-                    &mut left,
-                    source.row,
-                    source.rows,
-                    from,
-                    source.end,
-                    source.inner,
-                    of_a,
-                );
-                fetch::<VB>(
-                    b,
-                    &mut right,
-                    source.column,
-                    source.columns,
-                    from,
-                    source.end,
-                    source.inner,
-                    of_b,
-                );
+            if single {
+                fetch_both::<VA, VB>(a, b, &mut left, &mut right, source, from, of_a, of_b);
             }
-            stage(shared, &left, 0usize, of_a);
-            stage(shared, &right, 0usize, of_b);
+            stage_both(shared, &left, &right, 0usize, of_a, of_b);
             sync_cube();
-            if comptime!(plan.buffering == Buffering::Prefetch) && next < source.end {
-                fetch::<VA>(
-                    a,
-                    &mut left,
-                    source.row,
-                    source.rows,
-                    next,
-                    source.end,
-                    source.inner,
-                    of_a,
-                );
-                fetch::<VB>(
-                    b,
-                    &mut right,
-                    source.column,
-                    source.columns,
-                    next,
-                    source.end,
-                    source.inner,
-                    of_b,
-                );
+            if !single && next < source.end {
+                fetch_both::<VA, VB>(a, b, &mut left, &mut right, source, next, of_a, of_b);
             }
             multiply(shared, &mut acc, 0usize, &place, of_a, of_b, plan);
             sync_cube();
@@ -225,6 +159,44 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     add_slices(shared, &mut acc, &place, plan);
     if place.slice == 0 {
         store::<VO>(out, residual, &acc, source, &place, form, plan);
+    }
+}
+
+#[cube]
+fn fetch_both<VA: Size, VB: Size>(
+    a: &[Vector<f32, VA>],
+    b: &[Vector<f32, VB>],
+    left: &mut Array<Float4>,
+    right: &mut Array<Float4>,
+    source: &Source,
+    from: usize,
+    #[comptime] of_a: Operand,
+    #[comptime] of_b: Operand,
+) {
+    let (row, rows, end, inner) = (source.row, source.rows, source.end, source.inner);
+    fetch::<VA>(a, left, row, rows, from, end, inner, of_a);
+    let (column, columns) = (source.column, source.columns);
+    if comptime!(Operand::apart(&of_a, &of_b)) {
+        fetch::<VB>(b, left, column, columns, from, end, inner, of_b);
+    } else {
+        fetch::<VB>(b, right, column, columns, from, end, inner, of_b);
+    }
+}
+
+#[cube]
+fn stage_both(
+    shared: &mut Shared<[Float4]>,
+    left: &Array<Float4>,
+    right: &Array<Float4>,
+    buffer: usize,
+    #[comptime] of_a: Operand,
+    #[comptime] of_b: Operand,
+) {
+    stage(shared, left, buffer, of_a);
+    if comptime!(Operand::apart(&of_a, &of_b)) {
+        stage(shared, left, buffer, of_b);
+    } else {
+        stage(shared, right, buffer, of_b);
     }
 }
 
@@ -270,12 +242,8 @@ impl Place {
     }
 }
 
-/// Adds one step's products to the block, four inner values at a time. An invocation's rows and columns are spread over the
-/// tile in groups of four, so that neighbours read neighbouring groups.
-///
-/// Where B's inner dimension is contiguous, one column's four inner values are read at a time and `acc` holds vectors of four
-/// rows; else one inner value's columns are read at a time and `acc` holds vectors of four columns. Either way few of B's
-/// values need registers at once.
+/// Adds one step's products to the block: for each inner value an outer product of the block's rows and columns. They are
+/// spread over the tile in groups of four, so that neighbours read neighbouring groups.
 #[cube]
 fn multiply(
     shared: &mut Shared<[Float4]>,
@@ -286,107 +254,31 @@ fn multiply(
     #[comptime] of_b: Operand,
     #[comptime] plan: Plan,
 ) {
-    let (rows, columns) = comptime!(plan.block);
-    let quads = comptime!(plan.step / plan.slices / 4);
+    let (rows, columns) = comptime!((plan.block.0 / 4, plan.block.1 / 4));
+    let inner = comptime!(plan.step / plan.slices);
+    let mut left = Array::<Float4>::new(rows);
+    let mut right = Array::<Float4>::new(columns);
     #[unroll(plan.unroll)]
-    for q in 0..quads {
-        let quad = place.slice * quads + q;
-        let mut left = Array::<Float4>::new(rows);
-        read_rows(shared, &mut left, buffer, place.row, quad, rows, of_a);
-        if of_b.inner_contiguous {
-            let mut turned = Array::<Float4>::new(rows);
-            turn_rows(&left, &mut turned, rows, of_a);
-            #[unroll]
-            for column in 0..columns {
-                let group = place.column + comptime!(column / 4 * (of_b.side / columns));
-                let right = along_inner(shared, buffer, group, comptime!(column % 4), quad, of_b);
-                #[unroll]
-                for k in 0..4usize {
-                    #[unroll]
-                    for i in 0..comptime!(rows / 4) {
-                        let at = comptime!(column * rows / 4 + i);
-                        acc[at] = fma(
-                            turned[comptime!(k * rows / 4 + i)],
-                            Float4::new(right.extract(k)),
-                            acc[at],
-                        );
-                    }
-                }
-            }
-        } else {
-            #[unroll]
-            for k in 0..4usize {
-                #[unroll]
-                for j in 0..comptime!(columns / 4) {
-                    let group = place.column + comptime!(j * (of_b.side / columns));
-                    let right = across_inner(shared, buffer, group, quad * 4 + k, of_b);
-                    #[unroll]
-                    for i in 0..rows {
-                        let row = if of_a.inner_contiguous {
-                            left[i].extract(k)
-                        } else {
-                            left[comptime!(k * rows / 4 + i / 4)].extract(comptime!(i % 4))
-                        };
-                        let at = comptime!(i * columns / 4 + j);
-                        acc[at] = fma(Float4::new(row), right, acc[at]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// A block's rows at four inner values: a vector of inner values for each row, or, where rows are contiguous, vectors of four
-/// rows for each inner value.
-#[cube]
-fn read_rows(
-    shared: &mut Shared<[Float4]>,
-    left: &mut Array<Float4>,
-    buffer: usize,
-    place: usize,
-    quad: usize,
-    #[comptime] rows: usize,
-    #[comptime] of_a: Operand,
-) {
-    let groups = comptime!(rows / 4);
-    #[unroll]
-    for g in 0..groups {
-        let group = place + comptime!(g * (of_a.side / rows));
+    for value in 0..inner {
+        let k = place.slice * inner + value;
+        let row = buffer + k * comptime!(of_a.pitch()) + place.row;
+        let column = buffer + k * comptime!(of_b.pitch()) + place.column + comptime!(of_b.at);
         #[unroll]
-        for i in 0..4usize {
-            if of_a.inner_contiguous {
-                left[comptime!(g * 4 + i)] = along_inner(shared, buffer, group, i, quad, of_a);
-            } else {
-                left[comptime!(i * groups + g)] =
-                    across_inner(shared, buffer, group, quad * 4 + i, of_a);
-            }
+        for i in 0..rows {
+            left[i] = shared[row + comptime!(i * (of_a.line() / rows))];
         }
-    }
-}
-
-/// A block's rows as vectors of four rows for each inner value, whatever [`read_rows`] left them as. Values are renamed, not
-/// moved: the kernel's registers are scalars.
-#[cube]
-fn turn_rows(
-    left: &Array<Float4>,
-    turned: &mut Array<Float4>,
-    #[comptime] rows: usize,
-    #[comptime] of_a: Operand,
-) {
-    let groups = comptime!(rows / 4);
-    #[unroll]
-    for k in 0..4usize {
         #[unroll]
-        for g in 0..groups {
-            let at = comptime!(k * groups + g);
-            let mut value = left[at];
-            if of_a.inner_contiguous {
-                #[unroll]
-                for r in 0..4usize {
-                    value.insert(r, left[comptime!(g * 4 + r)].extract(k));
-                }
+        for j in 0..columns {
+            right[j] = shared[column + comptime!(j * (of_b.line() / columns))];
+        }
+        #[unroll]
+        for i in 0..comptime!(rows * 4) {
+            let row = Float4::new(left[comptime!(i / 4)].extract(comptime!(i % 4)));
+            #[unroll]
+            for j in 0..columns {
+                let at = comptime!(i * columns + j);
+                acc[at] = fma(row, right[j], acc[at]);
             }
-            turned[at] = value;
         }
     }
 }
@@ -444,20 +336,7 @@ fn store<VO: Size>(
         for j in 0..across {
             let column = source.column + place.column * 4 + comptime!(j * (plan.tile.1 / across));
             let at = (source.first_out + row) * source.columns + column;
-            let mut value = acc[comptime!(if form.b_transposed {
-                i / 4
-            } else {
-                i * across + j
-            })];
-            if form.b_transposed {
-                #[unroll]
-                for c in 0..4usize {
-                    value.insert(
-                        c,
-                        acc[comptime!((j * 4 + c) * down + i / 4)].extract(comptime!(i % 4)),
-                    );
-                }
-            }
+            let mut value = acc[comptime!(i * across + j)];
             if comptime!(width == 4) {
                 let inside_rows = comptime!(!form.ragged_rows) || row < source.rows;
                 let inside_columns = comptime!(!form.ragged_columns) || column < source.columns;

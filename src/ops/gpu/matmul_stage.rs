@@ -18,14 +18,14 @@ pub struct Form {
 }
 
 impl Form {
-    pub fn of(problem: &Problem, plan: &Plan, has_residual: bool) -> Self {
+    pub fn of(problem: &Problem, plan: &Plan, splits: usize, has_residual: bool) -> Self {
         Self {
             a_transposed: problem.a_transposed,
             b_transposed: problem.b_transposed,
             has_residual,
             ragged_rows: !problem.rows.is_multiple_of(plan.tile.0),
             ragged_columns: !problem.columns.is_multiple_of(plan.tile.1),
-            ragged_inner: !problem.inner.is_multiple_of(plan.splits * plan.step),
+            ragged_inner: !problem.inner.is_multiple_of(splits * plan.step),
         }
     }
 }
@@ -45,17 +45,24 @@ pub struct Source {
     pub first_out: usize,
 }
 
-/// One operand's share of a step: `side` rows of A or columns of B, times the plan's `step`.
+/// One operand's share of a step: `side` rows of A or columns of B, times the plan's `step`. In workgroup memory it lies with
+/// its side contiguous: the inner loop reads four rows, or four columns, of one inner value at a time. If one operand is turned,
+/// inner values are in the order 0, 4, 8, …, 1, 5, 9, … in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     pub side: usize,
     pub step: usize,
     pub threads: usize,
-    /// Whether neighbours in memory are neighbours along the inner dimension, or rows (or columns).
-    pub inner_contiguous: bool,
+    /// Whether neighbours in memory are neighbours along the inner dimension. Then an invocation reads blocks of four rows by four
+    /// inner values and turns them on the way.
+    pub turned: bool,
+    /// Whether this operand or the other one is turned.
+    pub reordered: bool,
     pub ragged: bool,
     /// Place of its tile in workgroup memory, in vectors.
     pub at: usize,
+    /// The invocation that takes the first share: B's shares go to invocations that A leaves without one.
+    pub first: usize,
 }
 
 impl Operand {
@@ -64,44 +71,84 @@ impl Operand {
             side: plan.tile.0,
             step: plan.step,
             threads: plan.threads(),
-            inner_contiguous: !form.a_transposed,
+            turned: !form.a_transposed,
+            reordered: !form.a_transposed || form.b_transposed,
             ragged: form.ragged_rows || form.ragged_inner,
             at: 0,
+            first: 0,
         }
     }
 
     pub fn b(form: &Form, plan: &Plan) -> Self {
+        let a = Self::a(form, plan);
         Self {
             side: plan.tile.1,
-            step: plan.step,
-            threads: plan.threads(),
-            inner_contiguous: form.b_transposed,
+            turned: form.b_transposed,
             ragged: form.ragged_columns || form.ragged_inner,
-            at: plan.tile.0 * plan.step / 4,
+            at: a.pitch() * plan.step,
+            first: a.pieces() % a.threads,
+            ..a
         }
     }
 
-    /// Vectors of four in a step.
-    pub fn vectors(&self) -> usize {
-        self.side * self.step / 4
-    }
-
-    /// The same, per invocation.
-    pub fn shares(&self) -> usize {
-        self.vectors().div_ceil(self.threads)
-    }
-
-    /// Vectors in a line of the tile: inner values of one row (or column), or all rows (or columns) of one inner value.
+    /// Vectors of four rows (or columns) in one inner value's line.
     pub fn line(&self) -> usize {
-        if self.inner_contiguous {
-            self.step / 4
-        } else {
-            self.side / 4
-        }
+        self.side / 4
+    }
+
+    /// Distance between lines in workgroup memory. Eight invocations that turn neighbouring blocks of the same rows write lines
+    /// one after the other: the filling puts them into different banks.
+    pub fn pitch(&self) -> usize {
+        self.line() + if self.turned { filling(self.step) } else { 0 }
+    }
+
+    /// What is read by one invocation at a time: a block of four vectors, or one vector.
+    pub fn pieces(&self) -> usize {
+        self.side * self.step / if self.turned { 16 } else { 4 }
+    }
+
+    /// Pieces of one invocation.
+    pub fn shares(&self) -> usize {
+        self.pieces().div_ceil(self.threads)
+    }
+
+    /// Vectors that an invocation holds between global and workgroup memory.
+    pub fn held(&self) -> usize {
+        self.shares() * if self.turned { 4 } else { 1 }
+    }
+
+    /// Whether no invocation holds values of both operands.
+    pub fn apart(a: &Self, b: &Self) -> bool {
+        a.pieces() + b.pieces() <= a.threads
     }
 }
 
-/// Reads this invocation's vectors of the step that starts at inner value `from` into registers. `outer` is the tile's first row
+/// Vectors between the lines of an operand that is turned; see [`Operand::pitch`].
+pub const fn filling(step: usize) -> usize {
+    let quads = step / 4;
+    if quads >= 8 { 1 } else { 8 / quads }
+}
+
+/// The piece of this invocation's share, and whether there is one.
+#[cube]
+fn piece_of(#[comptime] share: usize, #[comptime] operand: Operand) -> usize {
+    let unit = UNIT_POS as usize;
+    let shifted = if comptime!(operand.first == 0) {
+        unit
+    } else {
+        (unit + comptime!(operand.threads - operand.first)) % operand.threads
+    };
+    shifted + comptime!(share * operand.threads)
+}
+
+/// Row group and quad of inner values of a block: neighbours take a row's quads, so that they read whole lines of memory.
+#[cube]
+fn block_of(piece: usize, #[comptime] operand: Operand) -> (usize, usize) {
+    let quads = comptime!(operand.step / 4);
+    (piece / quads, piece % quads)
+}
+
+/// Reads this invocation's share of the step that starts at inner value `from` into registers. `outer` is the tile's first row
 /// (or column), `outer_end` the operand's number of them, `inner_end` the end of the inner values to use, `inner_size` of all.
 #[cube]
 pub fn fetch<N: Size>(
@@ -114,39 +161,43 @@ pub fn fetch<N: Size>(
     inner_size: usize,
     #[comptime] operand: Operand,
 ) {
-    let line = comptime!(operand.line());
     #[unroll]
     for share in 0..comptime!(operand.shares()) {
-        let e = UNIT_POS as usize + comptime!(share * operand.threads);
-        if comptime!((share + 1) * operand.threads <= operand.vectors())
-            || e < comptime!(operand.vectors())
+        let piece = piece_of(share, operand);
+        if comptime!((share + 1) * operand.threads <= operand.pieces())
+            || piece < comptime!(operand.pieces())
         {
-            held[share] = if operand.inner_contiguous {
-                read4::<N>(
-                    source,
-                    outer + e / line,
-                    outer_end,
-                    from + e % line * 4,
-                    inner_end,
-                    inner_size,
-                    operand.ragged,
-                )
+            if operand.turned {
+                let (group, quad) = block_of(piece, operand);
+                #[unroll]
+                for i in 0..4usize {
+                    held[comptime!(share * 4 + i)] = read4::<N>(
+                        source,
+                        outer + group * 4 + i,
+                        outer_end,
+                        from + quad * 4,
+                        inner_end,
+                        inner_size,
+                        operand.ragged,
+                    );
+                }
             } else {
-                read4::<N>(
+                let line = comptime!(operand.line());
+                held[share] = read4::<N>(
                     source,
-                    from + e / line,
+                    from + piece / line,
                     inner_end,
-                    outer + e % line * 4,
+                    outer + piece % line * 4,
                     outer_end,
                     outer_end,
                     operand.ragged,
-                )
-            };
+                );
+            }
         }
     }
 }
 
-/// Puts the fetched vectors into workgroup memory, in the order they have in global memory.
+/// Puts the fetched values into workgroup memory, turned where they have to be: registers are renamed, nothing is moved.
 #[cube]
 pub fn stage(
     shared: &mut Shared<[Float4]>,
@@ -154,53 +205,35 @@ pub fn stage(
     buffer: usize,
     #[comptime] operand: Operand,
 ) {
-    let line = comptime!(operand.line());
     #[unroll]
     for share in 0..comptime!(operand.shares()) {
-        let e = UNIT_POS as usize + comptime!(share * operand.threads);
-        if comptime!((share + 1) * operand.threads <= operand.vectors())
-            || e < comptime!(operand.vectors())
+        let piece = piece_of(share, operand);
+        if comptime!((share + 1) * operand.threads <= operand.pieces())
+            || piece < comptime!(operand.pieces())
         {
-            let mut place = e;
-            if operand.inner_contiguous {
-                place = spread(e, e / line);
+            if operand.turned {
+                let (group, quad) = block_of(piece, operand);
+                #[unroll]
+                for k in 0..4usize {
+                    let mut value = held[comptime!(share * 4)];
+                    #[unroll]
+                    for i in 0..4usize {
+                        value.insert(i, held[comptime!(share * 4 + i)].extract(k));
+                    }
+                    let line = comptime!(k * operand.step / 4) + quad;
+                    let at = line * comptime!(operand.pitch()) + group;
+                    shared[buffer + at + comptime!(operand.at)] = value;
+                }
+            } else {
+                let mut line = piece / comptime!(operand.line());
+                if operand.reordered {
+                    line = line % 4 * comptime!(operand.step / 4) + line / 4;
+                }
+                let at = line * comptime!(operand.pitch()) + piece % comptime!(operand.line());
+                shared[buffer + at + comptime!(operand.at)] = held[share];
             }
-            shared[buffer + place + comptime!(operand.at)] = held[share];
         }
     }
-}
-
-/// Moves a vector within its group of eight, by its row: invocations that read the same inner values of rows four apart
-/// then use different banks. With at least two vectors per row, the four rows of a group move alike.
-#[cube]
-fn spread(vector: usize, row: usize) -> usize {
-    vector ^ (row / 4 % 8)
-}
-
-/// Four inner values of row (or column) `4·group + c` of an operand staged with its inner dimension contiguous.
-#[cube]
-pub fn along_inner(
-    shared: &mut Shared<[Float4]>,
-    buffer: usize,
-    group: usize,
-    #[comptime] c: usize,
-    quad: usize,
-    #[comptime] operand: Operand,
-) -> Float4 {
-    let row = group * 4 + c;
-    shared[buffer + spread(row * comptime!(operand.line()) + quad, row) + comptime!(operand.at)]
-}
-
-/// Rows (or columns) 4·group to 4·group + 3 at inner value `k` of an operand staged with those contiguous.
-#[cube]
-pub fn across_inner(
-    shared: &mut Shared<[Float4]>,
-    buffer: usize,
-    group: usize,
-    k: usize,
-    #[comptime] operand: Operand,
-) -> Float4 {
-    shared[buffer + k * comptime!(operand.line()) + group + comptime!(operand.at)]
 }
 
 /// Four neighbours of a line `stride` long, zeros where the line or its end is passed.

@@ -7,6 +7,14 @@ use ratatui::style::Style;
 use super::{Curve, Plot, put};
 use crate::tui::symbols::Symbols;
 
+/// Whose dots these are.
+#[derive(Clone, Copy)]
+pub struct Ink {
+    /// 0 for A, 1 for B.
+    pub kind: usize,
+    pub style: Style,
+}
+
 /// The dots of all curves: a bit pattern and a style per cell.
 pub struct Grid {
     area: Rect,
@@ -31,32 +39,37 @@ impl Grid {
         self.cells.get(at).is_none_or(|cell| cell.0 == 0)
     }
 
-    fn dot(&mut self, column: usize, row: usize, curve: &Curve<'_>) {
+    fn dot(&mut self, column: usize, row: usize, ink: Ink) {
         let (x, y) = (column / self.dots.0, row / self.dots.1);
         if let Some(cell) = self.cells.get_mut(y * usize::from(self.area.width) + x) {
             // Braille numbers its dots column by column, the bottom row last.
             const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
             let bit = BITS[column % self.dots.0.max(1)][row % self.dots.1.max(1)];
-            *cell = (cell.0 | bit, curve.kind, curve.style);
+            *cell = (cell.0 | bit, ink.kind, ink.style);
         }
     }
 
     /// Adds a curve; later ones lie on top.
     pub fn curve(&mut self, curve: &Curve<'_>, plot: &Plot) {
+        let ink = Ink {
+            kind: curve.kind,
+            style: curve.style,
+        };
         let mut previous: Option<(usize, usize)> = None;
         for bucket in curve.points {
             let to = (plot.column(bucket.last as f64), plot.row(bucket.mean));
             if let Some(from) = previous.filter(|_| !bucket.gap) {
-                self.line(from, to, curve);
+                self.line(from, to, ink);
             }
             for row in plot.row(bucket.high)..=plot.row(bucket.low) {
-                self.dot(to.0, row, curve);
+                self.dot(to.0, row, ink);
             }
             previous = Some(to);
         }
     }
 
-    fn line(&mut self, from: (usize, usize), to: (usize, usize), curve: &Curve<'_>) {
+    /// Adds a straight line between two dots.
+    pub fn line(&mut self, from: (usize, usize), to: (usize, usize), ink: Ink) {
         let (x, y) = (to.0 as f64 - from.0 as f64, to.1 as f64 - from.1 as f64);
         let steps = x.abs().max(y.abs()) as usize;
         for step in 0..=steps {
@@ -67,7 +80,7 @@ impl Grid {
             };
             let column = from.0 as f64 + share * x;
             let row = from.1 as f64 + share * y;
-            self.dot(column.round() as usize, row.round() as usize, curve);
+            self.dot(column.round() as usize, row.round() as usize, ink);
         }
     }
 

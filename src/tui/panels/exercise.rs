@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::{open_as, question, show};
 use crate::app::exercise::{Desk, InModel};
 use crate::app::guide::sentence;
-use crate::app::{Action, App, Panel};
+use crate::app::{Action, App, Panel, Room};
 use crate::course::Exercise;
 use crate::course::exercise::{Body, Configs};
 use crate::course::placeholder::{Figures, Lookup};
@@ -47,10 +47,13 @@ pub fn render(
         foot.push(question::rule("question", columns, theme));
         foot.extend(question::choices(open, app, columns, None, theme));
     }
-    // What was found stays in view: at the foot where there is room for text above it, else before the text.
+    // What was found stays in view: at the foot where there is room for text above it, else before the text. In a
+    // small frame it is always before, so that it does not jump from one check to the next.
     let height = usize::from(inner.height);
+    let small = app.view.room() <= Room::Compact && app.question().is_none();
+    let long = foot.len() * 5 > height * 3;
     let mut text = Vec::new();
-    if foot.len() * 5 > height * 3 && foot.len() + head.len() + tail.len() > height {
+    if (small || long) && foot.len() + head.len() + tail.len() > height {
         text.append(&mut foot);
         text.push(Line::default());
     }

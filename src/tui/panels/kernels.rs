@@ -10,7 +10,8 @@ use ratatui::text::{Line, Span};
 use super::{joined, missing, ms, open, show};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel, Sort};
-use crate::protocol::{KernelRow, Kernels, Slot};
+use crate::profile::roofline::{Reached, reached};
+use crate::protocol::{KernelRow, Kernels, Roof, Slot};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -64,6 +65,12 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         slot,
         kernels,
         beside,
+        roof: app
+            .run
+            .slot(slot)
+            .started
+            .as_ref()
+            .and_then(|it| it.roof.as_deref()),
         columns,
     };
     // Summary and headings stay; the rows scroll.
@@ -128,6 +135,7 @@ struct Table<'a> {
     slot: Slot,
     kernels: &'a Kernels,
     beside: Option<&'a Kernels>,
+    roof: Option<&'a Roof>,
     columns: Columns,
     /// There is room to say in how many layers.
     layers: bool,
@@ -140,6 +148,9 @@ struct Columns {
     beside: usize,
     share: usize,
     rate: usize,
+    roof: usize,
+    bytes: usize,
+    intensity: usize,
     bar: usize,
 }
 
@@ -149,7 +160,8 @@ const MS: usize = 8;
 impl Columns {
     /// The name and the time come first, then what tells most.
     fn fit(width: usize, name: usize, beside: bool) -> Self {
-        let mut room = width.saturating_sub(name.clamp(16, 40) + MS);
+        let name = name.clamp(16, 30);
+        let mut room = width.saturating_sub(name + MS);
         let mut take = |wanted: usize| {
             let wide = if wanted <= room { wanted } else { 0 };
             room -= wide;
@@ -157,15 +169,21 @@ impl Columns {
         };
         let share = take(7);
         let beside = if beside { take(MS) } else { 0 };
-        let calls = take(6);
         let rate = take(9);
+        let roof = take(8);
+        let calls = take(6);
+        let bytes = take(8);
+        let intensity = take(8);
         let bar = take(12);
         Self {
-            name: name.clamp(16, 40) + room.min(width),
+            name: name + room.min(width),
             calls,
             beside,
             share,
             rate,
+            roof,
+            bytes,
+            intensity,
             bar,
         }
     }
@@ -185,6 +203,9 @@ impl Table<'_> {
         line += &text::right(letters[1], columns.beside);
         line += &text::right("share", columns.share);
         line += &text::right("GFLOP/s", columns.rate);
+        line += &text::right("GB/s", columns.bytes);
+        line += &text::right("FLOP/B", columns.intensity);
+        line += &text::right("of roof", columns.roof);
         Line::styled(line, theme.dim)
     }
 
@@ -200,13 +221,13 @@ impl Table<'_> {
                     .beside
                     .and_then(|it| it.rows.iter().find(|other| same_place(row, other)))
                     .map(|it| it.ms);
-                let rate = (row.flops > 0.0 && row.ms > 0.0).then(|| row.flops / row.ms / 1e6);
+                let reached = reached(row, self.roof);
                 self.row(
                     &name(row, self.layers),
                     row.calls,
                     row.ms,
                     was,
-                    rate,
+                    reached,
                     (whole, longest),
                     theme,
                 )
@@ -219,7 +240,7 @@ impl Table<'_> {
             0,
             rest,
             was,
-            None,
+            Reached::default(),
             (whole, longest.max(rest)),
             theme,
         );
@@ -235,7 +256,7 @@ impl Table<'_> {
         calls: u32,
         time: f64,
         was: Option<f64>,
-        rate: Option<f64>,
+        reached: Reached,
         (whole, longest): (f64, f64),
         theme: &Theme,
     ) -> Line<'static> {
@@ -247,7 +268,11 @@ impl Table<'_> {
             String::new()
         };
         let was = was.map_or_else(|| "-".to_owned(), ms);
-        let rate = rate.map_or_else(|| "-".to_owned(), number);
+        let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+        let roof = reached.share.map_or_else(
+            || "-".to_owned(),
+            |share| format!("{} %", percent(100.0 * share)),
+        );
         let mut spans = vec![
             Span::raw(text::left(name, columns.name)),
             Span::styled(text::right(&calls, columns.calls), theme.dim),
@@ -260,7 +285,25 @@ impl Table<'_> {
                 &format!("{} %", percent(100.0 * share)),
                 columns.share,
             )),
-            Span::styled(text::right(&rate, columns.rate), theme.dim),
+            Span::styled(
+                text::right(
+                    &figure(reached.flops_per_s.map(|it| it / 1e9)),
+                    columns.rate,
+                ),
+                theme.dim,
+            ),
+            Span::styled(
+                text::right(
+                    &figure(reached.bytes_per_s.map(|it| it / 1e9)),
+                    columns.bytes,
+                ),
+                theme.dim,
+            ),
+            Span::styled(
+                text::right(&figure(reached.intensity), columns.intensity),
+                theme.dim,
+            ),
+            Span::raw(text::right(&roof, columns.roof)),
         ];
         if columns.bar > 0 && longest > 0.0 {
             let bar = theme.symbols.bar(time / longest, columns.bar as u16 - 1);
@@ -285,13 +328,7 @@ fn same_place(a: &KernelRow, b: &KernelRow) -> bool {
 }
 
 fn order(a: &KernelRow, b: &KernelRow, sort: Sort) -> Ordering {
-    let rate = |row: &KernelRow| {
-        if row.ms > 0.0 {
-            row.flops / row.ms
-        } else {
-            0.0
-        }
-    };
+    let rate = |row: &KernelRow| reached(row, None).flops_per_s.unwrap_or(0.0);
     match sort {
         Sort::Time => b.ms.total_cmp(&a.ms),
         Sort::Calls => b.calls.cmp(&a.calls),

@@ -1,0 +1,152 @@
+//! The graphics adapters of this machine, in the one order that training and kernel checks count GPUs by.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn::cubecl::future::block_on;
+use burn::tensor::DeviceKind;
+use burn::tensor::wgpu::wgpu;
+
+/// An adapter with its place in the order.
+pub struct Found {
+    pub adapter: wgpu::Adapter,
+    pub info: wgpu::AdapterInfo,
+    /// How burn names it.
+    pub kind: DeviceKind,
+    pub timestamps: bool,
+    /// What `--device` calls it: `gpu`, `gpu:1`… or `vulkan-cpu`.
+    pub select: String,
+}
+
+impl Found {
+    /// Whether it computes on the CPU.
+    pub fn on_cpu(&self) -> bool {
+        self.info.device_type == wgpu::DeviceType::Cpu
+    }
+
+    /// Its driver's name and version.
+    pub fn driver(&self) -> String {
+        format!("{} {}", self.info.driver, self.info.driver_info)
+            .trim()
+            .to_owned()
+    }
+}
+
+/// All adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU.
+/// A driver that panics while it is asked hides them all.
+pub fn adapters() -> Vec<Found> {
+    let list = |backends| {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        block_on(instance.enumerate_adapters(backends))
+    };
+    let all = || {
+        let found = list(wgpu::Backends::PRIMARY);
+        // Looking for OpenGL makes some drivers talk, so it is left for last.
+        if found.is_empty() {
+            list(wgpu::Backends::GL)
+        } else {
+            found
+        }
+    };
+    in_order(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
+}
+
+fn in_order(all: Vec<wgpu::Adapter>) -> Vec<Found> {
+    // The order in which the library settles on an API.
+    let order = [
+        wgpu::Backend::Metal,
+        wgpu::Backend::Vulkan,
+        wgpu::Backend::Dx12,
+        wgpu::Backend::Gl,
+    ];
+    let Some(chosen) = order
+        .into_iter()
+        .find(|backend| all.iter().any(|a| a.get_info().backend == *backend))
+    else {
+        return Vec::new();
+    };
+    let mut counts = [0_usize; 4];
+    let mut found: Vec<Found> = Vec::new();
+    for adapter in all {
+        let info = adapter.get_info();
+        if info.backend != chosen {
+            continue;
+        }
+        let mut next = |class: usize| {
+            counts[class] += 1;
+            counts[class] - 1
+        };
+        let kind = match info.device_type {
+            wgpu::DeviceType::DiscreteGpu => DeviceKind::DiscreteGpu(next(0)),
+            wgpu::DeviceType::IntegratedGpu => DeviceKind::IntegratedGpu(next(1)),
+            wgpu::DeviceType::VirtualGpu => DeviceKind::VirtualGpu(next(2)),
+            wgpu::DeviceType::Other => DeviceKind::DefaultDevice,
+            wgpu::DeviceType::Cpu => DeviceKind::Cpu,
+        };
+        let timestamps = adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY);
+        found.push(Found {
+            adapter,
+            info,
+            kind,
+            timestamps,
+            select: String::new(),
+        });
+    }
+    found.sort_by_key(|it| match it.info.device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    });
+    let names = name_all(&found.iter().map(Found::on_cpu).collect::<Vec<_>>());
+    for (it, name) in found.iter_mut().zip(names) {
+        it.select = name;
+    }
+    found
+}
+
+/// `gpu`, `gpu:1`, …, `vulkan-cpu`.
+fn name_all(on_cpu: &[bool]) -> Vec<String> {
+    let mut gpus = 0;
+    let name = |on_cpu: &bool| match (*on_cpu, gpus) {
+        (true, _) => "vulkan-cpu".to_owned(),
+        (false, index) => {
+            gpus += 1;
+            if index == 0 {
+                "gpu".to_owned()
+            } else {
+                format!("gpu:{index}")
+            }
+        }
+    };
+    on_cpu.iter().map(name).collect()
+}
+
+/// The N of `gpu` or `gpu:N`; None for any other text.
+pub fn gpu_index(select: &str) -> Option<usize> {
+    match select.strip_prefix("gpu")? {
+        "" => Some(0),
+        rest => rest.strip_prefix(':')?.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adapters_are_named_as_devices_are_asked_for() {
+        assert_eq!(
+            name_all(&[false, false, true]),
+            ["gpu", "gpu:1", "vulkan-cpu"]
+        );
+        assert_eq!((gpu_index("gpu"), gpu_index("gpu:2")), (Some(0), Some(2)));
+        assert_eq!(
+            (gpu_index("gpu2"), gpu_index("cpu"), gpu_index("gpu:x")),
+            (None, None, None)
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! The file of measured roofs: read with suspicion, written whole. A damaged one is set aside and costs a second's measuring.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::profile::roofline;
+use crate::protocol::{Device, Roof};
+
+const FILE: &str = "roofs.json";
+/// Changes when roofs are measured in another way: those of before are then measured again.
+const VERSION: u32 = 1;
+const MAX_BYTES: u64 = 1 << 20;
+/// Devices and drivers remembered; the oldest go.
+const MOST: usize = 64;
+
+/// A roof with what it was measured on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub device: Device,
+    pub driver: String,
+    pub roof: Roof,
+    /// How often it was measured.
+    pub tries: u32,
+}
+
+impl Entry {
+    /// Whether it is of this device under this driver.
+    pub fn is(&self, device: &Device, driver: &str) -> bool {
+        self.device == *device && self.driver == driver
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    version: u32,
+    roofs: Vec<Entry>,
+}
+
+/// What is on file; with a sentence where the file was damaged and set aside. Impossible numbers are left out.
+pub fn read(folder: &Path) -> (Vec<Entry>, Option<String>) {
+    let path = folder.join(FILE);
+    let text = match text(&path) {
+        Ok(Some(text)) => text,
+        Ok(None) => return (Vec::new(), None),
+        Err(why) => return (Vec::new(), Some(set_aside(folder, &why))),
+    };
+    match serde_json::from_str::<Kept>(&text) {
+        Ok(kept) if kept.version == VERSION => {
+            let plausible = |it: &Entry| roofline::plausible(&it.roof).is_ok();
+            (kept.roofs.into_iter().filter(plausible).collect(), None)
+        }
+        // Another version's: written over at the next measuring.
+        Ok(_) => (Vec::new(), None),
+        Err(why) => (Vec::new(), Some(set_aside(folder, &why.to_string()))),
+    }
+}
+
+fn text(path: &Path) -> Result<Option<String>, String> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+        Ok(it) if it.len() > MAX_BYTES => return Err(format!("it has {} bytes", it.len())),
+        Ok(_) => {}
+    }
+    fs::read_to_string(path)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}
+
+fn set_aside(folder: &Path, why: &str) -> String {
+    let path = folder.join(FILE);
+    let aside = (1..100)
+        .map(|n| folder.join(format!("{FILE}.damaged-{n}")))
+        .find(|aside| aside.symlink_metadata().is_err());
+    let moved = aside.and_then(|aside| fs::rename(&path, &aside).ok().map(|()| aside));
+    match moved {
+        Some(aside) => format!(
+            "{} cannot be used ({why}); it was set aside as {}, and the device is measured again",
+            path.display(),
+            aside.display()
+        ),
+        None => format!(
+            "{} cannot be used ({why}); the device is measured again",
+            path.display()
+        ),
+    }
+}
+
+/// Puts an entry on file, in place of one for the same device and driver.
+pub fn keep(folder: &Path, entry: Entry) -> Result<(), String> {
+    let said = |what: &str, error: &dyn std::fmt::Display| {
+        format!("{} {what}: {error}", folder.join(FILE).display())
+    };
+    fs::create_dir_all(folder).map_err(|error| said("has no folder", &error))?;
+    let (mut roofs, _) = read(folder);
+    roofs.retain(|it| !it.is(&entry.device, &entry.driver));
+    roofs.insert(0, entry);
+    roofs.truncate(MOST);
+    let kept = Kept {
+        version: VERSION,
+        roofs,
+    };
+    let text =
+        serde_json::to_string_pretty(&kept).map_err(|error| said("cannot be made", &error))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)
+        .map_err(|error| said("cannot be written", &error))?;
+    file.write_all(text.as_bytes())
+        .map_err(|error| said("cannot be written", &error))?;
+    file.persist(folder.join(FILE))
+        .map_err(|error| said("cannot be written", &error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Rate;
+
+    fn entry(name: &str, driver: &str, peak: f64) -> Entry {
+        let rate = |best: f64| Rate {
+            best,
+            median: best,
+            p25: best,
+            p75: best,
+            n: 5,
+        };
+        Entry {
+            device: Device {
+                kind: "gpu".to_owned(),
+                name: name.to_owned(),
+            },
+            driver: driver.to_owned(),
+            tries: 1,
+            roof: Roof {
+                flops: rate(peak),
+                bytes: rate(1e12),
+                clock: "device".to_owned(),
+                date: "2026-01-02".to_owned(),
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again_by_device_and_driver() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("made");
+        assert_eq!(read(&folder), (vec![], None));
+        for it in [
+            entry("x", "1", 1e12),
+            entry("x", "2", 2e12),
+            entry("x", "1", 3e12),
+        ] {
+            keep(&folder, it).expect("kept");
+        }
+        let (found, notice) = read(&folder);
+        assert_eq!(found, [entry("x", "1", 3e12), entry("x", "2", 2e12)]);
+        assert_eq!(notice, None);
+        assert!(found[0].is(&entry("x", "", 1.0).device, "1"));
+        assert!(!found[0].is(&entry("y", "", 1.0).device, "1"));
+    }
+
+    #[test]
+    fn a_damaged_file_is_set_aside_and_named() {
+        let home = tempfile::tempdir().expect("a folder");
+        for (n, text) in [&b"{\"version\": 1, \"roofs\": [tru"[..], b"\xff\xfe", b""]
+            .iter()
+            .enumerate()
+        {
+            fs::write(home.path().join(FILE), text).expect("written");
+            let (found, notice) = read(home.path());
+            assert!(found.is_empty());
+            let aside = home.path().join(format!("{FILE}.damaged-{}", n + 1));
+            assert_eq!(fs::read(&aside).expect("set aside"), *text);
+            assert!(notice.expect("said").contains(&aside.display().to_string()));
+        }
+        keep(home.path(), entry("x", "1", 1e12)).expect("kept");
+        assert_eq!(read(home.path()).0.len(), 1);
+    }
+
+    #[test]
+    fn impossible_numbers_and_other_versions_are_not_used() {
+        let home = tempfile::tempdir().expect("a folder");
+        for peak in [1e18, 0.0, f64::NAN] {
+            let text = serde_json::json!({"version": VERSION, "roofs": [entry("x", "1", peak)]});
+            fs::write(home.path().join(FILE), text.to_string()).expect("written");
+            assert!(read(home.path()).0.is_empty(), "{peak}");
+        }
+        let text = serde_json::json!({"version": VERSION + 1, "roofs": [entry("x", "1", 1e12)]});
+        fs::write(home.path().join(FILE), text.to_string()).expect("written");
+        assert_eq!(read(home.path()), (vec![], None));
+    }
+}

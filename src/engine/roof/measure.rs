@@ -1,0 +1,138 @@
+//! Measures a device's roofs. A GPU's launches are timed on its own clock where it has one; the CPU's on the host's.
+
+use anyhow::{Result, anyhow, ensure};
+use burn::backend::Cube;
+use burn::tensor::{Device, Tensor};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::super::devices::Opened;
+use super::super::{memory_available, observer, session::today};
+use super::host::{self, Measured};
+use crate::ops::gpu::roof as gpu;
+use crate::ops::primitive;
+use crate::profile::roofline::rate;
+use crate::protocol::Roof;
+
+/// Timed launches of each kernel.
+const REPEATS: usize = 9;
+/// Length of a timed launch: on the device's clock, and where submitting it counts.
+const LENGTH: f64 = 4e-3;
+const LENGTH_WITH_SUBMISSION: f64 = 20e-3;
+/// Workgroups that fill a small device, and a large one.
+const FEW: u32 = 1024;
+const MANY: u32 = 16_384;
+/// From this rate on, in FLOP/s, the many are used.
+const LARGE: f64 = 1e12;
+/// Bytes of one of the triad's arrays on a GPU, and what is tried where that is too much.
+const ARRAYS: [usize; 2] = [256 << 20, 32 << 20];
+
+/// Both roofs of an opened device, today's date on them.
+pub fn roof(opened: &Opened) -> Result<Roof> {
+    let (flops, bytes, clock) = if opened.queued {
+        let threads = rayon::current_num_threads();
+        let array = host::array_bytes(memory_available());
+        (host::flops(threads), host::bytes(threads, array), "host")
+    } else {
+        on_gpu(opened)?
+    };
+    let rated = |it: &Measured| {
+        rate(it.work, &it.seconds).ok_or_else(|| anyhow!("the device's clock stands still"))
+    };
+    Ok(Roof {
+        flops: rated(&flops)?,
+        bytes: rated(&bytes)?,
+        clock: clock.to_owned(),
+        date: today(),
+    })
+}
+
+fn on_gpu(opened: &Opened) -> Result<(Measured, Measured, &'static str)> {
+    let device = &opened.device;
+    let (flops, clock) = multiply_adds(device)?;
+    let on_cpu = opened.info.kind == "vulkan-cpu";
+    let first = if on_cpu {
+        host::array_bytes(memory_available())
+    } else {
+        ARRAYS[0]
+    };
+    let bytes = triad(device, first).or_else(|_| triad(device, ARRAYS[1]));
+    // What was allocated goes back before a model takes its place.
+    device.memory_cleanup();
+    Ok((flops, bytes?, clock))
+}
+
+fn buffer(device: &Device, values: usize) -> CubeTensor {
+    primitive::<Cube>(Tensor::<2>::empty([1, values], device))
+}
+
+fn multiply_adds(device: &Device) -> Result<(Measured, &'static str)> {
+    let out = buffer(device, gpu::outputs(MANY));
+    let once = |groups: u32, rounds: usize| -> Result<(f64, &'static str)> {
+        let (seconds, clock) = timed(device, || gpu::multiply_add(&out, groups, rounds))?;
+        Ok((seconds, clock))
+    };
+    // The first launch compiles.
+    once(FEW, 1)?;
+    let (mut groups, mut rounds) = (FEW, 4);
+    let mut clock = "device";
+    // Longer until the clock's steps and the clock frequency's rise no longer matter.
+    for _ in 0..4 {
+        let (seconds, by) = once(groups, rounds)?;
+        clock = by;
+        let reached = gpu::flops(groups, rounds) / seconds;
+        if reached >= LARGE {
+            groups = MANY;
+        }
+        let length = if clock == "device" {
+            LENGTH
+        } else {
+            LENGTH_WITH_SUBMISSION
+        };
+        let wanted = length * reached / gpu::flops(groups, 1);
+        rounds = (wanted as usize).clamp(1, 1 << 16);
+        if seconds > length / 2.0 {
+            break;
+        }
+    }
+    let seconds = repeat(|| once(groups, rounds))?;
+    let work = gpu::flops(groups, rounds);
+    Ok((Measured { work, seconds }, clock))
+}
+
+/// `array`: bytes of one of three arrays, at most.
+fn triad(device: &Device, array: usize) -> Result<Measured> {
+    let out = buffer(device, 4);
+    let most = out.client.properties().memory.max_page_size;
+    let len = array.min(usize::try_from(most).unwrap_or(array)) / 16 * 4;
+    let [a, b, out] = [(); 3].map(|()| buffer(device, len));
+    let once = || timed(device, || gpu::triad(&a, &b, &out, len));
+    // The first launch compiles and meets pages that were never written.
+    once()?;
+    let seconds = repeat(once)?;
+    Ok(Measured {
+        work: gpu::bytes(len),
+        seconds,
+    })
+}
+
+fn repeat(mut once: impl FnMut() -> Result<(f64, &'static str)>) -> Result<Vec<f64>> {
+    (0..REPEATS)
+        .map(|_| once().map(|(seconds, _)| seconds))
+        .collect()
+}
+
+/// Seconds of one launch, and on which clock.
+fn timed(device: &Device, launch: impl FnOnce()) -> Result<(f64, &'static str)> {
+    device
+        .sync()
+        .map_err(|error| anyhow!("the device was lost: {error:?}"))?;
+    let profile = observer::start_launches();
+    launch();
+    device
+        .sync()
+        .map_err(|error| anyhow!("the device was lost: {error:?}"))?;
+    let (lengths, clock) = profile.lengths();
+    ensure!(lengths.len() == 1, "the launch was not seen");
+    ensure!(!lengths[0].is_zero(), "the device's clock stands still");
+    Ok((lengths[0].as_secs_f64(), clock))
+}

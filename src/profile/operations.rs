@@ -1,0 +1,104 @@
+//! The operations of one profiled step: rows of all layers, parts and kernels added up by operation and phase, as the
+//! roofline shows them.
+
+use super::roofline::{Reached, rates};
+use crate::protocol::{Kernels, Roof};
+
+/// One operation in one phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// `linear`, `attention`…
+    pub op: String,
+    pub phase: String,
+    pub ms: f64,
+    /// FLOP and bytes by shape.
+    pub work: Option<(f64, f64)>,
+    /// Why the work is not known.
+    pub no_work: Option<String>,
+}
+
+impl Operation {
+    pub fn name(&self) -> String {
+        format!("{} {}", self.op, self.phase)
+    }
+
+    /// What it reached against the roofs.
+    pub fn reached(&self, roof: Option<&Roof>) -> Reached {
+        let work = self.work.filter(|(flops, bytes)| flops + bytes > 0.0);
+        rates(work, self.ms * 1e-3, roof)
+    }
+}
+
+/// Longest first.
+pub fn operations(kernels: &Kernels) -> Vec<Operation> {
+    let mut found: Vec<Operation> = Vec::new();
+    for row in &kernels.rows {
+        let known = found
+            .iter()
+            .position(|it| it.op == row.op && it.phase == row.phase);
+        let at = known.unwrap_or_else(|| {
+            found.push(Operation {
+                op: row.op.clone(),
+                phase: row.phase.clone(),
+                ms: 0.0,
+                work: None,
+                no_work: None,
+            });
+            found.len() - 1
+        });
+        let it = &mut found[at];
+        it.ms += row.ms;
+        if let Some((flops, bytes)) = row.flops.zip(row.bytes) {
+            let sum = it.work.get_or_insert((0.0, 0.0));
+            (sum.0, sum.1) = (sum.0 + flops, sum.1 + bytes);
+        } else if it.no_work.is_none() {
+            it.no_work.clone_from(&row.no_work);
+        }
+    }
+    for it in found.iter_mut().filter(|it| it.work.is_some()) {
+        it.no_work = None;
+    }
+    found.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::KernelRow;
+
+    fn row(op: &str, kernel: &str, ms: f64, work: Option<f64>) -> KernelRow {
+        KernelRow {
+            op: op.to_owned(),
+            phase: "forward".to_owned(),
+            kernel: kernel.to_owned(),
+            ms,
+            flops: work,
+            bytes: work,
+            no_work: work.is_none().then(|| "counted elsewhere".to_owned()),
+            ..KernelRow::default()
+        }
+    }
+
+    #[test]
+    fn kernels_and_places_of_an_operation_add_up() {
+        let kernels = Kernels {
+            rows: vec![
+                row("linear", "matmul", 3.0, Some(6e6)),
+                row("linear", "reduce", 1.0, None),
+                row("linear", "matmul", 2.0, Some(6e6)),
+                row("glue", "add", 9.0, None),
+            ],
+            ..Kernels::default()
+        };
+        let found = operations(&kernels);
+        assert_eq!(found[0].name(), "glue forward");
+        assert_eq!(found[0].no_work.as_deref(), Some("counted elsewhere"));
+        assert_eq!(found[0].reached(None), Reached::default());
+        assert_eq!(
+            (found[1].ms, found[1].work, &found[1].no_work),
+            (6.0, Some((12e6, 12e6)), &None)
+        );
+        assert_eq!(found[1].reached(None).flops_per_s, Some(2e9));
+    }
+}

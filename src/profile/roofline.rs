@@ -1,0 +1,256 @@
+//! The roofline (Williams, Waterman and Patterson, 2009): how fast work of a given arithmetic intensity can be on a device
+//! with measured roofs, and how near a kernel comes. Pure arithmetic.
+
+use super::stats::{median, spread};
+use crate::protocol::{KernelRow, Rate, Roof, TopKernel};
+
+/// No device of any kind has reached these; a clock that stands still or a kernel that was left out seems to.
+const MOST_FLOPS: f64 = 1e15;
+const MOST_BYTES: f64 = 1e14;
+/// A clockwork of the 1970s was faster.
+const LEAST: f64 = 1e6;
+
+/// A rate from repeats of the same work. None without a repeat that took time.
+pub fn rate(work: f64, seconds: &[f64]) -> Option<Rate> {
+    let rates: Vec<f64> = seconds
+        .iter()
+        .filter(|seconds| **seconds > 0.0 && seconds.is_finite())
+        .map(|seconds| work / seconds)
+        .collect();
+    let best = rates.iter().copied().reduce(f64::max)?;
+    let it = spread(&rates);
+    Some(Rate {
+        best,
+        median: median(&rates),
+        p25: it.p25,
+        p75: it.p75,
+        n: rates.len() as u32,
+    })
+}
+
+/// Why measured roofs cannot be true, when they cannot.
+///
+/// # Errors
+/// With the number and the bound that it breaks.
+pub fn plausible(roof: &Roof) -> Result<(), String> {
+    let check = |what: &str, rate: &Rate, most: f64| {
+        let all = [rate.best, rate.median, rate.p25, rate.p75];
+        if rate.n == 0 || all.iter().any(|it| !it.is_finite() || *it < LEAST) {
+            Err(format!(
+                "{what} of {:.3e} a second is no measurement",
+                rate.best
+            ))
+        } else if rate.best > most {
+            Err(format!(
+                "{what} of {:.3e} a second is more than any device reaches ({most:.0e})",
+                rate.best
+            ))
+        } else {
+            Ok(())
+        }
+    };
+    check("an f32 peak", &roof.flops, MOST_FLOPS)?;
+    check("a memory bandwidth", &roof.bytes, MOST_BYTES)
+}
+
+/// Whether the repeats lay so far apart that something else was running: the middle half spans a quarter of the median.
+pub fn unsteady(rate: &Rate) -> bool {
+    rate.p75 - rate.p25 > 0.25 * rate.median
+}
+
+/// Two measurements of one device: noise only slows, so of each rate the one whose best is higher.
+pub fn better(before: Roof, now: Roof) -> Roof {
+    let higher = |a: Rate, b: Rate| if a.best > b.best { a } else { b };
+    Roof {
+        flops: higher(before.flops, now.flops),
+        bytes: higher(before.bytes, now.bytes),
+        ..now
+    }
+}
+
+/// FLOP/s that the device allows at an intensity in FLOP per byte.
+pub fn ceiling(roof: &Roof, intensity: f64) -> f64 {
+    (roof.bytes.best * intensity).min(roof.flops.best)
+}
+
+/// The intensity in FLOP per byte from which on arithmetic binds and memory does not.
+pub fn ridge(roof: &Roof) -> f64 {
+    roof.flops.best / roof.bytes.best
+}
+
+/// The least time in seconds that work can take, and whether it is memory that binds.
+pub fn least(roof: &Roof, flops: f64, bytes: f64) -> (f64, bool) {
+    let (computing, moving) = (flops / roof.flops.best, bytes / roof.bytes.best);
+    (computing.max(moving), moving >= computing)
+}
+
+/// What a kernel row reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reached {
+    pub flops_per_s: Option<f64>,
+    pub bytes_per_s: Option<f64>,
+    /// FLOP per byte.
+    pub intensity: Option<f64>,
+    /// The least time the device allows over the time taken: 1 is the roof.
+    pub share: Option<f64>,
+    /// Whether memory is the roof that binds at this intensity.
+    pub memory_bound: Option<bool>,
+}
+
+/// What a row reached, against the device's roofs where they are known. Parts are missing where the row's work is.
+pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> Reached {
+    let ms = row.work_ms.unwrap_or(row.ms);
+    // Recordings of before wrote two zeros where the work was counted elsewhere.
+    let work = row
+        .flops
+        .zip(row.bytes)
+        .filter(|(flops, bytes)| flops + bytes > 0.0);
+    rates(work, ms * 1e-3, roof)
+}
+
+/// A row as summaries list it.
+pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
+    let reached = reached(row, roof);
+    TopKernel {
+        kernel: row.kernel.clone(),
+        scope: format!("{}/{}", row.part, row.phase),
+        calls: row.calls,
+        ms: row.ms,
+        gflop_per_s: reached.flops_per_s.map(|it| it / 1e9),
+        gb_per_s: reached.bytes_per_s.map(|it| it / 1e9),
+        flop_per_byte: reached.intensity,
+        roof_share: reached.share,
+        no_work: row.no_work.clone(),
+    }
+}
+
+/// The same for any work, in FLOP and bytes, that took so many seconds.
+pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Reached {
+    let per_second = |work: Option<f64>| work.filter(|_| seconds > 0.0).map(|work| work / seconds);
+    let both = work;
+    let bound = both
+        .zip(roof)
+        .map(|((flops, bytes), roof)| least(roof, flops, bytes));
+    Reached {
+        flops_per_s: per_second(both.map(|(flops, _)| flops)),
+        bytes_per_s: per_second(both.map(|(_, bytes)| bytes)),
+        intensity: both
+            .filter(|(_, bytes)| *bytes > 0.0)
+            .map(|(flops, bytes)| flops / bytes),
+        share: per_second(bound.map(|(seconds, _)| seconds)),
+        memory_bound: bound.map(|(_, memory)| memory),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steady(best: f64) -> Rate {
+        rate(best, &[1.0; 5]).expect("it took time")
+    }
+
+    /// 100 FLOP/s and 10 B/s, times a million: ten FLOP per byte at the ridge.
+    fn roof() -> Roof {
+        Roof {
+            flops: steady(100e6),
+            bytes: steady(10e6),
+            clock: "host".to_owned(),
+            date: "2026-01-02".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_best_repeat_is_the_roof_and_the_rest_its_spread() {
+        let it = rate(8.0, &[1.0, 2.0, 4.0, 0.0, f64::NAN]).expect("some took time");
+        assert_eq!((it.best, it.median, it.n), (8.0, 4.0, 3));
+        assert_eq!(rate(8.0, &[]), None);
+        assert_eq!(rate(8.0, &[0.0]), None);
+        assert!(unsteady(&it) && !unsteady(&steady(3.0)));
+    }
+
+    #[test]
+    fn impossible_peaks_are_refused_with_a_reason() {
+        assert_eq!(plausible(&roof()), Ok(()));
+        for wrong in [0.0, f64::NAN, f64::INFINITY, 1e17] {
+            let flops = Roof {
+                flops: steady(wrong),
+                ..roof()
+            };
+            assert!(plausible(&flops).expect_err("refused").contains("f32 peak"));
+            let bytes = Roof {
+                bytes: steady(wrong),
+                ..roof()
+            };
+            assert!(
+                plausible(&bytes)
+                    .expect_err("refused")
+                    .contains("bandwidth")
+            );
+        }
+        assert!(plausible(&Roof::default()).is_err());
+    }
+
+    #[test]
+    fn memory_binds_below_the_ridge_and_arithmetic_above() {
+        assert_eq!(ridge(&roof()), 10.0);
+        assert_eq!(
+            (ceiling(&roof(), 2.0), ceiling(&roof(), 50.0)),
+            (20e6, 100e6)
+        );
+        assert_eq!(least(&roof(), 100e6, 1e6), (1.0, false));
+        assert_eq!(least(&roof(), 1e6, 10e6), (1.0, true));
+    }
+
+    #[test]
+    fn a_row_reaches_a_share_of_the_roof_at_its_intensity() {
+        let mut row = KernelRow {
+            ms: 500.0,
+            flops: Some(10e6),
+            bytes: Some(2.5e6),
+            ..KernelRow::default()
+        };
+        let it = reached(&row, Some(&roof()));
+        assert_eq!(
+            (
+                it.flops_per_s,
+                it.bytes_per_s,
+                it.intensity,
+                it.share,
+                it.memory_bound
+            ),
+            (Some(20e6), Some(5e6), Some(4.0), Some(0.5), Some(true))
+        );
+        // The work of several kernels took the time of all of them.
+        row.work_ms = Some(1000.0);
+        assert_eq!(reached(&row, Some(&roof())).share, Some(0.25));
+        assert_eq!(reached(&row, None).share, None);
+    }
+
+    #[test]
+    fn work_that_is_not_known_gives_no_rate() {
+        let mut row = KernelRow {
+            ms: 5.0,
+            ..KernelRow::default()
+        };
+        assert_eq!(reached(&row, Some(&roof())), Reached::default());
+        (row.flops, row.bytes) = (Some(0.0), Some(0.0));
+        assert_eq!(reached(&row, Some(&roof())), Reached::default());
+        // A copy has bytes and no arithmetic; a row without time has no rate.
+        row.bytes = Some(5e4);
+        assert_eq!(reached(&row, Some(&roof())).share, Some(1.0));
+        row.ms = 0.0;
+        assert_eq!(reached(&row, Some(&roof())).share, None);
+    }
+
+    #[test]
+    fn of_two_measurements_each_rate_keeps_its_higher_best() {
+        let slow = Roof {
+            flops: steady(50e6),
+            bytes: steady(20e6),
+            ..roof()
+        };
+        let it = better(slow, roof());
+        assert_eq!((it.flops.best, it.bytes.best), (100e6, 20e6));
+    }
+}

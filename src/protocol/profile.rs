@@ -1,0 +1,90 @@
+//! What a profiled step carries: a row for each operation and kernel, and what they add up to.
+
+use serde::{Deserialize, Serialize};
+
+use super::Slot;
+
+/// Where a piece of work belongs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelRow {
+    /// `mlp.gate`, `attention`, `norm1`, `optimizer`…
+    pub part: String,
+    /// `forward`, `backward` or `optimizer`.
+    pub phase: String,
+    /// Our operation: `linear`, `rms-norm`…
+    pub op: String,
+    /// The kernel that ran: a GPU kernel's name, or our CPU implementation's.
+    pub kernel: String,
+    /// Layers that did this, e.g. 8.
+    pub layers: u32,
+    pub calls: u32,
+    pub ms: f64,
+    /// Floating-point operations by shape, over all calls.
+    #[serde(default)]
+    pub flops: Option<f64>,
+    /// Bytes by shape, each operand once, over all calls.
+    #[serde(default)]
+    pub bytes: Option<f64>,
+    /// Time of that work in ms, where an operation has several kernels and this row speaks for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_ms: Option<f64>,
+    /// Why the work is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_work: Option<String>,
+}
+
+/// The profile of one step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kernels {
+    pub slot: Slot,
+    pub step: u64,
+    /// Sorted by time, longest first. Leaf operations only.
+    pub rows: Vec<KernelRow>,
+    pub launches: u32,
+    pub unique: u32,
+    /// Sum over rows.
+    pub device_ms: f64,
+    /// Wall time of the profiled step itself.
+    pub profiled_step_ms: f64,
+    /// device_ms / the time it explains (on the CPU the profiled step; on a GPU the unprofiled median step).
+    pub coverage: f64,
+    /// Time of the step in no row.
+    pub unbracketed_ms: f64,
+    /// `device`, `system` or `host`.
+    pub clock: String,
+    /// Launches by phase: forward, backward, optimizer.
+    pub launches_by_phase: [u32; 3],
+    /// Why there are no rows, where there are none.
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelSummary {
+    pub launches_per_step: u32,
+    pub unique: u32,
+    pub device_ms: f64,
+    pub coverage: f64,
+    pub top: Vec<TopKernel>,
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopKernel {
+    pub kernel: String,
+    pub scope: String,
+    pub calls: u32,
+    pub ms: f64,
+    /// What it reached, where the work is known by shape: GFLOP/s, GB/s, FLOP per byte.
+    #[serde(default)]
+    pub gflop_per_s: Option<f64>,
+    #[serde(default)]
+    pub gb_per_s: Option<f64>,
+    #[serde(default)]
+    pub flop_per_byte: Option<f64>,
+    /// Share of the device's measured roof at that intensity: 1 is the roof.
+    #[serde(default)]
+    pub roof_share: Option<f64>,
+    /// Why the work is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_work: Option<String>,
+}

@@ -1,0 +1,166 @@
+//! A kernel exercise as a learner does it, in a real terminal: opened with keys, saved in an editor, red, green, and
+//! everything that can be saved over a kernel. The checks run on a CPU driver of Vulkan; says so where there is none.
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code, reason = "other tests in a terminal use the rest of it")]
+#[path = "pty/terminal.rs"]
+mod pty;
+
+use std::path::PathBuf;
+
+use perflings::course::{Course, Exercise};
+use pty::Terminal;
+
+/// The exercise, and its place in the list of stages and exercises.
+fn k01(course: &Course) -> (usize, &Exercise) {
+    let at = course.exercises.iter().position(|it| it.label() == "k01");
+    let at = at.expect("the course has it");
+    (course.stages.len() + at, &course.exercises[at])
+}
+
+/// Opens the exercise with keys alone. False where no kernel can be checked.
+fn open(terminal: &mut Terminal, entry: usize) -> bool {
+    terminal.see_training();
+    terminal.press("l");
+    terminal.see(&["exercises: kernels to write"]);
+    for _ in 0..entry {
+        terminal.press("j");
+    }
+    terminal.press("\r");
+    terminal.see_that("a card", |screen| {
+        screen.contains("exercise k01")
+            && ["── not yet", "── not checked"]
+                .iter()
+                .any(|title| screen.contains(title))
+    });
+    let checked = !terminal.text().contains("── not checked");
+    if !checked {
+        assert!(terminal.text().contains("install"), "{}", terminal.text());
+        eprintln!("skipped: no adapter");
+    }
+    checked
+}
+
+fn file(terminal: &Terminal, course: &Course, name: &str) -> PathBuf {
+    let state = terminal.home.path().join("STATE/perflings");
+    state.join(&course.id).join("work/swiglu").join(name)
+}
+
+/// As editors save: a new file, put in the old one's place.
+fn save(path: &PathBuf, text: impl AsRef<[u8]>) {
+    let new = path.with_extension("wgsl.new");
+    std::fs::write(&new, text).expect("written");
+    std::fs::rename(&new, path).expect("renamed");
+}
+
+#[test]
+fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
+    let course = Course::builtin("en");
+    let (entry, exercise) = k01(&course);
+    let mut terminal = Terminal::start(&[]);
+    terminal.resize(120, 36);
+    if !open(&mut terminal, entry) {
+        return;
+    }
+    terminal.see(&["✗ fails at `one element`", "this is still the starter"]);
+    // The first file is there before an editor is; without one the screen says where it is.
+    terminal.press("o");
+    terminal.see(&["EDITOR is not set; this file is checked"]);
+    terminal.press("h");
+    terminal.see(&["Hint 1/3"]);
+    for kernel in &exercise.kernels().expect("kernels").kernels {
+        save(
+            &file(&terminal, &course, &kernel.file.name),
+            &kernel.file.solution,
+        );
+    }
+    terminal.see(&["── passed", "✓ correct at 2 shapes"]);
+    terminal.see(&["k01 passed: every check holds"]);
+    save(&file(&terminal, &course, "starter.wgsl"), "fn main( {\n");
+    terminal.see(&["── not yet", "starter.wgsl:1:10 `{`"]);
+    terminal.see_that("training beside it", |screen| {
+        screen.contains("running A broken")
+    });
+    // Back to the stage, and back again: what was reached stays.
+    terminal.press("\u{1b}");
+    terminal.see(&["Say what will change"]);
+    terminal.press("l");
+    terminal.see(&["k01 SwiGLU", "passed"]);
+    terminal.press("\u{1b}");
+    terminal.see_that("the panels", |screen| !screen.contains("k01 SwiGLU"));
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let progress = terminal.home.path().join("STATE/perflings");
+    let progress = progress.join(&course.id).join("progress.toml");
+    let progress = std::fs::read_to_string(progress).expect("kept");
+    let known = progress.split("[stage.swiglu]").nth(1).expect("a record");
+    assert!(known.contains("state = \"passed\""), "{progress}");
+}
+
+#[test]
+fn whatever_is_saved_is_a_card() {
+    let course = Course::builtin("en");
+    let (entry, exercise) = k01(&course);
+    let mut terminal = Terminal::start(&[]);
+    terminal.resize(120, 36);
+    if !open(&mut terminal, entry) {
+        return;
+    }
+    let kernels = &exercise.kernels().expect("kernels").kernels;
+    let good = &kernels[0].file.solution;
+    let edited = |from: &str, to: &str| {
+        assert!(good.contains(from), "the solution has `{from}`");
+        good.replace(from, to).into_bytes()
+    };
+    let path = file(&terminal, &course, "starter.wgsl");
+    let binary: Vec<u8> = (0..4096_u32).map(|i| (i * 37 % 251) as u8).collect();
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("an empty file", Vec::new(), "starter.wgsl"),
+        ("a binary file", binary, "perhaps another file"),
+        ("ten megabytes", vec![b'x'; 10 << 20], "10485760 bytes"),
+        ("no entry point", edited("fn main", "fn mine"), "main"),
+        (
+            "another binding",
+            edited("@binding(2)", "@binding(7)"),
+            "does not compile",
+        ),
+        (
+            "an endless loop",
+            edited(
+                "let g = gate[i];",
+                "loop { if (gate[i] > 1e30) { break; } }\n let g = gate[i];",
+            ),
+            "end",
+        ),
+        (
+            "a division by zero",
+            edited("* up[i]", "* up[i] / f32(id.y)"),
+            "is inf",
+        ),
+        (
+            "a write out of bounds",
+            edited("i >= N", "i >= N + 3u"),
+            "takes element 1",
+        ),
+    ];
+    for (what, text, said) in cases {
+        save(&path, text);
+        terminal.see_that(&format!("a card for {what}"), |screen| {
+            // The card is the left column, and its words may be on two lines.
+            let column = |line: &str| line.chars().take(48).collect::<String>();
+            let words: Vec<String> = screen
+                .lines()
+                .map(|line| column(line).trim_matches(['│', ' ']).to_owned())
+                .collect();
+            screen.contains("── not yet") && words.join(" ").contains(said)
+        });
+        // Green again: the process that checks is there, whatever the last one did to it.
+        save(&path, good);
+        terminal.see_that(&format!("recovery from {what}"), |screen| {
+            screen.contains("✓ correct at 2 shapes")
+        });
+    }
+    terminal.see(&["running A broken"]);
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+}

@@ -1,0 +1,43 @@
+//! Every version of every operation, run as the model runs it (`ops::apply` on tensors with autodiff): outputs against
+//! the formula in double precision, gradients against the composed path and against central differences of the formula.
+//! On the CPU device, and on a CPU driver of Vulkan where there is one; each says so where there is none.
+
+#[path = "ops/attention.rs"]
+mod attention;
+#[path = "ops/bed.rs"]
+mod bed;
+#[path = "ops/embedding.rs"]
+mod embedding;
+#[path = "ops/formula.rs"]
+mod formula;
+#[path = "ops/linear.rs"]
+mod linear;
+#[path = "ops/long.rs"]
+mod long;
+#[path = "ops/loss.rs"]
+mod loss;
+#[path = "ops/matrix.rs"]
+mod matrix;
+#[path = "ops/norm.rs"]
+mod norm;
+#[path = "ops/optimizer.rs"]
+mod optimizer;
+#[path = "ops/rope.rs"]
+mod rope;
+#[path = "ops/swiglu.rs"]
+mod swiglu;
+
+/// Each function as a test of the CPU device and one of the CPU driver of Vulkan.
+macro_rules! on_both_devices {
+    ($($test:ident),+ $(,)?) => {
+        mod cpu {
+            $(#[test] fn $test() { super::$test(&crate::bed::cpu()); })+
+        }
+        mod vulkan_cpu {
+            $(#[test] fn $test() {
+                if let Some(bed) = crate::bed::vulkan_cpu() { super::$test(&bed.device); }
+            })+
+        }
+    };
+}
+pub(crate) use on_both_devices;

@@ -1,0 +1,38 @@
+//! Rows of the embedding by token, tokens that come back, tokens that never come.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use perflings::config::Matmul;
+use perflings::ops::embedding::Embedding;
+
+use crate::bed::Case;
+use crate::formula;
+use crate::matrix::Matrix;
+
+/// On the device, as the model's.
+pub fn on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
+    let data = TensorData::new(tokens.to_vec(), [tokens.len()]);
+    Tensor::from_data(data, (&device.clone().inner(), burn::tensor::DType::I32))
+}
+
+fn tokens_by_row(device: &Device) {
+    for (vocab, d, tokens) in [
+        (2, 1, vec![1]),
+        (997, 33, vec![996, 0, 996, 5, 5, 5, 996]),
+        (11, 130, (0..70).map(|i| (i * i) % 7).collect()),
+    ] {
+        let n = tokens.len();
+        let versions = [Matmul::Library, Matmul::Own].map(|version| Embedding {
+            tokens: on(&tokens, device),
+            version,
+        });
+        Case {
+            name: &format!("{n} of {vocab} tokens, width {d}"),
+            inputs: [Matrix::random(1, vocab, d, 1.0)],
+            dy: Matrix::random(2, n, d, 1.0),
+            formula: &|[w]| formula::embedding(w, &tokens),
+        }
+        .check(device, &versions);
+    }
+}
+
+crate::on_both_devices!(tokens_by_row);

@@ -1,0 +1,63 @@
+//! Products with weights, with and without the residual, and the sum of two streams.
+
+use burn::tensor::Device;
+use perflings::config::Matmul;
+use perflings::ops::add::Add;
+use perflings::ops::linear::{Linear, LinearResidual};
+
+use crate::bed::Case;
+use crate::formula;
+use crate::matrix::Matrix;
+
+/// Rows, inputs, outputs: one of each, nothing that a tile divides, a vocabulary of 997, more than a tile of each.
+const SIZES: [[usize; 3]; 5] = [
+    [1, 1, 1],
+    [7, 33, 65],
+    [21, 51, 997],
+    [130, 129, 70],
+    [1, 129, 3],
+];
+
+fn versions() -> [Linear; 2] {
+    [Matmul::Library, Matmul::Own].map(|matmul| Linear { matmul })
+}
+
+fn products(device: &Device) {
+    for [n, k, m] in SIZES {
+        Case {
+            name: &format!("[{n}, {k}]·[{m}, {k}]ᵀ"),
+            inputs: [Matrix::random(1, n, k, 1.0), Matrix::random(2, m, k, 0.5)],
+            dy: Matrix::random(3, n, m, 1.0),
+            formula: &|[x, w]| formula::linear(x, w),
+        }
+        .check(device, &versions());
+    }
+}
+
+fn products_onto_a_residual(device: &Device) {
+    for [n, k, m] in SIZES {
+        Case {
+            name: &format!("[{n}, {m}] + [{n}, {k}]·[{m}, {k}]ᵀ"),
+            inputs: [
+                Matrix::random(4, n, k, 1.0),
+                Matrix::random(5, m, k, 0.5),
+                Matrix::random(6, n, m, 3.0),
+            ],
+            dy: Matrix::random(7, n, m, 1.0),
+            formula: &|[x, w, residual]| formula::add(&formula::linear(x, w), residual),
+        }
+        .check(device, &[LinearResidual]);
+    }
+}
+
+fn sums(device: &Device) {
+    Case {
+        name: "[7, 33] + [7, 33]",
+        inputs: [Matrix::random(8, 7, 33, 1.0), Matrix::random(9, 7, 33, 1.0)],
+        dy: Matrix::random(10, 7, 33, 1.0),
+        formula: &|[a, b]| formula::add(a, b),
+    }
+    .check(device, &[Add]);
+}
+
+crate::on_both_devices!(products, products_onto_a_residual, sums);

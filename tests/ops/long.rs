@@ -1,0 +1,57 @@
+//! Flash attention over long contexts, against the formula and its written-down gradients in double precision.
+
+use burn::tensor::Device;
+use perflings::config::{Attention as Version, KvLayout};
+use perflings::ops::attention::Separate;
+
+use crate::attention::op;
+use crate::bed::{cpu, run, vulkan_cpu};
+use crate::formula::{self, Heads};
+use crate::matrix::Matrix;
+
+fn flash_over(context: usize, device: &Device) {
+    let sizes = Heads {
+        context,
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 8,
+    };
+    let (wide, narrow) = sizes.widths();
+    let inputs = [
+        Matrix::random(1, context, wide, 3.0),
+        Matrix::random(2, context, narrow, 3.0),
+        Matrix::random(3, context, narrow, 1.0),
+    ];
+    let dy = Matrix::random(4, context, wide, 1.0);
+    let mut flash = op(
+        Heads {
+            context: 1,
+            ..sizes
+        },
+        Version::Flash,
+        KvLayout::Contiguous,
+        device,
+    );
+    flash.context = context;
+    let found = run(device, Separate(flash), &inputs, &dy);
+    let [q, k, v] = &inputs;
+    let want = formula::attention(q, k, v, sizes);
+    found.output.near(&want, 2e-5, "output");
+    let slopes = formula::attention_backward(q, k, v, &dy, sizes);
+    for ((gradient, want), of) in found.gradients.iter().zip(&slopes).zip(["q", "k", "v"]) {
+        let gradient = gradient.as_ref().expect("a gradient");
+        gradient.near(want, 1e-4, &format!("gradient of {of}"));
+    }
+}
+
+#[test]
+fn flash_over_4096_tokens_on_cpu() {
+    flash_over(4096, &cpu());
+}
+
+#[test]
+fn flash_over_1025_tokens_on_vulkan_cpu() {
+    if let Some(bed) = vulkan_cpu() {
+        flash_over(1025, &bed.device);
+    }
+}

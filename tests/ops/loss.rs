@@ -1,0 +1,120 @@
+//! Softmax and cross-entropy. The fused version takes the loss for the root of the graph, so dL is 1 here.
+
+use burn::tensor::Device;
+use perflings::config::Loss;
+use perflings::ops::cross_entropy::CrossEntropy;
+
+use crate::bed::{Case, run};
+use crate::embedding::on;
+use crate::formula;
+use crate::matrix::Matrix;
+
+fn versions(targets: &[i32], device: &Device) -> [CrossEntropy; 2] {
+    [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {
+        targets: on(targets, device),
+        version,
+    })
+}
+
+fn one() -> Matrix {
+    Matrix::of(1, 1, |_, _| 1.0)
+}
+
+fn classes_of_any_number(device: &Device) {
+    for (n, vocab, scale) in [(1, 2, 1.0), (7, 997, 3.0), (65, 33, 10.0), (1, 1030, 1.0)] {
+        let targets: Vec<i32> = (0..n)
+            .map(|i| ((i * 31 + vocab - 1) % vocab) as i32)
+            .collect();
+        Case {
+            name: &format!("{n} rows of {vocab}"),
+            inputs: [Matrix::random(1, n, vocab, scale)],
+            dy: one(),
+            formula: &|[logits]| formula::cross_entropy(logits, &targets),
+        }
+        .check(device, &versions(&targets, device));
+    }
+}
+
+/// Row 0 is right and sure, row 1 wrong and sure, row 2 undecided between two at 1e4, row 3 all alike at −1e4.
+fn logits_of_ten_thousand(device: &Device) {
+    let vocab = 37;
+    let logits = Matrix::of(4, vocab, |row, column| match (row, column) {
+        (0, 5) | (1, 6) | (2, 1 | 2) => 1e4,
+        (0..=2, 9) => 9.9e3,
+        _ => -1e4,
+    });
+    let targets = [5, 7, 1, 3];
+    let share = 1.0 / vocab as f64;
+    let slopes = Matrix::of(4, vocab, |row, column| {
+        0.25 * match (row, column) {
+            (1, 6) => 1.0,
+            (1, 7) => -1.0,
+            (2, 1) => -0.5,
+            (2, 2) => 0.5,
+            (3, 3) => share - 1.0,
+            (3, _) => share,
+            _ => 0.0,
+        }
+    });
+    for op in versions(&targets, device) {
+        let what = format!("cross-entropy ({:?})", op.version);
+        let found = run(device, op, &[logits.clone()], &one());
+        let want = formula::cross_entropy(&logits, &targets);
+        found.output.near(&want, 1e-6, &what);
+        let gradient = found.gradients[0].as_ref().expect("a gradient");
+        gradient.near(&slopes, 1e-6, &what);
+    }
+}
+
+/// The loss of a row that is right and nearly sure is small beside its logits, and must keep its digits.
+fn small_losses_of_large_logits(device: &Device) {
+    let logits = Matrix::of(3, 33, |row, column| {
+        if column == 4 {
+            5e3
+        } else {
+            5e3 - 4.0 - row as f64
+        }
+    });
+    let targets = [4, 4, 4];
+    for op in versions(&targets, device) {
+        let what = format!("cross-entropy ({:?})", op.version);
+        let found = run(device, op, &[logits.clone()], &one());
+        let want = formula::cross_entropy(&logits, &targets);
+        found.output.near(&want, 1e-5, &what);
+    }
+}
+
+/// A class that is ruled out has a logit of −∞: it gets no probability and no gradient.
+fn classes_ruled_out(device: &Device) {
+    let ruled_out = |column: usize| column % 3 == 1;
+    let logits = Matrix::of(5, 33, |row, column| {
+        if ruled_out(column) {
+            f64::NEG_INFINITY
+        } else {
+            (row as f64 + column as f64).sin()
+        }
+    });
+    let targets = [0, 2, 3, 5, 6];
+    for op in versions(&targets, device) {
+        let what = format!("cross-entropy ({:?})", op.version);
+        let found = run(device, op, &[logits.clone()], &one());
+        let want = formula::cross_entropy(&logits, &targets);
+        found.output.near(&want, 1e-6, &what);
+        let gradient = found.gradients[0].as_ref().expect("a gradient");
+        for row in 0..5 {
+            assert!(gradient.row(row).iter().all(|g| g.is_finite()), "{what}");
+            for column in (0..33).filter(|c| ruled_out(*c)) {
+                assert_eq!(gradient.at(row, column), 0.0, "{what}");
+            }
+            let sum: f64 = gradient.row(row).iter().sum();
+            assert!(sum.abs() < 1e-6, "{what}: a row's gradient sums to {sum:e}");
+        }
+    }
+}
+
+crate::on_both_devices!(
+    classes_of_any_number,
+    logits_of_ten_thousand,
+    small_losses_of_large_logits,
+    classes_ruled_out,
+);

@@ -1,0 +1,125 @@
+//! Matrices on the host, in double precision; every value is one that `f32` holds.
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+/// `[rows, columns]`, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    pub rows: usize,
+    pub columns: usize,
+    pub values: Vec<f64>,
+}
+
+impl Matrix {
+    /// A value for each row and column, rounded to `f32`.
+    pub fn of(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Self {
+        let values = (0..rows * columns)
+            .map(|i| f64::from(value(i / columns, i % columns) as f32))
+            .collect();
+        Self {
+            rows,
+            columns,
+            values,
+        }
+    }
+
+    /// Repeatable numbers between -scale and scale.
+    pub fn random(seed: u64, rows: usize, columns: usize, scale: f64) -> Self {
+        Self::of(rows, columns, |row, column| {
+            // SplitMix64.
+            let mut z = seed
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                .wrapping_add((row * columns + column) as u64)
+                .wrapping_add(1)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            let unit = ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
+            scale * (2.0 * unit - 1.0)
+        })
+    }
+
+    pub fn at(&self, row: usize, column: usize) -> f64 {
+        self.values[row * self.columns + column]
+    }
+
+    pub fn row(&self, row: usize) -> &[f64] {
+        &self.values[row * self.columns..][..self.columns]
+    }
+
+    /// The columns in this range.
+    pub fn columns(&self, range: std::ops::Range<usize>) -> Self {
+        Self::of(self.rows, range.len(), |r, c| self.at(r, range.start + c))
+    }
+
+    /// All side by side.
+    pub fn beside(parts: &[&Self]) -> Self {
+        let rows = parts[0].rows;
+        let values = (0..rows)
+            .flat_map(|row| parts.iter().flat_map(move |part| part.row(row).to_vec()))
+            .collect();
+        let columns = parts.iter().map(|part| part.columns).sum();
+        Self {
+            rows,
+            columns,
+            values,
+        }
+    }
+
+    /// On a device, with autodiff when the device has it.
+    pub fn on(&self, device: &Device) -> Tensor<2> {
+        let values: Vec<f32> = self.values.iter().map(|x| *x as f32).collect();
+        Tensor::from_data(TensorData::new(values, [self.rows, self.columns]), device)
+    }
+
+    /// Read back.
+    pub fn read(tensor: Tensor<2>) -> Self {
+        let [rows, columns] = tensor.dims();
+        let values = tensor.into_data().iter::<f32>().map(f64::from).collect();
+        Self {
+            rows,
+            columns,
+            values,
+        }
+    }
+
+    /// Σ a·b
+    pub fn dot(&self, other: &Self) -> f64 {
+        self.values
+            .iter()
+            .zip(&other.values)
+            .map(|(a, b)| a * b)
+            .sum()
+    }
+
+    /// max|x|
+    pub fn largest(&self) -> f64 {
+        self.values.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
+    }
+
+    /// What a difference is held against. Values that cancel to nothing keep the rounding of what they are made of.
+    pub fn scale(&self) -> f64 {
+        self.largest().max(0.02)
+    }
+
+    /// Fails unless max|difference| ≤ allowed · max|reference|, and everything is finite.
+    #[track_caller]
+    pub fn near(&self, reference: &Self, allowed: f64, what: &str) {
+        assert_eq!(
+            (self.rows, self.columns),
+            (reference.rows, reference.columns),
+            "{what}: shape"
+        );
+        let limit = allowed * reference.scale();
+        for (i, (have, want)) in self.values.iter().zip(&reference.values).enumerate() {
+            assert!(
+                (have - want).abs() <= limit,
+                "{what}: at ({}, {}) of [{}, {}] {have:e} instead of {want:e}, allowed is {limit:e}",
+                i / self.columns,
+                i % self.columns,
+                self.rows,
+                self.columns
+            );
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Rotary position embedding.
+
+use std::sync::Arc;
+
+use burn::tensor::Device;
+use perflings::config::ROPE_THETA;
+use perflings::ops::cpu::rope::Angles;
+use perflings::ops::rope::{Rope, tables};
+
+use crate::bed::Case;
+use crate::formula;
+use crate::matrix::Matrix;
+
+fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) -> [Rope; 2] {
+    let (cos, sin) = tables(context, head_dim, ROPE_THETA);
+    let table = |values: Vec<f32>| {
+        Matrix::of(context, head_dim / 2, |t, i| {
+            f64::from(values[t * (head_dim / 2) + i])
+        })
+        .on(&device.clone().inner())
+    };
+    let tables = [cos, sin].map(table);
+    [false, true].map(|fused| Rope {
+        tables: tables.clone(),
+        angles: Arc::new(Angles::new(context, head_dim, ROPE_THETA)),
+        context,
+        head_dim,
+        rotated,
+        fused,
+    })
+}
+
+fn heads_turn_and_the_rest_passes(device: &Device) {
+    // Batch, context, head width, heads turned, columns that pass.
+    for [b, t, dh, h, rest] in [
+        [1, 1, 2, 1, 0],
+        [2, 7, 6, 3, 0],
+        [2, 7, 6, 4, 6],
+        [1, 33, 34, 3, 34],
+        [3, 64, 32, 6, 64],
+    ] {
+        let (n, rotated) = (b * t, h * dh);
+        Case {
+            name: &format!("{b} sequences of {t}, {h} heads of {dh}, {rest} more columns"),
+            inputs: [Matrix::random(1, n, rotated + rest, 1.0)],
+            dy: Matrix::random(2, n, rotated + rest, 1.0),
+            formula: &|[x]| formula::rope(x, t, dh, rotated),
+        }
+        .check(device, &versions(t, dh, rotated, device));
+    }
+}
+
+crate::on_both_devices!(heads_turn_and_the_rest_passes);

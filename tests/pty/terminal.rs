@@ -1,0 +1,235 @@
+//! A pseudo-terminal that the program runs in, with an empty home, and a parser that reads what it drew.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use tempfile::TempDir;
+
+/// Far above anything a healthy program needs: only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks at something that will change.
+const POLL: Duration = Duration::from_millis(10);
+
+/// What the terminal received, and what it shows.
+pub struct Shown {
+    pub raw: Vec<u8>,
+    pub parser: vt100::Parser,
+}
+
+/// The program in a terminal of its own, with an empty home.
+pub struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    /// None once the terminal is closed.
+    master: Option<Box<dyn MasterPty + Send>>,
+    /// Taken when the first key is typed: the library types a line end into the program when it is dropped.
+    input: Option<Box<dyn Write + Send>>,
+    shown: Arc<Mutex<Shown>>,
+    /// Asks the reader to stop; it notices at the program's next output.
+    close: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
+    pub home: TempDir,
+}
+
+pub const fn size(cols: u16, rows: u16) -> PtySize {
+    PtySize {
+        rows,
+        cols,
+        pixel_width: 0,
+        pixel_height: 0,
+    }
+}
+
+impl Terminal {
+    pub fn start(more: &[(&str, &str)]) -> Self {
+        let pair = native_pty_system()
+            .openpty(size(80, 24))
+            .expect("a terminal opens");
+        let home = tempfile::tempdir().expect("a folder");
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_perflings"));
+        command.args(["--device", "cpu"]);
+        command.cwd(home.path());
+        for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
+            command.env(format!("XDG_{name}_HOME"), home.path().join(name));
+        }
+        for name in ["NO_COLOR", "COLORTERM", "COLORFGBG", "PERFLINGS_ASCII"] {
+            command.env_remove(name);
+        }
+        for (name, value) in [("TERM", "xterm-256color"), ("LC_ALL", "C.UTF-8")] {
+            command.env(name, value);
+        }
+        for (name, value) in more {
+            command.env(name, value);
+        }
+        let shown = Arc::new(Mutex::new(Shown {
+            raw: Vec::new(),
+            parser: vt100::Parser::new(24, 80, 0),
+        }));
+        let close = Arc::new(AtomicBool::new(false));
+        let mut output = pair.master.try_clone_reader().expect("readable");
+        let child = pair.slave.spawn_command(command).expect("perflings starts");
+        let reader = std::thread::spawn({
+            let (shown, close) = (Arc::clone(&shown), Arc::clone(&close));
+            move || {
+                let mut buffer = [0; 16 * 1024];
+                // An error is the end: nobody holds the other side any more.
+                while let Ok(n @ 1..) = output.read(&mut buffer) {
+                    let mut shown = shown.lock().expect("not poisoned");
+                    shown.raw.extend_from_slice(&buffer[..n]);
+                    shown.parser.process(&buffer[..n]);
+                    if close.load(Ordering::SeqCst) {
+                        return;
+                    }
+                }
+            }
+        });
+        Self {
+            child,
+            master: Some(pair.master),
+            input: None,
+            shown,
+            close,
+            reader: Some(reader),
+            home,
+        }
+    }
+
+    pub fn master(&self) -> &dyn MasterPty {
+        self.master.as_deref().expect("open")
+    }
+
+    pub fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().expect("not poisoned")
+    }
+
+    pub fn text(&self) -> String {
+        self.shown().parser.screen().contents()
+    }
+
+    pub fn press(&mut self, keys: &str) {
+        let master = self.master.as_deref().expect("open");
+        let input = self
+            .input
+            .get_or_insert_with(|| master.take_writer().expect("not taken before"));
+        input
+            .write_all(keys.as_bytes())
+            .and_then(|()| input.flush())
+            .expect("the terminal takes keys");
+    }
+
+    pub fn resize(&self, cols: u16, rows: u16) {
+        self.shown().parser.screen_mut().set_size(rows, cols);
+        self.master().resize(size(cols, rows)).expect("resizes");
+    }
+
+    /// Waits until the screen shows all of these.
+    pub fn see(&mut self, texts: &[&str]) {
+        self.see_that(&format!("{texts:?}"), |screen| {
+            texts.iter().all(|text| screen.contains(text))
+        });
+    }
+
+    /// Waits until the screen, as text, is so.
+    pub fn see_that(&mut self, what: &str, so: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        loop {
+            let text = self.text();
+            if so(&text) {
+                return;
+            }
+            let ended = self.child.try_wait().expect("our child");
+            assert!(
+                begun.elapsed() < PATIENCE && ended.is_none(),
+                "no {what}; ended: {ended:?}; the screen:\n{text}"
+            );
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Stage 1 trains: its first loss and its last are in the legend.
+    pub fn see_training(&mut self) {
+        self.see_that("losses of A", |text| {
+            let legend = text.lines().find(|line| line.contains("A broken 1"));
+            text.contains("running A broken") && legend.is_some_and(|line| line.contains('→'))
+        });
+    }
+
+    /// The engine, once the program has started one.
+    pub fn engine(&self) -> u32 {
+        let ours = self.child.process_id().expect("it runs");
+        let mut found = None;
+        wait("an engine", || {
+            found = engine_of(ours);
+            found.is_some()
+        });
+        found.expect("waited for")
+    }
+
+    /// Waits for the program's own end; the result is its exit code.
+    pub fn ended(&mut self) -> u32 {
+        let mut status = None;
+        wait("end of the program", || {
+            status = self.child.try_wait().expect("our child");
+            status.is_some()
+        });
+        let status = status.expect("waited for");
+        assert_eq!(status.signal(), None, "it ended by itself");
+        status.exit_code()
+    }
+
+    /// Everything that was ever sent to the terminal. The program has ended.
+    pub fn all_output(&mut self) -> Vec<u8> {
+        let reader = self.reader.take().expect("joined once");
+        wait("end of the output", || reader.is_finished());
+        reader.join().expect("the reader is well");
+        self.shown().raw.clone()
+    }
+
+    /// Hangs up, as a closed terminal window does: nobody holds the other side any more.
+    pub fn hang_up(&mut self) {
+        self.close.store(true, Ordering::SeqCst);
+        let reader = self.reader.take().expect("open");
+        wait("output of a run", || reader.is_finished());
+        (self.input, self.master) = (None, None);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // The engine ends when its input does.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn wait(what: &str, mut until: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !until() {
+        assert!(begun.elapsed() < PATIENCE, "no {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// State and parent of a process, if there is one.
+pub fn stat(pid: u32) -> Option<(char, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit(')').next()?.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// Whether this is a living engine; a zombie that somebody else has to reap is dead.
+pub fn is_engine(pid: u32) -> bool {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let alive = stat(pid).is_some_and(|(state, _)| state != 'Z');
+    alive && command.split(|byte| *byte == 0).any(|arg| arg == b"engine")
+}
+
+pub fn engine_of(parent: u32) -> Option<u32> {
+    std::fs::read_dir("/proc")
+        .expect("Linux")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .find(|pid| stat(*pid).is_some_and(|(_, of)| of == parent) && is_engine(*pid))
+}

@@ -1,0 +1,222 @@
+//! The roofline on screen: at every size, in every way of drawing, with one run and with two, and why it is empty when it is.
+
+#[path = "sample/sample.rs"]
+mod sample;
+#[path = "sample/screen.rs"]
+mod screen;
+
+use perflings::app::source::FromEngine;
+use perflings::app::{Action, App, Markers, Message, Options, Panel, ThemeName, update};
+use perflings::course::progress::Progress;
+use perflings::protocol::{Event, Line, Started};
+
+use screen::{LOOKS, text, with_styles};
+
+fn begin() -> App {
+    let (mut app, _) = App::new(sample::course(), Progress::default(), Options::default());
+    update(
+        &mut app,
+        Message::Resized {
+            width: 120,
+            height: 40,
+        },
+    );
+    app
+}
+
+fn hear(app: &mut App, event: Event) {
+    update(
+        app,
+        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
+    );
+}
+
+fn train(app: &mut App, steps: u64, change: fn(Event) -> Event) {
+    let run = app.run.wanted.clone().expect("a run");
+    for event in sample::until(&run, steps) {
+        hear(app, change(event));
+    }
+}
+
+fn act(app: &mut App, action: Action) {
+    update(app, Message::Did(action));
+}
+
+/// A has run, and B runs.
+fn both() -> App {
+    let mut app = begin();
+    train(&mut app, 40, |event| event);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::Toggle);
+    train(&mut app, 60, faster);
+    app
+}
+
+/// B's operations take a third of the time, and the fused norm moves fewer bytes.
+fn faster(event: Event) -> Event {
+    match event {
+        Event::Kernels(mut kernels) => {
+            for row in &mut kernels.rows {
+                row.ms /= 3.0;
+                if row.op == "rms-norm" {
+                    row.bytes = row.bytes.map(|bytes| bytes / 2.0);
+                }
+            }
+            Event::Kernels(kernels)
+        }
+        other => other,
+    }
+}
+
+#[test]
+fn at_every_size_in_every_way_of_drawing() {
+    let mut app = both();
+    act(&mut app, Action::Roofline);
+    for (width, height) in [(80, 24), (120, 36), (200, 50)] {
+        for (look, theme, markers) in LOOKS {
+            let buffer = screen::screen(&mut app, width, height, theme, markers);
+            insta::assert_snapshot!(
+                format!("{width}x{height}_{look}_expanded"),
+                with_styles(&buffer)
+            );
+        }
+    }
+}
+
+#[test]
+fn beside_other_panels_where_there_is_room() {
+    for (width, height) in [(120, 36), (200, 50)] {
+        let mut app = both();
+        update(&mut app, Message::Resized { width, height });
+        act(&mut app, Action::Focus(Panel::Roofline));
+        let buffer = screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Braille);
+        insta::assert_snapshot!(format!("{width}x{height}_panel"), with_styles(&buffer));
+    }
+}
+
+#[test]
+fn the_key_brings_it_up_and_puts_it_away() {
+    let mut app = both();
+    for (width, height) in [(80, 24), (200, 50)] {
+        update(&mut app, Message::Resized { width, height });
+        act(&mut app, Action::Roofline);
+        assert!(app.view.expanded && app.view.focus == Some(Panel::Roofline));
+        act(&mut app, Action::Roofline);
+        assert!(!app.view.expanded);
+    }
+}
+
+#[test]
+fn marks_of_a_and_b_differ_without_colour() {
+    let mut app = both();
+    for (markers, marks) in [(Markers::Braille, ["○", "◆"]), (Markers::Ascii, ["o", "x"])] {
+        let drawn = text(&screen::panel(
+            &mut app,
+            Panel::Roofline,
+            140,
+            20,
+            ThemeName::Mono,
+            markers,
+        ));
+        for mark in marks {
+            assert!(
+                drawn.contains(&format!("{mark} linear backward")),
+                "{drawn}"
+            );
+        }
+    }
+}
+
+#[test]
+fn it_says_why_it_is_empty() {
+    let draw = |app: &mut App| {
+        text(&screen::panel(
+            app,
+            Panel::Roofline,
+            70,
+            12,
+            ThemeName::Dark,
+            Markers::Braille,
+        ))
+    };
+    assert!(draw(&mut begin()).contains("not measured: nothing has run yet"));
+
+    let mut app = begin();
+    let run = app.run.wanted.clone().expect("a run");
+    hear(&mut app, sample::started(&run, 0));
+    assert!(draw(&mut app).contains("not measured: no step was profiled yet"));
+
+    let mut app = begin();
+    train(&mut app, 40, |event| match event {
+        Event::Started(it) => Event::Started(Started { roof: None, ..it }),
+        other => other,
+    });
+    let drawn = draw(&mut app);
+    assert!(
+        drawn.contains("not measured: this device's peaks"),
+        "{drawn}"
+    );
+    assert!(drawn.contains("doctor --calibrate"), "{drawn}");
+}
+
+#[test]
+fn work_that_is_not_known_is_a_dash_and_no_mark() {
+    let mut app = begin();
+    train(&mut app, 40, |event| match event {
+        Event::Kernels(mut kernels) => {
+            for row in kernels.rows.iter_mut().filter(|row| row.op == "rms-norm") {
+                (row.flops, row.bytes) = (None, None);
+                row.no_work = Some("counted elsewhere".to_owned());
+            }
+            Event::Kernels(kernels)
+        }
+        other => other,
+    });
+    let drawn = text(&screen::panel(
+        &mut app,
+        Panel::Roofline,
+        140,
+        20,
+        ThemeName::Dark,
+        Markers::Braille,
+    ));
+    let line = drawn
+        .lines()
+        .find(|line| line.contains("○ rms-norm backward"))
+        .unwrap_or_else(|| panic!("{drawn}"));
+    assert!(line.contains(" - ") && !line.contains(" 0 "), "{line}");
+}
+
+#[test]
+fn absurd_numbers_do_not_hurt() {
+    for value in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e300, 1e-300] {
+        let mut app = both();
+        let run = app.run.wanted.clone().expect("a run");
+        let Event::Started(mut started) = sample::started(&run, 1) else {
+            unreachable!()
+        };
+        if let Some(roof) = &mut started.roof {
+            (roof.flops.best, roof.bytes.best) = (value, value);
+        }
+        hear(&mut app, Event::Started(started));
+        let Event::Kernels(mut kernels) = sample::kernels(&run, 50) else {
+            unreachable!()
+        };
+        for row in &mut kernels.rows {
+            (row.ms, row.flops, row.bytes) = (value, Some(value), Some(value));
+        }
+        hear(&mut app, Event::Kernels(kernels));
+        for (width, height) in [(20, 4), (70, 14), (150, 30)] {
+            let markers = Markers::Braille;
+            screen::panel(
+                &mut app,
+                Panel::Roofline,
+                width,
+                height,
+                ThemeName::Dark,
+                markers,
+            );
+        }
+    }
+}

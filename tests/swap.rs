@@ -1,0 +1,111 @@
+//! A learner's kernel in the running model: what the model computes is the same with it as without, forward and
+//! backward. On a CPU driver of Vulkan; says so where there is none. Kernels are let in for a whole process, so these
+//! tests have one of their own, and it is one test.
+
+use burn::tensor::{Device, DeviceKind, Tensor};
+use perflings::config::{Preset, RunConfig};
+use perflings::course::Course;
+use perflings::data::Source;
+use perflings::engine::kernel::{Limits, adopt, check, job, live, why_not};
+use perflings::model::{Model, Tokens, weights};
+use perflings::protocol::{KernelJob, KernelSwap};
+
+/// The check of a solution, marked as somebody's own work.
+fn own(id: &str) -> KernelJob {
+    let course = Course::builtin("en");
+    let exercise = course
+        .exercises
+        .iter()
+        .find(|it| it.id == id)
+        .expect("the exercise exists");
+    let kernels = exercise.kernels().expect("it is about kernels");
+    let text = |name: &str| {
+        let file = kernels.kernels.iter().find(|it| it.file.name == name);
+        Ok(format!(
+            "// Mine.\n{}",
+            file.expect("the file exists").file.solution
+        ))
+    };
+    job::job(exercise, kernels, text).expect("the exercise adds up")
+}
+
+/// Logits, loss and gradients of one batch.
+fn computed(config: &RunConfig, device: &Device) -> Vec<(String, Vec<f64>)> {
+    let device = device.clone().autodiff();
+    let initial = weights::initial(&config.model, config.train.seed);
+    let model = Model::new(config, &initial, &device).expect("a model");
+    let tokens = Tokens::new(&Source::new(config).batch(0), &device);
+    let values = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
+    let loss = model.loss(&tokens);
+    let mut out = vec![
+        (
+            "logits".to_owned(),
+            values(model.logits(&tokens, None).inner()),
+        ),
+        ("loss".to_owned(), values(loss.clone().inner())),
+    ];
+    let mut gradients = loss.backward();
+    for parameter in model.parameters() {
+        let gradient = parameter.value.grad_remove(&mut gradients);
+        let gradient = gradient.expect("every parameter has a gradient");
+        out.push((parameter.name.clone(), values(gradient)));
+    }
+    out
+}
+
+/// Largest difference over the largest value.
+fn difference(one: &[f64], other: &[f64]) -> f64 {
+    assert_eq!(one.len(), other.len());
+    let largest = one.iter().fold(1e-30_f64, |m, x| m.max(x.abs()));
+    let pairs = one.iter().zip(other);
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest
+}
+
+#[test]
+fn the_model_computes_the_same_with_a_learner_s_kernels() {
+    let Ok(device) = Device::wgpu_options().device_kind(DeviceKind::Cpu).init() else {
+        return eprintln!("skipped: no adapter");
+    };
+    let mut config = RunConfig::preset(Preset::Tiny);
+    (config.train.batch, config.model.layers) = (2, 2);
+    let before = computed(&config, &device);
+    let mut swaps: Vec<KernelSwap> = Vec::new();
+    for id in ["swiglu", "rms-norm", "rope"] {
+        let report = check(&own(id), "vulkan-cpu", Limits::default());
+        if report.failed.is_some() {
+            return eprintln!("skipped: no adapter");
+        }
+        let swap = report.swap.expect("it passed, and it replaces a part");
+        adopt(&swap).expect("fits");
+        let part = &swap.part;
+        assert!(why_not(part, false).is_some(), "{part}: not launched yet");
+        let after = computed(&config, &device);
+        assert_eq!(why_not(part, false), None, "{part} computes");
+        for ((name, old), (_, new)) in before.iter().zip(&after) {
+            let error = difference(old, new);
+            println!("{id} {name}: {error:.1e}");
+            assert!(error < 1e-4, "{id}: {name} differs by {error:e}");
+        }
+        swaps.push(swap);
+    }
+    // All at once.
+    let after = computed(&config, &device);
+    for ((name, old), (_, new)) in before.iter().zip(&after) {
+        assert!(difference(old, new) < 1e-4, "{name}");
+    }
+    // What does not fit leaves the last good kernels where they are.
+    let mut wrong = swaps[0].clone();
+    wrong.kernels[0].text = "nonsense".to_owned();
+    adopt(&wrong).expect_err("does not read");
+    let kept = live::of("mlp.activation").expect("is still in");
+    assert!(kept.launches() > 0, "the one that computed");
+    // A form of the part that the kernel does not know is left to our own, and named.
+    config.model.swiglu = perflings::config::Swiglu::FusedActivation;
+    adopt(&swaps[0]).expect("fits");
+    computed(&config, &device);
+    let why = why_not("mlp.activation", false).expect("not launched");
+    assert!(why.contains("no `mlp.activation` of this form"), "{why}");
+    let why = why_not("mlp.activation", true).expect("not launched");
+    assert!(why.contains("on the CPU"), "{why}");
+    live::clear(None);
+}
