@@ -87,6 +87,15 @@ impl Shelf {
                 .iter()
                 .map(|s| format!("{} {}", s.number, s.id))
                 .collect();
+            let labels = self.course.exercises.iter().map(Exercise::label);
+            let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
+            if looks_like && !self.course.exercises.is_empty() {
+                return usage(format!(
+                    "there is no exercise `{}`; did you mean `{}`? `perflings list` names them all",
+                    name.escape_debug(),
+                    nearest(name, labels)
+                ));
+            }
             let near = match by_number {
                 None if !stages.is_empty() => {
                     format!(
