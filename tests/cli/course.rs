@@ -133,7 +133,9 @@ fn exercises_are_listed_hinted_and_answered() {
         "d05  new        detective",
         "k09  new        kernel",
     ]);
-    learner.says(&["hint", "k01", "2"]).succeeds(&["hint 2/3: "]);
+    learner
+        .says(&["hint", "k01", "2"])
+        .succeeds(&["hint 2/3: "]);
     let asked = learner.says(&["check", "c01"]);
     assert_eq!(asked.code, Some(1), "{}", asked.err);
     for piece in [
@@ -147,7 +149,11 @@ fn exercises_are_listed_hinted_and_answered() {
         .says(&["check", "c01", "--answer", "many"])
         .fails(1, &[]);
     let wrong = learner.says(&["check", "c01", "--answer", "many"]);
-    assert!(wrong.out.contains("`many` is no answer here; write one of 1, 2, 4"));
+    assert!(
+        wrong
+            .out
+            .contains("`many` is no answer here; write one of 1, 2, 4")
+    );
     learner
         .says(&["check", "c04", "--answer", "same"])
         .fails(2, &["this exercise asks for f16 and bf16"]);

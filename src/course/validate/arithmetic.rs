@@ -20,12 +20,27 @@ pub fn holds(text: &str, says: &[String]) -> Result<(), String> {
     if (value - number).abs() > half * (1.0 + 1e-9) {
         return Err(format!("{} is {value:.4}, not {stated}", left.trim()));
     }
-    if !says.iter().any(|words| words.contains(stated)) {
+    if !says.iter().any(|words| states(words, stated)) {
         return Err(format!(
             "the result {stated} does not stand in `says`; quote the words that hold it"
         ));
     }
     Ok(())
+}
+
+/// Whether the words hold this number as a whole, and not as a part of a longer one.
+fn states(words: &str, number: &str) -> bool {
+    let inside = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    words.match_indices(number).any(|(at, _)| {
+        let before = words[..at].ends_with(inside);
+        let mut after = words[at + number.len()..].chars();
+        let goes_on = match after.next() {
+            Some(c) if c.is_ascii_digit() => true,
+            Some('.' | ',') => after.next().is_some_and(|c| c.is_ascii_digit()),
+            _ => false,
+        };
+        !before && !goes_on
+    })
 }
 
 /// The value of a sum of numbers with + - * / ^, parentheses, ln, exp and sqrt.
