@@ -9,7 +9,6 @@ use crate::course::progress::StageProgress;
 use crate::protocol::Command;
 
 /// Everything that can change the state.
-#[expect(clippy::large_enum_variant, reason = "lives for one turn of the loop")]
 #[derive(Clone, Debug)]
 pub enum Message {
     Did(Action),

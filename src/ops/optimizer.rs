@@ -31,10 +31,6 @@ pub struct Optimizer {
     version: Version,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a handful of these exist, and each is touched every step"
-)]
 enum Version {
     Library {
         rule: AdamW,

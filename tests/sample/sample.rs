@@ -455,6 +455,7 @@ pub fn lints(run: &RunSpec) -> Event {
     }
 }
 
+#[allow(dead_code, reason = "not every test that shares these looks at pairs")]
 pub fn pair(n: u32, done: bool) -> Event {
     let spread = |median: f64| Spread {
         median,

@@ -17,6 +17,7 @@ use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::job;
 use crate::protocol::KernelReport;
 
+const NOT_RUN: &str = "did not run";
 /// Why nothing could be tried.
 pub const NO_ADAPTER: &str = "skipped: no adapter";
 
@@ -24,22 +25,31 @@ pub const NO_ADAPTER: &str = "skipped: no adapter";
 pub fn all(shelf: &Shelf, timed: bool, engine: &EngineArgs) -> Result<Option<Vec<Tried>>> {
     let mut tried = Vec::new();
     let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
-    let mut adapter = true;
+    // How those that are not tried come out.
+    let mut left: Option<(bool, String)> = None;
     for exercise in &shelf.course.exercises {
         if let Body::Kernel(kernels) = &exercise.body {
             for starter in [true, false] {
                 let what = named(exercise, starter);
-                tried.push(if adapter {
-                    progress(&what);
-                    let one = kernel(exercise, kernels, starter, timed, &mut checker, engine);
-                    adapter = one.detail.strip_prefix(NO_ADAPTER).is_none();
-                    Tried { what, ..one }
-                } else {
+                tried.push(if let Some((passed, detail)) = left.clone() {
                     Tried {
                         what,
-                        passed: true,
-                        detail: NO_ADAPTER.to_owned(),
+                        passed,
+                        detail,
                     }
+                } else {
+                    progress(&what);
+                    let one = kernel(exercise, kernels, starter, timed, &mut checker, engine);
+                    if one.detail.starts_with(NO_ADAPTER) {
+                        left = Some((true, NO_ADAPTER.to_owned()));
+                    } else if one.detail.starts_with(NOT_RUN) {
+                        // What did not answer once keeps nobody waiting again.
+                        left = Some((
+                            false,
+                            "not tried, after the one that did not run".to_owned(),
+                        ));
+                    }
+                    Tried { what, ..one }
                 });
             }
         }
@@ -112,7 +122,7 @@ fn verdict(kernels: &Kernels, report: &KernelReport, starter: bool) -> (bool, St
         return if nothing {
             (true, format!("{NO_ADAPTER}: {why}"))
         } else {
-            (false, format!("did not run: {why}"))
+            (false, format!("{NOT_RUN}: {why}"))
         };
     }
     if let Some((name, error)) = report

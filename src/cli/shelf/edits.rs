@@ -28,6 +28,7 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
     if builtin.id != course.id {
         return found;
     }
+    adopt_exercises(course, &builtin, source);
     for stage in builtin.stages {
         let file = format!("{}/config.toml", stage.path);
         let Some(original) = embedded::text(&file) else {
@@ -68,4 +69,28 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
         );
     }
     found
+}
+
+/// Answers and kernels that were written over their starters are the learner's; those exercises begin as shipped.
+fn adopt_exercises(course: &mut Course, builtin: &Course, source: &Source) {
+    for exercise in &builtin.exercises {
+        let folder = source.shown(&exercise.path);
+        match course
+            .exercises
+            .iter_mut()
+            .find(|known| known.id == exercise.id)
+        {
+            Some(known) if known.files() == exercise.files() => {}
+            Some(known) => known.clone_from(exercise),
+            // An answer is a fault of a course, but not of a learner. A folder that is gone is gone.
+            None if source.exists(&format!("{}/exercise.toml", exercise.path)) => {
+                course
+                    .problems
+                    .retain(|problem| !problem.path.starts_with(&folder));
+                course.exercises.push(exercise.clone());
+            }
+            None => {}
+        }
+    }
+    course.exercises.sort_by(|a, b| a.folder().cmp(b.folder()));
 }
