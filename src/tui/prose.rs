@@ -174,12 +174,15 @@ impl Page<'_> {
                 _ => break,
             }
         }
-        self.table_row(head, &widths, self.theme.strong, out);
-        let wide = widths.iter().sum::<usize>() + 2 * (count - 1);
-        out.push(Line::styled(
-            self.theme.symbols.rule.repeat(wide.min(self.columns)),
-            self.theme.border,
-        ));
+        // Markdown asks for a head; one without words is none.
+        if head.iter().any(|cell| !cell.is_empty()) {
+            self.table_row(head, &widths, self.theme.strong, out);
+            let wide = widths.iter().sum::<usize>() + 2 * (count - 1);
+            out.push(Line::styled(
+                self.theme.symbols.rule.repeat(wide.min(self.columns)),
+                self.theme.border,
+            ));
+        }
         rows.iter()
             .for_each(|row| self.table_row(row, &widths, self.theme.text, out));
     }

@@ -213,3 +213,43 @@ fn a_stranger_s_course_names_no_folder_of_state() {
             .all(|stage| stage.id != "../x")
     );
 }
+
+#[test]
+fn with_measure_a_ratio_decides_and_unclear_never_passes() {
+    use perflings::course::validate::behaviour;
+    use perflings::protocol::{Finished, Pair, Verdict};
+
+    let mut course = Course::builtin("en");
+    course.stages.retain(|stage| stage.id == "naive-swiglu");
+    let mut run = |_: &_, steps| {
+        Ok(Finished {
+            steps,
+            ..Finished::default()
+        })
+    };
+    let ratio = "`the step is faster than it was`";
+    for (verdict, low, passes) in [
+        (Verdict::Faster, 2.5, true),
+        (Verdict::Same, 0.99, false),
+        (Verdict::Unclear, 2.5, false),
+    ] {
+        let pair = Pair {
+            n: 30,
+            ratio: 3.0,
+            low,
+            high: 3.5,
+            verdict,
+            ..Pair::default()
+        };
+        let mut compare = |_: &_, _: &_| Ok(pair.clone());
+        let tried = behaviour(&course, &mut run, Some(&mut compare));
+        let solution = tried.last().expect("a solution");
+        let complained = solution.detail.contains(&format!("must pass: {ratio}"));
+        assert_eq!(complained, !passes, "{verdict:?}: {}", solution.detail);
+    }
+    let tried = behaviour(&course, &mut run, None);
+    assert!(
+        tried.iter().all(|one| !one.detail.contains(ratio)),
+        "without it nothing is said"
+    );
+}

@@ -98,15 +98,16 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         let spread =
             it.samples_per_s * it.step_ms.median * (1.0 / it.step_ms.p25 - 1.0 / it.step_ms.p75)
                 / 2.0;
-        part(
-            1,
-            format!(
+        // Times of handing work over spread over anything: their rate is a claim.
+        let rate = match it.clock.as_str() {
+            "enqueue" => format!("claims {} samples/s", number(it.samples_per_s)),
+            _ => format!(
                 "{} ± {} samples/s",
                 number(it.samples_per_s),
                 number(spread.max(0.0))
             ),
-            theme.strong,
-        );
+        };
+        part(1, rate, theme.strong);
         part(
             3,
             format!("{} clock", it.clock),
