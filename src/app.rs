@@ -2,6 +2,7 @@
 //! and returns `Effect`s. It knows no colour, no key and no clock, and it waits for nothing.
 
 mod actions;
+mod beats;
 pub mod clean;
 pub mod devices;
 pub mod estimate;
@@ -49,6 +50,8 @@ pub struct Options {
     pub markers: Markers,
     /// Shown instead of a live engine.
     pub recording: Option<Recording>,
+    /// Presenter mode from the start.
+    pub present: bool,
     /// A sentence for the first screen: progress that was set aside, a recording that is cut.
     pub notice: Option<String>,
 }
@@ -62,6 +65,7 @@ impl Default for Options {
             theme: ThemeName::default(),
             markers: Markers::default(),
             recording: None,
+            present: false,
             notice: None,
         }
     }
@@ -195,7 +199,12 @@ impl App {
                 true,
             );
         }
-        let effects = app.enter(at.unwrap_or(0));
+        let at = at.unwrap_or(0);
+        let mut effects = app.jump_over(at);
+        effects.extend(app.enter(at));
+        if options.present {
+            effects.extend(app.present());
+        }
         (app, effects)
     }
 
@@ -252,7 +261,10 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     app.revision += 1;
     match message {
         Message::Did(action) => app.act(action),
+        Message::Engine(report) if app.exercises.watching => app.overhear(&report),
         Message::Engine(report) => app.hear(report),
+        Message::Recorded(report) if app.exercises.watching => app.hear(report),
+        Message::Recorded(_) => Vec::new(),
         Message::Tick { now_ms } => {
             app.tick(now_ms);
             Vec::new()

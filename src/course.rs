@@ -40,6 +40,8 @@ pub struct Course {
     pub exercises: Vec<Exercise>,
     /// The words of the lessons, side by side in four dialects.
     pub glossary: Option<Lesson>,
+    /// Background that belongs to no single stage.
+    pub readings: Vec<Reading>,
 }
 
 impl Course {
@@ -52,6 +54,15 @@ impl Course {
     pub fn stage_by_id(&self, id: &str) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.id == id)
     }
+}
+
+/// A text beside the stages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// `counting.md`: what links name.
+    pub file: String,
+    pub title: String,
+    pub lesson: Lesson,
 }
 
 /// What a learner is expected to do: look, take apart, write.
@@ -118,12 +129,39 @@ pub struct Stage {
     pub files: Vec<StageFile>,
     /// Steps that `check` trains before it looks.
     pub steps: u64,
+    /// The beats of presenter mode.
+    pub cues: Vec<Cue>,
+    /// Name of its lesson's file: `01-broken-init.md`.
+    pub lesson_file: String,
     /// Language of the lesson that was found.
     pub language: String,
     /// Where the stage came from, for messages: `exercises/01-broken-init`.
     pub path: String,
     /// Line of the id in `stage.toml`, for messages.
     pub id_line: usize,
+}
+
+/// One beat of presenter mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cue {
+    /// The panel to look at, or `lesson`.
+    pub show: String,
+    /// What the room reads.
+    pub say: String,
+    pub does: CueDoes,
+}
+
+/// What a beat does when it is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CueDoes {
+    #[default]
+    Nothing,
+    /// The fix, while it trains.
+    Toggle,
+    /// Both in pairs.
+    Pair,
+    /// The next hint.
+    Hint,
 }
 
 /// A question with its choices, a first.

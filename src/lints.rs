@@ -15,6 +15,19 @@ pub const LEDGER_LIMIT: f64 = 0.05;
 /// Largest relative difference from the reference logits.
 pub const PARITY_LIMIT: f64 = 1e-3;
 
+/// Every lint there is, by name.
+pub const NAMES: &[&str] = &[
+    "above-peak",
+    "backward-too-short",
+    "below-entropy",
+    "gradient-coverage",
+    "ledger-open",
+    "no-kernels",
+    "not-finite",
+    "stuck-at-ln-vocab",
+    "wrong-logits",
+];
+
 /// What is known about a run.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -101,6 +114,7 @@ impl Facts {
 }
 
 fn lint(name: &str, why: String, next: &str) -> Option<Lint> {
+    debug_assert!(NAMES.contains(&name), "{name} is missing in NAMES");
     Some(Lint {
         name: name.to_owned(),
         why,

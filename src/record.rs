@@ -115,6 +115,14 @@ impl Recording {
         Self::parse(read_text(path, MAX_BYTES)?, path)
     }
 
+    /// Reads a recording from its text; `path` names it in messages.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn from_text(text: String, path: &Path) -> Result<Self, FileError> {
+        Self::parse(text, path)
+    }
+
     fn parse(text: String, path: &Path) -> Result<Self, FileError> {
         let fail = |line, what| FileError {
             path: path.display().to_string(),

@@ -3,6 +3,8 @@
 //!
 //! A folder of `tests/courses/invalid` or `unsound` lies over `example`; its `expected.txt` holds the messages.
 
+#[path = "courses/exercises.rs"]
+mod exercises;
 #[path = "courses/kernels.rs"]
 mod kernels;
 
@@ -16,9 +18,8 @@ use perflings::course::{Block, Course, SectionKind, Source, Span, lesson, text};
 use perflings::protocol::{Finished, Pair, Verdict};
 use proptest::prelude::*;
 
-const KEYS: &str = "1 2 3 4 5 6 n p a b c d t space r T h s l tab e y m C o x w g ? q";
-const LINTS: &str = "gradient-coverage ledger-open backward-too-short above-peak stuck-at-ln-vocab below-entropy not-finite no-kernels";
-const COMMANDS: &str = "run compare check course list hint reset init doctor replay";
+const KEYS: &str = "v PgDn PgUp 1 2 3 4 5 6 n p a b c d t space r T h s l tab e y m C o x w g ? q";
+const COMMANDS: &str = "run compare check course list hint reset init doctor replay export bench";
 
 /// Everything wrong with a course, as lines.
 fn findings(source: &Source, language: &str) -> Vec<String> {
@@ -27,7 +28,11 @@ fn findings(source: &Source, language: &str) -> Vec<String> {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    let (keys, lints, commands) = (words(KEYS), words(LINTS), words(COMMANDS));
+    let (keys, commands) = (words(KEYS), words(COMMANDS));
+    let lints: Vec<String> = perflings::lints::NAMES
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let command = |line: &str| {
         let name = line.split_whitespace().nth(1).unwrap_or_default();
         if commands.iter().any(|c| c == name) {

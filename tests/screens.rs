@@ -238,6 +238,56 @@ fn cards_and_questions() {
     }
 }
 
+/// The course inside the program, at 80 columns.
+fn shipped() -> App {
+    let mut app = begin(Course::builtin("en"));
+    let (width, height) = (80, 24);
+    update(&mut app, Message::Resized { width, height });
+    train(&mut app, 40);
+    app
+}
+
+/// A recorded run, played to its end.
+fn recorded(label: &str) -> App {
+    let mut app = shipped();
+    let exercises = app.course.exercises.iter();
+    let at = exercises.clone().position(|one| one.label() == label);
+    let line = app.course.stages.len() + at.expect("it exists");
+    act(&mut app, Action::Open(Overlay::Stages));
+    act(&mut app, Action::ChooseLine(line));
+    let text = app.detective().expect("a recorded run").shown();
+    let file = std::path::Path::new("run.jsonl");
+    let recording = perflings::record::Recording::from_text(text, file).expect("whole");
+    for line in recording.iter() {
+        update(&mut app, Message::Recorded(FromEngine::Line(line)));
+    }
+    app
+}
+
+#[test]
+fn beats_recorded_runs_and_pages() {
+    let mut beat = shipped();
+    act(&mut beat, Action::Present);
+    let mut asked = beat.clone();
+    act(&mut asked, Action::NextBeat);
+    let riddle = recorded("d01");
+    let mut named = riddle.clone();
+    act(&mut named, Action::Answer(0));
+    let mut page = shipped();
+    act(&mut page, Action::Open(Overlay::Glossary));
+    act(&mut page, Action::TurnPage(2));
+    for (name, mut app) in [
+        ("beat", beat),
+        ("beat_asked", asked),
+        ("riddle", riddle),
+        ("riddle_named", named),
+        ("page", page),
+    ] {
+        let buffer = screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
+        insta::assert_snapshot!(format!("80x24_{name}"), with_styles(&buffer));
+    }
+}
+
 /// States in which something is missing, wrong or too much.
 fn all_states() -> Vec<App> {
     let mut states = vec![
@@ -250,6 +300,8 @@ fn all_states() -> Vec<App> {
         not_finite(),
         hostile(),
         begin(Course::default()),
+        shipped(),
+        recorded("d03"),
     ];
     for overlay in [
         Overlay::Help,

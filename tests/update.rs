@@ -1,5 +1,7 @@
 //! Messages in, state and effects out. No terminal, no engine, no clock.
 
+#[path = "update/course.rs"]
+mod course;
 #[path = "sample/sample.rs"]
 mod sample;
 

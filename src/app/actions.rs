@@ -35,6 +35,9 @@ impl App {
                 self.tell("That belongs to the stage; go back to it first", false);
             }
             Action::LeaveExercise => return self.leave_exercise(),
+            Action::Present => return self.present(),
+            Action::NextBeat => return self.next_beat(),
+            Action::PreviousBeat => return self.previous_beat(),
             Action::Toggle => return self.unless_unpredicted(AfterSkip::Toggle),
             Action::Pair => return self.unless_unpredicted(AfterSkip::Pair),
             Action::Pause => return self.pause(),
@@ -96,6 +99,7 @@ impl App {
         }
         self.view.focus = Some(Panel::Lesson);
         (self.view.expanded, self.view.lesson_open) = (false, false);
+        effects.extend(self.jump_over(at));
         effects.extend(self.enter(at));
         effects
     }
@@ -189,7 +193,7 @@ impl App {
         self.after_skip(then)
     }
 
-    fn after_skip(&mut self, then: AfterSkip) -> Vec<Effect> {
+    pub(super) fn after_skip(&mut self, then: AfterSkip) -> Vec<Effect> {
         // Where the lesson lies over the panels, it gives way: something is about to be seen.
         if std::mem::take(&mut self.view.lesson_open) {
             self.view.focus = Some(Panel::Loss);

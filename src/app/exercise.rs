@@ -6,11 +6,13 @@ mod news;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{App, Effect, Panel};
+use super::source::FromEngine;
+use super::{App, Effect, Panel, Recording, Run, RunState};
 use crate::course::Exercise;
-use crate::course::progress::{StageProgress, State};
+use crate::course::exercise::{Body, Detective};
+use crate::course::progress::{Prediction, StageProgress, State};
 use crate::course::{Course, Question};
-use crate::protocol::{CardLine, KernelProgress, KernelReport, KernelSwap};
+use crate::protocol::{CardLine, Command, KernelProgress, KernelReport, KernelSwap};
 
 /// The exercises of this sitting.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,10 @@ pub struct Exercises {
     pub open: Option<usize>,
     /// Hints on screen, of the open one.
     pub hints: u32,
+    /// The panels show the recorded run of the open one; the engine stands still.
+    pub watching: bool,
+    /// The engine ended meanwhile.
+    engine_gone: bool,
     /// What was done and found, by the exercise's id.
     desks: BTreeMap<String, Desk>,
 }
@@ -117,7 +123,18 @@ impl App {
             .exercises
             .desk(exercise)
             .map_or(0, |desk| desk.quiz.len());
-        exercise.quiz.get(answered)
+        match &exercise.body {
+            Body::Detective(detective) => (answered == 0).then_some(&detective.question),
+            _ => exercise.quiz.get(answered),
+        }
+    }
+
+    /// The recorded run that is looked at.
+    pub fn detective(&self) -> Option<&Detective> {
+        match &self.exercise()?.body {
+            Body::Detective(detective) => Some(detective),
+            _ => None,
+        }
     }
 
     /// The check of the open exercise that is in progress.
@@ -153,7 +170,7 @@ impl App {
         let Some(exercise) = course.exercises.get(at) else {
             return Vec::new();
         };
-        if self.recording.is_some() {
+        if self.recording.is_some() && !self.exercises.watching {
             self.tell("This is a recording: exercises need a live run", false);
             return Vec::new();
         }
@@ -176,7 +193,67 @@ impl App {
                 device: self.devices.for_kernels().to_owned(),
             });
         }
+        if let Body::Detective(detective) = &exercise.body {
+            effects.extend(self.watch(exercise, detective));
+        }
         effects
+    }
+
+    /// Puts a recorded run in the place of the live one, which stops.
+    fn watch(&mut self, exercise: &Exercise, detective: &Detective) -> Vec<Effect> {
+        (self.exercises.watching, self.exercises.engine_gone) = (true, false);
+        self.recording = Some(Recording {
+            file: detective.file.clone(),
+            device: detective.device.clone(),
+            date: detective.date.clone(),
+            paused: false,
+            speed: 1.0,
+        });
+        self.run = Run {
+            state: RunState::Starting,
+            asked_ms: self.now_ms,
+            ..Run::default()
+        };
+        (self.study.pair, self.study.report) = (None, None);
+        self.exercises.desk_mut(exercise).quiz.clear();
+        vec![
+            Effect::Send(Command::Stop),
+            Effect::ShowRecording {
+                exercise: exercise.id.clone(),
+            },
+        ]
+    }
+
+    /// Back from a recorded run: the stage runs again, from its first step.
+    fn unwatch(&mut self) -> Vec<Effect> {
+        if !std::mem::take(&mut self.exercises.watching) {
+            return Vec::new();
+        }
+        (self.recording, self.notice) = (None, None);
+        self.run = Run::default();
+        let mut effects = vec![Effect::HideRecording];
+        if std::mem::take(&mut self.exercises.engine_gone) {
+            effects.push(Effect::Restart);
+        }
+        let run = self
+            .stage()
+            .map(|stage| super::spec(stage, "broken", self.preset));
+        effects.extend(run.into_iter().flat_map(|run| self.start(run)));
+        effects
+    }
+
+    /// What the engine says while a recorded run is looked at: nothing of it is about that run.
+    pub(super) fn overhear(&mut self, report: &FromEngine) -> Vec<Effect> {
+        self.revision -= 1;
+        match report {
+            FromEngine::Gone { .. } => self.exercises.engine_gone = true,
+            FromEngine::Silent => {
+                self.exercises.engine_gone = true;
+                return vec![Effect::Kill];
+            }
+            FromEngine::Line(_) | FromEngine::Stray(_) | FromEngine::Malformed { .. } => {}
+        }
+        Vec::new()
     }
 
     /// Leaves the open exercise; the model gets its own kernels back, so that stages compare like with like.
@@ -198,6 +275,7 @@ impl App {
         if exercise.kernels().is_some() {
             effects.push(Effect::LeaveExercise);
         }
+        effects.extend(self.unwatch());
         effects
     }
 
@@ -266,6 +344,15 @@ impl App {
             let known = known.or_default();
             if right && !known.quiz.contains(&at) {
                 known.quiz.push(at);
+            }
+            if matches!(exercise.body, Body::Detective(_)) {
+                known
+                    .prediction
+                    .get_or_insert(Prediction::Choice { choice, right });
+                if right {
+                    known.state = State::Passed;
+                }
+                return true;
             }
             // Where nothing is launched, the answers are the check.
             if all && exercise.kernels().is_none() && known.quiz.len() == exercise.quiz.len() {

@@ -115,7 +115,11 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         config: started.config.clone(),
         device: started.device.clone(),
         steps: slot.last.as_ref().map_or(0, |step| step.step + 1),
-        loss_first: first.into(),
+        // A run that went on from another's weights has no loss before any update.
+        loss_first: match started.from_step {
+            0 => first.into(),
+            _ => f64::NAN.into(),
+        },
         loss_last: slot.latest_loss().unwrap_or(first).into(),
         ln_vocab: started.ln_vocab,
         entropy: started.entropy,

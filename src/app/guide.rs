@@ -33,8 +33,36 @@ pub fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
     pieces
 }
 
+/// The next move before a recorded run with a hidden fault.
+fn watching(app: &App) -> Vec<Piece> {
+    if app.question().is_none() {
+        return sentence(
+            "Look at the panels again with the answer in mind; {} goes back to the stage",
+            &[Action::LeaveExercise],
+        );
+    }
+    if !app.view.lesson_visible() {
+        return sentence(
+            "A recorded run with a hidden fault: {} turns the panels, {} reads the question",
+            &[Action::FocusNext, Action::Lesson],
+        );
+    }
+    sentence(
+        "Name the fault: {} to {}; {} turns the panels, {} pauses the recording",
+        &[
+            Action::Answer(0),
+            Action::Answer(3),
+            Action::FocusNext,
+            Action::Pause,
+        ],
+    )
+}
+
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<Piece> {
+    if app.exercises.watching {
+        return watching(app);
+    }
     if app.recording.is_some() {
         return sentence(
             "A recording: {} pauses, {} goes one step on",

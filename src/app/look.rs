@@ -30,6 +30,11 @@ impl App {
                     self.log.unseen = 0;
                 }
             }
+            Action::TurnPage(by) => {
+                let pages = self.course.readings.len() as i32 + 1;
+                let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
+                (view.page, view.overlay_scroll) = (to as usize, 0);
+            }
             Action::Close => self.close(),
             Action::FocusNext => self.focus_by(1),
             Action::FocusPrevious => self.focus_by(-1),

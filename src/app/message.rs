@@ -9,11 +9,12 @@ use crate::course::progress::StageProgress;
 use crate::protocol::Command;
 
 /// Everything that can change the state.
-#[expect(clippy::large_enum_variant, reason = "lives for one turn of the loop")]
 #[derive(Clone, Debug)]
 pub enum Message {
     Did(Action),
     Engine(FromEngine),
+    /// A line of the recording that the open exercise is about.
+    Recorded(FromEngine),
     /// Time, in milliseconds since the start.
     Tick {
         now_ms: u64,
@@ -72,6 +73,12 @@ pub enum Action {
     Reset,
     /// Back to the stage.
     LeaveExercise,
+    /// Presenter mode on and off, and its beats.
+    Present,
+    NextBeat,
+    PreviousBeat,
+    /// Turns the pages of the glossary.
+    TurnPage(i32),
     // The run.
     Toggle,
     Pause,
@@ -176,6 +183,12 @@ pub enum Effect {
     },
     /// Watch its files no more; a check in progress is given up.
     LeaveExercise,
+    /// Show the recorded run of an exercise, from its beginning.
+    ShowRecording {
+        exercise: String,
+    },
+    /// Show it no more.
+    HideRecording,
     /// Put an exercise's starters back, keeping the learner's files aside, and forget its progress.
     ResetExercise {
         exercise: String,

@@ -147,6 +147,10 @@ pub struct View {
     pub lesson_open: bool,
     pub overlay: Option<Overlay>,
     pub confirm: Option<Confirm>,
+    /// Presenter mode, and the beat of the stage it is at.
+    pub beat: Option<usize>,
+    /// Page of the glossary: 0 its words, then the background texts.
+    pub page: usize,
     /// Selected line of the open list.
     pub selected: usize,
     /// First line shown of the open overlay.

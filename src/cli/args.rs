@@ -50,6 +50,9 @@ pub struct WorkshopArgs {
     /// auto, dark, light, high-contrast, colour-blind, mono or projector
     #[arg(long, value_name = "THEME")]
     pub theme: Option<String>,
+    /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
+    #[arg(long)]
+    pub present: bool,
     /// Write the stream to this file as well
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
@@ -137,8 +140,11 @@ pub struct CompareArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct CheckArgs {
-    /// The stage: its number or id; all of them without it
+    /// A stage's number or id, or an exercise such as k01, c01 or d01; all stages without it
     pub stage: Option<String>,
+    /// Your answer to an exercise that asks for one: a word, or KEY=WORD
+    #[arg(long, value_name = "ANSWER", requires = "stage")]
+    pub answer: Vec<String>,
     /// One result a line, as JSON
     #[arg(long)]
     pub json: bool,
@@ -182,7 +188,7 @@ pub struct ListArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct HintArgs {
-    /// The stage: its number or id
+    /// The stage's number or id, or an exercise such as k01
     pub stage: String,
     /// How many hints to show; one without it
     #[arg(value_parser = clap::value_parser!(u8).range(1..=3), default_value_t = 1)]
@@ -193,7 +199,7 @@ pub struct HintArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct ResetArgs {
-    /// The stage: its number or id
+    /// The stage's number or id, or an exercise such as k01
     pub stage: String,
     #[command(flatten)]
     pub course: CourseArgs,
@@ -220,7 +226,7 @@ pub struct DoctorArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct ReplayArgs {
-    /// A file written by --record, or by `run --json`
+    /// A file written by --record, or by `run --json`; or a detective exercise such as d01
     pub file: PathBuf,
     /// Times the recorded pace
     #[arg(long, value_name = "X", default_value_t = 1.0)]

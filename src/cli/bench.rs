@@ -4,7 +4,7 @@
 mod ablate;
 mod args;
 mod figures;
-mod fit;
+pub mod fit;
 mod gate;
 mod matrix;
 mod missing;

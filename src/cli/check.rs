@@ -1,6 +1,10 @@
-//! `perflings check`: what the learner has now, held against each criterion of the stage.
+//! `perflings check`: what the learner has now, held against each criterion of the stage or the exercise.
 
+pub mod configs;
+pub mod detective;
+pub mod judge;
 mod kernels;
+mod state;
 
 use std::collections::BTreeMap;
 
@@ -8,23 +12,29 @@ use anyhow::Result;
 
 use super::drive::{Drive, Ending, Flow, engine_command};
 use super::list::progress_of;
-use super::out::{self, Exit, notice, progress, result};
+use super::out::{self, Exit, notice, progress, result, usage};
 use super::shelf::Shelf;
 use super::{CheckArgs, EngineArgs, machine};
 use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
+use crate::course::exercise::Body;
 use crate::course::progress::{StageProgress, State, save_stage};
 use crate::protocol::{Command, Event, Finished, Pair, RunSpec, Slot};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
     let shelf = Shelf::open(&args.course)?;
-    if let Some((exercise, kernels)) = args
-        .stage
-        .as_deref()
-        .and_then(|name| kernels::find(&shelf, name))
-    {
-        return kernels::check(&shelf, exercise, kernels, args);
+    if let Some(exercise) = args.stage.as_deref().and_then(|name| shelf.exercise(name)) {
+        return match &exercise.body {
+            Body::Kernel(kernels) => kernels::check(&shelf, exercise, kernels, args),
+            Body::Config(configs) => configs::check(&shelf, exercise, configs, args),
+            Body::Detective(detective) => detective::check(&shelf, exercise, detective, args),
+        };
+    }
+    if !args.answer.is_empty() {
+        return Err(usage(
+            "--answer belongs to exercises such as c01 or d01; a stage's questions are asked on the screen",
+        ));
     }
     let stages: Vec<&Stage> = match &args.stage {
         Some(name) => vec![shelf.stage(name)?],
@@ -166,6 +176,11 @@ impl Bench {
             Ok(Flow::Go)
         })?;
         Ok(found.filter(|_| ending == Ending::Done))
+    }
+
+    /// The next run begins with an engine of its own.
+    pub fn fresh(&mut self) {
+        self.drive.part();
     }
 
     fn fits(&self, configs: &[&RunConfig]) -> Result<()> {

@@ -1,5 +1,7 @@
 //! `perflings list`, `hint`, `reset` and `init`: the course without running it.
 
+mod exercises;
+
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -41,6 +43,7 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
             ))?;
         }
     }
+    exercises::list(&shelf, &progress, args.json)?;
     if shelf.course.stages.is_empty() {
         return Err(usage("the course has no stage that can be used"));
     }
@@ -49,6 +52,10 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
 
 pub fn hint(args: &HintArgs) -> Result<Exit> {
     let shelf = Shelf::open(&args.course)?;
+    if let Some(exercise) = shelf.exercise(&args.stage) {
+        exercises::hint(&shelf, exercise, usize::from(args.hints))?;
+        return Ok(Exit::Ok);
+    }
     let stage = shelf.stage(&args.stage)?;
     let wanted = usize::from(args.hints).min(stage.hints.len());
     let figures = Figures::none(&stage.broken);
@@ -71,6 +78,10 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
 
 pub fn reset(args: &ResetArgs) -> Result<Exit> {
     let shelf = Shelf::open(&args.course)?;
+    if let Some(exercise) = shelf.exercise(&args.stage) {
+        exercises::reset(&shelf, exercise)?;
+        return Ok(Exit::Ok);
+    }
     let stage = shelf.stage(&args.stage)?;
     let kept = shelf.reset(stage)?;
     let state = shelf

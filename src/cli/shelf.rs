@@ -87,6 +87,15 @@ impl Shelf {
                 .iter()
                 .map(|s| format!("{} {}", s.number, s.id))
                 .collect();
+            let labels = self.course.exercises.iter().map(Exercise::label);
+            let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
+            if looks_like && !self.course.exercises.is_empty() {
+                return usage(format!(
+                    "there is no exercise `{}`; did you mean `{}`? `perflings list` names them all",
+                    name.escape_debug(),
+                    nearest(name, labels)
+                ));
+            }
             let near = match by_number {
                 None if !stages.is_empty() => {
                     format!(
@@ -112,6 +121,37 @@ impl Shelf {
                 name.escape_debug()
             ))
         })
+    }
+
+    /// The exercise of this number, folder or id: `k01`, `k01-swiglu`, `swiglu`. A stage's id comes first.
+    pub fn exercise(&self, name: &str) -> Option<&Exercise> {
+        if self.course.stage_by_id(name).is_some() {
+            return None;
+        }
+        self.course
+            .exercises
+            .iter()
+            .find(|exercise| exercise.answers_to(name))
+    }
+
+    /// The learner's own folder of an exercise: below the current one (an `init` copy), or in their state folder. Of a
+    /// course folder that was named, the learner's copies come before its starters.
+    pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
+        let work = self.workspace().ok().map(|work| work.folder(&exercise.id));
+        let places = match &self.source {
+            Source::Folder { root, .. } => [work, Some(root.join(&exercise.path))],
+            Source::Embedded => [Some(PathBuf::from(&exercise.path)), work],
+        };
+        let holds = |folder: &PathBuf| {
+            let files = exercise.files();
+            files.iter().all(|file| folder.join(&file.name).is_file())
+        };
+        places.into_iter().flatten().find(holds)
+    }
+
+    /// The learner's own copy of one file of an exercise.
+    pub fn exercise_file(&self, exercise: &Exercise, name: &str) -> Option<PathBuf> {
+        Some(self.exercise_folder(exercise)?.join(name))
     }
 
     /// The learner's files, where there is a place for them.

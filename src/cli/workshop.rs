@@ -66,6 +66,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         preset,
         stage,
         theme,
+        present: args.present,
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };
@@ -79,9 +80,12 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
 
 /// Shows a recording in the same screen.
 pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
-    let recording = Recording::read(&args.file)?;
     let theme = theme_of(args.theme.as_deref())?;
     let shelf = Shelf::load(&args.course)?;
+    let recording = match super::replay::detective(&shelf, args) {
+        Some(recording) => recording?,
+        None => Recording::read(&args.file)?,
+    };
     let stage = recording
         .stage()
         .filter(|number| shelf.course.stage(*number).is_some());

@@ -1,12 +1,17 @@
-//! Exercises beside the stages: a kernel to write in WGSL, or a run to set up. Data with its checks; what is launched,
-//! measured and judged is the engine's business. `exercise.toml` is read here; sizes and grids are in `exercise/size.rs`,
-//! the answers a kernel is held against in `exercise/reference.rs`.
+//! Exercises beside the stages: a kernel to write in WGSL, runs to think through before they are made, or a recorded run
+//! with a fault to name. Data with its checks; what is launched and measured is the engine's business. `exercise.toml` is
+//! read here; sizes and grids are in `exercise/size.rs`, the answers a kernel is held against in `exercise/reference.rs`.
 
+pub mod config;
+mod detective;
+mod parts;
 mod read;
 pub mod reference;
 pub mod size;
 mod vary;
 
+pub use config::{ConfigCheck, ConfigMetric};
+pub use detective::Detective;
 pub use read::read;
 
 use super::{Level, Question, StageFile};
@@ -43,10 +48,10 @@ impl Exercise {
 
     /// Its kernels, if it is about kernels.
     pub fn kernels(&self) -> Option<&Kernels> {
-        let Body::Kernel(kernels) = &self.body else {
-            return None;
-        };
-        Some(kernels)
+        match &self.body {
+            Body::Kernel(kernels) => Some(kernels),
+            Body::Config(_) | Body::Detective(_) => None,
+        }
     }
 }
 
@@ -55,6 +60,32 @@ impl Exercise {
 pub enum Body {
     Kernel(Kernels),
     Config(Configs),
+    Detective(Detective),
+}
+
+impl Exercise {
+    /// `k01-swiglu`
+    pub fn folder(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether a learner means this exercise: by its number, its folder or its id.
+    pub fn answers_to(&self, name: &str) -> bool {
+        self.id == name || self.folder() == name || self.label() == name
+    }
+
+    /// What the learner edits.
+    pub fn files(&self) -> Vec<StageFile> {
+        match &self.body {
+            Body::Kernel(kernels) => kernels.kernels.iter().map(|k| k.file.clone()).collect(),
+            Body::Config(configs) => vec![StageFile {
+                name: config::ANSWERS.to_owned(),
+                starter: configs.answers.clone(),
+                solution: String::new(),
+            }],
+            Body::Detective(_) => Vec::new(),
+        }
+    }
 }
 
 /// A kernel exercise: one file, or a forward and a backward one, on the same sizes.
@@ -141,11 +172,16 @@ pub enum KernelMetric {
     Shared,
 }
 
-/// A config exercise: one configuration, and what to vary.
+/// A config exercise: one configuration, what to vary, and what to say about it before it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configs {
     pub text: String,
     pub config: RunConfig,
+    /// `answer.toml` as it begins: every answer is still a question mark.
+    pub answers: String,
+    pub checks: Vec<ConfigCheck>,
+    /// Steps of each run.
+    pub steps: u64,
     pub sweep: Option<Sweep>,
     /// Changes to put in order, by their effect on the step time, before they are measured.
     pub rank: Vec<Change>,
@@ -168,6 +204,22 @@ pub struct Change {
     pub label: String,
     /// `model.norm=fused`
     pub set: Vec<String>,
+}
+
+impl Configs {
+    /// Every run of the sweep, in order: the setting it is repeated with, and the value.
+    pub fn points(&self) -> Vec<(Option<&str>, &str)> {
+        let Some(sweep) = &self.sweep else {
+            return Vec::new();
+        };
+        let with: Vec<Option<&str>> = match sweep.with.as_slice() {
+            [] => vec![None],
+            with => with.iter().map(|set| Some(set.as_str())).collect(),
+        };
+        with.into_iter()
+            .flat_map(|with| sweep.values.iter().map(move |value| (with, value.as_str())))
+            .collect()
+    }
 }
 
 /// The configuration with `section.key=value` applied, if that can run.

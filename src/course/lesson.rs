@@ -36,8 +36,12 @@ pub enum MarkKind {
     Placeholder,
     /// The target of a link.
     Link,
+    /// Inline code that names an exercise: `k03-copy`, `k03`.
+    Exercise,
     /// A line of a drawing or of code, which cannot be wrapped.
     Code,
+    /// The words of one block, line breaks kept; names, code, keys and links stand as `\u{fffc}`.
+    Prose,
 }
 
 const KINDS: &[(&str, SectionKind)] = &[

@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, escape_removed, root};
 use super::source::Source;
-use super::{Course, Lesson, Stage, exercise, lesson, stage, text, translation};
+use super::{Course, Lesson, Reading, Stage, exercise, lesson, stage, text, translation};
 use crate::config::file::FileError;
 
 impl Course {
@@ -32,7 +32,6 @@ impl Course {
             });
         }
         (course.id, course.title) = head(source, problems);
-        let mut places: Vec<(String, usize)> = Vec::new();
         for entry in source
             .entries("exercises")
             .into_iter()
@@ -41,7 +40,7 @@ impl Course {
             let Some(kind) = kind(&entry.name) else {
                 let path = source.shown("exercises");
                 let what = format!(
-                    "folder `{}` is neither a stage nor an exercise; name it like `07-name`, `k01-name` or `c01-name`",
+                    "folder `{}` is neither a stage nor an exercise; name it like `07-name`, `k01-name`, `c01-name` or `d01-name`",
                     text::one_line(&entry.name.escape_debug().to_string())
                 );
                 problems.push(FileError {
@@ -62,22 +61,17 @@ impl Course {
                 }
                 Folder::Exercise => {
                     if let Some(exercise) = exercise::read(source, &entry.name, problems) {
-                        let id = (exercise.id.clone(), places.len());
-                        if places.iter().any(|(known, _)| *known == id.0) {
-                            let what = format!(
-                                "id `{}` is taken by another exercise; choose another",
-                                id.0
-                            );
-                            let path =
-                                source.shown(&format!("exercises/{}/exercise.toml", entry.name));
-                            problems.push(FileError {
-                                path,
+                        match taken(&exercise.id, &course.stages, &course.exercises) {
+                            Some(other) => problems.push(FileError {
+                                path: source
+                                    .shown(&format!("exercises/{}/exercise.toml", entry.name)),
                                 line: 1,
-                                what,
-                            });
-                        } else {
-                            places.push(id);
-                            course.exercises.push(exercise);
+                                what: format!(
+                                    "id `{}` is taken by `{other}`; choose another",
+                                    exercise.id
+                                ),
+                            }),
+                            None => course.exercises.push(exercise),
                         }
                     }
                 }
@@ -97,8 +91,58 @@ impl Course {
         if let Some((path, _)) = translation::find(source, "glossary.md", &course.language) {
             course.glossary = one_lesson(source, &path, problems);
         }
+        course.readings = readings(source, &course.language, &course.stages, problems);
         course
     }
+}
+
+/// Lessons that belong to no stage, in the order of their names: background to turn to.
+fn readings(
+    source: &Source,
+    language: &str,
+    stages: &[Stage],
+    problems: &mut Vec<FileError>,
+) -> Vec<Reading> {
+    let entries = source.entries("lessons").into_iter();
+    let loose = entries.filter(|entry| {
+        let taken = stages.iter().any(|stage| stage.lesson_file == entry.name);
+        let plain = stage::plain_file(&entry.name, &["md"]);
+        !entry.folder && plain && !taken && entry.name != "glossary.md" && !numbered(&entry.name)
+    });
+    loose
+        .filter_map(|entry| {
+            let (path, _) = translation::find(source, &entry.name, language)?;
+            let raw = source
+                .read(&path)
+                .map_err(|error| problems.push(error))
+                .ok()?;
+            let title = raw.lines().find_map(|line| line.strip_prefix("# "));
+            let title = text::one_line(title.unwrap_or(&entry.name));
+            let mut parsed = lesson::parse(&raw, &source.shown(&path));
+            problems.append(&mut parsed.problems);
+            Some(Reading {
+                file: entry.name,
+                title,
+                lesson: parsed.lesson,
+            })
+        })
+        .collect()
+}
+
+/// `07-name.md` is a stage's, even of one that could not be loaded.
+fn numbered(name: &str) -> bool {
+    name.split_once('-')
+        .is_some_and(|(head, _)| two_digits(head).is_some())
+}
+
+/// Who has this id already: progress is kept by id, so stages and exercises share them.
+fn taken(id: &str, stages: &[Stage], exercises: &[exercise::Exercise]) -> Option<String> {
+    let stages = stages.iter().map(|stage| (&stage.id, &stage.path));
+    let exercises = exercises.iter().map(|one| (&one.id, &one.path));
+    stages
+        .chain(exercises)
+        .find(|(known, _)| *known == id)
+        .map(|(_, path)| path.clone())
 }
 
 /// Id and title from `course.toml`; stand-ins where there is none.
@@ -154,7 +198,7 @@ fn kind(name: &str) -> Option<Folder> {
     if !stage::plain_name(rest) {
         return None;
     }
-    match head.strip_prefix(['k', 'c']) {
+    match head.strip_prefix(['k', 'c', 'd']) {
         Some(digits) => two_digits(digits).map(|_| Folder::Exercise),
         None => two_digits(head).filter(|n| *n > 0).map(Folder::Stage),
     }
@@ -173,6 +217,7 @@ fn one_stage(
 ) -> Option<Stage> {
     let read = stage::read(source, folder, number, problems)?;
     let mut stage = read.stage;
+    stage.lesson_file.clone_from(&read.lesson);
     match translation::find(source, &read.lesson, language) {
         Some((path, language)) => {
             if let Some(lesson) = one_lesson(source, &path, problems) {

@@ -104,7 +104,11 @@ macro_rules! metrics {
 
 metrics! {
     "steps" 0 "" "steps done" |f| Some(f.steps as f64);
-    "loss_first" 2 "nats" "loss of step 0, before any update" |f| Some(steps(f)?.loss_first.0);
+    "loss_first" 2 "nats" "loss of step 0, before any update" |f| {
+        let (first, last) = (steps(f)?.loss_first.0, f.loss_last.0);
+        // A run that began without a number cannot end with one: this one began elsewhere.
+        (first.is_finite() || !last.is_finite()).then_some(first)
+    };
     "loss_last" 3 "nats" "loss of the last step" |f| Some(steps(f)?.loss_last.0);
     "ln_vocab" 3 "nats" "loss of a model that knows nothing" |f| Some(steps(f)?.ln_vocab);
     "entropy" 3 "nats" "entropy rate of the data: the lowest honest loss" |f| f.entropy;

@@ -1,6 +1,7 @@
 //! Reads one stage: `stage.toml`, its two configurations and its kernels, raw to checked. A stage with a fault is
 //! reported and left out; a removed control character is reported and the stage kept.
 
+mod cues;
 mod files;
 
 use super::fields::{Fields, Table, root};
@@ -29,6 +30,7 @@ const KEYS: &[&str] = &[
     "quiz",
     "claim",
     "check",
+    "beat",
 ];
 
 /// Panels that a pointer may name.
@@ -203,6 +205,8 @@ fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> 
             })
             .collect(),
         steps: fields.whole(t, "steps").unwrap_or(20),
+        cues: cues::cues(fields, t),
+        lesson_file: String::new(),
         language: "en".to_owned(),
         path: String::new(),
         id_line: fields.line_of(t, "id"),

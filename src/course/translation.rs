@@ -33,6 +33,7 @@ const KEYS: &[&str] = &[
     "estimate",
     "prediction",
     "quiz",
+    "beats",
 ];
 
 /// Puts the translated texts over the stage's; one that does not fit is reported and left English.
@@ -105,6 +106,12 @@ fn overlay(fields: &mut Fields<'_>, t: Table<'_>, stage: &mut Stage) {
             .iter_mut()
             .map(|check| &mut check.name)
             .collect(),
+    );
+    many(
+        fields,
+        t,
+        "beats",
+        stage.cues.iter_mut().map(|cue| &mut cue.say).collect(),
     );
     if let Some(table) = fields.table(t, "prediction") {
         question(fields, table, &mut stage.prediction);

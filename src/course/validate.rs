@@ -1,7 +1,9 @@
 //! What `perflings course check` finds: first by reading alone, then by running every starter and every solution
 //! through a closure that the caller supplies. It trains nothing itself.
 
+mod arithmetic;
 mod behaviour;
+mod numbers;
 
 use unicode_width::UnicodeWidthStr;
 
@@ -37,6 +39,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
     for exercise in &course.exercises {
         exercise_structure(source, exercise, &mut found);
     }
+    let mut sources = numbers::Sources::read(source, course, &mut found);
     let lessons: Vec<String> = source
         .entries("lessons")
         .into_iter()
@@ -49,6 +52,8 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
             &format!("lessons/{name}"),
             "lessons",
             vocabulary,
+            course,
+            &mut sources,
             &mut found,
         );
     }
@@ -61,7 +66,15 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
         for entry in source.entries(&folder) {
             let path = format!("{folder}/{}", entry.name);
             if entry.name.ends_with(".md") {
-                lesson_structure(source, &path, &folder, vocabulary, &mut found);
+                lesson_structure(
+                    source,
+                    &path,
+                    &folder,
+                    vocabulary,
+                    course,
+                    &mut sources,
+                    &mut found,
+                );
                 translated(
                     source,
                     &path,
@@ -78,6 +91,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
             }
         }
     }
+    sources.unused(source, &mut found);
     let mut seen = Vec::new();
     found.retain(|error| {
         let new = !seen.contains(error);
@@ -108,6 +122,7 @@ fn stage_structure(
     texts.extend(stage.hints.iter().map(String::as_str));
     texts.extend(stage.evidence.iter().map(|pointer| pointer.text.as_str()));
     texts.extend(stage.claims.iter().map(|claim| claim.text.as_str()));
+    texts.extend(stage.cues.iter().map(|cue| cue.say.as_str()));
     for question in std::iter::once(&stage.prediction).chain(&stage.quiz) {
         texts.extend([question.prompt.as_str(), question.explanation.as_str()]);
         texts.extend(question.choices.iter().map(String::as_str));
@@ -167,6 +182,16 @@ fn exercise_structure(source: &Source, exercise: &Exercise, found: &mut Vec<File
     {
         fail(what);
     }
+    if let Body::Detective(detective) = &exercise.body
+        && let Some((line, what)) = detective.problem()
+    {
+        found.push(FileError {
+            path: detective.file.clone(),
+            line,
+            what,
+        });
+        return;
+    }
     let Body::Kernel(body) = &exercise.body else {
         return;
     };
@@ -194,6 +219,8 @@ fn lesson_structure(
     path: &str,
     folder: &str,
     vocabulary: &Vocabulary<'_>,
+    course: &Course,
+    sources: &mut numbers::Sources,
     found: &mut Vec<FileError>,
 ) {
     let shown = source.shown(path);
@@ -217,8 +244,27 @@ fn lesson_structure(
     if lesson.sections.is_empty() {
         fail(0, "is empty; write the stage's lesson".to_owned());
     }
+    let name = path.strip_prefix("lessons/").unwrap_or(path);
+    sources.check(name, &marks, &mut fail);
     for mark in marks {
         match mark.kind {
+            MarkKind::Prose => {}
+            MarkKind::Exercise => {
+                let known = |exercise: &Exercise| {
+                    exercise.folder() == mark.text || exercise.label() == mark.text
+                };
+                if !course.exercises.iter().any(known) {
+                    let near = nearest(&mark.text, course.exercises.iter().map(Exercise::folder));
+                    let there = match near {
+                        "" => "this course has none".to_owned(),
+                        near => format!("the nearest is `{near}`"),
+                    };
+                    fail(
+                        mark.line,
+                        format!("there is no exercise `{}`; {there}", mark.text),
+                    );
+                }
+            }
             MarkKind::Placeholder => {
                 if let Some(what) = placeholder::problem(&mark.text) {
                     fail(mark.line, what);

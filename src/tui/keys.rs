@@ -140,6 +140,15 @@ pub fn label(action: Action, app: &App) -> String {
         .unwrap_or_default()
 }
 
+/// The key that does this somewhere, whatever is open now.
+pub fn name(action: Action) -> Option<String> {
+    BINDINGS
+        .iter()
+        .find(|binding| binding.action == action)
+        .and_then(|binding| binding.keys.first())
+        .map(ToString::to_string)
+}
+
 /// What the footer offers now: key and label, the more useful first.
 pub fn footer(app: &App) -> Vec<(String, &'static str)> {
     let offered = BINDINGS

@@ -49,7 +49,12 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.vitals = take_top(&mut rest, 1);
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
-    it.guide = take_bottom(&mut rest, 1);
+    let guide = match app.view.beat {
+        // What the room reads has up to three lines.
+        Some(_) if rest.height >= 12 => 3,
+        _ => 1,
+    };
+    it.guide = take_bottom(&mut rest, guide);
     it.body = rest;
     it.overlay = app
         .view

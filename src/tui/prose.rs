@@ -4,11 +4,13 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span as Run};
 
+use super::keys;
 use super::text::{self, wrap};
 use super::theme::Theme;
 use crate::app::clean::harmful;
+use crate::app::{Action, Overlay};
 use crate::course::placeholder::{Lookup, fill, resolve};
-use crate::course::{Block, Span};
+use crate::course::{Block, Course, Span};
 
 /// Widest line of text that reads well.
 pub const READING: usize = 76;
@@ -18,6 +20,7 @@ pub fn lines(
     blocks: &[Block],
     columns: usize,
     figures: Option<&dyn Lookup>,
+    course: Option<&Course>,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let columns = columns.clamp(1, READING);
@@ -33,6 +36,7 @@ pub fn lines(
         let page = Page {
             columns,
             figures,
+            course,
             theme,
         };
         page.block(block, &mut out);
@@ -43,6 +47,7 @@ pub fn lines(
 struct Page<'a> {
     columns: usize,
     figures: Option<&'a dyn Lookup>,
+    course: Option<&'a Course>,
     theme: &'a Theme,
 }
 
@@ -63,14 +68,19 @@ impl Page<'_> {
                 let rest = " ".repeat(text::width(&first));
                 out.extend(self.wrapped(spans, theme.text, &first, &rest));
             }
-            Block::Code { text, .. } => out.extend(text.lines().map(|line| {
-                let line: String = line
-                    .replace('\t', "    ")
-                    .chars()
-                    .map(|c| if harmful(c) { '·' } else { c })
-                    .collect();
-                Line::styled(format!("  {line}"), theme.code)
-            })),
+            Block::Code { text: code, .. } => {
+                // A drawing that just fits stands at the edge.
+                let widest = code.lines().map(text::width).max().unwrap_or(0);
+                let indent = if widest + 2 > self.columns { "" } else { "  " };
+                out.extend(code.lines().map(|line| {
+                    let line: String = line
+                        .replace('\t', "    ")
+                        .chars()
+                        .map(|c| if harmful(c) { '·' } else { c })
+                        .collect();
+                    Line::styled(format!("{indent}{line}"), theme.code)
+                }))
+            }
             Block::Quote(spans) => {
                 let bar = format!("{} ", theme.symbols.vertical);
                 out.extend(self.wrapped(spans, theme.quote, &bar, &bar));
@@ -92,10 +102,35 @@ impl Page<'_> {
                 Span::Strong(text) => (text.clone(), base.patch(theme.strong)),
                 Span::Emphasis(text) => (text.clone(), base.patch(theme.emphasis)),
                 Span::Code(text) => (text.clone(), theme.code),
-                Span::Link { text, .. } => (text.clone(), theme.link),
+                Span::Link { text, to } => (format!("{text}{}", self.follow(to)), theme.link),
                 Span::Placeholder(name) => (self.figure(name), theme.figure),
             })
             .collect()
+    }
+
+    /// How a link is followed: the key that goes there.
+    fn follow(&self, to: &str) -> String {
+        let Some(course) = self.course else {
+            return String::new();
+        };
+        let file = to.split('#').next().unwrap_or(to);
+        if let Some(stage) = course.stages.iter().find(|stage| stage.lesson_file == file) {
+            return match keys::name(Action::Stage(stage.number)) {
+                Some(key) => format!(" (press {key})"),
+                None => String::new(),
+            };
+        }
+        let page = course
+            .readings
+            .iter()
+            .position(|reading| reading.file == file);
+        let glossary = keys::name(Action::Open(Overlay::Glossary)).unwrap_or_default();
+        match page {
+            Some(page) => format!(" (press {glossary}, page {})", page + 2),
+            None if file == "glossary.md" => format!(" (press {glossary})"),
+            None if to.starts_with("https://") => format!(" ({to})"),
+            None => String::new(),
+        }
     }
 
     fn figure(&self, name: &str) -> String {
@@ -139,12 +174,15 @@ impl Page<'_> {
                 _ => break,
             }
         }
-        self.table_row(head, &widths, self.theme.strong, out);
-        let wide = widths.iter().sum::<usize>() + 2 * (count - 1);
-        out.push(Line::styled(
-            self.theme.symbols.rule.repeat(wide.min(self.columns)),
-            self.theme.border,
-        ));
+        // Markdown asks for a head; one without words is none.
+        if head.iter().any(|cell| !cell.is_empty()) {
+            self.table_row(head, &widths, self.theme.strong, out);
+            let wide = widths.iter().sum::<usize>() + 2 * (count - 1);
+            out.push(Line::styled(
+                self.theme.symbols.rule.repeat(wide.min(self.columns)),
+                self.theme.border,
+            ));
+        }
         rows.iter()
             .for_each(|row| self.table_row(row, &widths, self.theme.text, out));
     }

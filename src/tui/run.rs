@@ -12,7 +12,7 @@ use crossterm::event::{Event, poll, read};
 use super::terminal::{Screen, complaints};
 use super::theme::{Terminal, Theme};
 use super::{keys, mouse, view};
-use crate::app::source::{FromEngine, Source};
+use crate::app::source::{FromEngine, ReplayControl, Source};
 use crate::app::{Action, App, Effect, Message, update};
 use crate::course::progress::StageProgress;
 
@@ -30,6 +30,12 @@ pub trait Host {
     fn open_exercise(&mut self, exercise: &str, device: &str) -> Result<()>;
     /// Watches them no more.
     fn leave_exercise(&mut self);
+    /// Begins to show an exercise's recorded run; its lines come as messages.
+    fn show_recording(&mut self, exercise: &str) -> Result<()>;
+    /// Shows it no more.
+    fn hide_recording(&mut self);
+    /// Steers it.
+    fn steer(&mut self, control: ReplayControl);
     /// Forgets an exercise and puts its starters back; says what became of the learner's files.
     fn reset_exercise(&mut self, exercise: &str, device: &str) -> Result<String>;
     /// Opens a file of a stage or exercise in the learner's editor, at this line. Called while the terminal is given back when the editor
@@ -227,6 +233,7 @@ fn carry_out(
         }
         Effect::Replay(control) => {
             source.replay(control);
+            host.steer(control);
             None
         }
         Effect::SaveStage { stage, progress } => host.save_stage(&stage, &progress).err().map(Err),
@@ -248,6 +255,11 @@ fn carry_out(
         }
         Effect::LeaveExercise => {
             host.leave_exercise();
+            None
+        }
+        Effect::ShowRecording { exercise } => host.show_recording(&exercise).err().map(Err),
+        Effect::HideRecording => {
+            host.hide_recording();
             None
         }
         Effect::ResetExercise { exercise, device } => Some(host.reset_exercise(&exercise, &device)),

@@ -109,6 +109,15 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
         "{}",
         said.err
     );
+    // The stand-in checks no kernel.
+    for folder in std::fs::read_dir(learner.path("copy/exercises"))
+        .expect("a copy")
+        .flatten()
+    {
+        if folder.file_name().to_string_lossy().starts_with('k') {
+            std::fs::remove_dir_all(folder.path()).expect("removed");
+        }
+    }
     let said = learner.says(&["course", "check", "--course", "copy", "--engine", &engine]);
     assert_eq!(said.code, Some(1), "an author has to mend it");
     assert!(
@@ -123,4 +132,106 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
         .succeeds(&["your file is kept as", "config.toml.1"]);
     let said = learner.says(&["run", "1", "--course", "copy", "--engine", &engine]);
     assert!(!said.err.contains("with your"), "{}", said.err);
+}
+
+#[test]
+fn exercises_are_listed_hinted_and_answered() {
+    let learner = Learner::new();
+    learner.says(&["list"]).succeeds(&[
+        "c01  new        config",
+        "d05  new        detective",
+        "k09  new        kernel",
+    ]);
+    learner
+        .says(&["hint", "k01", "2"])
+        .succeeds(&["hint 2/3: "]);
+    let asked = learner.says(&["check", "c01"]);
+    assert_eq!(asked.code, Some(1), "{}", asked.err);
+    for piece in [
+        "FAIL  the bend is where you said",
+        "no answer yet",
+        "answer.toml",
+    ] {
+        assert!(asked.out.contains(piece), "`{piece}` in {}", asked.out);
+    }
+    learner
+        .says(&["check", "c01", "--answer", "many"])
+        .fails(1, &[]);
+    let wrong = learner.says(&["check", "c01", "--answer", "many"]);
+    assert!(
+        wrong
+            .out
+            .contains("`many` is no answer here; write one of 1, 2, 4")
+    );
+    learner
+        .says(&["check", "c04", "--answer", "same"])
+        .fails(2, &["this exercise asks for f16 and bf16"]);
+    learner
+        .says(&["check", "k99"])
+        .fails(2, &["there is no exercise `k99`; did you mean `k09`?"]);
+    learner
+        .says(&["check", "1", "--answer", "b"])
+        .fails(2, &["--answer belongs to exercises"]);
+}
+
+#[test]
+fn a_recorded_run_is_shown_and_its_fault_named() {
+    let learner = Learner::new();
+    learner
+        .says(&["replay", "d03"])
+        .succeeds(&["recording of", "AMD EPYC", "2026-11-21"]);
+    let asked = learner.says(&["check", "d03"]);
+    assert_eq!(asked.code, Some(1));
+    assert!(asked.out.contains("perflings replay d03"), "{}", asked.out);
+    let wrong = learner.says(&["check", "d03", "--answer", "b"]);
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.out.contains("you said b; it is a"), "{}", wrong.out);
+    learner
+        .says(&["check", "d03", "--answer", "a"])
+        .succeeds(&["passed", "100.0 %"]);
+    learner.says(&["list"]).succeeds(&["d03  passed"]);
+    let kept = learner.path("perflings/tiny-llama/progress.toml");
+    let kept = std::fs::read_to_string(kept).expect("progress");
+    assert!(kept.contains("[stage.missing-time]"), "{kept}");
+    learner
+        .says(&["reset", "d03"])
+        .succeeds(&["d03 (missing-time) is as it began"]);
+    learner.says(&["list"]).succeeds(&["d03  new"]);
+    learner
+        .says(&["check", "d03", "--answer", "e"])
+        .fails(2, &["write a, b, c or d"]);
+}
+
+#[test]
+fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
+    let learner = Learner::new();
+    learner.says(&["init", "copy"]).succeeds(&[]);
+    let file = learner.path("copy/exercises/c03-rank/answer.toml");
+    std::fs::write(&file, "order = [\n").expect("written");
+    let args = ["check", "c03", "--course", "copy"];
+    learner
+        .says(&args)
+        .fails(2, &["c03-rank/answer.toml:", "is not valid TOML"]);
+    std::fs::write(&file, "order = \"a, b\"\n").expect("written");
+    let said = learner.says(&args);
+    assert!(said.err.contains("your answers in"), "{}", said.err);
+    assert!(said.out.contains("`a,b` is no order"), "{}", said.out);
+    learner
+        .says(&["reset", "c03", "--course", "copy"])
+        .succeeds(&["answer.toml.1", "c03 (rank) is as it began"]);
+    let back = std::fs::read_to_string(&file).expect("the starter");
+    assert!(back.contains("order = \"?\""), "{back}");
+}
+
+#[test]
+fn progress_of_an_older_course_is_kept_by_id() {
+    let learner = Learner::new();
+    std::fs::create_dir_all(learner.path("perflings/tiny-llama")).expect("made");
+    let old = "current = \"gone-stage\"\n[stage.gone-stage]\nstate = \"passed\"\n[stage.strides]\nstate = \"passed\"\n";
+    learner.write("perflings/tiny-llama/progress.toml", old);
+    learner.says(&["list"]).succeeds(&["2  passed     strides"]);
+    learner.says(&["hint", "3"]).succeeds(&["hint 1/3"]);
+    let kept = learner.path("perflings/tiny-llama/progress.toml");
+    let kept = std::fs::read_to_string(kept).expect("progress");
+    assert!(kept.contains("[stage.gone-stage]"), "{kept}");
 }

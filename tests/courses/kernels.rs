@@ -17,7 +17,7 @@ fn kernels(course: &Course) -> Vec<(&Exercise, &Kernels)> {
         .iter()
         .filter_map(|exercise| match &exercise.body {
             Body::Kernel(kernels) => Some((exercise, kernels)),
-            Body::Config(_) => None,
+            Body::Config(_) | Body::Detective(_) => None,
         });
     bodies.collect()
 }

@@ -143,6 +143,8 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
             solution: "[model]\ninit = \"normal-0.02\"\n".to_owned(),
         }],
         steps: 20,
+        cues: Vec::new(),
+        lesson_file: format!("{number:02}-{id}.md"),
         language: "en".to_owned(),
         path: format!("exercises/0{number}-{id}"),
         id_line: 1,
@@ -179,6 +181,7 @@ pub fn course() -> Course {
             ),
             stage(3, "missing-sync", "Missing sync", sync, plain),
         ],
+        readings: Vec::new(),
         glossary: Some(lesson()),
         ..Course::default()
     }
@@ -454,6 +457,7 @@ pub fn lints(run: &RunSpec) -> Event {
     }
 }
 
+#[allow(dead_code, reason = "not every test that shares these looks at pairs")]
 pub fn pair(n: u32, done: bool) -> Event {
     let spread = |median: f64| Spread {
         median,

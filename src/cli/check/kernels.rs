@@ -1,6 +1,6 @@
 //! `perflings check k01`: a kernel exercise, held against its reference by an engine process of its own.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -8,38 +8,18 @@ use super::super::drive::engine_command;
 use super::super::out::{self, Exit, Stop, notice, result};
 use super::super::shelf::Shelf;
 use super::super::workshop::exercise::in_folder;
-use super::CheckArgs;
-use crate::course::exercise::{Body, Exercise, Kernels};
-use crate::course::progress::{self, StageProgress, State};
+use super::{CheckArgs, state};
+use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
 
-/// The kernel exercise of that id, or with that number: `k01`.
-pub fn find<'a>(shelf: &'a Shelf, name: &str) -> Option<(&'a Exercise, &'a Kernels)> {
-    let numbered = format!("{name}-");
-    shelf.course.exercises.iter().find_map(|exercise| {
-        let folder = exercise.path.rsplit('/').next().unwrap_or_default();
-        let named = exercise.id == name || folder == name || folder.starts_with(&numbered);
-        match &exercise.body {
-            Body::Kernel(kernels) if named => Some((exercise, kernels)),
-            _ => None,
-        }
-    })
-}
-
-/// Checks the learner's files, else the starter, and prints the card. The files are those below the current folder (an
-/// `init` copy), else those that the workshop made.
+/// Checks the learner's files, else the starter, and prints the card.
 pub fn check(
     shelf: &Shelf,
     exercise: &Exercise,
     kernels: &Kernels,
     args: &CheckArgs,
 ) -> Result<Exit> {
-    let here = Path::new(&exercise.path).to_owned();
-    let work = shelf.workspace().ok().map(|work| work.folder(&exercise.id));
-    let folder = [Some(here.clone()), work]
-        .into_iter()
-        .flatten()
-        .find(|folder| folder.is_dir());
+    let folder = shelf.exercise_folder(exercise);
     match &folder {
         Some(folder) => notice(&format!(
             "{}: your files in {}",
@@ -51,7 +31,11 @@ pub fn check(
             exercise.id
         )),
     }
-    let job = in_folder(exercise, kernels, &folder.unwrap_or(here))?;
+    let job = in_folder(
+        exercise,
+        kernels,
+        &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
+    )?;
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let report = checker.check(&args.engine.device, job);
     if args.json {
@@ -66,18 +50,7 @@ pub fn check(
             result(&format!("{mark}  {}", line.text))?;
         }
     }
-    if let (true, Some(state)) = (report.passed, &shelf.state) {
-        let (known, _) = progress::load(state);
-        let passed = StageProgress {
-            state: State::Passed,
-            ..known.stage(&exercise.id)
-        };
-        if let Ok((_, Some(problem))) | Err(problem) =
-            progress::save_stage(state, &exercise.id, &passed)
-        {
-            notice(&problem.to_string());
-        }
-    }
+    state::exercise(shelf, exercise, report.passed, None);
     match &report.failed {
         Some(why) => Err(Stop {
             exit: Exit::NoDevice,

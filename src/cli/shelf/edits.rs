@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use crate::config::RunConfig;
 use crate::config::file::parse;
-use crate::course::exercise::Body;
-use crate::course::{Course, Exercise, Source, embedded};
+use crate::course::{Course, Source, embedded};
 
 /// A starter that was edited in place.
 #[derive(Clone, Debug)]
@@ -29,12 +28,7 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
     if builtin.id != course.id {
         return found;
     }
-    for exercise in builtin.exercises {
-        let known = course.exercises.iter_mut().find(|it| it.id == exercise.id);
-        if let Some(known) = known {
-            give_back_starters(known, exercise);
-        }
-    }
+    adopt_exercises(course, &builtin, source);
     for stage in builtin.stages {
         let file = format!("{}/config.toml", stage.path);
         let Some(original) = embedded::text(&file) else {
@@ -77,14 +71,26 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
     found
 }
 
-/// What the learner made of a starter is not what the exercise begins with.
-fn give_back_starters(known: &mut Exercise, original: Exercise) {
-    let (Body::Kernel(known), Body::Kernel(original)) = (&mut known.body, original.body) else {
-        return;
-    };
-    for (known, original) in known.kernels.iter_mut().zip(original.kernels) {
-        if known.file.name == original.file.name {
-            known.file.starter = original.file.starter;
+/// Answers and kernels that were written over their starters are the learner's; those exercises begin as shipped.
+fn adopt_exercises(course: &mut Course, builtin: &Course, source: &Source) {
+    for exercise in &builtin.exercises {
+        let folder = source.shown(&exercise.path);
+        match course
+            .exercises
+            .iter_mut()
+            .find(|known| known.id == exercise.id)
+        {
+            Some(known) if known.files() == exercise.files() => {}
+            Some(known) => known.clone_from(exercise),
+            // An answer is a fault of a course, but not of a learner. A folder that is gone is gone.
+            None if source.exists(&format!("{}/exercise.toml", exercise.path)) => {
+                course
+                    .problems
+                    .retain(|problem| !problem.path.starts_with(&folder));
+                course.exercises.push(exercise.clone());
+            }
+            None => {}
         }
     }
+    course.exercises.sort_by(|a, b| a.folder().cmp(b.folder()));
 }

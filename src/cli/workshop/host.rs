@@ -10,14 +10,18 @@ use anyhow::{Context, Result, bail};
 use super::editor::Editor;
 use super::exercise::Desk;
 use super::watch::Watch;
+use crate::app::source::{ReplayControl, Source as _};
 use crate::app::{App, Message};
+use crate::cli::replay::Replay;
 use crate::cli::shelf::Shelf;
 use crate::cli::workspace;
 use crate::config::file::{FileError, load};
+use crate::course::exercise::Body;
 use crate::course::progress::{self, Progress, StageProgress};
 use crate::course::{Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
+use crate::record::Recording;
 use crate::tui::{self, terminal};
 
 /// The learner's files and programs.
@@ -27,6 +31,8 @@ pub struct Host {
     editor: Option<Editor>,
     watch: Watch,
     desk: Desk,
+    /// The recorded run of the open exercise.
+    replay: Option<Replay>,
     /// The stage the learner is in.
     current: Option<String>,
     /// Where reports go.
@@ -50,6 +56,7 @@ impl Host {
             editor: Editor::find(|name| std::env::var(name).ok()),
             watch: Watch::new(Vec::new()),
             desk: Desk::new(engine),
+            replay: None,
             current: None,
             reports,
             replaying,
@@ -159,6 +166,31 @@ impl tui::Host for Host {
         self.rewatch();
     }
 
+    fn show_recording(&mut self, exercise: &str) -> Result<()> {
+        let known = self.shelf.course.exercises.iter();
+        let found = known
+            .filter(|known| known.id == exercise)
+            .find_map(|known| match &known.body {
+                Body::Detective(detective) => Some(detective),
+                _ => None,
+            });
+        let detective = found.with_context(|| format!("{exercise} has no recording"))?;
+        let path = PathBuf::from(&detective.file);
+        let recording = Recording::from_text(detective.shown(), &path)?;
+        self.replay = Some(Replay::new(recording, 1.0));
+        Ok(())
+    }
+
+    fn hide_recording(&mut self) {
+        self.replay = None;
+    }
+
+    fn steer(&mut self, control: ReplayControl) {
+        if let Some(replay) = &mut self.replay {
+            replay.replay(control);
+        }
+    }
+
     fn reset_exercise(&mut self, exercise: &str, device: &str) -> Result<String> {
         let said = self.desk.reset(&self.shelf, exercise, device);
         self.rewatch();
@@ -196,6 +228,9 @@ impl tui::Host for Host {
         }
         if let Some(message) = self.desk.next_message() {
             return Some(message);
+        }
+        if let Some(line) = self.replay.as_mut().and_then(Replay::try_recv) {
+            return Some(Message::Recorded(line));
         }
         let path = self.watch.saved()?;
         if self.desk.saved(&self.shelf, &path) {

@@ -1,10 +1,10 @@
 //! Reads one `exercise.toml` with the files beside it, raw to checked. An exercise with a fault is reported and left out.
 
-use super::size::{self, Product, Sizes};
+use super::parts::{binding, check, product, shape};
 use super::vary::{change, sweep};
 use super::{
-    Binding, Body, Change, Configs, Exercise, Fill, Kernel, KernelCheck, KernelMetric, Kernels,
-    Role, Shape, reference,
+    Binding, Body, Change, Configs, Detective, Exercise, Kernel, KernelCheck, Kernels, Role, Shape,
+    config, detective, reference,
 };
 use crate::config::file::{self, FileError};
 use crate::config::nearest;
@@ -15,11 +15,28 @@ use crate::course::stage::{plain_file, plain_name, question};
 use crate::course::{Level, StageFile};
 
 const KEYS: &[&str] = &[
-    "id", "kind", "title", "level", "task", "size", "hints", "lesson", "quiz", "replaces",
-    "kernel", "shape", "check", "sweep", "rank",
+    "id",
+    "kind",
+    "title",
+    "level",
+    "task",
+    "size",
+    "hints",
+    "lesson",
+    "quiz",
+    "replaces",
+    "kernel",
+    "shape",
+    "check",
+    "sweep",
+    "rank",
+    "steps",
+    "question",
+    "recording",
+    "hide",
 ];
 
-/// Reads the folder `exercises/kNN-name` or `cNN-name`.
+/// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
 pub fn read(source: &Source, folder: &str, problems: &mut Vec<FileError>) -> Option<Exercise> {
     let path = format!("exercises/{folder}");
     let toml = format!("{path}/exercise.toml");
@@ -78,13 +95,14 @@ impl Reader<'_> {
             .into_iter()
             .map(|table| question(fields, table))
             .collect();
-        let kind = fields.word(t, "kind", &["kernel", "config"]);
+        let kind = fields.word(t, "kind", &["kernel", "config", "detective"]);
         if kind.is_none() && !Fields::has(t, "kind") {
             fields.missing(t, "kind", "= \"kernel\"");
         }
         let body = match kind?.as_str() {
             "kernel" => Body::Kernel(self.kernels(fields, t)),
-            _ => Body::Config(self.configs(fields, t)?),
+            "config" => Body::Config(self.configs(fields, t)?),
+            _ => Body::Detective(self.detective(fields, t)?),
         };
         let level = fields
             .word(t, "level", Level::NAMES)
@@ -165,8 +183,10 @@ impl Reader<'_> {
         let solution = fields
             .optional_text(t, "solution")
             .unwrap_or_else(|| "kernel.wgsl".to_owned());
+        let mut named = true;
         for (key, name) in [("starter", &starter), ("solution", &solution)] {
             if !plain_file(name, &["wgsl"]) {
+                named = false;
                 let line = fields.line_of(t, key);
                 fields.fail(
                     line,
@@ -201,9 +221,18 @@ impl Reader<'_> {
         let mut grid = fields.texts(t, "grid");
         grid.resize(3, "1".to_owned());
         let grid = [0, 1, 2].map(|i| product(fields, line, &grid[i], shapes, &["WX", "WY", "WZ"]));
+        let paths = [
+            format!("{}/{starter}", self.path),
+            format!("{}/solution/{solution}", self.path),
+        ];
+        // A name that is none was reported; nothing is read in its place.
+        let [task, solved] = paths.map(|path| match named {
+            true => self.text(&path),
+            false => String::new(),
+        });
         let file = StageFile {
-            starter: self.text(&format!("{}/{starter}", self.path)),
-            solution: self.text(&format!("{}/solution/{solution}", self.path)),
+            starter: task,
+            solution: solved,
             name: starter,
         };
         Kernel {
@@ -240,12 +269,52 @@ impl Reader<'_> {
                 "varies nothing; write a `[sweep]` or several `[[rank]]`".to_owned(),
             );
         }
+        let answers = self.text(&format!("{}/{}", self.path, config::ANSWERS));
+        let checks = config::read(fields, t, sweep.as_ref(), rank.len());
+        let shown = self
+            .source
+            .shown(&format!("{}/{}", self.path, config::ANSWERS));
+        if let (Err((line, what)), false) = (config::starter(&answers, &checks), self.missing) {
+            self.problems.push(FileError {
+                path: shown,
+                line,
+                what,
+            });
+            self.missing = true;
+        }
         Some(Configs {
             text: raw,
             config,
+            answers,
+            checks,
+            steps: fields.whole(t, "steps").unwrap_or(12).max(1),
             sweep,
             rank,
         })
+    }
+
+    fn detective(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Option<Detective> {
+        let name = fields
+            .optional_text(t, "recording")
+            .unwrap_or_else(|| "run.jsonl".to_owned());
+        if !plain_file(&name, &["jsonl"]) {
+            let line = fields.line_of(t, "recording");
+            fields.fail(
+                line,
+                format!("`recording` is `{name}`; name a .jsonl file beside exercise.toml"),
+            );
+            return None;
+        }
+        let path = format!("{}/{name}", self.path);
+        let raw = match self.source.read(&path) {
+            Ok(raw) => raw,
+            Err(error) => {
+                self.problems.push(error);
+                self.missing = true;
+                return None;
+            }
+        };
+        detective::read(fields, t, raw, &self.source.shown(&path))
     }
 
     fn text(&mut self, path: &str) -> String {
@@ -257,113 +326,5 @@ impl Reader<'_> {
                 String::new()
             }
         }
-    }
-}
-
-fn shape(fields: &mut Fields<'_>, t: Table<'_>) -> Shape {
-    let mut sizes = Sizes::new();
-    for key in fields.keys(t).into_iter().filter(|key| key != "label") {
-        let line = fields.line_of(t, &key);
-        if !size::is_name(&key) {
-            fields.fail(
-                line,
-                format!("`{key}` is no size; name sizes in capitals, such as N"),
-            );
-        } else if let Some(n) = fields.whole(t, &key) {
-            if n == 0 || n > size::MAX {
-                fields.fail(
-                    line,
-                    format!(
-                        "`{key}` is {n}; it takes a whole number from 1 to {}",
-                        size::MAX
-                    ),
-                );
-            }
-            sizes.insert(key, n);
-        }
-    }
-    Shape {
-        label: fields.text(t, "label"),
-        sizes,
-    }
-}
-
-fn binding(fields: &mut Fields<'_>, t: Table<'_>, shapes: &[Shape]) -> Binding {
-    fields.known(t, &["name", "role", "count", "fill"]);
-    let role = match fields.word(t, "role", &["in", "out", "inout"]).as_deref() {
-        Some("out") => Role::Out,
-        Some("inout") => Role::InOut,
-        _ => Role::In,
-    };
-    let fill = match fields
-        .word(t, "fill", &["normal", "large", "positive"])
-        .as_deref()
-    {
-        Some("large") => Fill::Large,
-        Some("positive") => Fill::Positive,
-        _ => Fill::Normal,
-    };
-    let count = fields.text(t, "count");
-    let line = fields.line_of(t, "count");
-    Binding {
-        name: fields.text(t, "name"),
-        role,
-        count: product(fields, line, &count, shapes, &[]),
-        fill,
-    }
-}
-
-/// Reads a product and tries it on every shape.
-fn product(
-    fields: &mut Fields<'_>,
-    line: usize,
-    text: &str,
-    shapes: &[Shape],
-    extra: &[&str],
-) -> Product {
-    let found = match Product::parse(text) {
-        Ok(found) => found,
-        Err(what) => {
-            fields.fail(line, what);
-            return Product::default();
-        }
-    };
-    for shape in shapes {
-        let mut sizes = shape.sizes.clone();
-        sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
-        if let Err(what) = found.value(&sizes) {
-            fields.fail(line, format!("{what}, in shape `{}`", shape.label));
-            break;
-        }
-    }
-    found
-}
-
-fn check(fields: &mut Fields<'_>, t: Table<'_>) -> KernelCheck {
-    fields.known(t, &["name", "metric", "at-least", "starter"]);
-    let word = fields
-        .word(t, "metric", &["correct", "speed", "invocations", "shared"])
-        .unwrap_or_default();
-    let least = if word == "speed" || word == "invocations" {
-        fields.number(t, "at-least")
-    } else {
-        Some(1.0)
-    };
-    if least.is_none() && !Fields::has(t, "at-least") {
-        fields.missing(t, "at-least", "= 1.5");
-    }
-    let least = least.unwrap_or(1.0);
-    let metric = match word.as_str() {
-        "speed" => KernelMetric::Speed(least),
-        "invocations" => KernelMetric::Invocations(least.max(0.0) as u64),
-        "shared" => KernelMetric::Shared,
-        _ => KernelMetric::Correct,
-    };
-    let starter_fails =
-        fields.word(t, "starter", &["fails", "passes"]).as_deref() != Some("passes");
-    KernelCheck {
-        name: fields.text(t, "name"),
-        metric,
-        starter_fails,
     }
 }

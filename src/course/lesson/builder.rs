@@ -35,7 +35,12 @@ pub struct Builder<'a> {
     marker: Option<String>,
     table: Option<(Vec<Cell>, Vec<Vec<Cell>>)>,
     row: Vec<Cell>,
+    /// Words of the block so far, and the line they began at.
+    prose: (usize, String),
 }
+
+/// What stands in `MarkKind::Prose` for anything but words.
+const OBJECT: &str = "\u{fffc}";
 
 type Cell = Vec<Span>;
 
@@ -57,11 +62,21 @@ impl<'a> Builder<'a> {
                 if text.starts_with("perflings ") {
                     self.mark(range, MarkKind::Command, &text);
                 }
+                if names_exercise(&text) {
+                    self.mark(range, MarkKind::Exercise, &text);
+                }
+                self.words(range, OBJECT);
                 self.spans.push(Span::Code(text.into_string()));
             }
             Event::Html(html) | Event::InlineHtml(html) => self.html(html.trim(), range),
-            Event::SoftBreak => self.text(" ", range),
-            Event::HardBreak => self.text("\n", range),
+            Event::SoftBreak => {
+                self.words(range, "\n");
+                self.text(" ", range);
+            }
+            Event::HardBreak => {
+                self.words(range, "\n");
+                self.text("\n", range);
+            }
             Event::Rule => self.push(Block::Rule),
             _ => {}
         }
@@ -137,6 +152,7 @@ impl<'a> Builder<'a> {
                 self.lists.pop();
             }
             TagEnd::TableCell => {
+                self.end_prose();
                 let spans = std::mem::take(&mut self.spans);
                 self.row.push(spans);
             }
@@ -169,6 +185,7 @@ impl<'a> Builder<'a> {
 
     fn end_heading(&mut self) {
         let level = self.heading.take().unwrap_or(1);
+        self.prose.1.clear();
         let spans = std::mem::take(&mut self.spans);
         // The title of the lesson is the stage's title; sections begin at the second level.
         match level {
@@ -209,6 +226,7 @@ impl<'a> Builder<'a> {
             return;
         }
         if self.key {
+            self.words(range, OBJECT);
             self.mark(range, MarkKind::Key, text);
             self.spans.push(Span::Code(text.to_owned()));
             return;
@@ -216,16 +234,24 @@ impl<'a> Builder<'a> {
         if let Some((label, to)) = &mut self.link {
             label.push_str(text);
             let to = to.clone();
+            self.words(range, OBJECT);
             self.mark(range, MarkKind::Link, &to);
             return;
         }
         for piece in placeholder::pieces(text) {
             match piece {
                 Piece::Name(name) => {
+                    self.words(range, OBJECT);
                     self.mark(range, MarkKind::Placeholder, name);
                     self.spans.push(Span::Placeholder(name.to_owned()));
                 }
-                Piece::Text(text) => self.plain_text(text),
+                Piece::Text(text) => {
+                    // A line break was noted as one already.
+                    if !matches!(text, " " | "\n") {
+                        self.words(range, text);
+                    }
+                    self.plain_text(text);
+                }
             }
         }
     }
@@ -279,8 +305,28 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Adds to the block's words.
+    fn words(&mut self, range: &Range<usize>, text: &str) {
+        if self.prose.1.is_empty() {
+            self.prose.0 = line_of(self.source, range.start);
+        }
+        self.prose.1.push_str(text);
+    }
+
+    fn end_prose(&mut self) {
+        let (line, text) = std::mem::take(&mut self.prose);
+        if !text.trim().is_empty() {
+            self.out.marks.push(Mark {
+                line,
+                kind: MarkKind::Prose,
+                text,
+            });
+        }
+    }
+
     /// Ends the block under construction.
     fn flush(&mut self) {
+        self.end_prose();
         let marker = self.marker.take();
         let spans = std::mem::take(&mut self.spans);
         if spans.is_empty() {
@@ -336,6 +382,15 @@ impl<'a> Builder<'a> {
         self.close_section();
         self.out
     }
+}
+
+/// `k03`, `c01-batch`: a letter and two digits, and perhaps a name.
+fn names_exercise(text: &str) -> bool {
+    let head = text.split('-').next().unwrap_or(text);
+    let mut chars = head.chars();
+    chars.next().is_some_and(|c| "kcd".contains(c))
+        && head.len() == 3
+        && chars.all(|c| c.is_ascii_digit())
 }
 
 fn depth(level: HeadingLevel) -> u8 {

@@ -64,7 +64,9 @@ fn pausable(app: &App) -> bool {
 }
 
 fn asked(app: &App) -> bool {
-    live(app) && app.view.lesson_visible() && choices(app) > 0
+    (live(app) || main(app) && app.exercises.watching)
+        && app.view.lesson_visible()
+        && choices(app) > 0
 }
 
 /// Choices of the open question.
@@ -99,7 +101,7 @@ fn hints_left(app: &App) -> bool {
         (None, Some(stage)) => (app.study.hints, stage.hints.len()),
         (None, None) => (0, 0),
     };
-    live(app) && (shown as usize) < hints
+    (live(app) || main(app) && app.exercises.watching) && (shown as usize) < hints
 }
 
 fn offered(app: &App) -> bool {
@@ -110,8 +112,16 @@ fn has_glossary(app: &App) -> bool {
     free(app) && !in_list(app) && app.course.glossary.is_some()
 }
 
-fn glossary_and_no_offer(app: &App) -> bool {
-    has_glossary(app) && !offered(app)
+fn in_glossary(app: &App) -> bool {
+    free(app) && app.view.overlay == Some(Overlay::Glossary) && !app.course.readings.is_empty()
+}
+
+fn presenting(app: &App) -> bool {
+    main(app) && app.view.beat.is_some()
+}
+
+fn presentable(app: &App) -> bool {
+    main(app) && app.exercises.open.is_none() && app.stage().is_some()
 }
 
 fn down(app: &App) -> bool {
@@ -174,7 +184,11 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('-')], A::GuessWiden(-1), "narrower", "narrow it", Stage, estimating),
     bind(&[Enter], A::Lesson, "lesson", "read the lesson", Stage, small),
     bind(&[Enter], A::Lesson, "", "", Stage, wide),
-    bind(&[Char('g')], A::SwitchDevice, "switch to the GPU", "move the run to the GPU that has warmed up", Run, offered),
+    bind(&[Right], A::TurnPage(1), "next page", "in the glossary: next page, background texts", Move, in_glossary),
+    bind(&[Left], A::TurnPage(-1), "", "previous page", Move, in_glossary),
+    bind(&[PageDown], A::NextBeat, "next beat", "in presenter mode: next beat, with a hand clicker too", Stage, presenting),
+    bind(&[PageUp], A::PreviousBeat, "back", "the beat before", Stage, presenting),
+    bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU that has warmed up", Run, offered),
     bind(&[Char('r')], A::Restart, "restart", "", Run, down),
     bind(&[Char('t')], A::Toggle, "toggle the fix", "toggle the fix while it trains; again: back", Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", "run broken and fixed in turns until the verdict is clear", Stage, in_stage),
@@ -195,8 +209,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('8')], A::Stage(8), "", "", Stage, main),
     bind(&[Char('9')], A::Stage(9), "", "", Stage, main),
     bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "list the stages and exercises, with your score", Stage, free),
-    bind(&[Char('g'), Char('G')], A::Open(Overlay::Glossary), "", "glossary", Stage, glossary_and_no_offer),
-    bind(&[Char('G')], A::Open(Overlay::Glossary), "", "", Stage, has_glossary),
+    bind(&[Char('g')], A::Open(Overlay::Glossary), "", "glossary and background texts", Stage, has_glossary),
+    bind(&[Char('v')], A::Present, "", "presenter mode on and off", Stage, presentable),
     // The run.
     bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, pausable),
     bind(&[Char('.')], A::ReplayStep, "one step", "in a recording: one step on", Run, replaying),

@@ -11,6 +11,7 @@ use crate::app::guide::sentence;
 use crate::app::{Action, App, Panel, Room};
 use crate::course::Exercise;
 use crate::course::exercise::{Body, Configs};
+use crate::course::placeholder::{Figures, Lookup};
 use crate::protocol::CardLine;
 use crate::tui::theme::Theme;
 use crate::tui::{prose, text};
@@ -39,6 +40,7 @@ pub fn render(
     page.files(&mut tail);
     page.look_back(&mut tail);
     page.answers(&mut tail);
+    page.named(&mut head);
     page.background(&mut tail);
     let mut foot = page.result();
     if let Some(open) = app.question() {
@@ -126,7 +128,11 @@ impl Page<'_> {
         let theme = self.theme;
         let body = self.exercise.task.trim();
         let mut out = prose::item("", theme.dim, body, self.columns, theme.strong, None);
-        self.item("To write: ", theme.dim, &self.exercise.size, &mut out);
+        let what = match self.exercise.body {
+            Body::Kernel(_) => "To write: ",
+            Body::Config(_) | Body::Detective(_) => "To answer: ",
+        };
+        self.item(what, theme.dim, &self.exercise.size, &mut out);
         if let Body::Config(configs) = &self.exercise.body {
             self.commands(configs, &mut out);
         }
@@ -163,6 +169,18 @@ impl Page<'_> {
     fn commands(&self, configs: &Configs, out: &mut Vec<Line<'static>>) {
         let theme = self.theme;
         out.push(Line::default());
+        let asked = configs
+            .checks
+            .iter()
+            .filter_map(|check| check.answer.as_ref());
+        for (key, ask) in asked {
+            self.item(&format!("{key}: "), theme.key, ask, out);
+        }
+        let said = format!(
+            "Say it first, then measure, in another terminal: perflings check {} --answer …",
+            self.exercise.label()
+        );
+        self.item("", theme.text, &said, out);
         if let Some(sweep) = &configs.sweep {
             let key = sweep.key.rsplit('.').next().unwrap_or(&sweep.key);
             let said = format!(
@@ -232,6 +250,54 @@ impl Page<'_> {
             out.push(Line::default());
             self.item(&format!("{mark} "), style, &question.explanation, out);
         }
+    }
+
+    /// A recorded run's fault, once it was named: whether rightly, and what shows it.
+    fn named(&self, out: &mut Vec<Line<'static>>) {
+        let theme = self.theme;
+        let Body::Detective(detective) = &self.exercise.body else {
+            return;
+        };
+        out.push(Line::default());
+        let said = format!(
+            "Recorded on {}. The lints are left out: find what they would have found.",
+            detective.badge()
+        );
+        self.item("", theme.dim, &said, out);
+        let Some(choice) = self.desk.and_then(|desk| desk.quiz.first()) else {
+            return;
+        };
+        let question = &detective.question;
+        let (mark, style, word) = if *choice == question.answer {
+            (theme.symbols.good, theme.good, "It is so: ")
+        } else {
+            (theme.symbols.bad, theme.bad, "It is not so. It is: ")
+        };
+        out.push(Line::default());
+        let truth = question.choices.get(question.answer);
+        let marker = format!("{mark} {word}");
+        out.extend(prose::item(
+            &marker,
+            style,
+            truth.map_or("", String::as_str),
+            self.columns,
+            theme.strong,
+            None,
+        ));
+        let (finished, config) = (detective.finished(), detective.config());
+        let figures = config.as_ref().map(|config| Figures {
+            run: finished.as_ref(),
+            ..Figures::none(config)
+        });
+        out.push(Line::default());
+        out.extend(prose::item(
+            "",
+            theme.dim,
+            question.explanation.trim(),
+            self.columns,
+            theme.text,
+            figures.as_ref().map(|it| it as &dyn Lookup),
+        ));
     }
 
     fn background(&self, out: &mut Vec<Line<'static>>) {

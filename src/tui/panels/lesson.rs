@@ -132,6 +132,7 @@ impl Page<'_> {
                 &section.blocks,
                 self.columns,
                 self.figures,
+                Some(&self.app.course),
                 self.theme,
             ));
         }
@@ -178,7 +179,9 @@ impl Page<'_> {
             self.figures,
         );
         out.extend(body);
+        // What a CPU cannot show names the cause.
         if let Some(note) = &self.stage.cpu_note
+            && self.app.study.revealed(self.stage)
             && self.app.device().is_some_and(|device| device.kind == "cpu")
         {
             out.push(Line::default());

@@ -6,11 +6,13 @@ use ratatui::text::{Line, Span};
 
 use super::exercise::new_lines;
 use super::{card, closes, show};
-use crate::app::App;
 use crate::app::clean::harmful;
+use crate::app::figures::Figures;
+use crate::app::{Action, App};
 use crate::config::Knob;
+use crate::course::placeholder::Lookup;
 use crate::tui::theme::Theme;
-use crate::tui::{prose, text};
+use crate::tui::{keys, prose, text};
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(
@@ -82,21 +84,31 @@ fn defused(line: &str) -> String {
 
 /// The words of the course side by side.
 pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(
-        frame,
-        area,
-        "glossary",
-        &closes(app),
-        theme.border_focused,
-        theme,
-    );
+    let reading = app
+        .view
+        .page
+        .checked_sub(1)
+        .and_then(|page| app.course.readings.get(page));
+    let (title, text) = match reading {
+        Some(reading) => (reading.title.as_str(), Some(&reading.lesson)),
+        None => ("glossary", app.course.glossary.as_ref()),
+    };
+    let pages = app.course.readings.len() + 1;
+    let aside = if pages > 1 {
+        let next = keys::label(Action::TurnPage(1), app);
+        format!(
+            "page {} of {pages}, {next} turns, {}",
+            app.view.page + 1,
+            closes(app)
+        )
+    } else {
+        closes(app)
+    };
+    let inner = card(frame, area, title, &aside, theme.border_focused, theme);
+    let figures = Figures::of(app);
+    let figures = figures.as_ref().map(|it| it as &dyn Lookup);
     let mut lines = Vec::new();
-    for section in app
-        .course
-        .glossary
-        .iter()
-        .flat_map(|glossary| &glossary.sections)
-    {
+    for section in text.iter().flat_map(|text| &text.sections) {
         if !lines.is_empty() {
             lines.push(Line::default());
         }
@@ -106,7 +118,8 @@ pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &The
         lines.extend(prose::lines(
             &section.blocks,
             usize::from(inner.width),
-            None,
+            figures,
+            Some(&app.course),
             theme,
         ));
     }

@@ -68,7 +68,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     if !app.course.exercises.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled(
-            "exercises: kernels to write, runs to set up",
+            "exercises: runs to think through, recordings to solve, kernels to write",
             theme.heading,
         ));
         let exercises = app.course.exercises.iter().enumerate();
@@ -150,7 +150,7 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
     } else {
         " "
     };
-    let room = columns.saturating_sub(6 + 13 + 10 + 19);
+    let room = columns.saturating_sub(6 + 13 + 10 + 20);
     let cells = format!(
         "{here} {mark} {} {}  {}  {}",
         stage.number,

@@ -5,14 +5,22 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
 
 use super::{ms, sentence};
+use crate::app::figures::{AsFound, Figures};
 use crate::app::guide::{confirmation, next_move, number};
 use crate::app::{App, RunState};
+use crate::course::Cue;
+use crate::course::placeholder::Lookup;
+use crate::tui::prose;
 use crate::tui::theme::Theme;
 
 /// What comes next, in one sentence.
 pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    if let (Some((cue, at, of)), None) = (app.cue(), app.view.confirm) {
+        return render_beat(frame, area, app, (&cue, at, of), theme);
+    }
     let line = if let Some(confirm) = app.view.confirm {
         let mut line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
         line.spans.insert(0, Span::styled(" ? ", theme.badge));
@@ -39,6 +47,28 @@ pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme)
         line
     };
     frame.render_widget(line, area);
+}
+
+/// A beat of presenter mode: its number, and what the room reads.
+fn render_beat(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    (cue, at, of): (&Cue, usize, usize),
+    theme: &Theme,
+) {
+    let figures = Figures::of(app);
+    let found = figures.as_ref().map(AsFound);
+    let marker = format!(" {at}/{of} ");
+    let lines = prose::item(
+        &marker,
+        theme.badge,
+        cue.say.trim(),
+        usize::from(area.width.saturating_sub(1)),
+        theme.strong,
+        found.as_ref().map(|it| it as &dyn Lookup),
+    );
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// The status line: as many parts as fit, the less telling ones dropped first.
@@ -68,15 +98,16 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         let spread =
             it.samples_per_s * it.step_ms.median * (1.0 / it.step_ms.p25 - 1.0 / it.step_ms.p75)
                 / 2.0;
-        part(
-            1,
-            format!(
+        // Times of handing work over spread over anything: their rate is a claim.
+        let rate = match it.clock.as_str() {
+            "enqueue" => format!("claims {} samples/s", number(it.samples_per_s)),
+            _ => format!(
                 "{} ± {} samples/s",
                 number(it.samples_per_s),
                 number(spread.max(0.0))
             ),
-            theme.strong,
-        );
+        };
+        part(1, rate, theme.strong);
         part(
             3,
             format!("{} clock", it.clock),

@@ -1,0 +1,147 @@
+//! Presenter mode: one beat after the other, by the two keys that a hand clicker has. A beat shows one panel large, says
+//! one or two sentences, and may toggle the fix. And the mark for stages that were jumped over.
+
+use std::sync::Arc;
+
+use super::message::AfterSkip;
+use super::{Action, App, Effect, Panel};
+use crate::course::progress::State;
+use crate::course::{Cue, CueDoes, Stage};
+
+/// The beats of a stage: its own, or the symptom, the pointers and the fix where it names none.
+pub fn cues(stage: &Stage) -> Vec<Cue> {
+    if !stage.cues.is_empty() {
+        return stage.cues.clone();
+    }
+    let cue = |show: &str, say: &str, does| Cue {
+        show: show.to_owned(),
+        say: say.to_owned(),
+        does,
+    };
+    let mut all = vec![cue("loss", &stage.symptom, CueDoes::Nothing)];
+    all.push(cue("lesson", &stage.prediction.prompt, CueDoes::Nothing));
+    let pointers = stage.evidence.iter();
+    all.extend(pointers.map(|it| cue(&it.panel, &it.text, CueDoes::Nothing)));
+    all.push(cue("loss", &stage.fix, CueDoes::Toggle));
+    all.push(cue(
+        "throughput",
+        "Both in turns, until the verdict is clear.",
+        CueDoes::Pair,
+    ));
+    all
+}
+
+impl App {
+    /// The beat that is shown, its number and how many there are.
+    pub fn cue(&self) -> Option<(Cue, usize, usize)> {
+        let at = self.view.beat?;
+        let all = cues(self.stage()?);
+        let cue = all.get(at)?.clone();
+        Some((cue, at + 1, all.len()))
+    }
+
+    /// Presenter mode on, at the first beat of the stage, or off.
+    pub(super) fn present(&mut self) -> Vec<Effect> {
+        if self.view.beat.take().is_some() {
+            (self.view.expanded, self.view.lesson_open) = (false, false);
+            self.tell("Presenter mode is off", false);
+            return Vec::new();
+        }
+        self.show_beat(0)
+    }
+
+    /// The next beat; after the last one, the next stage.
+    pub(super) fn next_beat(&mut self) -> Vec<Effect> {
+        let (Some(at), Some(stage)) = (self.view.beat, self.stage()) else {
+            return Vec::new();
+        };
+        if at + 1 < cues(stage).len() {
+            return self.show_beat(at + 1);
+        }
+        if self.study.at + 1 >= self.course.stages.len() {
+            self.tell("This was the last beat of the last stage", false);
+            return Vec::new();
+        }
+        let mut effects = self.act(Action::NextStage);
+        effects.extend(self.show_beat(0));
+        effects
+    }
+
+    /// The beat before; before the first one, the last of the stage before.
+    pub(super) fn previous_beat(&mut self) -> Vec<Effect> {
+        let Some(at) = self.view.beat else {
+            return Vec::new();
+        };
+        if at > 0 {
+            self.look_at(at - 1);
+            return Vec::new();
+        }
+        if self.study.at == 0 {
+            self.tell("This is the first beat", false);
+            return Vec::new();
+        }
+        let effects = self.act(Action::PreviousStage);
+        let last = self.stage().map_or(0, |stage| cues(stage).len() - 1);
+        self.look_at(last);
+        effects
+    }
+
+    /// Shows a beat and does what it says.
+    fn show_beat(&mut self, at: usize) -> Vec<Effect> {
+        let Some(does) = self.look_at(at) else {
+            return Vec::new();
+        };
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
+        let mut effects = Vec::new();
+        if matches!(does, CueDoes::Toggle | CueDoes::Pair) && self.recording.is_none() {
+            if !self.study.predicted(stage) {
+                // A room that did not answer has skipped the question.
+                self.study.skip(stage);
+                effects.push(self.save(stage));
+            }
+            let then = match does {
+                CueDoes::Pair => AfterSkip::Pair,
+                _ => AfterSkip::Toggle,
+            };
+            effects.extend(self.after_skip(then));
+            self.look_at(at);
+        }
+        if does == CueDoes::Hint {
+            effects.extend(self.act(Action::Hint));
+            self.look_at(at);
+        }
+        effects
+    }
+
+    /// Brings a beat's panel into view, large.
+    fn look_at(&mut self, at: usize) -> Option<CueDoes> {
+        let cue = cues(self.stage()?).get(at)?.clone();
+        let panel = Panel::parse(&cue.show).unwrap_or(Panel::Loss);
+        self.view.beat = Some(at);
+        (self.view.focus, self.view.expanded) = (Some(panel), true);
+        self.view.lesson_open = panel == Panel::Lesson;
+        self.view.scroll.remove(&Panel::Lesson);
+        (self.view.overlay, self.view.confirm) = (None, None);
+        Some(cue.does)
+    }
+
+    /// Stages before this one that were not passed are marked as jumped over; that never counts as passed.
+    pub(super) fn jump_over(&mut self, to: usize) -> Vec<Effect> {
+        if self.recording.is_some() {
+            return Vec::new();
+        }
+        let course = Arc::clone(&self.course);
+        let mut effects = Vec::new();
+        for stage in course.stages.iter().take(to) {
+            let known = self.study.of_mut(stage);
+            if known.state < State::Skipped {
+                known.state = State::Skipped;
+                effects.push(self.save(stage));
+            }
+        }
+        effects
+    }
+}

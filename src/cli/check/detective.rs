@@ -1,0 +1,107 @@
+//! `perflings check d01`: a recorded run with a hidden fault. Without an answer it says what is asked and how to look;
+//! with one, whether that was it, and why.
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::super::out::{self, Exit, result, usage};
+use super::super::shelf::Shelf;
+use super::{CheckArgs, state};
+use crate::course::exercise::config::split;
+use crate::course::exercise::{Detective, Exercise};
+use crate::course::placeholder::{Figures, fill};
+use crate::course::progress::Prediction;
+
+const LETTERS: [&str; 4] = ["a", "b", "c", "d"];
+
+pub fn check(
+    shelf: &Shelf,
+    exercise: &Exercise,
+    detective: &Detective,
+    args: &CheckArgs,
+) -> Result<Exit> {
+    let Some(choice) = choice(&args.answer)? else {
+        if args.json {
+            out::json(&json!({ "exercise": exercise.id, "passed": false, "answered": false }))?;
+        } else {
+            result(&asked(exercise, detective))?;
+        }
+        return Ok(Exit::Failed);
+    };
+    let right = choice == detective.question.answer;
+    let why = explanation(detective);
+    if args.json {
+        out::json(&json!({
+            "exercise": exercise.id, "answered": true, "passed": right,
+            "answer": LETTERS[choice], "right": LETTERS[detective.question.answer.min(3)], "why": why,
+        }))?;
+    } else {
+        let verdict = if right { "passed" } else { "not passed" };
+        let mark = if right { "pass" } else { "FAIL" };
+        result(&format!(
+            "{} {}: {verdict}\n  {mark}  {}: you said {}; it is {}: {}\n\n{why}",
+            exercise.label(),
+            exercise.title,
+            detective.question.prompt.trim(),
+            LETTERS[choice],
+            LETTERS[detective.question.answer.min(3)],
+            detective.question.choices[detective.question.answer],
+        ))?;
+    }
+    let answer = Prediction::Choice { choice, right };
+    state::exercise(shelf, exercise, right, Some(answer));
+    Ok(if right { Exit::Ok } else { Exit::Failed })
+}
+
+fn choice(given: &[String]) -> Result<Option<usize>> {
+    let words: Vec<String> = given.iter().flat_map(|text| split(text)).collect();
+    match words.as_slice() {
+        [] => Ok(None),
+        [word] => LETTERS
+            .iter()
+            .position(|letter| letter == word)
+            .map(Some)
+            .ok_or_else(|| {
+                usage(format!(
+                    "--answer {}: write a, b, c or d",
+                    word.escape_debug()
+                ))
+            }),
+        _ => Err(usage("--answer: one letter, a, b, c or d")),
+    }
+}
+
+/// The explanation with the figures of the recorded run.
+pub fn explanation(detective: &Detective) -> String {
+    let text = detective.question.explanation.trim();
+    let (finished, config) = (detective.finished(), detective.config());
+    match &config {
+        Some(config) => {
+            let figures = Figures {
+                run: finished.as_ref(),
+                ..Figures::none(config)
+            };
+            fill(text, &figures)
+        }
+        None => text.to_owned(),
+    }
+}
+
+fn asked(exercise: &Exercise, detective: &Detective) -> String {
+    let mut lines = vec![
+        format!("{} {}: not answered yet", exercise.label(), exercise.title),
+        exercise.task.trim().to_owned(),
+        format!("Recorded on {}.", detective.badge()),
+        String::new(),
+        detective.question.prompt.trim().to_owned(),
+    ];
+    for (letter, choice) in LETTERS.iter().zip(&detective.question.choices) {
+        lines.push(format!("  {letter}  {choice}"));
+    }
+    lines.push(String::new());
+    lines.push(format!(
+        "Look at it with `perflings replay {0}`; answer with `perflings check {0} --answer b`.",
+        exercise.label()
+    ));
+    lines.join("\n")
+}

@@ -1,0 +1,188 @@
+//! A recorded run with a hidden fault. The recording is an unchanged stream of a real run; what would name the fault
+//! outright (the knob that holds it, and the lints) is taken out when it is shown, and the screen says so.
+
+use std::sync::Arc;
+
+use crate::config::file::FileError;
+use crate::config::{KNOBS, Knob, RunConfig, Value, nearest};
+use crate::course::Question;
+use crate::course::fields::{Fields, Table};
+use crate::course::stage::question;
+use crate::protocol::{Device, Event, Finished, Line, RunSpec};
+
+/// A recorded run, and what to find in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detective {
+    pub question: Question,
+    /// As it was recorded, one event a line.
+    pub recording: Arc<str>,
+    /// Name of the recording, for messages.
+    pub file: String,
+    pub device: Device,
+    /// `YYYY-MM-DD`
+    pub date: String,
+    /// Keys that would name the fault.
+    pub hide: Vec<String>,
+}
+
+impl Detective {
+    /// Where and when it was recorded.
+    pub fn badge(&self) -> String {
+        format!("{}, {}", self.device.name, self.date)
+    }
+
+    /// The stream to show: lints left out, the hidden keys at their preset's value.
+    pub fn shown(&self) -> String {
+        let mut out = String::with_capacity(self.recording.len());
+        for text in self.recording.lines().filter(|text| !text.is_empty()) {
+            let Ok(mut line) = serde_json::from_str::<Line>(text) else {
+                continue;
+            };
+            match &mut line.event {
+                Event::Lints { .. } => continue,
+                Event::Started(started) => {
+                    self.cover(&mut started.run);
+                    started.config = started.run.config.hash();
+                }
+                Event::Finished(finished) => finished.lints.clear(),
+                _ => {}
+            }
+            if let Ok(text) = serde_json::to_string(&line) {
+                out.push_str(&text);
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    /// The summary of the run, all of it: what the explanation speaks about.
+    pub fn finished(&self) -> Option<Finished> {
+        self.recording.lines().rev().find_map(|text| {
+            match serde_json::from_str::<Line>(text).ok()?.event {
+                Event::Finished(finished) => Some(*finished),
+                _ => None,
+            }
+        })
+    }
+
+    /// The configuration that was recorded.
+    pub fn config(&self) -> Option<RunConfig> {
+        self.recording.lines().find_map(|text| {
+            match serde_json::from_str::<Line>(text).ok()?.event {
+                Event::Started(started) => Some(started.run.config),
+                _ => None,
+            }
+        })
+    }
+
+    fn cover(&self, run: &mut RunSpec) {
+        let plain = RunConfig::preset(run.config.preset);
+        for knob in self.knobs() {
+            // A value that the preset holds is one its key takes.
+            let _ = knob.set(&mut run.config, &Value::from_word(&(knob.get)(&plain)));
+        }
+    }
+
+    fn knobs(&self) -> impl Iterator<Item = &'static Knob> {
+        self.hide
+            .iter()
+            .filter_map(|path| KNOBS.iter().find(|knob| knob.path == path))
+    }
+
+    /// What is wrong with the recording as a whole, or nothing. Reads every line.
+    pub fn problem(&self) -> Option<(usize, String)> {
+        for (at, text) in self.recording.lines().enumerate() {
+            if let Err(error) = serde_json::from_str::<Line>(text) {
+                return Some((at + 1, format!("is no line of a recording: {error}")));
+            }
+        }
+        if self.finished().is_none() {
+            let what = "ends without a summary; record the run to its end";
+            return Some((0, what.to_owned()));
+        }
+        let config = self.config()?;
+        let plain = RunConfig::preset(config.preset);
+        let covered = self
+            .knobs()
+            .find(|knob| (knob.get)(&config) == (knob.get)(&plain));
+        covered.map(|knob| {
+            (
+                0,
+                format!(
+                    "was recorded with {} = {}, the preset's value: `hide` hides nothing there",
+                    knob.path,
+                    (knob.get)(&config)
+                ),
+            )
+        })
+    }
+}
+
+/// Reads the question and the head of the recording.
+pub fn read(
+    fields: &mut Fields<'_>,
+    t: Table<'_>,
+    recording: String,
+    shown: &str,
+) -> Option<Detective> {
+    let question = fields
+        .table(t, "question")
+        .map(|table| question(fields, table));
+    if question.is_none() && !Fields::has(t, "question") {
+        fields.fail(1, "has no question; write a table `[question]`".to_owned());
+    }
+    let hide = fields.texts(t, "hide");
+    if hide.is_empty() && !fields.was_meant(t, "hide") {
+        fields.missing(t, "hide", "= [\"model.init\"]");
+    }
+    for path in &hide {
+        if !KNOBS.iter().any(|knob| knob.path == path) {
+            let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
+            let line = fields.line_of(t, "hide");
+            fields.fail(
+                line,
+                format!("`hide` names an unknown key `{path}`; the nearest known key is `{near}`"),
+            );
+        }
+    }
+    let mut head = recording
+        .lines()
+        .map_while(|text| serde_json::from_str::<Line>(text).ok())
+        .map(|line| line.event);
+    let date = match head.next() {
+        Some(Event::Hello(hello)) => hello.date,
+        _ => {
+            fields.problems.push(FileError {
+                path: shown.to_owned(),
+                line: 1,
+                what:
+                    "is not a recording; write one with `perflings run --config FILE --record FILE`"
+                        .to_owned(),
+            });
+            fields.failed = true;
+            return None;
+        }
+    };
+    let device = head.find_map(|event| match event {
+        Event::Started(started) => Some(started.device),
+        _ => None,
+    });
+    let Some(device) = device else {
+        fields.problems.push(FileError {
+            path: shown.to_owned(),
+            line: 0,
+            what: "starts no run; record one with `perflings run --config FILE --record FILE`"
+                .to_owned(),
+        });
+        fields.failed = true;
+        return None;
+    };
+    Some(Detective {
+        question: question?,
+        recording: recording.into(),
+        file: shown.to_owned(),
+        device,
+        date,
+        hide,
+    })
+}

@@ -1,0 +1,229 @@
+//! Where the numbers in the lessons come from. A numeral in a lesson's prose is a figure of a run (a placeholder), or
+//! stands in words that `lessons/sources.toml` traces: to a formula, which is computed here, to a run with its device
+//! and date, to somebody's publication, or to a definition.
+
+use super::super::fields::{Fields, Table, root};
+use super::super::lesson::{Mark, MarkKind};
+use super::super::{Course, Source};
+use super::arithmetic;
+use crate::config::file::FileError;
+
+/// The file with the sources.
+pub const FILE: &str = "lessons/sources.toml";
+
+/// Words of a lesson whose numbers are traced.
+struct Traced {
+    lesson: String,
+    says: String,
+    line: usize,
+    found: bool,
+}
+
+/// The traced words of a course.
+pub struct Sources {
+    traced: Vec<Traced>,
+    stages: Vec<u32>,
+}
+
+impl Sources {
+    /// Reads the file; without one nothing is traced.
+    pub fn read(source: &Source, course: &Course, found: &mut Vec<FileError>) -> Self {
+        let stages = course.stages.iter().map(|stage| stage.number).collect();
+        let mut traced = Vec::new();
+        if source.exists(FILE) {
+            match source.read(FILE) {
+                Ok(raw) => traced = entries(&raw, &source.shown(FILE), found),
+                Err(error) => found.push(error),
+            }
+        }
+        Self { traced, stages }
+    }
+
+    /// Complains about every number of a lesson (named from `lessons/` on) that nothing traces.
+    pub fn check(&mut self, lesson: &str, marks: &[Mark], mut fail: impl FnMut(usize, String)) {
+        for mark in marks.iter().filter(|mark| mark.kind == MarkKind::Prose) {
+            // One character for another: places in the two texts are the same.
+            let text = mark.text.replace('\n', " ");
+            let mut covered = vec![false; text.len()];
+            for one in self.traced.iter_mut().filter(|one| one.lesson == lesson) {
+                for (at, words) in text.match_indices(&one.says) {
+                    one.found = true;
+                    covered[at..at + words.len()].fill(true);
+                }
+            }
+            let mut told = 0;
+            for (at, number) in numbers(&text) {
+                let known = covered[at] || names_stage(&text[..at], number, &self.stages);
+                if known || at < told {
+                    continue;
+                }
+                let line = mark.line + mark.text[..at].matches('\n').count();
+                fail(
+                    line,
+                    format!(
+                        "`{number}` in “{}” comes from nowhere; write a figure such as {{{{run.step_ms}}}}, \
+                         or say in {FILE} where it is from",
+                        around(&text, at)
+                    ),
+                );
+                // One complaint for each sentence is enough.
+                told = text[at..].find(". ").map_or(text.len(), |end| at + end);
+            }
+        }
+    }
+
+    /// Complains about traced words that no lesson says any more.
+    pub fn unused(&self, source: &Source, found: &mut Vec<FileError>) {
+        for one in self.traced.iter().filter(|one| !one.found) {
+            found.push(FileError {
+                path: source.shown(FILE),
+                line: one.line,
+                what: format!(
+                    "lessons/{} does not say “{}”; bring `says` up to date, or take it out",
+                    one.lesson, one.says
+                ),
+            });
+        }
+    }
+}
+
+const KINDS: &[&str] = &["formula", "run", "source", "definition"];
+
+fn entries(raw: &str, shown: &str, found: &mut Vec<FileError>) -> Vec<Traced> {
+    let mut fields = Fields::new(raw, shown);
+    let document = fields.document();
+    let mut traced = Vec::new();
+    if let Some(document) = &document {
+        let table = root(document);
+        fields.known(table, &["number"]);
+        for t in fields.tables(table, "number") {
+            entry(&mut fields, t, &mut traced);
+        }
+    }
+    found.append(&mut fields.problems);
+    traced
+}
+
+fn entry(fields: &mut Fields<'_>, t: Table<'_>, traced: &mut Vec<Traced>) {
+    fields.known(t, &["in", "says", "formula", "run", "source", "definition"]);
+    let lessons = if Fields::is_text(t, "in") {
+        vec![fields.text(t, "in")]
+    } else {
+        fields.texts(t, "in")
+    };
+    let says = if Fields::is_text(t, "says") {
+        vec![fields.text(t, "says")]
+    } else {
+        fields.texts(t, "says")
+    };
+    if lessons.is_empty() {
+        fields.missing(t, "in", "= \"02-strides.md\"");
+    }
+    if says.is_empty() {
+        fields.missing(t, "says", "= \"15.2 to 310.8 samples/s\"");
+    }
+    let given: Vec<&str> = KINDS
+        .iter()
+        .copied()
+        .filter(|kind| Fields::has(t, kind))
+        .collect();
+    let [kind] = given.as_slice() else {
+        fields.fail(
+            t.line,
+            format!(
+                "needs one of `{}`; write where the number is from",
+                KINDS.join("`, `")
+            ),
+        );
+        return;
+    };
+    let why = fields.text(t, kind);
+    if *kind == "formula" {
+        for one in why.split(';') {
+            if let Err(what) = arithmetic::holds(one, &says) {
+                let line = fields.line_of(t, "formula");
+                fields.fail(line, what);
+            }
+        }
+    }
+    for lesson in &lessons {
+        for words in &says {
+            let line = fields.line_of(t, "says");
+            traced.push(Traced {
+                lesson: lesson.clone(),
+                says: words.split_whitespace().collect::<Vec<_>>().join(" "),
+                line,
+                found: false,
+            });
+        }
+    }
+}
+
+/// Numerals and where they begin; digits inside a name such as `f32` or `H100` are none.
+fn numbers(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut rest = 0;
+    while let Some(start) = text[rest..].find(|c: char| c.is_ascii_digit()) {
+        let start = rest + start;
+        let mut end = start;
+        for (at, c) in text[start..].char_indices() {
+            let inside = c.is_ascii_digit()
+                || (matches!(c, '.' | ',')
+                    && text[start + at + 1..].starts_with(|c: char| c.is_ascii_digit()));
+            if !inside {
+                break;
+            }
+            end = start + at + c.len_utf8();
+        }
+        let before = text[..start].chars().next_back();
+        let in_name = before.is_some_and(|c| c.is_alphabetic() || c == '_');
+        if !in_name {
+            found.push((start, &text[start..end]));
+        }
+        rest = end;
+    }
+    found
+}
+
+/// Whether the number names a stage that the course has: `stage 3`, `Stufe 3`.
+fn names_stage(before: &str, number: &str, stages: &[u32]) -> bool {
+    let word = before
+        .trim_end()
+        .rsplit(|c: char| !c.is_alphabetic())
+        .next();
+    let stage = word.is_some_and(|word| {
+        ["stage", "stages", "stufe", "stufen"].contains(&word.to_lowercase().as_str())
+    });
+    stage && number.parse().is_ok_and(|n: u32| stages.contains(&n))
+}
+
+/// A few words around a place.
+fn around(text: &str, at: usize) -> String {
+    let from = text[..at]
+        .char_indices()
+        .rev()
+        .nth(24)
+        .map_or(0, |(at, _)| at);
+    let to = text[at..]
+        .char_indices()
+        .nth(32)
+        .map_or(text.len(), |(end, _)| at + end);
+    text[from..to].replace('\u{fffc}', "…").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numerals_are_found_and_names_are_not() {
+        let found: Vec<&str> = numbers("f32 has 4 B, an H100 1,024.5 and p95; 3x, N(0, 1).")
+            .into_iter()
+            .map(|(_, number)| number)
+            .collect();
+        assert_eq!(found, ["4", "1,024.5", "3", "0", "1"]);
+        assert!(names_stage("as in stage ", "2", &[1, 2]));
+        assert!(!names_stage("as in stage ", "3", &[1, 2]));
+        assert!(!names_stage("after ", "2", &[1, 2]));
+    }
+}

@@ -1,0 +1,254 @@
+//! Beats of presenter mode, stages that were jumped over, recorded runs as exercises, background texts.
+
+use perflings::app::source::{FromEngine, ReplayControl};
+use perflings::app::{Action, App, Effect, Message, Options, Overlay, Panel, RunState, update};
+use perflings::course::progress::{Prediction, Progress, State};
+use perflings::course::{Course, Cue, CueDoes};
+use perflings::protocol::{Command, Event, Line};
+use perflings::record::Recording;
+
+use super::{act, begin_with, commands, sample, start_of, train, wanted};
+
+/// The course inside the program, at its first stage, trained a little.
+fn shipped() -> App {
+    let options = Options::default();
+    let (mut app, _) = App::new(Course::builtin("en"), Progress::default(), options);
+    let (width, height) = (80, 24);
+    update(&mut app, Message::Resized { width, height });
+    train(&mut app, 3);
+    app
+}
+
+fn state(app: &App, id: &str) -> State {
+    app.study.progress.stage(id).state
+}
+
+#[test]
+fn stages_jumped_over_are_marked_and_never_passed() {
+    let mut app = shipped();
+    let effects = act(&mut app, Action::Stage(4));
+    for id in ["broken-init", "strides", "missing-sync"] {
+        assert_eq!(state(&app, id), State::Skipped, "{id}");
+        let saved = |effect: &Effect| matches!(effect, Effect::SaveStage { stage, progress } if stage == id && progress.state == State::Skipped);
+        assert!(effects.iter().any(saved), "{id} is kept");
+    }
+    assert_eq!(state(&app, "naive-swiglu"), State::Seen);
+    // The stage is as anybody finds it, whatever was done before.
+    let run = start_of(&effects).1;
+    let stage = app.course.stage(4).expect("stage 4");
+    assert_eq!((run.stage, &run.config), (4, &stage.broken));
+    let score = app.study.progress.calibration();
+    assert_eq!((score.answered, score.ranges), (0, 0));
+    // Going back changes nothing; a passed stage stays passed.
+    act(&mut app, Action::Stage(1));
+    assert_eq!(state(&app, "naive-swiglu"), State::Seen);
+    let stage = app.course.stages[0].clone();
+    app.study.of_mut(&stage).state = State::Passed;
+    act(&mut app, Action::Stage(6));
+    assert_eq!(state(&app, "broken-init"), State::Passed);
+    assert_eq!(state(&app, "hybrid"), State::Skipped);
+}
+
+#[test]
+fn a_start_at_a_later_stage_marks_the_ones_before() {
+    let options = Options {
+        stage: Some(3),
+        ..Options::default()
+    };
+    let (app, effects) = App::new(Course::builtin("en"), Progress::default(), options);
+    assert_eq!(state(&app, "strides"), State::Skipped);
+    assert_eq!(start_of(&effects).1.stage, 3);
+}
+
+#[test]
+fn beats_go_forth_and_back_with_a_clicker() {
+    let mut app = shipped();
+    act(&mut app, Action::Present);
+    let count = app.course.stages[0].cues.len();
+    let at = |app: &App| app.cue().map(|(cue, at, of)| (cue.show, at, of));
+    assert_eq!(at(&app), Some(("loss".to_owned(), 1, count)));
+    assert_eq!(
+        (app.view.focus, app.view.expanded),
+        (Some(Panel::Loss), true)
+    );
+    act(&mut app, Action::NextBeat);
+    assert_eq!(at(&app), Some(("lesson".to_owned(), 2, count)));
+    assert!(app.view.lesson_visible());
+    act(&mut app, Action::PreviousBeat);
+    act(&mut app, Action::PreviousBeat);
+    assert_eq!(
+        at(&app).map(|(_, at, _)| at),
+        Some(1),
+        "there is none before"
+    );
+    let mut toggled = 0;
+    for _ in 1..count {
+        let effects = act(&mut app, Action::NextBeat);
+        toggled += commands(&effects)
+            .iter()
+            .filter(|command| matches!(command, Command::Start { .. } | Command::Apply { .. }))
+            .count();
+    }
+    assert_eq!(toggled, 1, "the fix is toggled once");
+    assert_eq!(wanted(&app).variant, "fixed");
+    let known = app.study.progress.stage("broken-init");
+    assert_eq!(
+        known.prediction,
+        Some(Prediction::Skipped),
+        "nobody answered"
+    );
+    act(&mut app, Action::NextBeat);
+    assert_eq!(app.stage().map(|stage| stage.number), Some(2));
+    assert_eq!(at(&app).map(|(_, at, _)| at), Some(1));
+    act(&mut app, Action::PreviousBeat);
+    assert_eq!(app.stage().map(|stage| stage.number), Some(1));
+    assert_eq!(at(&app).map(|(_, at, _)| at), Some(count));
+    act(&mut app, Action::Present);
+    assert_eq!((app.cue(), app.view.expanded), (None, false));
+}
+
+#[test]
+fn every_shipped_stage_has_its_beats_and_others_get_some() {
+    for stage in &Course::builtin("en").stages {
+        let does = |wanted| move |cue: &Cue| cue.does == wanted;
+        assert!(stage.cues.len() >= 5, "{}", stage.id);
+        assert!(stage.cues.iter().any(does(CueDoes::Toggle)), "{}", stage.id);
+        for cue in &stage.cues {
+            assert!(
+                cue.show == "roofline" || Panel::parse(&cue.show).is_some(),
+                "{}: there is no panel {}",
+                stage.id,
+                cue.show
+            );
+        }
+    }
+    let (mut app, _) = begin_with(Options::default());
+    act(&mut app, Action::Present);
+    let (cue, at, of) = app.cue().expect("beats made from the stage");
+    assert_eq!((cue.show.as_str(), at), ("loss", 1));
+    assert!(of >= 4, "symptom, prediction, fix and pairs");
+}
+
+/// Opens the exercise of this label.
+fn open(app: &mut App, label: &str) -> Vec<Effect> {
+    let stages = app.course.stages.len();
+    let at = app.course.exercises.iter();
+    let at = at
+        .clone()
+        .position(|one| one.label() == label)
+        .expect("it exists");
+    act(app, Action::Open(Overlay::Stages));
+    act(app, Action::ChooseLine(stages + at))
+}
+
+fn recorded(app: &mut App) -> usize {
+    let text = app.detective().expect("a recorded run").shown();
+    let recording = Recording::from_text(text, std::path::Path::new("x")).expect("whole");
+    for line in recording.iter() {
+        update(app, Message::Recorded(FromEngine::Line(line)));
+    }
+    recording.len()
+}
+
+#[test]
+fn a_recorded_run_is_looked_at_named_and_left() {
+    let mut app = shipped();
+    let effects = open(&mut app, "d02");
+    assert!(effects.contains(&Effect::Send(Command::Stop)));
+    assert!(effects.contains(&Effect::ShowRecording {
+        exercise: "sprint".to_owned()
+    }));
+    assert!(
+        app.recording
+            .as_ref()
+            .is_some_and(|it| !it.device.name.is_empty())
+    );
+    // The engine's last words are about another run.
+    let run = wanted(&shipped());
+    for event in sample::until(&run, 2) {
+        update(
+            &mut app,
+            Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
+        );
+    }
+    assert!(app.run.shown().started.is_none());
+    assert!(recorded(&mut app) > 100);
+    let shown = app.run.shown();
+    assert_eq!(shown.gradients.as_ref().map(|it| it.with_grad), Some(1));
+    assert!(shown.lints.is_empty());
+    assert_eq!(
+        act(&mut app, Action::Pause),
+        [Effect::Replay(ReplayControl::Pause)]
+    );
+    assert_eq!(
+        app.question().map(|question| question.choices.len()),
+        Some(4)
+    );
+    // The first answer stays in the score; a later right one passes.
+    act(&mut app, Action::Answer(0));
+    assert!(app.question().is_none());
+    let known = |app: &App| app.study.progress.stage("sprint");
+    let first = Some(Prediction::Choice {
+        choice: 0,
+        right: false,
+    });
+    assert_eq!(
+        (known(&app).prediction, known(&app).state),
+        (first, State::Seen)
+    );
+    let effects = act(&mut app, Action::LeaveExercise);
+    assert!(effects.contains(&Effect::HideRecording));
+    assert_eq!(start_of(&effects).1.stage, 1);
+    assert!(app.recording.is_none() && app.exercise().is_none());
+    open(&mut app, "d02");
+    act(&mut app, Action::Answer(3));
+    assert_eq!(
+        (known(&app).prediction, known(&app).state),
+        (first, State::Passed)
+    );
+    assert_eq!(app.study.progress.calibration().answered, 1);
+}
+
+#[test]
+fn an_engine_that_ends_meanwhile_is_replaced() {
+    let mut app = shipped();
+    open(&mut app, "d01");
+    let reason = "gone".to_owned();
+    update(&mut app, Message::Engine(FromEngine::Gone { reason }));
+    assert!(!matches!(app.run.state, RunState::EngineGone { .. }));
+    let effects = act(&mut app, Action::LeaveExercise);
+    let restart = effects.iter().position(|effect| *effect == Effect::Restart);
+    let start = effects
+        .iter()
+        .position(|effect| matches!(effect, Effect::Send(Command::Start { .. })));
+    assert!(restart.is_some() && restart < start, "{effects:?}");
+}
+
+#[test]
+fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
+    let mut app = shipped();
+    open(&mut app, "d05");
+    recorded(&mut app);
+    let effects = act(&mut app, Action::NextStage);
+    assert_eq!(app.exercise().map(|one| one.label()), Some("k01"));
+    assert!(app.recording.is_none());
+    assert_eq!(start_of(&effects).1.stage, 1, "kernels need a live run");
+    // A late line of the recording is about nothing now.
+    let late = FromEngine::Line(Line {
+        t: 9.0,
+        event: Event::Heartbeat,
+    });
+    assert_eq!(update(&mut app, Message::Recorded(late)), []);
+}
+
+#[test]
+fn the_glossary_has_pages() {
+    let mut app = shipped();
+    act(&mut app, Action::Open(Overlay::Glossary));
+    let pages = app.course.readings.len() + 1;
+    assert!(pages >= 4);
+    act(&mut app, Action::TurnPage(-1));
+    assert_eq!(app.view.page, pages - 1);
+    act(&mut app, Action::TurnPage(1));
+    assert_eq!(app.view.page, 0);
+}
