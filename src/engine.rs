@@ -2,7 +2,7 @@
 //! end of its input, so no engine outlives its reader. It knows no screen.
 
 mod adapters;
-mod allocator;
+pub mod allocator;
 pub mod audit;
 pub mod client;
 pub mod devices;
@@ -10,7 +10,7 @@ pub mod kernel;
 mod observer;
 mod pair;
 mod queue;
-mod roof;
+pub mod roof;
 mod session;
 mod trainer;
 mod wire;

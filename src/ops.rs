@@ -70,6 +70,23 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
         None
     }
 
+    /// The input whose gradient from elsewhere is there before this operation's own, and which [`Self::backward_onto`] adds to
+    /// it: one pass over memory less than letting burn add the two. None for most operations.
+    fn adds_onto(&self) -> Option<usize> {
+        None
+    }
+
+    /// [`Self::backward`], with `earlier` added to the gradient of the input that [`Self::adds_onto`] names.
+    fn backward_onto<B: Kernels>(
+        &self,
+        saved: Vec<Float<B>>,
+        dy: Float<B>,
+        earlier: Option<Float<B>>,
+    ) -> [Option<Float<B>>; N] {
+        debug_assert!(earlier.is_none(), "asked for by `adds_onto` alone");
+        self.backward::<B>(saved, dy)
+    }
+
     /// Floating-point operations and compulsory bytes of both directions, from the shapes of the inputs.
     fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost);
 }
@@ -197,6 +214,10 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
             cost: call.cost.1,
         };
         let live = live::of(call.scope.part);
+        let onto = call
+            .op
+            .adds_onto()
+            .and_then(|input| ops.parents[input].clone());
         let gradients = trace::span(row, || {
             let learner = live.and_then(|live| call.op.backward_live::<B>(&live, &saved, &dy));
             match learner {
@@ -204,7 +225,10 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
                     trace::by_learner();
                     gradients
                 }
-                None => call.op.backward::<B>(saved, dy),
+                None => {
+                    let earlier = onto.map(|parent| grads.consume::<B>(&parent));
+                    call.op.backward_onto::<B>(saved, dy, earlier)
+                }
             }
         });
         for (parent, gradient) in ops.parents.into_iter().zip(gradients) {

@@ -130,7 +130,7 @@ fn whatever_is_saved_is_a_card() {
                 "let g = gate[i];",
                 "loop { if (gate[i] > 1e30) { break; } }\n let g = gate[i];",
             ),
-            "end",
+            "does not end",
         ),
         (
             "a division by zero",

@@ -166,6 +166,7 @@ fn started() -> Event {
         forward_flops: config.forward_flops(),
         from_step: 0,
         roof: None,
+        paired: false,
         device: device(),
         run: RunSpec {
             stage: 0,

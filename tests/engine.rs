@@ -21,6 +21,8 @@ impl Engine {
     fn start() -> Self {
         let mut child = Process::new(env!("CARGO_BIN_EXE_perflings"))
             .arg("engine")
+            // What is measured of a busy machine here is not the learner's.
+            .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -310,6 +312,109 @@ fn compare_with_itself() -> Pair {
     let pair = finished.pair.clone().expect("a comparison");
     assert_eq!(pair.n, 40);
     pair
+}
+
+#[test]
+fn both_sides_of_a_comparison_say_what_they_are() {
+    let mut engine = Engine::start();
+    let run = spec(small(&[]), None);
+    engine.send(&Command::Pair {
+        device: "cpu".into(),
+        stage: 0,
+        a: run.clone(),
+        b: run,
+        pairs: 2,
+    });
+    let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
+    let started: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Started(it) => Some((it.run.slot, it.paired, it.from_step, it.tensors > 0)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        started,
+        [(Slot::A, true, 0, true), (Slot::B, true, 0, true)]
+    );
+    let at = |wanted: fn(&Event) -> bool| events.iter().position(wanted);
+    assert!(at(|it| matches!(it, Event::Started(_))) < at(|it| matches!(it, Event::Step(_))));
+}
+
+#[test]
+fn three_clocks_are_read_in_every_sync_mode() {
+    for sync in ["per-phase", "per-step", "never"] {
+        let mut engine = Engine::start();
+        let (_, finished) = engine.run(small(&[("measure.sync", sync)]), 24);
+        let evidence = finished.evidence.expect("evidence");
+        let clocks = evidence
+            .clocks
+            .unwrap_or_else(|| panic!("no clocks with {sync}"));
+        let device = clocks
+            .device
+            .unwrap_or_else(|| panic!("no device time with {sync}"));
+        assert!(
+            clocks.enqueue > 0.0 && clocks.host_sync > clocks.enqueue && device > 0.0,
+            "{sync}: {clocks:?}"
+        );
+    }
+}
+
+#[test]
+fn every_row_has_its_work_or_says_why_not_and_the_device_its_roof() {
+    let fixed = [
+        ("model.norm", "fused"),
+        ("model.attention", "flash"),
+        ("model.loss", "fused"),
+        ("train.optimizer", "fused"),
+    ];
+    for knobs in [&[][..], &fixed[..], &[("model.swiglu", "naive-kernel")][..]] {
+        let mut engine = Engine::start();
+        let (events, finished) = engine.run(small(knobs), 4);
+        let roof = events.iter().find_map(|event| match event {
+            Event::Started(it) => it.roof.clone(),
+            _ => None,
+        });
+        let roof = roof.expect("measured before the run");
+        assert!(roof.flops.best > 1e8 && roof.bytes.best > 1e8, "{roof:?}");
+        let rows = events.iter().find_map(|event| match event {
+            Event::Kernels(it) => Some(it.rows.clone()),
+            _ => None,
+        });
+        for row in rows.expect("a profile") {
+            let known = row.flops.is_some() && row.bytes.is_some_and(|bytes| bytes > 0.0);
+            assert_eq!(known, row.no_work.is_none(), "{row:?}");
+        }
+        let top = &finished.kernels.top[0];
+        assert!(
+            top.roof_share.is_some() && top.gflop_per_s.is_some(),
+            "{top:?}"
+        );
+    }
+}
+
+#[test]
+fn a_device_is_measured_anew_when_asked() {
+    let mut engine = Engine::start();
+    engine.send(&Command::Calibrate {
+        device: "cpu".into(),
+    });
+    let events = engine.until(|event| matches!(event, Event::Calibrated { .. } | Event::Failed(_)));
+    let Some(Event::Calibrated { device, roof }) = events.last() else {
+        panic!("{events:?}")
+    };
+    assert_eq!((device.kind.as_str(), roof.clock.as_str()), ("cpu", "host"));
+    engine.send(&Command::Probe);
+    let events = engine.until(|event| matches!(event, Event::Devices { .. }));
+    let Some(Event::Devices { devices }) = events.last() else {
+        unreachable!()
+    };
+    let known = devices[0].roof.as_ref().map(|it| it.date.clone());
+    assert_eq!(known.as_ref(), Some(&roof.date));
+    engine.send(&Command::Calibrate {
+        device: "toaster".into(),
+    });
+    engine.until(|event| matches!(event, Event::Failed(_)));
 }
 
 #[test]

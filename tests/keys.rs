@@ -374,3 +374,30 @@ fn no_click_panics() {
         }
     }
 }
+
+/// The README's keys are the table's: one line for each heading.
+#[test]
+fn the_readme_lists_the_keys_of_the_table() {
+    let mut lines = String::new();
+    let mut heading = None;
+    for (group, keys, help) in reference() {
+        if heading != Some(group) {
+            let gap = if heading.is_none() { "" } else { "\n\n" };
+            lines += &format!("{gap}**{}**", group.name());
+            heading = Some(group);
+        }
+        let keys: Vec<String> = keys.split(' ').map(|key| format!("`{key}`")).collect();
+        lines += &format!("\n· {} {help}", keys.join(" "));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let readme = std::fs::read_to_string(path).expect("the README");
+    let (before, rest) = readme.split_once("<!-- keys").expect("a mark");
+    let (mark, rest) = rest.split_once("-->\n").expect("its end");
+    let (written, after) = rest.split_once("<!-- end of keys -->").expect("a mark");
+    let wanted = format!("{lines}\n");
+    if std::env::var_os("UPDATE_README").is_some() {
+        let text = format!("{before}<!-- keys{mark}-->\n{wanted}<!-- end of keys -->{after}");
+        return std::fs::write(path, text).expect("written");
+    }
+    assert_eq!(written, wanted, "UPDATE_README=1 writes it");
+}

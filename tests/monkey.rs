@@ -7,10 +7,14 @@ mod sample;
 #[allow(dead_code, reason = "shared with the other tests")]
 mod screen;
 
+use std::sync::OnceLock;
+
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use perflings::app::exercise::ExerciseNews;
 use perflings::app::source::FromEngine;
-use perflings::app::{App, Message, Options, spec, update};
+use perflings::app::{Action, App, Message, Options, spec, update};
 use perflings::course::progress::Progress;
+use perflings::course::{Course, Exercise};
 use perflings::protocol::*;
 use perflings::tui::keys::BINDINGS;
 use perflings::tui::mouse;
@@ -28,6 +32,8 @@ enum Happens {
     Gone,
     Silent,
     Nonsense(String),
+    /// An exercise is chosen, or something is heard about one.
+    Exercise(u8, u8),
     Tick(u64),
     Size(u16, u16),
 }
@@ -41,6 +47,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => Just(Happens::Gone),
         1 => Just(Happens::Silent),
         1 => ".{0,80}".prop_map(Happens::Nonsense),
+        3 => (0..6_u8, any::<u8>()).prop_map(|(kind, which)| Happens::Exercise(kind, which)),
         1 => (0..100_000_u64).prop_map(Happens::Tick),
         2 => (1..220_u16, 1..70_u16).prop_map(|(width, height)| Happens::Size(width, height)),
     ]
@@ -88,6 +95,38 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
     })
 }
 
+fn exercise(app: &App, kind: u8, which: u8) -> Message {
+    let at = usize::from(which) % app.course.exercises.len();
+    let id = app.course.exercises[at].id.clone();
+    let news = match kind {
+        0 => {
+            let entry = app.course.stages.len() + at;
+            return Message::Did(Action::ChooseLine(entry));
+        }
+        1 => {
+            return Message::Engine(FromEngine::Line(Line {
+                t: 0.0,
+                event: Event::KernelUsed {
+                    exercise: id,
+                    part: "norm1".to_owned(),
+                    why_not: which.is_multiple_of(2).then(|| "no".to_owned()),
+                },
+            }));
+        }
+        2 => ExerciseNews::Files(vec!["~/a.wgsl".to_owned(); usize::from(which % 3)]),
+        3 => ExerciseNews::Begun,
+        4 => ExerciseNews::Progress(Box::default()),
+        _ => ExerciseNews::Checked(Box::new(KernelReport {
+            passed: which.is_multiple_of(3),
+            failed: which.is_multiple_of(5).then(|| "no device".to_owned()),
+            swap: which.is_multiple_of(2).then(KernelSwap::default),
+            card: vec![CardLine::default(); usize::from(which % 70)],
+            ..KernelReport::default()
+        })),
+    };
+    Message::Exercise { exercise: id, news }
+}
+
 fn message(app: &App, happens: Happens) -> Option<Message> {
     Some(match happens {
         Happens::Key(at) => Message::Did(
@@ -126,6 +165,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
             why: line.clone(),
             line,
         }),
+        Happens::Exercise(kind, which) => exercise(app, kind, which),
         Happens::Tick(ms) => Message::Tick {
             now_ms: app.now_ms + ms,
         },
@@ -133,12 +173,19 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
     })
 }
 
+/// Those of the course that is built in, read once.
+fn exercises() -> Vec<Exercise> {
+    static ALL: OnceLock<Vec<Exercise>> = OnceLock::new();
+    ALL.get_or_init(|| Course::builtin("en").exercises).clone()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_that_happens_panics(sequence in proptest::collection::vec(happens(), 1..120)) {
-        let (mut app, _) = App::new(sample::course(), Progress::default(), Options::default());
+        let course = Course { exercises: exercises(), ..sample::course() };
+        let (mut app, _) = App::new(course, Progress::default(), Options::default());
         for (at, one) in sequence.into_iter().enumerate() {
             if let Some(message) = message(&app, one) {
                 update(&mut app, message);

@@ -1,6 +1,6 @@
 //! Every version of every operation, run as the model runs it (`ops::apply` on tensors with autodiff): outputs against
 //! the formula in double precision, gradients against the composed path and against central differences of the formula.
-//! On the CPU device, and on a CPU driver of Vulkan where there is one; each says so where there is none.
+//! On the CPU device, and through wgpu on a CPU driver of Vulkan, else on a GPU; it says so where there is neither.
 
 #[path = "ops/attention.rs"]
 mod attention;
@@ -27,15 +27,15 @@ mod rope;
 #[path = "ops/swiglu.rs"]
 mod swiglu;
 
-/// Each function as a test of the CPU device and one of the CPU driver of Vulkan.
+/// Each function as a test of the CPU device and one through wgpu.
 macro_rules! on_both_devices {
     ($($test:ident),+ $(,)?) => {
         mod cpu {
             $(#[test] fn $test() { super::$test(&crate::bed::cpu()); })+
         }
-        mod vulkan_cpu {
+        mod wgpu {
             $(#[test] fn $test() {
-                if let Some(bed) = crate::bed::vulkan_cpu() { super::$test(&bed.device); }
+                if let Some(bed) = crate::bed::wgpu() { super::$test(&bed.device); }
             })+
         }
     };

@@ -1,5 +1,6 @@
 //! The roofline on screen: at every size, in every way of drawing, with one run and with two, and why it is empty when it is.
 
+#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "sample/sample.rs"]
 mod sample;
 #[path = "sample/screen.rs"]

@@ -1,11 +1,12 @@
 //! A learner's kernel in the running model: what the model computes is the same with it as without, forward and
-//! backward. On a CPU driver of Vulkan; says so where there is none. Kernels are let in for a whole process, so these
+//! backward. On a CPU driver of Vulkan or a GPU; says so where there is neither. Kernels are let in for a whole process, so these
 //! tests have one of their own, and it is one test.
 
-use burn::tensor::{Device, DeviceKind, Tensor};
+use burn::tensor::{Device, Tensor};
 use perflings::config::{Preset, RunConfig};
 use perflings::course::Course;
 use perflings::data::Source;
+use perflings::engine::devices;
 use perflings::engine::kernel::{Limits, adopt, check, job, live, why_not};
 use perflings::model::{Model, Tokens, weights};
 use perflings::protocol::{KernelJob, KernelSwap};
@@ -63,15 +64,19 @@ fn difference(one: &[f64], other: &[f64]) -> f64 {
 
 #[test]
 fn the_model_computes_the_same_with_a_learner_s_kernels() {
-    let Ok(device) = Device::wgpu_options().device_kind(DeviceKind::Cpu).init() else {
+    let opened = ["vulkan-cpu", "gpu"]
+        .into_iter()
+        .find_map(|select| Some((select, devices::open(select).ok()?)));
+    let Some((select, opened)) = opened else {
         return eprintln!("skipped: no adapter");
     };
+    let device = opened.device;
     let mut config = RunConfig::preset(Preset::Tiny);
     (config.train.batch, config.model.layers) = (2, 2);
     let before = computed(&config, &device);
     let mut swaps: Vec<KernelSwap> = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
-        let report = check(&own(id), "vulkan-cpu", Limits::default());
+        let report = check(&own(id), select, Limits::default());
         if report.failed.is_some() {
             return eprintln!("skipped: no adapter");
         }

@@ -277,6 +277,47 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
     assert_eq!(app.study.beat(app.stage().expect("a stage")), Beat::Measure);
 }
 
+/// A side of a comparison begins.
+fn side(run: &RunSpec) -> Event {
+    let Event::Started(started) = sample::started(run, 0) else {
+        unreachable!()
+    };
+    Event::Started(Started {
+        paired: true,
+        ..started
+    })
+}
+
+#[test]
+fn pairs_before_the_toggle_draw_the_side_that_never_ran() {
+    let mut app = running(5);
+    act(&mut app, Action::Answer(1));
+    let effects = act(&mut app, Action::Pair);
+    let [Command::Pair { a, b, .. }] = commands(&effects)[..] else {
+        panic!("one pair in {effects:?}")
+    };
+    let (a, b) = (a.clone(), b.clone());
+    // What is left of the run before belongs to nothing.
+    hear(&mut app, sample::step(&a, 6));
+    for run in [&a, &b] {
+        hear(&mut app, side(run));
+    }
+    for step in 0..3 {
+        hear(&mut app, sample::step(&a, step));
+        hear(&mut app, sample::step(&b, step));
+    }
+    let last = |app: &App, slot| app.run.slot(slot).loss.last().map(|(step, _)| step);
+    assert_eq!(last(&app, Slot::A), Some(5), "its own run stays");
+    assert_eq!(last(&app, Slot::B), Some(2), "the pairs are all it has");
+    assert_eq!(app.run.active, Slot::A);
+    hear(&mut app, sample::pair(30, true));
+    let started = &app.run.slot(Slot::B).started;
+    assert_eq!(
+        started.as_ref().map(|it| it.run.config.clone()),
+        Some(b.config)
+    );
+}
+
 #[test]
 fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     let mut app = running(5);

@@ -171,10 +171,15 @@ impl App {
             run.switching = None;
         }
         let slot = started.run.slot;
-        if !run.pairing {
-            run.active = slot;
+        if self.recording.is_some() {
+            run.pairing = started.paired;
         }
-        run.slots[slot as usize].start(started);
+        if started.paired {
+            run.slots[slot as usize].start_paired(started);
+        } else {
+            run.active = slot;
+            run.slots[slot as usize].start(started);
+        }
         run.compiling = None;
         if self.recording.is_some() || run.state == RunState::Starting {
             run.state = RunState::Warming;
@@ -207,11 +212,11 @@ impl App {
             self.run.state = RunState::Running;
         }
         self.run.step_ms = self.now_ms;
-        // Steps of pairs begin again at 0 and belong to no curve.
-        if self.run.pairing {
-            return;
+        // Steps of pairs begin again at 0: they make a curve only where no run has.
+        let slot = &mut self.run.slots[step.slot as usize];
+        if !self.run.pairing || slot.of_pairs {
+            slot.step(step);
         }
-        self.run.slots[step.slot as usize].step(step);
     }
 
     fn finished(&mut self, finished: Finished) {

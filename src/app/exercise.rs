@@ -1,11 +1,13 @@
 //! Exercises on the screen: which one is open, what its last check found, whether its kernel computes for the model.
 //! It checks nothing and reads no file: effects ask for that, messages bring the answers.
 
+mod news;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::source::FromEngine;
-use super::{App, Effect, Panel, Recording, Room, Run, RunState};
+use super::{App, Effect, Panel, Recording, Run, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::{Body, Detective};
 use crate::course::progress::{Prediction, StageProgress, State};
@@ -173,11 +175,12 @@ impl App {
             return Vec::new();
         }
         self.view.overlay = None;
-        self.show_text();
         if self.exercises.open == Some(at) {
+            self.show_text();
             return Vec::new();
         }
         let mut effects = self.leave_exercise();
+        self.show_text();
         self.exercises.open = Some(at);
         let known = self.study.progress.stages.entry(exercise.id.clone());
         let known = known.or_default();
@@ -265,7 +268,7 @@ impl App {
             return Vec::new();
         };
         self.view.scroll.remove(&Panel::Lesson);
-        self.view.confirm = None;
+        (self.view.confirm, self.view.lesson_open) = (None, false);
         let mut effects = self.take_out(exercise);
         let desk = self.exercises.desk_mut(exercise);
         desk.checking = None;
@@ -274,22 +277,6 @@ impl App {
         }
         effects.extend(self.unwatch());
         effects
-    }
-
-    fn take_out(&mut self, exercise: &Exercise) -> Vec<Effect> {
-        let desk = self.exercises.desk_mut(exercise);
-        let was_in = std::mem::take(&mut desk.in_model) != InModel::No;
-        let swap = desk.good.take().filter(|_| was_in);
-        swap.into_iter()
-            .map(|swap| {
-                Effect::Send(Command::UseKernel {
-                    swap: KernelSwap {
-                        kernels: Vec::new(),
-                        ..swap
-                    },
-                })
-            })
-            .collect()
     }
 
     /// The next exercise, or the one before.
@@ -310,95 +297,6 @@ impl App {
                 Vec::new()
             }
         }
-    }
-
-    /// Takes in what the world says about an exercise.
-    pub(super) fn exercise_news(&mut self, id: &str, news: ExerciseNews) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(exercise) = course.exercises.iter().find(|known| known.id == id) else {
-            return Vec::new();
-        };
-        let now = self.now_ms;
-        let desk = self.exercises.desk_mut(exercise);
-        match news {
-            ExerciseNews::Files(files) => desk.files = files,
-            ExerciseNews::Begun => {
-                desk.checking = Some(Checking {
-                    now: "starts".to_owned(),
-                    since_ms: now,
-                    ..Checking::default()
-                });
-            }
-            ExerciseNews::Progress(progress) => {
-                if let Some(checking) = &mut desk.checking {
-                    (checking.card, checking.now) = (progress.card, progress.now);
-                }
-            }
-            ExerciseNews::Checked(report) => return self.checked(exercise, *report),
-        }
-        Vec::new()
-    }
-
-    fn checked(&mut self, exercise: &Exercise, report: KernelReport) -> Vec<Effect> {
-        let open = self.exercise().is_some_and(|it| it.id == exercise.id);
-        let (passed, swap) = (report.passed, report.swap.clone());
-        let desk = self.exercises.desk_mut(exercise);
-        desk.checking = None;
-        desk.report = Some(report);
-        let mut effects = Vec::new();
-        if !passed {
-            return effects;
-        }
-        let known = self.study.progress.stages.entry(exercise.id.clone());
-        let known = known.or_default();
-        let newly = known.state != State::Passed;
-        known.state = State::Passed;
-        if newly {
-            let text = format!("{} passed: every check holds", exercise.label());
-            self.tell(&text, false);
-            effects.push(self.save_exercise(exercise));
-        }
-        if let (Some(swap), true) = (swap, open) {
-            let desk = self.exercises.desk_mut(exercise);
-            desk.good = Some(swap);
-            effects.extend(self.use_kernel());
-        }
-        effects
-    }
-
-    /// Asks for the open exercise's last good kernel to compute for the model. A new engine has to be asked again.
-    pub(super) fn use_kernel(&mut self) -> Option<Effect> {
-        let course = Arc::clone(&self.course);
-        let exercise = course.exercises.get(self.exercises.open?)?;
-        let desk = self.exercises.desk_mut(exercise);
-        let swap = desk.good.clone()?;
-        desk.in_model = InModel::Asked;
-        Some(Effect::Send(Command::UseKernel { swap }))
-    }
-
-    /// The engine says whether the kernel computes.
-    pub(super) fn kernel_used(&mut self, id: &str, why_not: Option<String>) {
-        let course = Arc::clone(&self.course);
-        let Some(exercise) = course.exercises.iter().find(|known| known.id == id) else {
-            return;
-        };
-        let step = self.step();
-        let label = exercise.label().to_owned();
-        let desk = self.exercises.desk_mut(exercise);
-        if desk.in_model == InModel::No {
-            return;
-        }
-        let text = match why_not {
-            None => {
-                desk.in_model = InModel::Since(step);
-                format!("{label}: the model computes with your kernel now")
-            }
-            Some(why) => {
-                desk.in_model = InModel::Not(why);
-                return;
-            }
-        };
-        self.tell(&text, false);
     }
 
     /// Shows the next hint of the open exercise.
@@ -501,10 +399,8 @@ impl App {
 
     /// Brings the lesson, or what stands in its place, into view.
     pub(super) fn show_text(&mut self) {
-        if self.view.room() == Room::Compact {
-            self.view.lesson_open = true;
-        }
-        self.view.expanded = false;
+        // Also for a frame that gets smaller, as beside an editor.
+        (self.view.lesson_open, self.view.expanded) = (true, false);
         self.view.focus = Some(Panel::Lesson);
         self.view.scroll.remove(&Panel::Lesson);
     }

@@ -144,8 +144,8 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             sentence("Look back at your prediction, and answer the question", &[])
         }
         Beat::Debrief if app.study.at + 1 < app.course.stages.len() => sentence(
-            "Look back at your prediction; {} is the next stage",
-            &[Action::NextStage],
+            "Look back at your prediction; {} is the next stage, {} lists stages and exercises",
+            &[Action::NextStage, Action::Open(Overlay::Stages)],
         ),
         Beat::Debrief => sentence(
             "The last stage is done; {} shows the whole course",

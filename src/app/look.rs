@@ -113,7 +113,7 @@ impl App {
         if view.confirm.take().is_some() || view.overlay.take().is_some() {
             return;
         }
-        if view.expanded || view.lesson_open {
+        if view.expanded || view.lesson_open && view.room() == Room::Compact {
             (view.expanded, view.lesson_open) = (false, false);
             return;
         }

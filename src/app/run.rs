@@ -79,6 +79,8 @@ pub struct SlotRun {
     pub memory: Option<Memory>,
     pub lints: Vec<Lint>,
     pub finished: Option<Finished>,
+    /// The curve is made of a comparison's steps: no run of its own was here.
+    pub of_pairs: bool,
 }
 
 impl SlotRun {
@@ -95,10 +97,26 @@ impl SlotRun {
             *self = Self::default();
         } else {
             // Figures of the past belong to the past: medians and lints are measured anew.
+            self.of_pairs = false;
             (self.throughput, self.finished) = (None, None);
             self.lints.clear();
         }
         self.started = Some(started);
+    }
+
+    /// Takes one side of a comparison in. What a run of the same configuration has shown stays: pairs measure times.
+    pub fn start_paired(&mut self, started: Started) {
+        let known = self
+            .started
+            .as_ref()
+            .is_some_and(|now| now.config == started.config && now.run.stage == started.run.stage);
+        if !known || self.of_pairs {
+            *self = Self {
+                of_pairs: true,
+                started: Some(started),
+                ..Self::default()
+            };
+        }
     }
 
     /// Takes a step in.

@@ -75,6 +75,7 @@ fn probe(engine: Option<&str>) -> Result<Probed> {
                 }
                 Event::Devices { devices } => found.devices = devices,
                 Event::Failed(failed) => found.problem = Some(failed.reason),
+                Event::Log(log) => found.stray.push(log.text),
                 _ => {}
             },
             Some(Heard::Over(over)) => found.problem = Some(over.reason().to_owned()),

@@ -48,10 +48,10 @@ impl Exercise {
 
     /// Its kernels, if it is about kernels.
     pub fn kernels(&self) -> Option<&Kernels> {
-        match &self.body {
-            Body::Kernel(kernels) => Some(kernels),
-            Body::Config(_) | Body::Detective(_) => None,
-        }
+        let Body::Kernel(kernels) = &self.body else {
+            return None;
+        };
+        Some(kernels)
     }
 }
 

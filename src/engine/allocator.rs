@@ -114,6 +114,12 @@ pub fn reset_peak() {
     PEAK.store(CURRENT.load(Relaxed), Relaxed);
 }
 
+/// Forgets what was in use since [`peak`] was `before`, but for what still is: looking at a run is not its training.
+pub fn forget_since(before: u64) {
+    let before = usize::try_from(before).unwrap_or(usize::MAX);
+    PEAK.store(before.max(CURRENT.load(Relaxed)), Relaxed);
+}
+
 /// Gives all kept blocks back to the system: after a run, and before another of a different size.
 pub fn release() {
     for (index, shelf) in SHELVES.iter().enumerate() {

@@ -101,17 +101,25 @@ pub fn evidence(worker: &Worker) -> Evidence {
     }
 }
 
+/// The longest context over which the reference writes its scores, which take context² values a head.
+const LONGEST_REFERENCE: usize = 1024;
+
 /// max|logits − reference| / max|reference| with the same weights and tokens; 0 when the model is the reference.
+/// Over a longer context, of the first tokens of the first sequence only: what comes after them must not matter.
 fn parity(worker: &Worker, logits: &[f32]) -> Option<Num> {
-    let reference = worker.model.reference();
+    let (tokens, context) = (worker.tokens.as_ref()?, worker.model.context());
+    let reference = worker.model.reference(context.min(LONGEST_REFERENCE));
     if reference.config == worker.model.config && !live::any() {
         return Some(Num(0.0));
     }
-    let tokens = worker.tokens.as_ref()?;
-    let want: Vec<f32> = live::without(|| reference.logits(tokens, None))
-        .into_data()
-        .iter::<f32>()
-        .collect();
+    let want = live::without(|| {
+        if context > LONGEST_REFERENCE {
+            reference.logits(&tokens.first(LONGEST_REFERENCE), None) // [1024, vocab]
+        } else {
+            reference.logits(tokens, None) // [n, vocab]
+        }
+    });
+    let want: Vec<f32> = want.into_data().iter::<f32>().collect();
     let largest = want.iter().fold(0.0_f32, |m, x| m.max(x.abs()));
     let off = logits.iter().zip(&want).fold(0.0_f32, |m, (a, b)| {
         if (a - b).is_nan() {

@@ -106,7 +106,7 @@ fn open_adapter(adapter: &Found) -> Result<Opened> {
     let kind = kind(adapter);
     let options = Device::wgpu_options()
         .device_kind(adapter.kind.clone())
-        .tasks_max(32);
+        .tasks_max(20);
     let device = catch_unwind(AssertUnwindSafe(|| options.init()))
         .map_err(|_| {
             anyhow!(

@@ -7,9 +7,10 @@ use burn::cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
 };
 
+use super::wire::Outlet;
 use crate::ops::trace::{self, Phase, Span};
 use crate::profile::rows::{self, Launch};
-use crate::protocol::KernelRow;
+use crate::protocol::{Event, KernelRow};
 
 /// A profile in progress.
 pub struct Profile {
@@ -223,25 +224,19 @@ impl LaunchObserver for Launches {
     }
 }
 
-/// Counts kernels while they are first used: what is being compiled cannot be known in advance.
-#[derive(Default)]
+/// Tells of each kernel when it is first used: what is being compiled cannot be known in advance, and a step that
+/// compiles may take a minute, so this cannot wait for the step's end.
 pub struct Compiling {
+    outlet: Outlet,
     seen: Mutex<std::collections::BTreeSet<&'static str>>,
 }
 
 impl Compiling {
-    /// Kernels seen so far and the name of one that is new since `known`.
-    pub fn news(&self, known: usize) -> Option<(u32, String)> {
-        let seen = self.seen.lock().ok()?;
-        (seen.len() > known).then(|| {
-            (
-                seen.len() as u32,
-                seen.iter()
-                    .next_back()
-                    .map(|name| short(name))
-                    .unwrap_or_default(),
-            )
-        })
+    pub fn new(outlet: Outlet) -> Self {
+        Self {
+            outlet,
+            seen: Mutex::default(),
+        }
     }
 
     /// Watches launches until the guard drops.
@@ -252,8 +247,13 @@ impl Compiling {
 
 impl LaunchObserver for Compiling {
     fn launched(&self, kernel: &'static str) {
-        if let Ok(mut seen) = self.seen.lock() {
-            seen.insert(kernel);
+        if let Ok(mut seen) = self.seen.lock()
+            && seen.insert(kernel)
+        {
+            self.outlet.send(Event::Compiling {
+                kernels: seen.len() as u32,
+                latest: short(kernel),
+            });
         }
     }
 }

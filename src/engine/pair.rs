@@ -6,12 +6,13 @@ use anyhow::{Result, ensure};
 
 use super::devices::Opened;
 use super::queue::Place;
+use super::trainer::started;
 use super::wire::Outlet;
 use super::worker::Worker;
 use crate::config::{RunConfig, Sync};
 use crate::data::Source;
 use crate::profile::stats::{MIN_PAIRS, compare, median, spread};
-use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Step, Verdict};
+use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
 
 /// Pairs taken while the verdict stays unclear and no number was asked for.
 const PATIENCE: u32 = 240;
@@ -104,6 +105,15 @@ impl Paired {
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
         let mut sides = [Side::new(a, opened)?, Side::new(b, opened)?];
+        for side in &mut sides {
+            let tensors = side
+                .place
+                .ask(|worker| worker.model.parameters().len() as u32)?;
+            outlet.send(Event::Started(Started {
+                paired: true,
+                ..started(&side.spec, opened, tensors, &side.source)
+            }));
+        }
         for side in &mut sides {
             for _ in 0..warmup {
                 side.step(&outlet)?;

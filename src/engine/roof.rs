@@ -23,6 +23,11 @@ fn folder() -> Option<PathBuf> {
     directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("perflings"))
 }
 
+/// Sets a damaged file aside and says so.
+pub fn notice() -> Option<String> {
+    cache::read(&folder()?).1
+}
+
 /// The roof on file for a device under this driver.
 pub fn known(device: &Device, driver: &str) -> Option<Roof> {
     let (entries, _) = cache::read(&folder()?);

@@ -60,9 +60,12 @@ impl Session<'_> {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Hello { protocol } => self.hello(protocol),
-            Command::Probe => self.wire.send(Event::Devices {
-                devices: devices::probe(),
-            }),
+            Command::Probe => {
+                roof::notice().into_iter().for_each(|text| self.warn(text));
+                self.wire.send(Event::Devices {
+                    devices: devices::probe(),
+                });
+            }
             Command::Open { device } => match self.open(&device) {
                 Ok(opened) => self.wire.send(Event::DeviceReady {
                     device: opened.info,

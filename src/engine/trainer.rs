@@ -2,6 +2,9 @@
 
 mod inspection;
 mod summary;
+mod timing;
+
+use timing::Timing;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +41,24 @@ const FIRST_ON_DEVICE: u64 = 12;
 /// Rows in the summary.
 const TOP: usize = 40;
 
+/// A run that begins on an opened device with a fresh model of so many tensors.
+pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -> Started {
+    let config = &spec.config;
+    Started {
+        run: spec.clone(),
+        config: config.hash(),
+        device: opened.info.clone(),
+        parameters: config.parameters(),
+        tensors,
+        ln_vocab: config.ln_vocab(),
+        entropy: Some(source.entropy()),
+        forward_flops: config.forward_flops(),
+        from_step: 0,
+        roof: opened.roof.clone().map(Box::new),
+        paired: false,
+    }
+}
+
 /// A run in progress.
 pub struct Trainer {
     pub spec: RunSpec,
@@ -65,20 +86,18 @@ pub struct Trainer {
     last_profile: Option<(Instant, u64)>,
     last_report: Instant,
     last_step_line: Instant,
-    compiling: Option<(Arc<Compiling>, usize)>,
+    compiling: Option<Arc<Compiling>>,
     kernels: Option<Kernels>,
     gradients: GradSummary,
     evidence: Option<Evidence>,
+    clocks: Option<Clocks>,
+    /// Steps of this spec that count in no statistic.
+    counted_apart: u64,
+    /// Milliseconds of a step that waits for the device at its end only.
+    unbroken: Option<f64>,
     memory: Memory,
     throughput: Option<Throughput>,
     ended: Option<String>,
-}
-
-/// What one step was measured to take.
-struct Timing {
-    ms: f64,
-    synced: bool,
-    phases: Option<Phases>,
 }
 
 impl Trainer {
@@ -95,7 +114,7 @@ impl Trainer {
         let source = Source::new(&spec.config);
         let tensors = place.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();
-        let compiling = (!opened.queued).then(|| (Arc::new(Compiling::default()), 0));
+        let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
             facts: Facts::new(&spec.config, Some(source.entropy())),
             spec,
@@ -125,6 +144,9 @@ impl Trainer {
                 ..GradSummary::default()
             },
             evidence: None,
+            clocks: None,
+            counted_apart: 0,
+            unbroken: None,
             memory: Memory::default(),
             throughput: None,
             ended: None,
@@ -135,18 +157,14 @@ impl Trainer {
     }
 
     fn announce(&self) {
-        let config = &self.spec.config;
         self.outlet.send(Event::Started(Started {
-            run: self.spec.clone(),
-            config: config.hash(),
-            device: self.opened.info.clone(),
-            parameters: config.parameters(),
-            tensors: self.gradients.tensors,
-            ln_vocab: config.ln_vocab(),
-            entropy: Some(self.source.entropy()),
-            forward_flops: config.forward_flops(),
             from_step: self.step,
-            roof: self.opened.roof.clone().map(Box::new),
+            ..started(
+                &self.spec,
+                &self.opened,
+                self.gradients.tensors,
+                &self.source,
+            )
         }));
     }
 
@@ -171,7 +189,10 @@ impl Trainer {
             self.evidence,
             self.throughput,
             self.last_profile,
-        ) = (None, None, None, None);
+            self.clocks,
+            self.unbroken,
+        ) = (None, None, None, None, None, None);
+        self.counted_apart = 0;
         self.profile_due = false;
         self.paused = Duration::ZERO;
         self.began = Instant::now();
@@ -242,7 +263,7 @@ impl Trainer {
             .compiling
             .as_ref()
             .filter(|_| self.counted < 2)
-            .map(|(compiling, _)| compiling.watch());
+            .map(Compiling::watch);
         let drain = self.spec.config.measure.sync == Sync::Never
             && (first || self.counted.is_multiple_of(AUDIT_EVERY));
         if drain || self.spec_synced() {
@@ -251,8 +272,8 @@ impl Trainer {
         }
         let timing = self.time_one(drain)?;
         drop(watch);
-        self.tell_compiling();
 
+        self.tell_clocks(timing.clocks);
         if self.counted >= self.warmup() {
             self.times.push(timing.ms);
             self.phases.extend(timing.phases);
@@ -322,75 +343,8 @@ impl Trainer {
             || self.last_step_line.elapsed() >= STEP_PAUSE
     }
 
-    /// One step, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
-    fn time_one(&mut self, drained: bool) -> Result<Timing> {
-        let sync = self.spec.config.measure.sync;
-        let phases = sync == Sync::PerPhase;
-        let t0 = Instant::now();
-        self.place.submit(Worker::forward)?;
-        if phases {
-            self.place.sync()?;
-        }
-        let t1 = Instant::now();
-        self.place.submit(Worker::backward)?;
-        if phases {
-            self.place.sync()?;
-        }
-        let t2 = Instant::now();
-        self.place.submit(Worker::update)?;
-        if phases {
-            self.place.sync()?;
-        }
-        let t3 = Instant::now();
-        if sync == Sync::PerStep || drained {
-            self.place.sync()?;
-        }
-        let t4 = Instant::now();
-        let ms = |a: Instant, b: Instant| (b - a).as_secs_f64() * 1e3;
-        let (forward, backward, optimizer) = (ms(t0, t1), ms(t1, t2), ms(t2, t3));
-        let bracket = ms(t0, t4);
-        let ledger = Phases {
-            forward,
-            backward,
-            optimizer,
-            residual: bracket - (forward + backward + optimizer),
-            step: bracket,
-        };
-        Ok(match sync {
-            Sync::Never => {
-                if drained {
-                    let device = self.kernels.as_ref().map(|k| k.device_ms);
-                    self.clocks(Clocks {
-                        enqueue: ms(t0, t3),
-                        host_sync: bracket,
-                        device,
-                    });
-                }
-                Timing {
-                    ms: ms(t0, t3),
-                    synced: false,
-                    phases: drained.then_some(ledger),
-                }
-            }
-            _ => Timing {
-                ms: bracket,
-                synced: true,
-                phases: Some(ledger),
-            },
-        })
-    }
-
     fn emit(&mut self, event: Event) {
         self.facts.observe(&event);
         self.outlet.send(event);
-    }
-
-    fn tell_compiling(&mut self) {
-        if let Some((compiling, known)) = &mut self.compiling
-            && let Some((kernels, latest)) = compiling.news(*known)
-        {
-            *known = kernels as usize;
-            self.outlet.send(Event::Compiling { kernels, latest });
-        }
     }
 }

@@ -82,10 +82,10 @@ impl Collector {
             lints: Vec::new(),
             ended: None,
         };
-        // Seen again: the later run replaces the earlier one.
+        // Seen again: the later run replaces the earlier one, and a side of a comparison none.
         if at == self.sections.len() {
             self.sections.push(fresh);
-        } else {
+        } else if !started.paired {
             self.sections[at] = fresh;
         }
         self.current[started.run.slot as usize] = Some(at);

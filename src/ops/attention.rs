@@ -6,7 +6,7 @@
 //! flash (scores stay in tiles, an online softmax; Dao et al., 2022, arXiv 2205.14135).
 
 use burn::backend::TensorMetadata;
-use burn::tensor::{Shape, Slice, Tensor};
+use burn::tensor::{Shape, Slice, Tensor, TensorData};
 
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{Attention as Version, KvLayout};
@@ -20,8 +20,8 @@ pub struct Attention {
     pub head_dim: usize,
     pub version: Version,
     pub layout: KvLayout,
-    /// 0 on and below the diagonal, −∞ above: `[context, context]`.
-    pub mask: Tensor<2>,
+    /// [`causal_mask`] as `[context, context]`, kept from step to step; flash attention needs none.
+    pub mask: Option<Tensor<2>>,
 }
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
@@ -221,6 +221,14 @@ impl Operation<1> for Packed {
     }
 }
 
+/// 0 on and below the diagonal, −∞ above, row-major.
+pub fn causal_mask(context: usize) -> Vec<f32> {
+    let above = |index: usize| index % context > index / context;
+    (0..context * context)
+        .map(|index| if above(index) { f32::NEG_INFINITY } else { 0.0 })
+        .collect()
+}
+
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` out of their buffers.
 pub fn columns<B: Kernels>(rows: &Rows<B>, a: &Attention) -> [Float<B>; 3] {
     if !rows.packed {
@@ -288,10 +296,14 @@ fn scores<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention) -> (Float<B>, Flo
     let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a); // [b, h, t, dh]
     let scale = 1.0 / (a.head_dim as f64).sqrt();
     let s = B::float_matmul(q.clone(), B::float_swap_dims(k.clone(), 2, 3)); // [b, h, t, t]
-    let mask = B::float_reshape(
-        B::constant(&a.mask),
-        Shape::from([1, 1, a.context, a.context]),
-    );
+    let mask = match &a.mask {
+        Some(mask) => B::constant(mask),
+        None => {
+            let data = TensorData::new(causal_mask(a.context), [a.context, a.context]);
+            B::float_from_data(data, &q.device())
+        }
+    };
+    let mask = B::float_reshape(mask, Shape::from([1, 1, a.context, a.context]));
     let s = B::float_add(B::float_mul_scalar(s, scale.into()), mask);
     (B::softmax(s, 3), q, k)
 }

@@ -23,6 +23,7 @@ mod matmul_pair;
 pub mod matmul_plan;
 pub mod matmul_register;
 mod matmul_stage;
+mod matmul_store;
 pub mod reduce;
 pub mod rms_norm;
 pub mod roof;

@@ -35,12 +35,13 @@ pub trait Kernels: Backend {
 
     /// y `[n, d]` and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>);
-    /// dx `[n, d]` and dγ `[1, d]`.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
     fn rms_norm_backward(
         x: Float<Self>,
         gain: Float<Self>,
         inverse: Float<Self>,
         dy: Float<Self>,
+        earlier: Option<Float<Self>>,
     ) -> (Float<Self>, Float<Self>);
 
     /// `[n, w]` → `[n, w]`, the first `rope.rotated` columns turned, backwards with `inverse`.
@@ -97,6 +98,9 @@ pub trait Kernels: Backend {
 
     /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
     fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
+
+    /// d logits for another dL `[1, 1]` than 1; costs next to nothing where it is 1.
+    fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
 
     /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
     /// come in the order of the kernel's bindings.

@@ -13,6 +13,9 @@ use crate::config::{NORM_EPS, Norm};
 #[derive(Clone, Debug)]
 pub struct RmsNorm {
     pub version: Norm,
+    /// Whether x also goes on beside the norm, in a residual connection that ends after it. Its gradient then comes down that
+    /// way first, and the fused backward adds it in the same pass.
+    pub on_trunk: bool,
 }
 
 impl Operation<2> for RmsNorm {
@@ -36,12 +39,25 @@ impl Operation<2> for RmsNorm {
     }
 
     fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
+        self.backward_onto::<B>(saved, dy, None)
+    }
+
+    fn adds_onto(&self) -> Option<usize> {
+        (self.on_trunk && self.version == Norm::Fused).then_some(0)
+    }
+
+    fn backward_onto<B: Kernels>(
+        &self,
+        saved: Vec<Float<B>>,
+        dy: Float<B>,
+        earlier: Option<Float<B>>,
+    ) -> [Option<Float<B>>; 2] {
         let Ok([x, gain, inverse]) = <[_; 3]>::try_from(saved) else {
             return [None, None];
         };
         let (dx, dgain) = match self.version {
             Norm::Composed => backward::<B>(x, gain, inverse, dy),
-            Norm::Fused => B::rms_norm_backward(x, gain, inverse, dy),
+            Norm::Fused => B::rms_norm_backward(x, gain, inverse, dy, earlier),
         };
         [Some(dx), Some(dgain)]
     }

@@ -46,8 +46,13 @@ pub struct Kernels {
     pub device_ms: f64,
     /// Wall time of the profiled step itself.
     pub profiled_step_ms: f64,
-    /// device_ms / the time it explains (on the CPU the profiled step; on a GPU the unprofiled median step).
+    /// device_ms / step_ms. Below 1, the rest is time in which the device did nothing of ours: it waited for the host.
     pub coverage: f64,
+    /// The step that the rows are held against. On the CPU, where brackets and step share a clock, the profiled step itself.
+    /// On a GPU an unprofiled step that waits for the device at its end only: waits between phases are no work of the
+    /// device's, and under the profiler the launches do not follow each other as they otherwise do.
+    #[serde(default)]
+    pub step_ms: Option<f64>,
     /// Time of the step in no row.
     pub unbracketed_ms: f64,
     /// `device`, `system` or `host`.

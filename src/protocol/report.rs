@@ -70,6 +70,9 @@ pub struct Started {
     /// What the device was measured to do at most.
     #[serde(default)]
     pub roof: Option<Box<Roof>>,
+    /// One of two that are measured in turns: its steps begin at 0 and its times go into the pair.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paired: bool,
 }
 
 /// One optimizer step.
@@ -84,7 +87,8 @@ pub struct Step {
     pub ms: f64,
     /// Whether the time ends at a device sync. An unsynchronised time measures enqueueing.
     pub synced: bool,
-    /// Profiled steps are slower and count in no statistic.
+    /// Taken apart and in no statistic: under the profiler, or without the configuration's syncs, to see how long the device
+    /// alone takes.
     pub profiled: bool,
     pub phases: Option<Phases>,
 }
@@ -195,7 +199,8 @@ pub struct Evidence {
     pub parity: Option<Num>,
     /// Strides, in elements, of q, k and v as the attention operation received them.
     pub strides: Vec<(String, Vec<usize>)>,
-    /// Three readings of one step in ms: enqueue only, host with sync, sum of device times.
+    /// Three readings in ms: handing a step's work over, the same step to its sync on the host's clock, and the sum of
+    /// device times of the latest profiled step.
     pub clocks: Option<Clocks>,
 }
 

@@ -42,6 +42,11 @@ pub struct Screen {
     terminal: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
 }
 
+/// Columns and rows of the terminal, where there is one.
+pub fn columns_and_rows() -> Option<(u16, u16)> {
+    crossterm::terminal::size().ok()
+}
+
 impl Screen {
     /// Takes the terminal over. A panic of this thread gives it back before it is told.
     pub fn take() -> Result<Self> {

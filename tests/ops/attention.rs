@@ -9,7 +9,7 @@ use crate::formula::{self, Heads};
 use crate::matrix::Matrix;
 
 /// The attention of these sizes in one version.
-pub fn op(sizes: Heads, version: Version, layout: KvLayout, device: &Device) -> Attention {
+pub fn op(sizes: Heads, version: Version, layout: KvLayout) -> Attention {
     let Heads {
         context,
         heads,
@@ -23,15 +23,12 @@ pub fn op(sizes: Heads, version: Version, layout: KvLayout, device: &Device) -> 
         head_dim,
         version,
         layout,
-        mask: Matrix::of(context, context, |row, column| {
-            if column > row { f64::NEG_INFINITY } else { 0.0 }
-        })
-        .on(&device.clone().inner()),
+        mask: None,
     }
 }
 
 /// Every version that claims the same mathematics, the composed one first.
-fn versions(sizes: Heads, device: &Device) -> Vec<Attention> {
+fn versions(sizes: Heads) -> Vec<Attention> {
     [
         (Version::Composed, KvLayout::Contiguous),
         (Version::Flash, KvLayout::Contiguous),
@@ -39,7 +36,7 @@ fn versions(sizes: Heads, device: &Device) -> Vec<Attention> {
         (Version::Kernel, KvLayout::Strided),
         (Version::Composed, KvLayout::Strided),
     ]
-    .map(|(version, layout)| op(sizes, version, layout, device))
+    .map(|(version, layout)| op(sizes, version, layout))
     .into()
 }
 
@@ -84,7 +81,7 @@ fn apart(device: &Device) {
         }
         .check(
             device,
-            &versions(sizes, device)
+            &versions(sizes)
                 .into_iter()
                 .map(Separate)
                 .collect::<Vec<_>>(),
@@ -109,10 +106,7 @@ fn packed(device: &Device) {
         }
         .check(
             device,
-            &versions(sizes, device)
-                .into_iter()
-                .map(Packed)
-                .collect::<Vec<_>>(),
+            &versions(sizes).into_iter().map(Packed).collect::<Vec<_>>(),
         );
     }
 }
@@ -128,7 +122,7 @@ fn the_future_is_masked(device: &Device) {
         }
     }
     let dy = Matrix::of(9, 18, |_, _| 1.0);
-    for op in versions(sizes, device) {
+    for op in versions(sizes) {
         let what = format!("{:?}, {:?}", op.version, op.layout);
         let one = run(device, Separate(op.clone()), &before, &dy).output;
         let two = run(device, Separate(op), &after, &dy).output;
@@ -154,7 +148,7 @@ fn scores_of_ten_thousand(device: &Device) {
     let dy = Matrix::random(7, 9, 4, 1.0);
     let want = formula::attention(&q, &k, &v, sizes);
     let slopes = formula::attention_backward(&q, &k, &v, &dy, sizes);
-    for op in versions(sizes, device) {
+    for op in versions(sizes) {
         let what = format!("{:?}, {:?}", op.version, op.layout);
         let found = run(
             device,
@@ -177,7 +171,7 @@ fn strides_that_are_ignored_are_wrong(device: &Device) {
     let sizes = sizes([1, 7, 3, 3, 10]);
     let [q, k, v] = inputs(1, sizes, 2.0);
     let want = formula::attention(&q, &k, &v, sizes);
-    let assumed = op(sizes, Version::Kernel, KvLayout::Assumed, device);
+    let assumed = op(sizes, Version::Kernel, KvLayout::Assumed);
     let dy = Matrix::of(7, 30, |_, _| 1.0);
     let found = run(device, Separate(assumed), &[q, k, v], &dy).output;
     assert!(found.values.iter().all(|x| x.is_finite()));

@@ -28,13 +28,14 @@ pub struct Held {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The CPU driver of Vulkan, or `None` after saying so.
-pub fn vulkan_cpu() -> Option<Held> {
+/// The CPU driver of Vulkan, else a GPU, or `None` after saying so.
+pub fn wgpu() -> Option<Held> {
     static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let opened = DEVICE.get_or_init(|| {
         devices::open("vulkan-cpu")
+            .or_else(|_| devices::open("gpu"))
             .map(|opened| opened.device.autodiff())
             .map_err(|error| format!("{error:#}"))
     });

@@ -161,8 +161,8 @@ pub fn attention_backward(
             for (key, (p, dp)) in p.iter().zip(&dp).enumerate() {
                 let at = (first + key) * k.columns + other;
                 let ds = p * (dp - mean) * scale;
-                for i in 0..dh {
-                    dv.values[at + i] += p * dy[i];
+                for (i, dy) in dy.iter().enumerate() {
+                    dv.values[at + i] += p * dy;
                     dk.values[at + i] += ds * q.values[own + i];
                     dq.values[own + i] += ds * k.values[at + i];
                 }

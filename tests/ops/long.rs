@@ -5,7 +5,7 @@ use perflings::config::{Attention as Version, KvLayout};
 use perflings::ops::attention::Separate;
 
 use crate::attention::op;
-use crate::bed::{cpu, run, vulkan_cpu};
+use crate::bed::{cpu, run, wgpu};
 use crate::formula::{self, Heads};
 use crate::matrix::Matrix;
 
@@ -23,16 +23,7 @@ fn flash_over(context: usize, device: &Device) {
         Matrix::random(3, context, narrow, 1.0),
     ];
     let dy = Matrix::random(4, context, wide, 1.0);
-    let mut flash = op(
-        Heads {
-            context: 1,
-            ..sizes
-        },
-        Version::Flash,
-        KvLayout::Contiguous,
-        device,
-    );
-    flash.context = context;
+    let flash = op(sizes, Version::Flash, KvLayout::Contiguous);
     let found = run(device, Separate(flash), &inputs, &dy);
     let [q, k, v] = &inputs;
     let want = formula::attention(q, k, v, sizes);
@@ -50,8 +41,8 @@ fn flash_over_4096_tokens_on_cpu() {
 }
 
 #[test]
-fn flash_over_1025_tokens_on_vulkan_cpu() {
-    if let Some(bed) = vulkan_cpu() {
+fn flash_over_1025_tokens_through_wgpu() {
+    if let Some(bed) = wgpu() {
         flash_over(1025, &bed.device);
     }
 }

@@ -58,7 +58,7 @@ fn logits_of_ten_thousand(device: &Device) {
     });
     for op in versions(&targets, device) {
         let what = format!("cross-entropy ({:?})", op.version);
-        let found = run(device, op, &[logits.clone()], &one());
+        let found = run(device, op, std::array::from_ref(&logits), &one());
         let want = formula::cross_entropy(&logits, &targets);
         found.output.near(&want, 1e-6, &what);
         let gradient = found.gradients[0].as_ref().expect("a gradient");
@@ -78,7 +78,7 @@ fn small_losses_of_large_logits(device: &Device) {
     let targets = [4, 4, 4];
     for op in versions(&targets, device) {
         let what = format!("cross-entropy ({:?})", op.version);
-        let found = run(device, op, &[logits.clone()], &one());
+        let found = run(device, op, std::array::from_ref(&logits), &one());
         let want = formula::cross_entropy(&logits, &targets);
         found.output.near(&want, 1e-5, &what);
     }
@@ -97,7 +97,7 @@ fn classes_ruled_out(device: &Device) {
     let targets = [0, 2, 3, 5, 6];
     for op in versions(&targets, device) {
         let what = format!("cross-entropy ({:?})", op.version);
-        let found = run(device, op, &[logits.clone()], &one());
+        let found = run(device, op, std::array::from_ref(&logits), &one());
         let want = formula::cross_entropy(&logits, &targets);
         found.output.near(&want, 1e-6, &what);
         let gradient = found.gradients[0].as_ref().expect("a gradient");

@@ -9,7 +9,10 @@ use crate::formula;
 use crate::matrix::Matrix;
 
 fn versions() -> [RmsNorm; 2] {
-    [Norm::Composed, Norm::Fused].map(|version| RmsNorm { version })
+    [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
+        version,
+        on_trunk: false,
+    })
 }
 
 fn rows_of_any_width(device: &Device) {

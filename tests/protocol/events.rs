@@ -98,6 +98,7 @@ fn kernels() -> impl Strategy<Value = Kernels> {
                 unique: 2,
                 device_ms: ms,
                 profiled_step_ms: ms,
+                step_ms: (ms > 0.0).then_some(ms),
                 coverage: ms,
                 unbracketed_ms: ms,
                 clock: "host".to_owned(),
@@ -290,6 +291,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 forward_flops: 1e12,
                 from_step: parameters,
                 roof: entropy.map(roof).map(Box::new),
+                paired: tensors % 2 == 1,
             }
         });
     let step = (

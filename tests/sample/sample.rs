@@ -224,6 +224,7 @@ pub fn started(run: &RunSpec, from_step: u64) -> Event {
         forward_flops: run.config.forward_flops(),
         from_step,
         roof: Some(Box::new(roof())),
+        paired: false,
     })
 }
 
@@ -356,6 +357,7 @@ pub fn kernels(run: &RunSpec, step: u64) -> Event {
         launches: 398,
         unique: 21,
         profiled_step_ms: device_ms + 9.1,
+        step_ms: Some(device_ms + 9.1),
         coverage: device_ms / (device_ms + 9.1),
         unbracketed_ms: 9.1,
         clock: "host".to_owned(),

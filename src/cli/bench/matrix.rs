@@ -220,7 +220,14 @@ fn work(cells: &[Cell]) -> Table {
 }
 
 fn memory(cells: &[Cell]) -> Table {
-    let mut table = Table::new(&["version", "weights", "gradients", "moments", "peak memory"]);
+    let mut table = Table::new(&[
+        "version",
+        "weights",
+        "gradients",
+        "moments",
+        "the rest at peak",
+        "peak memory",
+    ]);
     for cell in cells {
         let m = &cell.memory;
         if m.weights == 0 {
@@ -230,23 +237,30 @@ fn memory(cells: &[Cell]) -> Table {
             ]);
             continue;
         }
-        let peak = match m.peak {
-            Some(peak) => bytes(peak),
-            None => absent(m.reason.as_deref().unwrap_or("no reason given")),
-        };
-        table.push([
+        let kept = m.weights + m.gradients + m.moments;
+        let mut row = vec![
             cell.version.clone(),
             bytes(m.weights),
             bytes(m.gradients),
             bytes(m.moments),
-            peak,
-        ]);
+        ];
+        match m.peak {
+            Some(peak) => row.extend([bytes(peak.saturating_sub(kept)), bytes(peak)]),
+            None => row.push(absent(m.reason.as_deref().unwrap_or("no reason given"))),
+        }
+        table.push(row);
     }
     table
 }
 
 fn top(cells: &[Cell]) -> Table {
-    let mut table = Table::new(&["version", "ms", "calls", "longest kernels", "where"]);
+    let mut table = Table::new(&[
+        "version",
+        "ms",
+        "calls",
+        "longest operations",
+        "computed by",
+    ]);
     for cell in cells {
         let Some(k) = &cell.kernels else {
             table.push([
@@ -260,8 +274,8 @@ fn top(cells: &[Cell]) -> Table {
                 cell.version.clone(),
                 digits(row.ms),
                 row.calls.to_string(),
-                row.kernel.clone(),
                 row.scope.clone(),
+                row.kernel.clone(),
             ]);
         }
     }

@@ -14,6 +14,8 @@ use crate::engine::client::split_words;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Editor {
     words: Vec<String>,
+    /// It gets a pane or a window of tmux.
+    in_tmux: bool,
     /// How it is told at which line to open the file.
     at_line: AtLine,
     /// Whether it draws on this terminal, so that the screen must make room.
@@ -81,6 +83,7 @@ impl Editor {
                 words: words.iter().map(|w| (*w).to_owned()).collect(),
                 at_line,
                 needs_terminal: false,
+                in_tmux: false,
             })
         };
         if said("TERM_PROGRAM").is_some_and(|program| program == "vscode") {
@@ -102,26 +105,32 @@ impl Editor {
                 words,
                 at_line,
                 needs_terminal: false,
+                in_tmux: false,
             });
         }
         if said("TMUX").is_some() {
-            let split = ["tmux", "split-window", "-h"].map(str::to_owned);
             return Some(Self {
-                words: split.into_iter().chain(words).collect(),
+                words,
                 at_line,
                 needs_terminal: false,
+                in_tmux: true,
             });
         }
         Some(Self {
             words,
             at_line,
             needs_terminal: true,
+            in_tmux: false,
         })
     }
 
     /// Opens the file: waits for an editor on this terminal, leaves any other to itself.
-    pub fn open(&self, file: &Path, line: Option<u32>) -> Result<()> {
-        let (program, args) = self.words.split_first().context("the editor has no name")?;
+    pub fn open(&self, file: &Path, line: Option<u32>, size: Option<(u16, u16)>) -> Result<()> {
+        let mut words = self.words.clone();
+        if self.in_tmux {
+            words.splice(0..0, place(size).iter().map(|word| (*word).to_owned()));
+        }
+        let (program, args) = words.split_first().context("the editor has no name")?;
         let mut command = Command::new(program);
         command
             .args(args.iter().map(OsString::from))
@@ -145,6 +154,15 @@ impl Editor {
             .name("editor".to_owned())
             .spawn(move || child.wait());
         Ok(())
+    }
+}
+
+/// Beside the workshop or under it, where both stay readable; else a window of its own, which closes with the editor.
+fn place(size: Option<(u16, u16)>) -> &'static [&'static str] {
+    match size {
+        Some((columns, _)) if columns >= 121 => &["tmux", "split-window", "-h"],
+        Some((_, rows)) if rows >= 36 => &["tmux", "split-window", "-v"],
+        _ => &["tmux", "new-window"],
     }
 }
 
@@ -174,7 +192,7 @@ mod tests {
         );
         assert_eq!(
             find(&[("TMUX", "/tmp/x"), ("VISUAL", "emacs -nw")]),
-            Some(("tmux split-window -h emacs -nw".to_owned(), false))
+            Some(("emacs -nw".to_owned(), false))
         );
         assert_eq!(
             find(&[("VISUAL", ""), ("EDITOR", "vi -u 'my rc'")]),
@@ -184,13 +202,49 @@ mod tests {
     }
 
     #[test]
+    fn tmux_gives_it_a_place_where_both_can_be_read() {
+        assert_eq!(place(Some((200, 50)))[1..], ["split-window", "-h"]);
+        assert_eq!(place(Some((100, 40)))[1..], ["split-window", "-v"]);
+        assert_eq!(place(Some((80, 24)))[1..], ["new-window"]);
+        assert_eq!(place(None)[1..], ["new-window"]);
+    }
+
+    #[test]
+    fn a_line_is_told_as_the_editor_wants_it() {
+        let told = |variables: &[(&str, &str)], line| {
+            let editor = Editor::find(|name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+            .expect("an editor");
+            let file = Path::new("k.wgsl");
+            let arguments = editor.at_line.arguments(file, line).into_iter();
+            let arguments = arguments.map(|it| it.to_string_lossy().into_owned());
+            arguments.collect::<Vec<_>>().join(" ")
+        };
+        let code = [("TERM_PROGRAM", "vscode")];
+        assert_eq!(told(&code, Some(13)), "k.wgsl:13");
+        assert_eq!(told(&code, None), "k.wgsl");
+        assert_eq!(
+            told(&[("EDITOR", "/usr/bin/nano -w")], Some(2)),
+            "+2 k.wgsl"
+        );
+        assert_eq!(told(&[("EDITOR", "hx")], Some(2)), "k.wgsl:2");
+        assert_eq!(told(&[("ZELLIJ", "0")], Some(7)), "--line-number 7 k.wgsl");
+        assert_eq!(told(&[("EDITOR", "ed")], Some(7)), "k.wgsl");
+    }
+
+    #[test]
     fn an_editor_that_is_not_there_is_named() {
         let editor = Editor {
             words: vec!["no-such-editor".to_owned()],
             at_line: AtLine::No,
+            in_tmux: false,
             needs_terminal: true,
         };
-        let error = editor.open(Path::new("x"), None).expect_err("cannot start");
+        let error = editor
+            .open(Path::new("x"), None, None)
+            .expect_err("cannot start");
         assert!(
             error.to_string().contains("`no-such-editor`; set EDITOR"),
             "{error}"

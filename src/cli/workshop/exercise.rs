@@ -54,6 +54,15 @@ impl Desk {
         let folder = work.folder(id);
         let mut folders = vec![folder.clone()];
         folders.extend(shelf.copy_of(exercise));
+        // Where something was written already, if that is not here.
+        let edited = |folder: &&PathBuf| {
+            kernels.kernels.iter().any(|kernel| {
+                let path = folder.join(&kernel.file.name);
+                let same = source::read(&path).is_ok_and(|text| text == kernel.file.starter);
+                path.is_file() && !same
+            })
+        };
+        let folder = folders.iter().find(edited).cloned().unwrap_or(folder);
         let files = kernels.kernels.iter();
         self.open = Some(Open {
             id: id.to_owned(),

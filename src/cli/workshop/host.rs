@@ -22,7 +22,7 @@ use crate::course::{Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
 use crate::record::Recording;
-use crate::tui;
+use crate::tui::{self, terminal};
 
 /// The learner's files and programs.
 pub struct Host {
@@ -68,7 +68,7 @@ impl Host {
         let stage = self.current.as_deref();
         let mut files = stage.map_or_else(Vec::new, |id| self.watched(id));
         files.extend(self.desk.watched());
-        self.watch = Watch::new(files);
+        self.watch = self.watch.instead(files);
     }
 
     fn stage(&self, id: &str) -> Result<&Stage> {
@@ -212,7 +212,7 @@ impl tui::Host for Host {
                 path.display()
             );
         };
-        editor.open(&path, line)?;
+        editor.open(&path, line, terminal::columns_and_rows())?;
         Ok(format!("{file} {does} when you save it"))
     }
 
@@ -267,6 +267,7 @@ fn kept(saved: Result<(Progress, Option<FileError>), FileError>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::exercise::ExerciseNews;
     use crate::course::Course;
     use crate::tui::Host as _;
 
@@ -274,7 +275,8 @@ mod tests {
         let args = crate::cli::CourseArgs::default();
         let mut shelf = Shelf::load(&args).expect("the built-in course");
         shelf.state = Some(dir.join("state"));
-        let engine = EngineCommand::own().expect("this program");
+        // Ends at once: what a check says of that is enough here.
+        let engine = EngineCommand::parse("true").expect("a command");
         let mut host = Host::new(shelf, Rc::default(), false, engine);
         (host.editor, host.reports) = (None, Some(dir.join("reports")));
         host
@@ -306,6 +308,41 @@ mod tests {
                 .contains("has no file")
         );
         assert!(host.reset_stage("nowhere").is_err());
+    }
+
+    #[test]
+    fn an_exercise_s_files_are_made_checked_and_reset() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut host = host(dir.path());
+        let news = |host: &mut Host| loop {
+            if let Some(Message::Exercise { exercise, news }) = host.next_message() {
+                assert_eq!(exercise, "swiglu");
+                return news;
+            }
+            std::thread::yield_now();
+        };
+        host.open_exercise("swiglu", "cpu").expect("opened");
+        let ExerciseNews::Files(files) = news(&mut host) else {
+            panic!("the files come first");
+        };
+        assert!(files[0].ends_with("work/swiglu/starter.wgsl"), "{files:?}");
+        assert!(matches!(news(&mut host), ExerciseNews::Begun));
+        let ExerciseNews::Checked(report) = news(&mut host) else {
+            panic!("an answer comes whatever the process does");
+        };
+        assert!(report.failed.is_some() && !report.passed);
+        // Saving begins another check; a reset keeps what was saved.
+        let file = dir.path().join("state/work/swiglu/starter.wgsl");
+        let starter = std::fs::read_to_string(&file).expect("made");
+        std::fs::write(&file, "mine").expect("written");
+        assert!(matches!(news(&mut host), ExerciseNews::Begun));
+        let said = host.reset_exercise("swiglu", "cpu").expect("reset");
+        assert!(said.contains("starter.wgsl.1"), "{said}");
+        assert_eq!(std::fs::read_to_string(&file).expect("back"), starter);
+        let aside = file.with_file_name("starter.wgsl.1");
+        assert_eq!(std::fs::read_to_string(aside).expect("kept"), "mine");
+        host.leave_exercise();
+        assert!(host.open_exercise("nowhere", "cpu").is_err());
     }
 
     #[test]

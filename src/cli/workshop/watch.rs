@@ -89,6 +89,15 @@ impl Watch {
         it
     }
 
+    /// Other files from now on; that the system does not tell is known already.
+    pub fn instead(&self, paths: Vec<PathBuf>) -> Self {
+        let mut it = Self::new(paths);
+        if let Some(looking) = &self.looking {
+            (it.looking, it.watcher) = (Some(looking.clone()), None);
+        }
+        it
+    }
+
     /// Once: why files are looked at all the time instead of watched.
     pub fn looking(&mut self) -> Option<String> {
         let (why, said) = self.looking.as_mut()?;

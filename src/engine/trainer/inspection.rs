@@ -9,7 +9,12 @@ use super::super::observer::Profiled;
 use super::super::worker::Worker;
 use super::super::{allocator, audit};
 use super::Trainer;
-use crate::protocol::{Clocks, Event, GradSummary, Kernels, Memory, Num, Step};
+use crate::config::Sync;
+use crate::profile::stats::median;
+use crate::protocol::{Event, GradSummary, Kernels, Memory, Num, Step};
+
+/// Steps taken to see how long the device alone takes.
+const UNBROKEN: usize = 3;
 
 impl Trainer {
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
@@ -28,32 +33,24 @@ impl Trainer {
             with_grad: audit.with_grad,
             params_pct: audit.params_pct,
         };
-        let step = Event::Step(Step {
-            slot: self.slot(),
-            step: self.step,
-            loss: Num(loss),
-            ms: total_ms,
-            synced: true,
-            profiled: true,
-            phases: None,
-        });
-        self.facts.observe(&step);
-        self.outlet.send(step);
+        let step = self.step;
+        self.apart(loss, total_ms);
         self.emit(Event::Gradients(audit));
-        self.profiled(profiled, total_ms);
+        if loss.is_finite() {
+            self.unbroken_steps()?;
+        }
+        self.profiled(profiled, step, total_ms);
         self.measure_memory()?;
-        self.step += 1;
         self.profile_due = false;
         self.last_profile = Some((Instant::now(), self.counted));
         self.report();
-        if loss.is_finite() {
+        if self.bad_step.is_none() {
             return Ok(());
         }
-        self.bad_step = Some(self.step - 1);
         self.stop_not_finite()
     }
 
-    pub(super) fn profiled(&mut self, p: Profiled, total_ms: f64) {
+    pub(super) fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64) {
         let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
         let explained = self.explained(total_ms);
         let reason = p
@@ -62,12 +59,13 @@ impl Trainer {
             .then(|| "the profiler saw no operation on this device".to_owned());
         let kernels = Kernels {
             slot: self.slot(),
-            step: self.step,
+            step,
             launches: p.launches,
             unique: p.unique,
             device_ms,
             profiled_step_ms: total_ms,
             coverage: device_ms / explained,
+            step_ms: Some(explained),
             unbracketed_ms: (explained - device_ms).max(0.0),
             clock: p.clock,
             launches_by_phase: p.launches_by_phase,
@@ -76,33 +74,77 @@ impl Trainer {
         };
         self.kernels = Some(kernels.clone());
         self.emit(Event::Kernels(kernels));
+        self.show_clocks();
     }
 
-    /// The time that kernel rows should add up to. On the CPU brackets and step share a clock: the profiled step. On a
-    /// GPU the profiler serialises launches, so the unprofiled median.
+    /// The step that kernel rows are held against; see `Kernels::step_ms`.
     pub(super) fn explained(&self, profiled_ms: f64) -> f64 {
         if self.opened.queued {
-            profiled_ms
-        } else {
-            self.times.spread().map_or(profiled_ms, |s| s.median)
+            return profiled_ms;
         }
+        let per_step = self.spec.config.measure.sync == Sync::PerStep;
+        let median = || self.times.spread().map(|it| it.median);
+        let found = if per_step { median() } else { self.unbroken };
+        found.unwrap_or(profiled_ms)
     }
 
-    pub(super) fn evidence_now(&mut self) -> Result<()> {
-        let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
-        evidence.slot = self.slot();
-        evidence.step = self.step;
-        self.evidence = Some(evidence.clone());
-        self.emit(Event::Evidence(evidence));
+    /// On a GPU whose steps wait between phases, or not at all: a few steps that wait once, at the end.
+    fn unbroken_steps(&mut self) -> Result<()> {
+        if self.opened.queued || self.spec.config.measure.sync == Sync::PerStep {
+            return Ok(());
+        }
+        let mut times = Vec::new();
+        for _ in 0..UNBROKEN {
+            let batch = self.source.batch(self.step);
+            self.place.submit(move |worker| worker.load(&batch))?;
+            self.place.sync()?;
+            let began = Instant::now();
+            for task in [Worker::forward, Worker::backward, Worker::update] {
+                self.place.submit(task)?;
+            }
+            self.place.sync()?;
+            let ms = began.elapsed().as_secs_f64() * 1e3;
+            let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+            self.apart(loss, ms);
+            if !loss.is_finite() {
+                return Ok(());
+            }
+            times.push(ms);
+        }
+        self.unbroken = Some(median(&times));
         Ok(())
     }
 
-    pub(super) fn clocks(&mut self, clocks: Clocks) {
-        if let Some(evidence) = &mut self.evidence {
-            evidence.clocks = Some(clocks);
-            evidence.step = self.step;
-            self.outlet.send(Event::Evidence(evidence.clone()));
+    /// Reports a step that counts in no statistic.
+    fn apart(&mut self, loss: f64, ms: f64) {
+        let event = Event::Step(Step {
+            slot: self.slot(),
+            step: self.step,
+            loss: Num(loss),
+            ms,
+            synced: true,
+            profiled: true,
+            phases: None,
+        });
+        self.facts.observe(&event);
+        self.outlet.send(event);
+        if !loss.is_finite() {
+            self.bad_step = Some(self.step);
         }
+        self.step += 1;
+        self.counted_apart += 1;
+    }
+
+    pub(super) fn evidence_now(&mut self) -> Result<()> {
+        let peak = allocator::peak();
+        let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
+        allocator::forget_since(peak);
+        evidence.slot = self.slot();
+        evidence.step = self.step;
+        evidence.clocks = self.clocks;
+        self.evidence = Some(evidence.clone());
+        self.emit(Event::Evidence(evidence));
+        Ok(())
     }
 
     pub(super) fn measure_memory(&mut self) -> Result<()> {

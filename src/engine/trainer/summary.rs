@@ -29,7 +29,7 @@ impl Trainer {
             .elapsed()
             .saturating_sub(self.paused)
             .as_secs_f64();
-        let steps = self.counted + u64::from(self.last_profile.is_some());
+        let steps = self.counted + self.counted_apart;
         Some(Throughput {
             slot: self.slot(),
             step: self.step.saturating_sub(1),
@@ -87,7 +87,9 @@ impl Trainer {
         self.check_lints();
         let throughput = self.statistics();
         if let Some(mut kernels) = self.kernels.take() {
-            kernels.coverage = kernels.device_ms / self.explained(kernels.profiled_step_ms);
+            let explained = self.explained(kernels.profiled_step_ms);
+            kernels.coverage = kernels.device_ms / explained;
+            kernels.step_ms = Some(explained);
             self.kernels = Some(kernels);
         }
         let config = &self.spec.config;

@@ -35,7 +35,8 @@ simd! {
     }
 }
 
-/// The gradients of [`forward`]: from dy to dx, both N × D, and dgain, D.
+/// The gradients of [`forward`]: from dy to dx, both N × D, and dgain, D. `earlier`, N × D, is added to dx: what reaches x
+/// past the norm.
 ///
 /// With `h = dy · gain`: `dx = inv_rms · (h - x · inv_rms² · mean(h · x))` per row; `dgain = Σ dy · x · inv_rms` over rows.
 ///
@@ -48,8 +49,10 @@ pub fn backward(
     x: &[f32],
     gain: &[f32],
     inv_rms: &[f32],
+    earlier: Option<&[f32]>,
 ) {
     let width = gain.len();
+    assert!(earlier.is_none_or(|earlier| earlier.len() == dx.len()));
     assert_eq!(
         (dx.len(), dy.len(), x.len()),
         (inv_rms.len() * width, dx.len(), dx.len())
@@ -65,9 +68,15 @@ pub fn backward(
         .par_chunks_mut(width)
         .zip(dx.par_chunks_mut(part))
         .zip(inputs);
-    tasks.for_each(|((dgain, dx), ((dy, x), inv_rms))| {
-        backward_rows(dx, dgain, dy, x, gain, inv_rms);
-    });
+    tasks
+        .enumerate()
+        .for_each(|(index, ((dgain, dx), ((dy, x), inv_rms)))| {
+            backward_rows(dx, dgain, dy, x, gain, inv_rms);
+            if let Some(earlier) = earlier {
+                let start = index * part;
+                add(dx, &earlier[start..start + dx.len()]);
+            }
+        });
     dgain.fill(0.0);
     for partial in partial.chunks_exact(width) {
         add(dgain, partial);
@@ -133,10 +142,14 @@ mod tests {
                     .sum::<f64>()
             };
             let (mut dx, mut dgain) = (vec![f32::NAN; n * d], vec![f32::NAN; d]);
-            backward(&mut dx, &mut dgain, &dy, &x, &gain, &inv_rms);
+            backward(&mut dx, &mut dgain, &dy, &x, &gain, &inv_rms, None);
             if d > 1 {
                 assert_gradient(&wide(&x), &dx, |x| loss(x, &wide(&gain)));
             }
+            let mut onto = vec![f32::NAN; n * d];
+            backward(&mut onto, &mut dgain, &dy, &x, &gain, &inv_rms, Some(&x));
+            let sum: Vec<f64> = dx.iter().zip(&x).map(|(a, b)| f64::from(a + b)).collect();
+            assert_near(&onto, &sum, 1e-6);
             assert_gradient(&wide(&gain), &dgain, |gain| loss(&wide(&x), gain));
         }
     }
@@ -151,7 +164,7 @@ mod tests {
                 let (mut y, mut inv_rms) = (vec![0.0; n * d], vec![0.0; n]);
                 forward(&mut y, &mut inv_rms, x, gain, 1e-5);
                 let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
-                backward(&mut dx, &mut dgain, dy, x, gain, &inv_rms);
+                backward(&mut dx, &mut dgain, dy, x, gain, &inv_rms, None);
                 (y, dx, dgain)
             })
         };

@@ -102,6 +102,40 @@ fn cross_entropy_rows<N: Size>(
     }
 }
 
+/// dlogits·dL, with dL `[1, 1]` still on the device. Where dL is 1, as for a loss that is the root of its graph, the launch
+/// ends before it touches a value. In place where nobody else holds the tensor. 1 launch.
+pub fn backward(dlogits: CubeTensor, dloss: &CubeTensor) -> CubeTensor {
+    let dlogits = if dlogits.can_mut() {
+        dlogits
+    } else {
+        dlogits.copy()
+    };
+    let count = dlogits.meta.num_elements();
+    let lanes = vector_width(&[count]);
+    unsafe {
+        cross_entropy_scale::launch_unchecked(
+            &dlogits.client,
+            groups((count / lanes).div_ceil(THREADS)),
+            CubeDim::new_1d(THREADS as u32),
+            lanes,
+            arg(dloss),
+            arg(&dlogits),
+            count / lanes,
+        );
+    }
+    dlogits
+}
+
+#[cube(launch_unchecked)]
+fn cross_entropy_scale<N: Size>(dloss: &[f32], dlogits: &mut [Vector<f32, N>], vectors: usize) {
+    let scale = dloss[0];
+    let i = CUBE_POS * THREADS + UNIT_POS as usize;
+    if scale == 1.0 || i >= vectors {
+        terminate!();
+    }
+    dlogits[i] *= Vector::<f32, N>::new(scale);
+}
+
 /// out = mean(values), by one workgroup.
 #[cube(launch_unchecked)]
 fn mean_of_losses(values: &[f32], out: &mut [f32], count: usize) {
@@ -122,6 +156,23 @@ fn mean_of_losses(values: &[f32], out: &mut [f32], count: usize) {
 mod tests {
     use super::super::check::{self, Device};
     use super::*;
+
+    #[test]
+    fn the_gradient_is_scaled_by_what_comes_in() {
+        let Some(device) = Device::any() else { return };
+        for (n, v, scale) in [(1, 1, 2.0), (3, 7, -0.5), (300, 997, 3.0), (9, 64, 1.0)] {
+            let values = check::random(n * v, 4);
+            let dloss = device.tensor(&[scale], [1, 1]);
+            let shared = device.tensor(&values, [n, v]);
+            let want: Vec<f32> = values.iter().map(|x| x * scale).collect();
+            // Held twice, then once: the holder of the other one sees no change.
+            let got = backward(shared.clone(), &dloss);
+            check::close("scaled copy", &device.read(&got), &want, 1e-6);
+            check::close("the other holder", &device.read(&shared), &values, 0.0);
+            let got = backward(shared, &dloss);
+            check::close("scaled in place", &device.read(&got), &want, 1e-6);
+        }
+    }
 
     #[test]
     fn agrees_with_the_formula_and_does_not_overflow() {

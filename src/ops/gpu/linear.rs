@@ -2,7 +2,8 @@
 
 use super::matmul::{Plan, Problem, choose_pair, limits, matmul};
 use super::matmul_pair::{self, Product};
-use super::{empty, reduce, shaped};
+use super::reduce::{self, Parts};
+use super::{empty, shaped};
 use burn_cubecl::tensor::CubeTensor;
 
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One matmul.
@@ -53,8 +54,8 @@ pub fn backward(
     }
 }
 
-/// [`backward`] in one launch by a given plan, with dx and dW in so many parts along their inner dimensions. A product in parts
-/// takes one more launch.
+/// [`backward`] in one launch by a given plan, with dx and dW in so many parts along their inner dimensions. Products
+/// in parts take one more launch.
 pub fn backward_by(
     plan: Plan,
     splits: [usize; 2],
@@ -85,17 +86,38 @@ pub fn backward_by(
         splits: splits[1],
     };
     matmul_pair::launch(&input, &weights, plan);
-    let whole = |parts: CubeTensor, p: &Problem, splits, add| {
-        let sum = if splits > 1 {
-            reduce::sum_rows(&parts, splits, p.rows * p.columns, add)
-        } else {
-            parts
-        };
-        shaped(sum, [p.rows, p.columns])
+    let size = |p: &Problem| p.rows * p.columns;
+    let (dx, dw) = if splits[0] > 1 && splits[1] > 1 {
+        reduce::sum_both(
+            &Parts {
+                parts: &dx,
+                rows: splits[0],
+                width: size(&of_input),
+                add: add_dx,
+            },
+            &Parts {
+                parts: &dw,
+                rows: splits[1],
+                width: size(&of_weight),
+                add: add_dw,
+            },
+        )
+    } else if splits[0] > 1 {
+        (
+            reduce::sum_rows(&dx, splits[0], size(&of_input), add_dx),
+            dw,
+        )
+    } else if splits[1] > 1 {
+        (
+            dx,
+            reduce::sum_rows(&dw, splits[1], size(&of_weight), add_dw),
+        )
+    } else {
+        (dx, dw)
     };
     (
-        whole(dx, &of_input, splits[0], add_dx),
-        whole(dw, &of_weight, splits[1], add_dw),
+        shaped(dx, [of_input.rows, of_input.columns]),
+        shaped(dw, [of_weight.rows, of_weight.columns]),
     )
 }
 

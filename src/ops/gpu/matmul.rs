@@ -282,7 +282,7 @@ mod tests {
             Plan::new((32, 64), 16, (4, 8)),
             Plan::new((64, 32), 8, (8, 4))
                 .buffering(Buffering::Single)
-                .unroll(false),
+                .unroll(1),
             Plan::new((32, 32), 16, (8, 8))
                 .slices(4)
                 .buffering(Buffering::Double),

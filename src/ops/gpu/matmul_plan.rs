@@ -56,8 +56,9 @@ pub struct Plan {
     /// Workgroups along `inner`, whose results a second launch adds: more workgroups for a small output.
     pub splits: usize,
     pub buffering: Buffering,
-    /// Write the inner loop out instead of leaving that to the driver.
-    pub unroll: bool,
+    /// Inner values whose products are written out one after the other; the loop around them is the driver's. More of them
+    /// make a kernel that takes longer to compile.
+    pub unroll: usize,
     /// Order neighbouring invocations so that pairs of them share rows or columns alternately.
     pub interleaved: bool,
 }
@@ -71,7 +72,7 @@ impl Plan {
             slices: 1,
             splits: 1,
             buffering: Buffering::Prefetch,
-            unroll: true,
+            unroll: 32,
             interleaved: true,
         }
     }
@@ -88,7 +89,7 @@ impl Plan {
         Self { buffering, ..self }
     }
 
-    pub const fn unroll(self, unroll: bool) -> Self {
+    pub const fn unroll(self, unroll: usize) -> Self {
         Self { unroll, ..self }
     }
 
@@ -108,6 +109,7 @@ impl Plan {
             && self.slices.is_power_of_two()
             && self.step.is_power_of_two()
             && self.step >= 8.max(4 * self.slices)
+            && (self.step / self.slices).is_multiple_of(self.unroll.min(self.step / self.slices))
     }
 
     /// Invocations of one slice.
@@ -186,8 +188,8 @@ const LONG: usize = 1024;
 
 /// On a CPU: few, large tiles, and short programs, since compiling takes longer than running.
 const SMALL_LADDER: [Plan; 2] = [
-    Plan::new((128, 64), 16, (8, 8)).unroll(false),
-    Plan::new((32, 32), 16, (8, 8)).unroll(false),
+    Plan::new((128, 64), 16, (8, 8)).unroll(1),
+    Plan::new((32, 32), 16, (8, 8)).unroll(1),
 ];
 
 /// The version for a shape.

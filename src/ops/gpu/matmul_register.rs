@@ -3,6 +3,7 @@
 
 use super::matmul_plan::{Buffering, Plan, Problem};
 use super::matmul_stage::{Form, Operand, Source, fetch, stage};
+use super::matmul_store::{Place, add_residual, store};
 use super::{Float4, arg, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
@@ -158,7 +159,11 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     }
     add_slices(shared, &mut acc, &place, plan);
     if place.slice == 0 {
-        store::<VO>(out, residual, &acc, source, &place, form, plan);
+        // All reads before the first write: a driver that cannot tell the two matrices apart waits for each read in turn.
+        if form.has_residual {
+            add_residual::<VO>(residual, &mut acc, source, &place, form, plan);
+        }
+        store::<VO>(out, &acc, source, &place, form, plan);
     }
 }
 
@@ -200,48 +205,6 @@ fn stage_both(
     }
 }
 
-/// An invocation's slice, its number in the slice, and its block's place in the tile, in blocks.
-#[derive(CubeType)]
-struct Place {
-    slice: usize,
-    id: usize,
-    row: usize,
-    column: usize,
-}
-
-#[cube]
-impl Place {
-    /// 32 neighbouring invocations take 4 block rows by 8 block columns where the tile allows it: together they read 12
-    /// vectors per inner value instead of 18 or 33. Within them, an invocation and its neighbour have the same column, and
-    /// it and the next but one the same row, so that hardware can serve 16 invocations' reads at once.
-    fn of(unit: usize, #[comptime] plan: Plan) -> Place {
-        let across = comptime!(plan.tile.1 / plan.block.1);
-        let down = comptime!(plan.tile.0 / plan.block.0);
-        let id = unit % comptime!(across * down);
-        let mut row = id / across;
-        let mut column = id % across;
-        if comptime!(across.is_multiple_of(8) && down.is_multiple_of(4)) {
-            let group = id / 32;
-            let lane = id % 32;
-            if plan.interleaved {
-                row = lane / 16 * 2 + lane % 2;
-                column = lane / 2 % 8;
-            } else {
-                row = lane / 8;
-                column = lane % 8;
-            }
-            row += group / comptime!(across / 8) * 4;
-            column += group % comptime!(across / 8) * 8;
-        }
-        Place {
-            slice: unit / comptime!(across * down),
-            id,
-            row,
-            column,
-        }
-    }
-}
-
 /// Adds one step's products to the block: for each inner value an outer product of the block's rows and columns. They are
 /// spread over the tile in groups of four, so that neighbours read neighbouring groups.
 #[cube]
@@ -258,26 +221,30 @@ fn multiply(
     let inner = comptime!(plan.step / plan.slices);
     let mut left = Array::<Float4>::new(rows);
     let mut right = Array::<Float4>::new(columns);
-    #[unroll(plan.unroll)]
-    for value in 0..inner {
-        let k = place.slice * inner + value;
-        let row = buffer + k * comptime!(of_a.pitch()) + place.row;
-        let column = buffer + k * comptime!(of_b.pitch()) + place.column + comptime!(of_b.at);
+    let written = comptime!(plan.unroll.min(inner));
+    for part in 0..comptime!(inner / written) {
+        let first = place.slice * inner + part * written;
         #[unroll]
-        for i in 0..rows {
-            left[i] = shared[row + comptime!(i * (of_a.line() / rows))];
-        }
-        #[unroll]
-        for j in 0..columns {
-            right[j] = shared[column + comptime!(j * (of_b.line() / columns))];
-        }
-        #[unroll]
-        for i in 0..comptime!(rows * 4) {
-            let row = Float4::new(left[comptime!(i / 4)].extract(comptime!(i % 4)));
+        for value in 0..written {
+            let k = first + value;
+            let row = buffer + k * comptime!(of_a.pitch()) + place.row;
+            let column = buffer + k * comptime!(of_b.pitch()) + place.column + comptime!(of_b.at);
+            #[unroll]
+            for i in 0..rows {
+                left[i] = shared[row + comptime!(i * (of_a.line() / rows))];
+            }
             #[unroll]
             for j in 0..columns {
-                let at = comptime!(i * columns + j);
-                acc[at] = fma(row, right[j], acc[at]);
+                right[j] = shared[column + comptime!(j * (of_b.line() / columns))];
+            }
+            #[unroll]
+            for i in 0..comptime!(rows * 4) {
+                let row = Float4::new(left[comptime!(i / 4)].extract(comptime!(i % 4)));
+                #[unroll]
+                for j in 0..columns {
+                    let at = comptime!(i * columns + j);
+                    acc[at] = fma(row, right[j], acc[at]);
+                }
             }
         }
     }
@@ -313,51 +280,5 @@ fn add_slices(
             }
         }
         sync_cube();
-    }
-}
-
-#[cube]
-fn store<VO: Size>(
-    out: &mut [Vector<f32, VO>],
-    residual: &[Vector<f32, VO>],
-    acc: &Array<Float4>,
-    source: &Source,
-    place: &Place,
-    #[comptime] form: Form,
-    #[comptime] plan: Plan,
-) {
-    let width = VO::value();
-    let across = comptime!(plan.block.1 / 4);
-    let down = comptime!(plan.block.0 / 4);
-    #[unroll]
-    for i in 0..plan.block.0 {
-        let row = source.row + place.row * 4 + comptime!(i / 4 * (plan.tile.0 / down) + i % 4);
-        #[unroll]
-        for j in 0..across {
-            let column = source.column + place.column * 4 + comptime!(j * (plan.tile.1 / across));
-            let at = (source.first_out + row) * source.columns + column;
-            let mut value = acc[comptime!(i * across + j)];
-            if comptime!(width == 4) {
-                let inside_rows = comptime!(!form.ragged_rows) || row < source.rows;
-                let inside_columns = comptime!(!form.ragged_columns) || column < source.columns;
-                if inside_rows && inside_columns {
-                    if form.has_residual {
-                        value += Float4::cast_from(residual[at / 4]);
-                    }
-                    out[at / 4] = Vector::<f32, VO>::cast_from(value);
-                }
-            } else {
-                #[unroll]
-                for c in 0..4usize {
-                    if row < source.rows && column + c < source.columns {
-                        let mut one = Vector::<f32, VO>::new(value.extract(c));
-                        if form.has_residual {
-                            one += residual[at + c];
-                        }
-                        out[at + c] = one;
-                    }
-                }
-            }
-        }
     }
 }

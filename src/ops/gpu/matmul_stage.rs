@@ -225,11 +225,12 @@ pub fn stage(
                     shared[buffer + at + comptime!(operand.at)] = value;
                 }
             } else {
-                let mut line = piece / comptime!(operand.line());
+                let mut at = piece;
                 if operand.reordered {
-                    line = line % 4 * comptime!(operand.step / 4) + line / 4;
+                    let line = piece / comptime!(operand.line());
+                    let line = line % 4 * comptime!(operand.step / 4) + line / 4;
+                    at = line * comptime!(operand.line()) + piece % comptime!(operand.line());
                 }
-                let at = line * comptime!(operand.pitch()) + piece % comptime!(operand.line());
                 shared[buffer + at + comptime!(operand.at)] = held[share];
             }
         }

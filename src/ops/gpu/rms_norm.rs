@@ -1,11 +1,14 @@
-//! RMSNorm in one launch forward and two backward. It does not add the residual forward: the
+//! RMSNorm in one launch forward and one backward. It does not add the residual forward: the
 //! matmul before it does that in its epilogue.
 
-use super::{arg, empty, groups, horizontal_sum, reduce, vector_width, workgroup_sum};
+use super::{arg, empty, groups, horizontal_sum, vector_width, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 128;
+
+/// Vectors of dgain that one workgroup sums: 32 bytes of a row, the least a GPU reads at once.
+const GAIN_COLUMNS: usize = 2;
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[D]`.
 /// Returns y `[N, D]` and inv_rms `[N]`, which the backward needs. (Zhang & Sennrich 2019.)
@@ -70,7 +73,7 @@ fn rms_norm_forward<N: Size>(
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
 /// gradient that reaches x past the norm), dgain = Σ_n dy·x·r. Returns dx `[N, D]` and dgain `[D]`.
-/// 2 launches: the first also leaves one partial dgain per workgroup, the second adds them in a fixed order.
+/// 1 launch: a workgroup for each row of dx, then workgroups that each add up a few columns of dgain over all rows.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -80,15 +83,13 @@ pub fn backward(
 ) -> (CubeTensor, CubeTensor) {
     let width = gain.meta.num_elements();
     let rows = inv_rms.meta.num_elements();
-    // About 256 groups: enough to fill a large GPU, few enough that the second launch stays short.
-    let rows_per_group = rows.div_ceil(256);
-    let parts = rows.div_ceil(rows_per_group);
     let lanes = vector_width(&[width]);
-    let (dx, partial) = (empty(x, [rows, width]), empty(x, [parts, width]));
+    let columns = width / lanes;
+    let (dx, dgain) = (empty(x, [rows, width]), empty(x, [width]));
     unsafe {
         rms_norm_backward::launch_unchecked(
             &x.client,
-            groups(parts),
+            groups(rows + columns.div_ceil(GAIN_COLUMNS)),
             CubeDim::new_1d(THREADS as u32),
             lanes,
             arg(dy),
@@ -97,18 +98,17 @@ pub fn backward(
             arg(inv_rms),
             arg(residual.unwrap_or(dy)),
             arg(&dx),
-            arg(&partial),
+            arg(&dgain),
             rows,
             width,
-            rows_per_group,
-            (width / lanes).div_ceil(THREADS),
+            columns.div_ceil(THREADS),
             residual.is_some(),
         );
     }
-    (dx, reduce::sum_rows(&partial, parts, width, None))
+    (dx, dgain)
 }
 
-/// `owned` is how many vectors of a row one invocation keeps its dgain sums for.
+/// `owned` is how many vectors of a row one invocation has.
 #[cube(launch_unchecked)]
 fn rms_norm_backward<N: Size>(
     dy: &[Vector<f32, N>],
@@ -117,61 +117,66 @@ fn rms_norm_backward<N: Size>(
     inv_rms: &[f32],
     residual: &[Vector<f32, N>],
     dx: &mut [Vector<f32, N>],
-    partial: &mut [Vector<f32, N>],
+    dgain: &mut [Vector<f32, N>],
     rows: usize,
     width: usize,
-    rows_per_group: usize,
     #[comptime] owned: usize,
     #[comptime] has_residual: bool,
 ) {
-    let first = CUBE_POS * rows_per_group;
-    if first >= rows {
-        terminate!();
-    }
-    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
     let columns = width / N::value();
-    let mut sums = Array::<Vector<f32, N>>::new(owned);
-    #[unroll]
-    for i in 0..owned {
-        sums[i] = Vector::<f32, N>::new(0.0);
-    }
-    let end = min(first + rows_per_group, rows);
-    let mut row = first;
-    while row < end {
-        let start = row * columns;
+    let unit = UNIT_POS as usize;
+    if CUBE_POS < rows {
+        let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+        let start = CUBE_POS * columns;
         let mut products = Vector::<f32, N>::new(0.0);
         #[unroll]
         for i in 0..owned {
-            let c = UNIT_POS as usize + i * THREADS;
+            let c = unit + comptime!(i * THREADS);
             if c < columns {
                 products += dy[start + c] * gain[c] * x[start + c];
             }
         }
         let dot = workgroup_sum(horizontal_sum::<N>(products), &mut scratch, THREADS);
-        let r = inv_rms[row];
+        let r = inv_rms[CUBE_POS];
         let along_x = Vector::<f32, N>::new(dot / width as f32 * r * r * r);
         let scale = Vector::<f32, N>::new(r);
         #[unroll]
         for i in 0..owned {
-            let c = UNIT_POS as usize + i * THREADS;
+            let c = unit + comptime!(i * THREADS);
             if c < columns {
-                let value = x[start + c];
-                let incoming = dy[start + c];
-                let mut out = incoming * gain[c] * scale - value * along_x;
+                let mut out = dy[start + c] * gain[c] * scale - x[start + c] * along_x;
                 if has_residual {
                     out += residual[start + c];
                 }
                 dx[start + c] = out;
-                sums[i] += incoming * value * scale;
             }
         }
-        row += 1;
-    }
-    #[unroll]
-    for i in 0..owned {
-        let c = UNIT_POS as usize + i * THREADS;
-        if c < columns {
-            partial[CUBE_POS * columns + c] = sums[i];
+    } else {
+        // Rows unit / GAIN_COLUMNS, + slices, … of one column; then half of the slices adds the other half, and so on.
+        let slices = comptime!(THREADS / GAIN_COLUMNS);
+        let mut sums = Shared::<[Vector<f32, N>]>::new_slice(THREADS);
+        let column = (CUBE_POS - rows) * GAIN_COLUMNS + unit % GAIN_COLUMNS;
+        let mut sum = Vector::<f32, N>::new(0.0);
+        if column < columns {
+            let mut row = unit / GAIN_COLUMNS;
+            while row < rows {
+                let at = row * columns + column;
+                sum += dy[at] * x[at] * Vector::<f32, N>::new(inv_rms[row]);
+                row += slices;
+            }
+        }
+        sums[unit] = sum;
+        sync_cube();
+        #[unroll]
+        for round in 0..comptime!(slices.ilog2() as usize) {
+            let half = comptime!(THREADS >> (round + 1));
+            if unit < half {
+                sums[unit] = sums[unit] + sums[unit + half];
+            }
+            sync_cube();
+        }
+        if unit < GAIN_COLUMNS && column < columns {
+            dgain[column] = sums[unit];
         }
     }
 }

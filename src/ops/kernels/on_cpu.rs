@@ -169,6 +169,7 @@ impl Kernels for Flex {
         gain: FlexTensor,
         inverse: FlexTensor,
         dy: FlexTensor,
+        earlier: Option<FlexTensor>,
     ) -> (FlexTensor, FlexTensor) {
         let [n, d] = size(&x);
         let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
@@ -178,6 +179,7 @@ impl Kernels for Flex {
             Values::of(&inverse),
             Values::of(&dy),
         );
+        let earlier = earlier.as_ref().map(Values::of);
         cpu::rms_norm::backward(
             &mut dx,
             &mut dgain,
@@ -185,6 +187,7 @@ impl Kernels for Flex {
             x.get(),
             gain.get(),
             inverse.get(),
+            earlier.as_ref().map(Values::get),
         );
         (tensor(dx, [n, d]), tensor(dgain, [1, d]))
     }
@@ -351,6 +354,18 @@ impl Kernels for Flex {
             &targets,
         );
         (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
+    }
+
+    fn cross_entropy_backward(slope: FlexTensor, dy: FlexTensor) -> FlexTensor {
+        let scale = Values::of(&dy).get()[0];
+        if scale == 1.0 {
+            slope
+        } else {
+            <Self as burn::backend::ops::FloatTensorOps<Self>>::float_mul_scalar(
+                slope,
+                scale.into(),
+            )
+        }
     }
 
     fn strides(x: &FlexTensor) -> Vec<usize> {

@@ -96,10 +96,12 @@ impl Kernels for Cube {
         gain: CubeTensor,
         inverse: CubeTensor,
         dy: CubeTensor,
+        earlier: Option<CubeTensor>,
     ) -> (CubeTensor, CubeTensor) {
         let [x, gain, inverse, dy] = [x, gain, inverse, dy].map(into_contiguous);
+        let earlier = earlier.map(into_contiguous);
         let width = size(&x)[1];
-        let (dx, dgain) = gpu::rms_norm::backward(&dy, &x, &gain, &inverse, None);
+        let (dx, dgain) = gpu::rms_norm::backward(&dy, &x, &gain, &inverse, earlier.as_ref());
         (dx, gpu::shaped(dgain, [1, width]))
     }
 
@@ -223,6 +225,10 @@ impl Kernels for Cube {
     fn cross_entropy(logits: CubeTensor, targets: Ints<Self>) -> (CubeTensor, CubeTensor) {
         let vocab = size(&logits)[1];
         gpu::cross_entropy::forward(&into_contiguous(logits), &targets, vocab)
+    }
+
+    fn cross_entropy_backward(slope: CubeTensor, dy: CubeTensor) -> CubeTensor {
+        gpu::cross_entropy::backward(slope, &into_contiguous(dy))
     }
 
     fn learner(

@@ -6,8 +6,7 @@ use ratatui::style::Style;
 
 use super::grid::{Grid, Ink};
 use super::put;
-use super::ticks::ticks;
-use crate::app::guide::number;
+use super::ticks::{tick_label, ticks};
 use crate::tui::symbols::Symbols;
 use crate::tui::text;
 
@@ -101,15 +100,15 @@ impl Scatter {
             put(buffer, plot.x + at.0, plot.y + at.1, symbol, 1, mark.style);
             taken.spans.push((at.1, at.0..at.0 + 1));
         }
-        for mark in self.marks.iter().filter(|mark| mark.name.is_some()) {
-            let name = mark.name.as_deref().unwrap_or_default();
-            taken.name(name, cell(mark.at), mark.style, buffer);
-        }
         for path in &self.paths {
             if let Some(first) = path.points.first() {
                 let (column, row) = cell(*first);
                 taken.name(&path.name, (column + 1, row), path.style, buffer);
             }
+        }
+        for mark in self.marks.iter().filter(|mark| mark.name.is_some()) {
+            let name = mark.name.as_deref().unwrap_or_default();
+            taken.name(name, cell(mark.at), mark.style, buffer);
         }
     }
 
@@ -123,7 +122,7 @@ impl Scatter {
         for value in ticks(self.y, true, usize::from(plot.height / 3).clamp(2, 8)) {
             let row = field.place((self.x.0, value)).1 as u16;
             if last.is_none_or(|other| other.abs_diff(row) > 1) {
-                let label = text::right(&number(value / self.units.1), usize::from(GUTTER) - 1);
+                let label = text::right(&tick_label(value / self.units.1), usize::from(GUTTER) - 1);
                 put(buffer, area.x, plot.y + row, &label, GUTTER - 1, self.axis);
                 last = Some(row);
             }
@@ -153,7 +152,7 @@ impl Scatter {
         put(buffer, name_at, foot, &name, wide, self.axis);
         let mut free = plot.x;
         for value in ticks(self.x, true, usize::from(plot.width / 10).clamp(2, 10)) {
-            let label = number(value / self.units.0);
+            let label = tick_label(value / self.units.0);
             let wide = text::width(&label) as u16;
             let column = field.place((value, self.y.0)).0 as u16;
             let x = (plot.x + column).saturating_sub(wide / 2).max(plot.x);

@@ -195,7 +195,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('o')], A::OpenEditor, "edit", "", Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
     bind(&[Char('s')], A::Solution, "", "show the solution; asks first", Stage, live),
-    bind(&[Char('o')], A::OpenEditor, "", "open the file of the stage or exercise in your editor; saving it runs or checks it", Stage, has_file),
+    bind(&[Char('o')], A::OpenEditor, "", "open the file in your editor; saving it runs or checks it", Stage, has_file),
     bind(&[Char('x')], A::Reset, "", "put the stage or exercise back to its start; asks first", Stage, live),
     bind(&[Char('n')], A::NextStage, "next", "next stage, or next exercise", Stage, main),
     bind(&[Char('p')], A::PreviousStage, "", "previous stage, or previous exercise", Stage, main),

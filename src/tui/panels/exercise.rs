@@ -77,6 +77,26 @@ pub fn render(
     show(frame, above, text, app.view.scroll_of(Panel::Lesson), theme)
 }
 
+/// The state of the exercise in one line, for the smallest frames.
+pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
+    let desk = app.exercises.desk(exercise);
+    let report = desk.and_then(|desk| desk.report.as_ref());
+    let (said, style) = match report {
+        _ if app.checking().is_some() => ("is checked".to_owned(), theme.text),
+        None => (exercise.title.clone(), theme.text),
+        Some(report) if report.passed => (format!("{} passed", theme.symbols.good), theme.good),
+        Some(report) => {
+            let wrong = report.card.iter().find(|line| line.good == Some(false));
+            let text = wrong.map_or("not yet", |line| line.text.as_str());
+            (format!("{} {text}", theme.symbols.bad), theme.bad)
+        }
+    };
+    Line::from(vec![
+        Span::styled(format!("{} ", exercise.label()), theme.dim),
+        Span::styled(text::cut(&said, 200), style),
+    ])
+}
+
 struct Page<'a> {
     app: &'a App,
     exercise: &'a Exercise,
@@ -336,7 +356,15 @@ impl Page<'_> {
             out.push(question::rule(title, self.columns, theme));
             out.extend(report.card.iter().flat_map(|line| self.card_line(line)));
             if let Some(device) = on {
-                let said = format!("checked on {} in {:.1} s", device.name, report.seconds);
+                let slow = if device.kind == "vulkan-cpu" {
+                    ", a CPU driver: being right counts there, speed does not"
+                } else {
+                    ""
+                };
+                let said = format!(
+                    "checked in {:.1} s on {}{slow}",
+                    report.seconds, device.name
+                );
                 out.extend(text::wrap_plain(&said, self.columns, theme.dim));
             }
         }

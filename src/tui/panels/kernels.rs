@@ -110,7 +110,11 @@ fn other(slot: Slot) -> Slot {
 
 /// Launches, unique kernels, device time and coverage.
 fn summary(it: &Kernels, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let covers = format!("covers {} %", percent(100.0 * it.coverage));
+    let of = it
+        .step_ms
+        .filter(|_| width >= 60)
+        .map_or(String::new(), |step| format!(" of {} ms", ms(step)));
+    let covers = format!("covers {} %{of}", percent(100.0 * it.coverage));
     let style = if it.coverage < 0.9 {
         theme.warning
     } else {

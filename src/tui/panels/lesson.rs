@@ -8,13 +8,13 @@ use ratatui::text::{Line, Span};
 use super::{cards, exercise, missing, open, question, show};
 use crate::app::figures::{AsFound, Figures, letter};
 use crate::app::study::Beat;
-use crate::app::{App, Panel};
+use crate::app::{Action, App, Overlay, Panel};
 use crate::course::check::Outcome;
 use crate::course::placeholder::Lookup;
 use crate::course::progress::Prediction;
 use crate::course::{SectionKind, Stage};
-use crate::tui::prose;
 use crate::tui::theme::Theme;
+use crate::tui::{keys, prose};
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     if let Some(open) = app.exercise() {
@@ -84,6 +84,7 @@ fn lines(found: &Page<'_>, page: &Page<'_>) -> Vec<Line<'static>> {
         if app.study.beat(stage) == Beat::Debrief {
             page.sections(&[SectionKind::Debrief], &mut out);
             page.claims(&mut out);
+            page.exercises(&mut out);
         }
         found.evidence(&mut out);
         page.sections(&[SectionKind::Evidence, SectionKind::Why], &mut out);
@@ -328,6 +329,24 @@ impl Page<'_> {
                 self.theme.text,
                 self.figures,
             ));
+        }
+    }
+
+    /// Exercises on what this stage is about.
+    fn exercises(&self, out: &mut Vec<Line<'static>>) {
+        let name = self.stage.path.rsplit('/').next().unwrap_or_default();
+        let here = self.app.course.exercises.iter().filter(|exercise| {
+            let lesson = exercise.lesson.as_deref().unwrap_or_default();
+            lesson.trim_end_matches(".md") == name
+        });
+        let here: Vec<_> = here.collect();
+        if here.is_empty() {
+            return;
+        }
+        let key = keys::label(Action::Open(Overlay::Stages), self.app);
+        self.heading(&format!("Do it yourself ({key} lists them)"), out);
+        for exercise in here {
+            self.item(&format!("{}  ", exercise.label()), &exercise.title, out);
         }
     }
 

@@ -46,7 +46,9 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             theme.bad,
         )
     }));
-    if let Some(stage) = app.stage() {
+    if let Some(exercise) = app.exercise() {
+        lines.insert(0, super::exercise::headline(app, exercise, theme));
+    } else if let Some(stage) = app.stage() {
         lines.push(Line::styled(
             format!("stage {} {}", stage.number, stage.title),
             theme.text,

@@ -1,12 +1,14 @@
 //! The roofline: how fast each operation of the profiled step ran, against what this device was measured to allow at its
-//! arithmetic intensity. A and B have marks of their own. Empty only with its reason.
+//! arithmetic intensity. A and B have marks of their own. A mark above the slope worked on what lay in a cache: the roof is
+//! that of memory. Empty only with its reason.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
 
-use super::{missing, ms, open, show, slot_label, slots};
+use super::{missing, ms, open, show, slots};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel};
 use crate::profile::operations::{Operation, operations};
@@ -32,7 +34,8 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         .filter(|(_, found)| !found.is_empty())
         .collect();
     let (Some(roof), false) = (roof, shown.is_empty()) else {
-        frame.render_widget(missing(why_empty(app, roof.is_some()), theme), inner);
+        let why = missing(why_empty(app, roof.is_some()), theme);
+        frame.render_widget(Paragraph::new(why).wrap(Wrap { trim: true }), inner);
         return 0;
     };
     frame.render_widget(
@@ -80,7 +83,7 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
     match (started, calibrated, reason) {
         (false, ..) => "nothing has run yet",
         (true, false, _) => {
-            "this device's peaks are not known; `perflings doctor --calibrate` measures them, and the log says why a run could not"
+            "this device's peaks are not known. The log says why; `perflings doctor --calibrate` tries again"
         }
         (true, true, Some(_)) => "the profiler saw no operation on this device",
         (true, true, None) => "no step was profiled yet",
@@ -122,12 +125,8 @@ fn cut(area: Rect) -> (Rect, Rect) {
 fn legend(app: &App, roof: &Roof, theme: &Theme, width: u16) -> Line<'static> {
     let mut spans = Vec::new();
     for (slot, _) in slots(app) {
-        spans.push(Span::styled(
-            format!("{} ", mark(slot, theme)),
-            theme.slot(slot),
-        ));
-        spans.extend(slot_label(slot, app, theme));
-        spans.push(Span::raw("   "));
+        let name = format!("{} {}   ", mark(slot, theme), app.slot_name(slot));
+        spans.push(Span::styled(name, theme.slot(slot)));
     }
     if slots(app).count() == 2 {
         spans.push(Span::styled(
@@ -291,10 +290,13 @@ fn line(
             .zip(FIGURES)
             .map(|((cell, style), wide)| Span::styled(text::right(&cell, wide), style)),
     );
-    let bound = match (reached.memory_bound, &it.no_work) {
-        (Some(true), _) => "memory",
-        (Some(false), _) => "FLOP/s",
-        (None, _) => "-",
+    // Faster than memory allows: what it read lay in a cache.
+    let cached = reached.share.is_some_and(|share| share > 1.0);
+    let bound = match reached.memory_bound {
+        Some(true) if cached => "cache",
+        Some(true) => "memory",
+        Some(false) => "FLOP/s",
+        None => "-",
     };
     spans.push(Span::styled(text::right(bound, columns.bound), theme.dim));
     Line::from(spans)

@@ -17,7 +17,8 @@ const BETWEEN: usize = 2;
 
 /// The line on which an entry of the list stands.
 fn line_of(entry: usize, app: &App) -> usize {
-    let between = if entry < app.course.stages.len() {
+    let stage = entry < app.course.stages.len();
+    let between = if stage || app.course.exercises.is_empty() {
         0
     } else {
         BETWEEN

@@ -1,0 +1,294 @@
+//! The operations of a step at a preset's shapes, each with all its versions.
+
+use std::sync::Arc;
+
+use burn::backend::{Cube, DispatchKindConversion, DispatchTensor, Flex};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use perflings::config::{
+    self, Attention as Way, KvLayout, Loss, Matmul, Norm, ROPE_THETA, RunConfig,
+};
+use perflings::data::Source;
+use perflings::ops::add::Add;
+use perflings::ops::attention::{Attention, Packed, Separate, causal_mask};
+use perflings::ops::cpu::rope::Angles;
+use perflings::ops::cross_entropy::CrossEntropy;
+use perflings::ops::embedding::Embedding;
+use perflings::ops::kernels::is_cpu;
+use perflings::ops::linear::{Linear, LinearResidual};
+use perflings::ops::optimizer::Optimizer;
+use perflings::ops::rms_norm::RmsNorm;
+use perflings::ops::rope::{Rope, tables};
+use perflings::ops::swiglu::{Activation, Naive, PackedActivation};
+use perflings::ops::{Cost, Float, Kernels, Operation, Parameter};
+
+use crate::duel::{Duel, Entry};
+
+/// Every operation that is wanted, on this device.
+pub fn all(config: &RunConfig, device: &Device, wanted: &dyn Fn(&str) -> bool) -> Vec<Duel> {
+    if is_cpu(device) {
+        Bench::<Flex>::new(config, device, wanted).all()
+    } else {
+        Bench::<Cube>::new(config, device, wanted).all()
+    }
+}
+
+struct Bench<'a, B: Kernels> {
+    config: &'a RunConfig,
+    device: &'a Device,
+    wanted: &'a dyn Fn(&str) -> bool,
+    duels: Vec<Duel>,
+    backend: std::marker::PhantomData<B>,
+}
+
+impl<'a, B: Kernels> Bench<'a, B>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    fn new(config: &'a RunConfig, device: &'a Device, wanted: &'a dyn Fn(&str) -> bool) -> Self {
+        Self {
+            config,
+            device,
+            wanted,
+            duels: Vec::new(),
+            backend: std::marker::PhantomData,
+        }
+    }
+
+    fn all(mut self) -> Vec<Duel> {
+        let m = &self.config.model;
+        let (n, d, ffn, vocab) = (self.config.tokens_per_step(), m.hidden, m.ffn, m.vocab);
+        let kv = d / m.heads * m.kv_heads;
+        let batch = Source::new(self.config).batch(0);
+        let [inputs, targets] = [&batch.inputs, &batch.targets].map(|t| self.tokens(t));
+        let both = [Matmul::Library, Matmul::Own];
+
+        let embeddings = both.map(|version| Embedding {
+            tokens: inputs.clone(),
+            version,
+        });
+        self.add("embedding", &embeddings, [[vocab, d]], [n, d]);
+        let norms = [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
+            version,
+            on_trunk: false,
+        });
+        self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
+        let linear = both.map(|matmul| Linear { matmul });
+        for (part, out, inner) in [
+            ("q", d, d),
+            ("k", kv, d),
+            ("qkv", d + 2 * kv, d),
+            ("gate", ffn, d),
+            ("gate-up", 2 * ffn, d),
+            ("down", d, ffn),
+            ("head", vocab, d),
+        ] {
+            let name = format!("linear {part}");
+            self.add(&name, &linear, [[n, inner], [out, inner]], [n, out]);
+        }
+        for (part, inner) in [("o", d), ("down", ffn)] {
+            let name = format!("linear+residual {part}");
+            let shapes = [[n, inner], [d, inner], [n, d]];
+            self.add(&name, &[LinearResidual], shapes, [n, d]);
+        }
+        self.add("add", &[Add], [[n, d]; 2], [n, d]);
+        self.add("rope q", &self.ropes(d), [[n, d]], [n, d]);
+        let packed = [n, d + 2 * kv];
+        self.add("rope packed", &self.ropes(d + kv), [packed], packed);
+        let ways = self.attentions();
+        let separate: Vec<Separate> = ways.iter().cloned().map(Separate).collect();
+        let shapes = [[n, d], [n, kv], [n, kv]];
+        self.add("attention", &separate, shapes, [n, d]);
+        let joined: Vec<Packed> = ways.into_iter().map(Packed).collect();
+        self.add("attention packed", &joined, [packed], [n, d]);
+        self.add("swiglu", &[Activation], [[n, ffn]; 2], [n, ffn]);
+        let activations = [false, true].map(|fused| PackedActivation { fused });
+        self.add("swiglu packed", &activations, [[n, 2 * ffn]], [n, ffn]);
+        let naive = both.map(|matmul| Naive { matmul });
+        let shapes = [[n, d], [ffn, d], [ffn, d]];
+        self.add("naive-swiglu", &naive[..1], shapes, [n, ffn]);
+        let losses = [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {
+            targets: targets.clone(),
+            version,
+        });
+        self.add("cross-entropy", &losses, [[n, vocab]], [1, 1]);
+        self.optimizers();
+        self.duels
+    }
+
+    /// Forward and backward of one operation in all versions, the first of them the plain one.
+    fn add<O: Operation<N>, const N: usize>(
+        &mut self,
+        name: &str,
+        versions: &[O],
+        shapes: [[usize; 2]; N],
+        out: [usize; 2],
+    ) {
+        let sizes = shapes.map(|[rows, columns]| format!("{rows}×{columns}"));
+        let [forward, backward] =
+            ["forward", "backward"].map(|way| format!("{name} {way} {}", sizes.join(" ")));
+        let costs = |op: &O| op.cost(&shapes.map(Vec::from));
+        let mut duels = [forward, backward].map(|name| Duel {
+            name,
+            entries: Vec::new(),
+        });
+        for op in versions {
+            let (fore, back) = costs(op);
+            let version = op.version().to_owned();
+            if (self.wanted)(&duels[0].name) {
+                let inputs = self.inputs(shapes);
+                let op = op.clone();
+                let entry = self.entry(&version, fore, move || {
+                    drop(op.forward::<B>(inputs.clone()));
+                });
+                duels[0].entries.push(entry);
+            }
+            // Where nothing is left to compute there is nothing to time.
+            if back.bytes > 0.0 && (self.wanted)(&duels[1].name) {
+                let saved = op.forward::<B>(self.inputs(shapes)).1;
+                let dy = self.numbers(99, out);
+                let op = op.clone();
+                let entry = self.entry(&version, back, move || {
+                    drop(op.backward::<B>(saved.clone(), dy.clone()));
+                });
+                duels[1].entries.push(entry);
+            }
+        }
+        let found = duels.into_iter().filter(|duel| !duel.entries.is_empty());
+        self.duels.extend(found);
+    }
+
+    fn entry(&self, version: &str, cost: Cost, work: impl Fn() + Send + 'static) -> Entry {
+        let device = self.device.clone();
+        Entry {
+            version: version.to_owned(),
+            cost,
+            run: Box::new(move |calls| {
+                for _ in 0..calls {
+                    work();
+                }
+                device.sync().expect("the device answers");
+            }),
+        }
+    }
+
+    fn tensor(&self, seed: u64, [rows, columns]: [usize; 2]) -> Tensor<2> {
+        // SplitMix64: signs in a pattern would be learned by the processor's branch prediction, which no real data is.
+        let noise = |i: usize| {
+            let mut z = (seed << 32)
+                .wrapping_add(i as u64 + 1)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            ((z >> 40) as f32) / (1_u32 << 23) as f32 - 1.0
+        };
+        let values: Vec<f32> = (0..rows * columns).map(noise).collect();
+        Tensor::from_data(TensorData::new(values, [rows, columns]), self.device)
+    }
+
+    fn numbers(&self, seed: u64, shape: [usize; 2]) -> Float<B> {
+        self.tensor(seed, shape)
+            .try_into_primitive::<B>()
+            .expect("the device is this backend's")
+    }
+
+    fn inputs<const N: usize>(&self, shapes: [[usize; 2]; N]) -> [Float<B>; N] {
+        let mut seed = 0;
+        shapes.map(|shape| {
+            seed += 1;
+            self.numbers(seed, shape)
+        })
+    }
+
+    fn tokens(&self, tokens: &[i32]) -> Tensor<1, Int> {
+        let data = TensorData::new(tokens.to_vec(), [tokens.len()]);
+        Tensor::from_data(data, (self.device, burn::tensor::DType::I32))
+    }
+
+    fn ropes(&self, rotated: usize) -> [Rope; 2] {
+        let (context, m) = (self.config.train.context, &self.config.model);
+        let head_dim = m.hidden / m.heads;
+        let (cos, sin) = tables(context, head_dim, ROPE_THETA);
+        let table = |values: Vec<f32>| {
+            let data = TensorData::new(values, [context, head_dim / 2]);
+            Tensor::<2>::from_data(data, self.device)
+        };
+        let tables = [cos, sin].map(table);
+        [false, true].map(|fused| Rope {
+            tables: tables.clone(),
+            angles: Arc::new(Angles::new(context, head_dim, ROPE_THETA)),
+            context,
+            head_dim,
+            rotated,
+            fused,
+        })
+    }
+
+    fn attentions(&self) -> Vec<Attention> {
+        let (context, m) = (self.config.train.context, &self.config.model);
+        let mask = TensorData::new(causal_mask(context), [context, context]);
+        let mask = Tensor::<2>::from_data(mask, self.device);
+        [
+            (Way::Composed, KvLayout::Contiguous),
+            (Way::Kernel, KvLayout::Contiguous),
+            (Way::Kernel, KvLayout::Strided),
+            (Way::Flash, KvLayout::Contiguous),
+        ]
+        .map(|(version, layout)| Attention {
+            context,
+            heads: m.heads,
+            kv_heads: m.kv_heads,
+            head_dim: m.hidden / m.heads,
+            version,
+            layout,
+            mask: Some(mask.clone()),
+        })
+        .into()
+    }
+
+    /// AdamW over every parameter of the preset.
+    fn optimizers(&mut self) {
+        let name = format!("adamw, {} parameters", self.config.parameters());
+        if !(self.wanted)(&name) {
+            return;
+        }
+        let n = self.config.parameters() as f64;
+        let shapes: Vec<[usize; 2]> = perflings::model::weights::names(&self.config.model)
+            .into_iter()
+            .map(|(_, shape)| shape)
+            .collect();
+        let entries = [config::Optimizer::Library, config::Optimizer::Fused].map(|version| {
+            let autodiff = self.device.clone().autodiff();
+            let mut parameters: Vec<Parameter> = shapes
+                .iter()
+                .map(|shape| Parameter {
+                    name: String::new(),
+                    value: Tensor::from_inner(self.tensor(1, *shape))
+                        .to_device(&autodiff)
+                        .require_grad(),
+                })
+                .collect();
+            let gradients: Vec<_> = shapes.iter().map(|s| Some(self.tensor(2, *s))).collect();
+            let mut optimizer = Optimizer::new(version, shapes.len());
+            let device = self.device.clone();
+            Entry {
+                version: match version {
+                    config::Optimizer::Library => "library",
+                    config::Optimizer::Fused => "own",
+                }
+                .to_owned(),
+                cost: Cost::new(12.0 * n, 7.0 * n),
+                run: Box::new(move |calls| {
+                    for _ in 0..calls {
+                        let all = parameters.iter_mut().collect();
+                        optimizer.step(all, gradients.clone(), 1e-6);
+                    }
+                    device.sync().expect("the device answers");
+                }),
+            }
+        });
+        self.duels.push(Duel {
+            name,
+            entries: entries.into(),
+        });
+    }
+}

@@ -1,0 +1,64 @@
+//! What follows from a configuration's sizes: parameters, operations, bytes.
+
+use super::{Attention, RunConfig};
+
+impl RunConfig {
+    /// Number of trainable parameters: d·(2d + 2d·kv/H + 3·ffn + 2)·L + V·d + d, the tied head counted once.
+    pub fn parameters(&self) -> u64 {
+        let m = &self.model;
+        let (d, ffn) = (m.hidden as u64, m.ffn as u64);
+        let kv = d * m.kv_heads as u64 / (m.heads as u64).max(1);
+        d * (2 * d + 2 * kv + 3 * ffn + 2) * m.layers as u64 + m.vocab as u64 * d + d
+    }
+
+    /// Tokens in one step.
+    pub fn tokens_per_step(&self) -> usize {
+        self.train.batch * self.train.context
+    }
+
+    /// ln(vocab): the loss of a model that knows nothing.
+    pub fn ln_vocab(&self) -> f64 {
+        (self.model.vocab as f64).ln()
+    }
+
+    /// Floating-point operations of one forward pass: matrix products (2·M·K·N each) and attention
+    /// (4·B·T²·hidden, the masked half included), as in the model's shapes.
+    pub fn forward_flops(&self) -> f64 {
+        let m = &self.model;
+        let n = self.tokens_per_step() as f64;
+        let (d, ffn, t) = (m.hidden as f64, m.ffn as f64, self.train.context as f64);
+        let kv = d * m.kv_heads as f64 / (m.heads as f64).max(1.0);
+        let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn) + 4.0 * n * t * d;
+        layer * m.layers as f64 + 2.0 * n * d * m.vocab as f64
+    }
+
+    /// Bytes a training step needs at least: weights, gradients, two moments, saved activations (an estimate by
+    /// shape: about 14 values of width hidden and 5 of width ffn per token and layer, composed attention's scores).
+    pub fn memory_estimate(&self) -> u64 {
+        let m = &self.model;
+        let n = self.train.batch as f64 * self.train.context as f64;
+        let scores = match m.attention {
+            Attention::Composed | Attention::Kernel => {
+                3.0 * n * (m.heads * self.train.context) as f64
+            }
+            Attention::Flash => 0.0,
+        };
+        let layer = n * (14 * m.hidden + 5 * m.ffn) as f64 + scores;
+        let values =
+            4.0 * self.parameters() as f64 + layer * m.layers as f64 + 3.0 * n * m.vocab as f64;
+        // Saturates at the largest u64.
+        (4.0 * values) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Preset;
+
+    #[test]
+    fn small_has_the_published_number_of_parameters() {
+        assert_eq!(RunConfig::preset(Preset::Small).parameters(), 31_977_984);
+        assert_eq!(RunConfig::preset(Preset::Medium).parameters(), 189_793_280);
+    }
+}

@@ -1,0 +1,143 @@
+//! Where an invocation's block of outputs lies in its tile, and how it reaches memory. The products are in `matmul_register`.
+
+use super::Float4;
+use super::matmul_plan::Plan;
+use super::matmul_stage::{Form, Source};
+use burn::cubecl::{self, prelude::*};
+
+/// An invocation's slice, its number in the slice, and its block's place in the tile, in blocks.
+#[derive(CubeType)]
+pub struct Place {
+    pub slice: usize,
+    pub id: usize,
+    pub row: usize,
+    pub column: usize,
+}
+
+#[cube]
+impl Place {
+    /// 32 neighbouring invocations take 4 block rows by 8 block columns where the tile allows it: together they read 12
+    /// vectors per inner value instead of 18 or 33. Within them, an invocation and its neighbour have the same column, and
+    /// it and the next but one the same row, so that hardware can serve 16 invocations' reads at once.
+    pub fn of(unit: usize, #[comptime] plan: Plan) -> Place {
+        let across = comptime!(plan.tile.1 / plan.block.1);
+        let down = comptime!(plan.tile.0 / plan.block.0);
+        let id = unit % comptime!(across * down);
+        let mut row = id / across;
+        let mut column = id % across;
+        if comptime!(across.is_multiple_of(8) && down.is_multiple_of(4)) {
+            let group = id / 32;
+            let lane = id % 32;
+            if plan.interleaved {
+                row = lane / 16 * 2 + lane % 2;
+                column = lane / 2 % 8;
+            } else {
+                row = lane / 8;
+                column = lane % 8;
+            }
+            row += group / comptime!(across / 8) * 4;
+            column += group % comptime!(across / 8) * 8;
+        }
+        Place {
+            slice: unit / comptime!(across * down),
+            id,
+            row,
+            column,
+        }
+    }
+}
+
+/// Row and column of vector `j` of an invocation's row `i`.
+#[cube]
+fn at_output(
+    source: &Source,
+    place: &Place,
+    #[comptime] i: usize,
+    #[comptime] j: usize,
+    #[comptime] plan: Plan,
+) -> (usize, usize) {
+    let (down, across) = comptime!((plan.block.0 / 4, plan.block.1 / 4));
+    (
+        source.row + place.row * 4 + comptime!(i / 4 * (plan.tile.0 / down) + i % 4),
+        source.column + place.column * 4 + comptime!(j * (plan.tile.1 / across)),
+    )
+}
+
+/// Whether a vector of outputs exists; the driver sees no test where the tile divides the matrix.
+#[cube]
+fn inside(row: usize, column: usize, source: &Source, #[comptime] form: Form) -> bool {
+    let rows = comptime!(!form.ragged_rows) || row < source.rows;
+    let columns = comptime!(!form.ragged_columns) || column < source.columns;
+    rows && columns
+}
+
+/// Adds the invocation's part of `residual` to its block.
+#[cube]
+pub fn add_residual<VO: Size>(
+    residual: &[Vector<f32, VO>],
+    acc: &mut Array<Float4>,
+    source: &Source,
+    place: &Place,
+    #[comptime] form: Form,
+    #[comptime] plan: Plan,
+) {
+    let width = VO::value();
+    let across = comptime!(plan.block.1 / 4);
+    #[unroll]
+    for i in 0..plan.block.0 {
+        #[unroll]
+        for j in 0..across {
+            let (row, column) = at_output(source, place, i, j, plan);
+            let at = (source.first_out + row) * source.columns + column;
+            let mut value = acc[comptime!(i * across + j)];
+            if comptime!(width == 4) {
+                if inside(row, column, source, form) {
+                    value += Float4::cast_from(residual[at / 4]);
+                }
+            } else {
+                #[unroll]
+                for c in 0..4usize {
+                    if row < source.rows && column + c < source.columns {
+                        value.insert(c, value.extract(c) + residual[at + c].extract(0usize));
+                    }
+                }
+            }
+            acc[comptime!(i * across + j)] = value;
+        }
+    }
+}
+
+/// Writes the invocation's block.
+#[cube]
+pub fn store<VO: Size>(
+    out: &mut [Vector<f32, VO>],
+    acc: &Array<Float4>,
+    source: &Source,
+    place: &Place,
+    #[comptime] form: Form,
+    #[comptime] plan: Plan,
+) {
+    let width = VO::value();
+    let across = comptime!(plan.block.1 / 4);
+    #[unroll]
+    for i in 0..plan.block.0 {
+        #[unroll]
+        for j in 0..across {
+            let (row, column) = at_output(source, place, i, j, plan);
+            let at = (source.first_out + row) * source.columns + column;
+            let value = acc[comptime!(i * across + j)];
+            if comptime!(width == 4) {
+                if inside(row, column, source, form) {
+                    out[at / 4] = Vector::<f32, VO>::cast_from(value);
+                }
+            } else {
+                #[unroll]
+                for c in 0..4usize {
+                    if row < source.rows && column + c < source.columns {
+                        out[at + c] = Vector::<f32, VO>::new(value.extract(c));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Exercises on the screen: messages in, state, effects and pictures out. No terminal, no engine, no clock.
+
+#[allow(dead_code, reason = "other tests of the screen use the rest of it")]
+#[path = "sample/sample.rs"]
+mod sample;
+#[allow(dead_code, reason = "other tests of the screen use the rest of it")]
+#[path = "sample/screen.rs"]
+mod screen;
+
+use perflings::app::exercise::{ExerciseNews, InModel};
+use perflings::app::source::FromEngine;
+use perflings::app::{
+    Action, App, Confirm, Effect, Markers, Message, Options, Overlay, ThemeName, update,
+};
+use perflings::course::Course;
+use perflings::course::progress::{Progress, State};
+use perflings::protocol::*;
+
+use screen::{text, with_styles};
+
+fn course() -> Course {
+    Course {
+        exercises: Course::builtin("en").exercises,
+        ..sample::course()
+    }
+}
+
+fn begin() -> App {
+    let options = Options {
+        device: "vulkan-cpu".to_owned(),
+        ..Options::default()
+    };
+    let (mut app, _) = App::new(course(), Progress::default(), options);
+    resize(&mut app, 120, 36);
+    let run = app.run.wanted.clone().expect("a run");
+    for event in sample::until(&run, 40) {
+        hear(&mut app, event);
+    }
+    app
+}
+
+fn resize(app: &mut App, width: u16, height: u16) {
+    update(app, Message::Resized { width, height });
+}
+
+fn hear(app: &mut App, event: Event) -> Vec<Effect> {
+    update(
+        app,
+        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
+    )
+}
+
+fn act(app: &mut App, action: Action) -> Vec<Effect> {
+    update(app, Message::Did(action))
+}
+
+fn news(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
+    let exercise = "swiglu".to_owned();
+    update(app, Message::Exercise { exercise, news })
+}
+
+/// Opens the exercise with this short name from the list.
+fn open(app: &mut App, label: &str) -> Vec<Effect> {
+    let at = app
+        .course
+        .exercises
+        .iter()
+        .position(|it| it.label() == label);
+    let entry = app.course.stages.len() + at.expect("the course has it");
+    act(app, Action::Open(Overlay::Stages));
+    act(app, Action::ChooseLine(entry))
+}
+
+fn line(good: Option<bool>, text: &str) -> CardLine {
+    CardLine {
+        good,
+        text: text.to_owned(),
+    }
+}
+
+fn report(passed: bool, card: Vec<CardLine>) -> KernelReport {
+    KernelReport {
+        exercise: "swiglu".to_owned(),
+        device: Some(sample::device()),
+        card,
+        passed,
+        seconds: 0.4,
+        ..KernelReport::default()
+    }
+}
+
+fn starter() -> KernelReport {
+    report(
+        false,
+        vec![
+            line(None, "starter.wgsl"),
+            line(Some(true), "compiles: workgroups of 64 × 1 × 1"),
+            line(
+                Some(false),
+                "fails at `one element` (N = 1): `out[0]` is -0.46133 and should be 0.15789; it is the only element",
+            ),
+            line(Some(false), "every output is right: fails at `one element`"),
+            line(None, "this is still the starter"),
+        ],
+    )
+}
+
+fn nonsense() -> KernelReport {
+    let text = "does not compile: starter.wgsl:13:5 `upp`: no definition in scope for identifier";
+    KernelReport {
+        files: vec![KernelResult {
+            name: "backward.wgsl".to_owned(),
+            error: Some(KernelError {
+                line: 13,
+                column: 5,
+                ..KernelError::default()
+            }),
+            ..KernelResult::default()
+        }],
+        ..report(false, vec![line(Some(false), text)])
+    }
+}
+
+fn passed() -> KernelReport {
+    let card = vec![
+        line(Some(true), "compiles: workgroups of 64 × 1 × 1"),
+        line(
+            Some(true),
+            "correct at 3 shapes: largest error 9.8e-8 of the largest value, 1e-5 is allowed",
+        ),
+        line(
+            None,
+            "time at `small`, device clock: 12.1 µs (12.0 µs to 12.4 µs, n = 40) · 2,080 GB/s · 72 % of this device's measured memory peak",
+        ),
+        line(
+            None,
+            "1.04 times as fast as the starter (1.02 to 1.07) (12.6 µs)",
+        ),
+        line(
+            None,
+            "1.00 times as fast as the solution (0.98 to 1.02) (12.1 µs)",
+        ),
+        line(
+            Some(true),
+            "every output is right: every element of every shape",
+        ),
+    ];
+    KernelReport {
+        swap: Some(swap()),
+        ..report(true, card)
+    }
+}
+
+fn swap() -> KernelSwap {
+    KernelSwap {
+        exercise: "swiglu".to_owned(),
+        part: "mlp.activation".to_owned(),
+        kernels: vec![KernelText::default(), KernelText::default()],
+    }
+}
+
+fn no_adapter() -> KernelReport {
+    let why = "vulkan-cpu: there is no CPU driver of Vulkan; a CPU driver of Vulkan runs kernels at small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast (Arch)";
+    KernelReport {
+        failed: Some(why.to_owned()),
+        device: None,
+        ..report(
+            false,
+            vec![line(Some(false), &format!("not checked: {why}"))],
+        )
+    }
+}
+
+fn opened() -> App {
+    let mut app = begin();
+    open(&mut app, "k01");
+    let folder = "~/.local/state/perflings/tiny-llama/work/swiglu";
+    let files = ["starter.wgsl", "backward.wgsl"].map(|name| format!("{folder}/{name}"));
+    news(&mut app, ExerciseNews::Files(files.to_vec()));
+    news(&mut app, ExerciseNews::Begun);
+    app
+}
+
+fn checked(report: KernelReport) -> App {
+    let mut app = opened();
+    news(&mut app, ExerciseNews::Checked(Box::new(report)));
+    app
+}
+
+fn checking() -> App {
+    let mut app = checked(starter());
+    news(&mut app, ExerciseNews::Begun);
+    let progress = KernelProgress {
+        card: vec![line(Some(true), "compiles: workgroups of 64 × 1 × 1")],
+        now: "runs starter.wgsl at `odd`".to_owned(),
+        ..KernelProgress::default()
+    };
+    news(&mut app, ExerciseNews::Progress(Box::new(progress)));
+    let now_ms = app.now_ms + 2_000;
+    update(&mut app, Message::Tick { now_ms });
+    app
+}
+
+fn in_model() -> App {
+    let mut app = checked(passed());
+    hear(
+        &mut app,
+        Event::KernelUsed {
+            exercise: "swiglu".to_owned(),
+            part: "mlp.activation".to_owned(),
+            why_not: None,
+        },
+    );
+    let now_ms = app.now_ms + 60_000;
+    update(&mut app, Message::Tick { now_ms });
+    app
+}
+
+fn states() -> Vec<(&'static str, App)> {
+    let mut solved = checked(passed());
+    act(&mut solved, Action::Solution);
+    let mut list = checked(passed());
+    act(&mut list, Action::Open(Overlay::Stages));
+    let mut hinted = checked(nonsense());
+    (0..3).for_each(|_| drop(act(&mut hinted, Action::Hint)));
+    let mut config = begin();
+    open(&mut config, "c01");
+    act(&mut config, Action::Answer(2));
+    vec![
+        ("starter", checked(starter())),
+        ("checking", checking()),
+        ("nonsense", hinted),
+        ("passed", in_model()),
+        ("no-adapter", checked(no_adapter())),
+        ("solution", solved),
+        ("list", list),
+        ("config", config),
+    ]
+}
+
+#[test]
+fn pictures() {
+    for (width, height) in [(80, 24), (120, 36), (200, 50)] {
+        for (name, mut app) in states() {
+            // A frame too small for lesson and panels shows the exercise over the panels.
+            app.view.lesson_open = true;
+            let buffer = screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Braille);
+            insta::assert_snapshot!(format!("{width}x{height}_{name}"), with_styles(&buffer));
+        }
+    }
+}
+
+#[test]
+fn good_and_bad_are_told_apart_without_colour() {
+    for (markers, marks) in [
+        (Markers::Braille, ["✓ ", "✗ "]),
+        (Markers::Ascii, ["+ ", "! "]),
+    ] {
+        let mut app = checked(starter());
+        let buffer = screen::screen(&mut app, 120, 36, ThemeName::Mono, markers);
+        let shown = text(&buffer);
+        for (mark, said) in marks.iter().zip(["compiles: ", "fails at "]) {
+            assert!(shown.contains(&format!("{mark}{said}")), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn no_size_and_no_state_panics() {
+    for (_, mut app) in states() {
+        for (width, height) in [(1, 1), (10, 3), (60, 16), (79, 23), (119, 40), (300, 100)] {
+            screen::screen(&mut app, width, height, ThemeName::Auto, Markers::Ascii);
+        }
+    }
+}
+
+#[test]
+fn an_exercise_is_opened_checked_and_left_beside_the_run() {
+    let mut app = begin();
+    let effects = open(&mut app, "k01");
+    let device = "vulkan-cpu".to_owned();
+    let exercise = "swiglu".to_owned();
+    let opens = Effect::OpenExercise { exercise, device };
+    assert!(effects.contains(&opens), "{effects:?}");
+    assert!(
+        !effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Send(_))),
+        "the run goes on: {effects:?}"
+    );
+    assert_eq!(app.study.progress.stage("swiglu").state, State::Seen);
+    // Opening it again begins nothing anew.
+    assert_eq!(open(&mut app, "k01"), Vec::new());
+    // What belongs to the stage rests.
+    assert_eq!(act(&mut app, Action::Toggle), Vec::new());
+    assert_eq!(act(&mut app, Action::Pair), Vec::new());
+    let effects = act(&mut app, Action::NextStage);
+    assert!(effects.contains(&Effect::LeaveExercise));
+    assert_eq!(app.exercise().map(|it| it.label()), Some("k02"));
+    assert_eq!(act(&mut app, Action::Stage(1)), vec![Effect::LeaveExercise]);
+    assert!(app.exercise().is_none());
+}
+
+#[test]
+fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
+    let mut app = opened();
+    let sends = |effects: &[Effect]| {
+        let swaps = effects.iter().filter_map(|effect| match effect {
+            Effect::Send(Command::UseKernel { swap }) => Some(swap.clone()),
+            _ => None,
+        });
+        swaps.collect::<Vec<_>>()
+    };
+    let effects = news(&mut app, ExerciseNews::Checked(Box::new(starter())));
+    assert_eq!(sends(&effects), Vec::new());
+    let effects = news(&mut app, ExerciseNews::Checked(Box::new(passed())));
+    assert_eq!(sends(&effects), vec![swap()]);
+    assert!(effects.iter().any(|effect| matches!(
+        effect,
+        Effect::SaveStage { stage, progress } if stage == "swiglu" && progress.state == State::Passed
+    )));
+    let desk = |app: &App| {
+        let exercise = app.exercise().expect("open").clone();
+        app.exercises.desk(&exercise).expect("known").clone()
+    };
+    assert_eq!(desk(&app).in_model, InModel::Asked);
+    let used = |why_not: Option<&str>| Event::KernelUsed {
+        exercise: "swiglu".to_owned(),
+        part: "mlp.activation".to_owned(),
+        why_not: why_not.map(str::to_owned),
+    };
+    hear(&mut app, used(None));
+    assert_eq!(desk(&app).in_model, InModel::Since(app.step()));
+    // A wrong one afterwards changes nothing in the model.
+    let effects = news(&mut app, ExerciseNews::Checked(Box::new(nonsense())));
+    assert_eq!(effects, Vec::new());
+    assert_eq!(desk(&app).in_model, InModel::Since(app.step()));
+    // A new run may be in another process: it is asked again.
+    let run = app.run.wanted.clone().expect("a run");
+    act(&mut app, Action::Restart);
+    let effects: Vec<Effect> = sample::until(&run, 1)
+        .into_iter()
+        .flat_map(|event| hear(&mut app, event))
+        .collect();
+    assert_eq!(sends(&effects), vec![swap()]);
+    hear(&mut app, used(Some("this run computes on the CPU")));
+    assert!(matches!(desk(&app).in_model, InModel::Not(why) if why.contains("CPU")));
+    // Leaving gives the model its own back.
+    let effects = act(&mut app, Action::LeaveExercise);
+    let back = KernelSwap {
+        kernels: Vec::new(),
+        ..swap()
+    };
+    assert_eq!(sends(&effects), vec![back]);
+}
+
+#[test]
+fn the_solution_asks_before_it_was_earned_and_is_marked() {
+    let mut app = checked(starter());
+    act(&mut app, Action::Solution);
+    assert_eq!(app.view.confirm, Some(Confirm::ShowSolution));
+    let effects = act(&mut app, Action::Yes);
+    assert_eq!(app.view.overlay, Some(Overlay::Solution));
+    assert!(
+        matches!(&effects[..], [Effect::SaveStage { progress, .. }] if progress.solution_shown)
+    );
+    let mut app = checked(passed());
+    act(&mut app, Action::Solution);
+    assert_eq!(
+        (app.view.confirm, app.view.overlay),
+        (None, Some(Overlay::Solution))
+    );
+}
+
+#[test]
+fn a_reset_asks_forgets_and_begins_anew() {
+    let mut app = checked(passed());
+    act(&mut app, Action::Hint);
+    act(&mut app, Action::Reset);
+    assert_eq!(app.view.confirm, Some(Confirm::Reset));
+    let effects = act(&mut app, Action::Yes);
+    assert!(
+        effects
+            .iter()
+            .any(|it| matches!(it, Effect::ResetExercise { exercise, .. } if exercise == "swiglu"))
+    );
+    assert_eq!(app.study.progress.stage("swiglu").state, State::New);
+    assert_eq!(app.exercises.hints, 0);
+}
+
+#[test]
+fn the_editor_opens_where_the_check_found_something() {
+    let mut app = checked(nonsense());
+    let effects = act(&mut app, Action::OpenEditor);
+    assert_eq!(
+        effects,
+        vec![Effect::OpenEditor {
+            stage: "swiglu".to_owned(),
+            file: "backward.wgsl".to_owned(),
+            line: Some(13),
+        }]
+    );
+}
+
+#[test]
+fn a_config_exercise_is_passed_by_its_answers() {
+    let mut app = begin();
+    let effects = open(&mut app, "c01");
+    assert!(
+        !effects
+            .iter()
+            .any(|it| matches!(it, Effect::OpenExercise { .. }))
+    );
+    let quiz = app.exercise().expect("open").quiz.clone();
+    for question in &quiz {
+        assert!(app.question().is_some());
+        act(&mut app, Action::Answer(question.answer));
+    }
+    assert!(app.question().is_none());
+    let id = app.exercise().expect("open").id.clone();
+    assert_eq!(app.study.progress.stage(&id).state, State::Passed);
+}
+
+#[test]
+fn hostile_words_of_an_engine_are_defused() {
+    let mut app = opened();
+    let event = Event::KernelUsed {
+        exercise: "swiglu\u{1b}[2J".to_owned(),
+        part: "\u{202e}".to_owned(),
+        why_not: Some("\u{1b}]0;x\u{7}".to_owned()),
+    };
+    hear(&mut app, event);
+    let card = vec![line(Some(false), "\u{1b}[31mred \u{202e}and more")];
+    news(
+        &mut app,
+        ExerciseNews::Checked(Box::new(report(false, card))),
+    );
+    let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
+    assert!(
+        text(&buffer).contains("·[31mred ·and more"),
+        "{}",
+        text(&buffer)
+    );
+}

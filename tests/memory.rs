@@ -1,0 +1,61 @@
+//! Bytes, not times: what a training step adds to memory over longer contexts. One test in a process of its own, for the
+//! counters see every thread.
+
+use burn::tensor::Device;
+use perflings::config::{Attention, Loss, Matmul, Norm, Preset, Qkv, RunConfig, Swiglu};
+use perflings::data::Source;
+use perflings::engine::allocator;
+use perflings::model::{Model, Tokens, weights};
+
+/// One small block with own kernels; attention as asked.
+fn config(context: usize, attention: Attention) -> RunConfig {
+    let mut config = RunConfig::preset(Preset::Tiny);
+    let m = &mut config.model;
+    (m.hidden, m.layers, m.heads, m.kv_heads) = (32, 1, 4, 2);
+    (m.ffn, m.vocab) = (64, 50);
+    (m.qkv, m.norm, m.swiglu) = (Qkv::Fused, Norm::Fused, Swiglu::FusedActivation);
+    (m.loss, m.matmul, m.attention) = (Loss::Fused, Matmul::Own, attention);
+    (config.train.batch, config.train.context) = (1, context);
+    config
+}
+
+/// The most bytes in use at once during forward and backward, over what the model and its tokens hold.
+fn activations(context: usize, attention: Attention) -> f64 {
+    let config = config(context, attention);
+    assert!(config.problems().is_empty());
+    let device = Device::flex().autodiff();
+    let initial = weights::initial(&config.model, config.train.seed);
+    let model = Model::new(&config, &initial, &device).expect("weights fit");
+    let tokens = Tokens::new(&Source::new(&config).batch(0), &device);
+    // The first step of a size makes tables and threads of its own.
+    drop(model.loss(&tokens).backward());
+    let before = allocator::current();
+    allocator::reset_peak();
+    drop(model.loss(&tokens).backward());
+    (allocator::peak() - before) as f64
+}
+
+/// With bytes a + b·S + c·S², doublings of S add b·S + 3c·S²: twice as much each time where c is 0, up to four times
+/// as much where it is not.
+#[test]
+fn flash_is_linear_in_the_context_and_composed_is_quadratic() {
+    let growth = |attention: Attention| {
+        let [short, middle, long] =
+            [512, 1024, 2048].map(|context| activations(context, attention));
+        println!("{attention}: {short} {middle} {long} bytes over 512, 1024, 2048 tokens");
+        (long - middle) / (middle - short)
+    };
+    let flash = growth(Attention::Flash);
+    assert!((1.9..2.1).contains(&flash), "flash grows by {flash}");
+    let composed = growth(Attention::Composed);
+    assert!(
+        (3.5..4.1).contains(&composed),
+        "composed grows by {composed}"
+    );
+    // Far out, where scores would take 4·4096²·4 bytes = 256 MiB for each copy.
+    let far = activations(4096, Attention::Flash);
+    assert!(
+        far < 64.0 * 1024.0 * 1024.0,
+        "flash over 4096 tokens: {far} bytes"
+    );
+}
