@@ -22,7 +22,7 @@ fn k01(course: &Course) -> (usize, &Exercise) {
 fn open(terminal: &mut Terminal, entry: usize) -> bool {
     terminal.see_training();
     terminal.press("l");
-    terminal.see(&["exercises: kernels to write"]);
+    terminal.see(&["kernels to write"]);
     for _ in 0..entry {
         terminal.press("j");
     }
