@@ -156,6 +156,7 @@ impl Model {
         let op = CrossEntropy {
             targets: tokens.targets.clone(),
             version: self.config.loss,
+            is_root: true,
         };
         apply(Scope::outside("loss"), op, [logits]) // [1, 1]
     }

@@ -1,6 +1,8 @@
 //! Named initial weights on the host. One seeded generator per name, so every device, and both sides of a
 //! comparison, start from the same numbers whatever their projections look like.
 
+use rayon::prelude::*;
+
 use crate::config::{INIT_STD, Init, ModelConfig};
 use crate::data::rng::Rng;
 
@@ -34,10 +36,11 @@ pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
 }
 
 /// Initial weights by the configuration's rule. `library-default` is burn's: embedding N(0, 1), linear layers uniform
-/// within ±1/√fan_in (Kaiming with gain 1/√3), norm gains 1.
+/// within ±1/√fan_in (Kaiming with gain 1/√3), norm gains 1. Each has a generator of its own, so that they are drawn side by
+/// side and no thread changes a number.
 pub fn initial(m: &ModelConfig, seed: u64) -> Vec<Weight> {
     names(m)
-        .into_iter()
+        .into_par_iter()
         .map(|(name, shape)| {
             let mut rng = Rng::named(seed, &name, 0);
             let count = shape[0] * shape[1];

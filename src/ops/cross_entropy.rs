@@ -12,6 +12,8 @@ pub struct CrossEntropy {
     /// `[n]`
     pub targets: Tensor<1, Int>,
     pub version: Loss,
+    /// Whether the backward pass begins here, with dL = 1 by definition: the fused version then has nothing left to do.
+    pub is_root: bool,
 }
 
 impl Operation<1> for CrossEntropy {
@@ -49,6 +51,7 @@ impl Operation<1> for CrossEntropy {
                 let targets = B::indices(&self.targets);
                 [Some(backward::<B>(slope, targets, dy))]
             }
+            Loss::Fused if self.is_root => [Some(slope)],
             Loss::Fused => [Some(B::cross_entropy_backward(slope, dy))],
         }
     }
@@ -59,9 +62,7 @@ impl Operation<1> for CrossEntropy {
             Loss::Composed => (Cost::new(5.0 * n, 2.0 * n), Cost::new(2.0 * n, 2.0 * n)),
             Loss::Fused => (
                 Cost::new(6.0 * n, 2.0 * n),
-                Cost::nothing(
-                    "the forward pass left the gradient; dL is 1 where the loss is the root",
-                ),
+                Cost::nothing("the forward pass left the gradient for dL = 1"),
             ),
         }
     }
@@ -117,7 +118,11 @@ mod tests {
         let logits =
             Tensor::<2>::from_data(TensorData::new(values, [3, 7]), &device).require_grad();
         let targets = Tensor::<1, Int>::from_data(TensorData::new(vec![6, 0, 3], [3]), &device);
-        let op = CrossEntropy { targets, version };
+        let op = CrossEntropy {
+            targets,
+            version,
+            is_root: false,
+        };
         let loss = apply(Scope::outside("loss"), op, [logits.clone()]);
         let mut gradients = (loss * 3.0).backward();
         let gradient = logits.grad_remove(&mut gradients).expect("a gradient");

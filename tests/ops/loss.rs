@@ -13,6 +13,7 @@ fn versions(targets: &[i32], device: &Device) -> [CrossEntropy; 2] {
     [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {
         targets: on(targets, device),
         version,
+        is_root: false,
     })
 }
 
