@@ -375,7 +375,7 @@ fn no_click_panics() {
     }
 }
 
-/// The README's keys are the table's: one line for each heading.
+/// The README's keys are the table's: one Markdown table under each heading.
 #[test]
 fn the_readme_lists_the_keys_of_the_table() {
     let mut lines = String::new();
@@ -383,11 +383,15 @@ fn the_readme_lists_the_keys_of_the_table() {
     for (group, keys, help) in reference() {
         if heading != Some(group) {
             let gap = if heading.is_none() { "" } else { "\n\n" };
-            lines += &format!("{gap}**{}**", group.name());
+            lines += &format!(
+                "{gap}**{}**\n\n| key | what it does |\n|---|---|",
+                group.name()
+            );
             heading = Some(group);
         }
         let keys: Vec<String> = keys.split(' ').map(|key| format!("`{key}`")).collect();
-        lines += &format!("\n· {} {help}", keys.join(" "));
+        let help = help.replace('|', "\\|");
+        lines += &format!("\n| {} | {help} |", keys.join(" "));
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
     let readme = std::fs::read_to_string(path).expect("the README");

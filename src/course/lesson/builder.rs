@@ -1,13 +1,13 @@
 //! Turns the parser's events into sections and blocks, and notes what the text refers to.
 
+mod words;
+
 use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
-use super::{KINDS, Mark, MarkKind, Parsed, plain};
-use crate::config::file::{FileError, line_of};
-use crate::config::nearest;
-use crate::course::placeholder::{self, Piece};
+use self::words::names_exercise;
+use super::{MarkKind, Parsed, plain};
 use crate::course::{Block, Section, SectionKind, Span};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -203,127 +203,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn text(&mut self, text: &str, range: &Range<usize>) {
-        if let Some((language, code)) = &mut self.code {
-            let shell = matches!(language.as_str(), "sh" | "console" | "shell");
-            code.push_str(text);
-            for (i, line) in text.lines().enumerate() {
-                let line_number = line_of(self.source, range.start) + i;
-                let command = line.trim_start_matches("$ ").trim();
-                if shell && command.starts_with("perflings") {
-                    self.out.marks.push(Mark {
-                        line: line_number,
-                        kind: MarkKind::Command,
-                        text: command.to_owned(),
-                    });
-                }
-                self.out.marks.push(Mark {
-                    line: line_number,
-                    kind: MarkKind::Code,
-                    text: line.to_owned(),
-                });
-            }
-            return;
-        }
-        if self.key {
-            self.words(range, OBJECT);
-            self.mark(range, MarkKind::Key, text);
-            self.spans.push(Span::Code(text.to_owned()));
-            return;
-        }
-        if let Some((label, to)) = &mut self.link {
-            label.push_str(text);
-            let to = to.clone();
-            self.words(range, OBJECT);
-            self.mark(range, MarkKind::Link, &to);
-            return;
-        }
-        for piece in placeholder::pieces(text) {
-            match piece {
-                Piece::Name(name) => {
-                    self.words(range, OBJECT);
-                    self.mark(range, MarkKind::Placeholder, name);
-                    self.spans.push(Span::Placeholder(name.to_owned()));
-                }
-                Piece::Text(text) => {
-                    // A line break was noted as one already.
-                    if !matches!(text, " " | "\n") {
-                        self.words(range, text);
-                    }
-                    self.plain_text(text);
-                }
-            }
-        }
-    }
-
-    /// Adds to the run of text before it where the style is the same.
-    fn plain_text(&mut self, text: &str) {
-        let style = self.styles.last().copied();
-        match (self.spans.last_mut(), style) {
-            (Some(Span::Text(before)), None)
-            | (Some(Span::Strong(before)), Some(Style::Strong))
-            | (Some(Span::Emphasis(before)), Some(Style::Emphasis)) => before.push_str(text),
-            (_, None) => self.spans.push(Span::Text(text.to_owned())),
-            (_, Some(Style::Strong)) => self.spans.push(Span::Strong(text.to_owned())),
-            (_, Some(Style::Emphasis)) => self.spans.push(Span::Emphasis(text.to_owned())),
-        }
-    }
-
-    fn html(&mut self, html: &str, range: &Range<usize>) {
-        match html {
-            "<kbd>" => self.key = true,
-            "</kbd>" => self.key = false,
-            _ => {
-                let Some(word) = html
-                    .strip_prefix("<!--")
-                    .and_then(|rest| rest.strip_suffix("-->"))
-                    .map(str::trim)
-                else {
-                    self.problem(
-                        range,
-                        "holds HTML, which is not shown; write Markdown".to_owned(),
-                    );
-                    return;
-                };
-                if self.heading.is_none() {
-                    return;
-                }
-                self.kind = KINDS
-                    .iter()
-                    .find(|(name, _)| *name == word)
-                    .map(|(_, kind)| *kind);
-                if self.kind.is_none() {
-                    let near = nearest(word, KINDS.iter().map(|(name, _)| *name));
-                    self.problem(
-                        range,
-                        format!(
-                            "unknown kind of section `{word}`; the nearest known one is `{near}`"
-                        ),
-                    );
-                }
-            }
-        }
-    }
-
-    /// Adds to the block's words.
-    fn words(&mut self, range: &Range<usize>, text: &str) {
-        if self.prose.1.is_empty() {
-            self.prose.0 = line_of(self.source, range.start);
-        }
-        self.prose.1.push_str(text);
-    }
-
-    fn end_prose(&mut self) {
-        let (line, text) = std::mem::take(&mut self.prose);
-        if !text.trim().is_empty() {
-            self.out.marks.push(Mark {
-                line,
-                kind: MarkKind::Prose,
-                text,
-            });
-        }
-    }
-
     /// Ends the block under construction.
     fn flush(&mut self) {
         self.end_prose();
@@ -353,24 +232,6 @@ impl<'a> Builder<'a> {
         self.section.get_or_insert_default().blocks.push(block);
     }
 
-    fn mark(&mut self, range: &Range<usize>, kind: MarkKind, text: &str) {
-        let line = line_of(self.source, range.start);
-        self.out.marks.push(Mark {
-            line,
-            kind,
-            text: text.to_owned(),
-        });
-    }
-
-    fn problem(&mut self, range: &Range<usize>, what: String) {
-        let line = line_of(self.source, range.start);
-        self.out.problems.push(FileError {
-            path: self.path.to_owned(),
-            line,
-            what,
-        });
-    }
-
     fn close_section(&mut self) {
         if let Some(section) = self.section.take() {
             self.out.lesson.sections.push(section);
@@ -382,15 +243,6 @@ impl<'a> Builder<'a> {
         self.close_section();
         self.out
     }
-}
-
-/// `k03`, `c01-batch`: a letter and two digits, and perhaps a name.
-fn names_exercise(text: &str) -> bool {
-    let head = text.split('-').next().unwrap_or(text);
-    let mut chars = head.chars();
-    chars.next().is_some_and(|c| "kcd".contains(c))
-        && head.len() == 3
-        && chars.all(|c| c.is_ascii_digit())
 }
 
 fn depth(level: HeadingLevel) -> u8 {

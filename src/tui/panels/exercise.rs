@@ -1,18 +1,20 @@
 //! The open exercise, in the lesson's place: the task, where its files are, hints, and at the foot what the last check
 //! found, or how far the present one has come.
 
+mod looking_back;
+mod result;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+pub use self::looking_back::new_lines;
 use super::{open_as, question, show};
-use crate::app::exercise::{Desk, InModel};
+use crate::app::exercise::Desk;
 use crate::app::guide::sentence;
 use crate::app::{Action, App, Panel, Room};
 use crate::course::Exercise;
 use crate::course::exercise::{Body, Configs};
-use crate::course::placeholder::{Figures, Lookup};
-use crate::protocol::CardLine;
 use crate::tui::theme::Theme;
 use crate::tui::{prose, text};
 
@@ -213,93 +215,6 @@ impl Page<'_> {
         }
     }
 
-    /// Once it is passed: the lines in which the course's solution differs from the starter.
-    fn look_back(&self, out: &mut Vec<Line<'static>>) {
-        let passed = self
-            .desk
-            .and_then(|desk| desk.report.as_ref())
-            .is_some_and(|report| report.passed);
-        let (true, Some(kernels)) = (passed, self.exercise.kernels()) else {
-            return;
-        };
-        out.push(Line::default());
-        out.push(Line::styled("Looking back", self.theme.heading));
-        self.item(
-            "",
-            self.theme.dim,
-            "The course's solution has these lines where the starter had others. Is yours the same idea?",
-            out,
-        );
-        for kernel in &kernels.kernels {
-            for line in new_lines(&kernel.file.starter, &kernel.file.solution) {
-                let line = format!("  {}", line.trim());
-                out.extend(text::wrap_plain(&line, self.columns, self.theme.code));
-            }
-        }
-    }
-
-    /// Questions that were answered, and why.
-    fn answers(&self, out: &mut Vec<Line<'static>>) {
-        let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
-        for (question, choice) in self.exercise.quiz.iter().zip(given) {
-            let (mark, style) = if *choice == question.answer {
-                (self.theme.symbols.good, self.theme.good)
-            } else {
-                (self.theme.symbols.bad, self.theme.bad)
-            };
-            out.push(Line::default());
-            self.item(&format!("{mark} "), style, &question.explanation, out);
-        }
-    }
-
-    /// A recorded run's fault, once it was named: whether rightly, and what shows it.
-    fn named(&self, out: &mut Vec<Line<'static>>) {
-        let theme = self.theme;
-        let Body::Detective(detective) = &self.exercise.body else {
-            return;
-        };
-        out.push(Line::default());
-        let said = format!(
-            "Recorded on {}. The lints are left out: find what they would have found.",
-            detective.badge()
-        );
-        self.item("", theme.dim, &said, out);
-        let Some(choice) = self.desk.and_then(|desk| desk.quiz.first()) else {
-            return;
-        };
-        let question = &detective.question;
-        let (mark, style, word) = if *choice == question.answer {
-            (theme.symbols.good, theme.good, "It is so: ")
-        } else {
-            (theme.symbols.bad, theme.bad, "It is not so. It is: ")
-        };
-        out.push(Line::default());
-        let truth = question.choices.get(question.answer);
-        let marker = format!("{mark} {word}");
-        out.extend(prose::item(
-            &marker,
-            style,
-            truth.map_or("", String::as_str),
-            self.columns,
-            theme.strong,
-            None,
-        ));
-        let (finished, config) = (detective.finished(), detective.config());
-        let figures = config.as_ref().map(|config| Figures {
-            run: finished.as_ref(),
-            ..Figures::none(config)
-        });
-        out.push(Line::default());
-        out.extend(prose::item(
-            "",
-            theme.dim,
-            question.explanation.trim(),
-            self.columns,
-            theme.text,
-            figures.as_ref().map(|it| it as &dyn Lookup),
-        ));
-    }
-
     fn background(&self, out: &mut Vec<Line<'static>>) {
         let Some(lesson) = &self.exercise.lesson else {
             return;
@@ -326,113 +241,6 @@ impl Page<'_> {
         let theme = self.theme;
         out.push(super::sentence(&line, self.app, theme, theme.dim));
     }
-
-    /// The card of the last check, or of the one in progress.
-    fn result(&self) -> Vec<Line<'static>> {
-        let theme = self.theme;
-        let Some(desk) = self.desk else {
-            return Vec::new();
-        };
-        let mut out = Vec::new();
-        if let Some(checking) = &desk.checking {
-            let seconds = self.app.now_ms.saturating_sub(checking.since_ms) / 1000;
-            out.push(question::rule("checking", self.columns, theme));
-            out.extend(checking.card.iter().flat_map(|line| self.card_line(line)));
-            let now = format!("{}, {seconds} s", checking.now);
-            let mark = format!("{} ", theme.symbols.ghost);
-            out.extend(text::wrap_item(
-                &mark,
-                theme.warning,
-                &now,
-                self.columns,
-                theme.text,
-            ));
-        } else if let Some(report) = &desk.report {
-            let (title, on) = match (report.passed, &report.failed) {
-                (_, Some(_)) => ("not checked", None),
-                (true, None) => ("passed", report.device.as_ref()),
-                (false, None) => ("not yet", report.device.as_ref()),
-            };
-            out.push(question::rule(title, self.columns, theme));
-            out.extend(report.card.iter().flat_map(|line| self.card_line(line)));
-            if let Some(device) = on {
-                let slow = if device.kind == "vulkan-cpu" {
-                    ", a CPU driver: being right counts there, speed does not"
-                } else {
-                    ""
-                };
-                let said = format!(
-                    "checked in {:.1} s on {}{slow}",
-                    report.seconds, device.name
-                );
-                out.extend(text::wrap_plain(&said, self.columns, theme.dim));
-            }
-        }
-        out.extend(self.in_model(desk));
-        out
-    }
-
-    fn card_line(&self, line: &CardLine) -> Vec<Line<'static>> {
-        let theme = self.theme;
-        let (mark, style) = match line.good {
-            Some(true) => (theme.symbols.good, theme.good),
-            Some(false) => (theme.symbols.bad, theme.bad),
-            None => (" ", theme.dim),
-        };
-        let body = if line.good == Some(false) {
-            theme.strong
-        } else {
-            theme.text
-        };
-        text::wrap_item(&format!("{mark} "), style, &line.text, self.columns, body)
-    }
-
-    fn in_model(&self, desk: &Desk) -> Vec<Line<'static>> {
-        let theme = self.theme;
-        let last_good = desk.report.as_ref().is_some_and(|report| !report.passed);
-        let (mark, style, said) = match &desk.in_model {
-            InModel::No => return Vec::new(),
-            InModel::Asked => (
-                theme.symbols.ghost,
-                theme.warning,
-                "your kernel takes over at the next step".to_owned(),
-            ),
-            InModel::Since(step) => {
-                let which = if last_good {
-                    "your last good kernel"
-                } else {
-                    "your kernel"
-                };
-                let since = step.map_or_else(String::new, |step| format!(" since step {step}"));
-                (
-                    theme.symbols.live,
-                    theme.good,
-                    format!("the model computes with {which}{since}"),
-                )
-            }
-            InModel::Not(why) => (
-                theme.symbols.ghost,
-                theme.dim,
-                format!("the model keeps its own kernel: {why}"),
-            ),
-        };
-        let mut out: Vec<Line<'static>> = Vec::new();
-        out.extend(text::wrap_item(
-            &format!("{mark} "),
-            style,
-            &said,
-            self.columns,
-            theme.text,
-        ));
-        out
-    }
-}
-
-/// Lines of `new` that `old` has not, without what only closes a block.
-pub fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str> {
-    new.lines().filter(move |line| {
-        line.trim().len() > 1 && !old.lines().any(|known| known.trim() == line.trim())
-    })
 }
 
 /// The short name before the title, in lists and at the top.

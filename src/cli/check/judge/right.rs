@@ -1,0 +1,148 @@
+//! The answer that a measurement makes right: the bend of a curve, the leading term, the order, faster or slower.
+
+use super::memory::{fitted, law};
+use super::{Found, letter};
+use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
+use crate::course::placeholder::measured;
+use crate::protocol::{Pair, Verdict};
+
+/// What the measurement says, in words, and the answer that it makes right; none where it cannot tell.
+pub(super) struct Truth {
+    pub(super) said: String,
+    pub(super) answer: Option<Vec<String>>,
+}
+
+pub(super) fn of(configs: &Configs, check: &ConfigCheck, found: &Found) -> Option<Truth> {
+    match &check.metric {
+        ConfigMetric::Bend { factor } => bend(found, *factor),
+        ConfigMetric::Leads { of } => leads(configs, found, of),
+        ConfigMetric::Order { .. } => order(configs, found),
+        ConfigMetric::Speed { of } => speed(found, of),
+        _ => None,
+    }
+}
+
+fn bend(found: &Found, factor: f64) -> Option<Truth> {
+    let times: Vec<(&str, f64)> = found
+        .points
+        .iter()
+        .filter_map(|point| {
+            let run = point.run.as_ref().ok()?;
+            Some((point.value.as_str(), run.step_ms?.median))
+        })
+        .collect();
+    if times.len() < 2 {
+        return None;
+    }
+    let mut said = vec![format!(
+        "{}: {}",
+        times[0].0,
+        measured("step_ms", times[0].1)
+    )];
+    let mut bend = None;
+    for pair in times.windows(2) {
+        let ratio = pair[1].1 / pair[0].1;
+        said.push(format!("{}: {ratio:.2}x", pair[1].0));
+        if ratio >= factor && bend.is_none() {
+            bend = Some(pair[0].0);
+        }
+    }
+    let last = times[times.len() - 1].0;
+    let bend = bend.unwrap_or(last);
+    Some(Truth {
+        said: format!(
+            "step time by batch, each against the one before: {}; the bend is at {bend}",
+            said.join(", ")
+        ),
+        answer: Some(vec![bend.to_owned()]),
+    })
+}
+
+fn leads(configs: &Configs, found: &Found, with: &str) -> Option<Truth> {
+    let (fit, _) = match fitted(found, with) {
+        Ok(fit) => fit,
+        Err(said) => return Some(Truth { said, answer: None }),
+    };
+    let [a, b, c] = fit.coefficients[..] else {
+        return None;
+    };
+    let values = &configs.sweep.as_ref()?.values;
+    let first = values.iter().find(|value| {
+        value
+            .parse::<f64>()
+            .is_ok_and(|s| c * s * s >= (b * s).max(a))
+    });
+    let answer = first.map_or("none", String::as_str);
+    Some(Truth {
+        said: format!(
+            "peak memory = {}; the last term leads from {answer}",
+            law(&fit)
+        ),
+        answer: Some(vec![answer.to_owned()]),
+    })
+}
+
+fn order(configs: &Configs, found: &Found) -> Option<Truth> {
+    if found.changes.len() != configs.rank.len() {
+        return None;
+    }
+    let mut measured: Vec<(usize, &Pair)> = Vec::new();
+    for (at, change) in found.changes.iter().enumerate() {
+        match change {
+            Ok(pair) if pair.n > 0 => measured.push((at, pair)),
+            Ok(_) => return None,
+            Err(why) => {
+                let said = format!("not measured: {}: {why}", letter(at));
+                return Some(Truth { said, answer: None });
+            }
+        }
+    }
+    measured.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
+    let said: Vec<String> = measured
+        .iter()
+        .map(|(at, pair)| {
+            format!(
+                "{} {:.2}x [{:.2}, {:.2}]",
+                letter(*at),
+                pair.ratio,
+                pair.low,
+                pair.high
+            )
+        })
+        .collect();
+    Some(Truth {
+        said: said.join(", "),
+        answer: Some(measured.iter().map(|(at, _)| letter(*at)).collect()),
+    })
+}
+
+fn speed(found: &Found, of: &str) -> Option<Truth> {
+    let point = found.points.iter().find(|point| point.value == of)?;
+    if let Err(why) = &point.run {
+        return Some(Truth {
+            said: format!("refused: {why}"),
+            answer: Some(vec!["refused".to_owned()]),
+        });
+    }
+    let (_, pair) = found.speeds.iter().find(|(value, _)| value == of)?;
+    let pair = match pair {
+        Ok(pair) => pair,
+        Err(why) => {
+            let said = format!("not measured: {why}");
+            return Some(Truth { said, answer: None });
+        }
+    };
+    let answer = match pair.verdict {
+        Verdict::Faster => Some("faster"),
+        Verdict::Slower => Some("slower"),
+        Verdict::Same => Some("same"),
+        Verdict::Unclear => None,
+    };
+    Some(Truth {
+        said: format!(
+            "{:.3}x [{:.3}, {:.3}], n={}, {}",
+            pair.ratio, pair.low, pair.high, pair.n, pair.verdict
+        ),
+        answer: answer.map(|word| vec![word.to_owned()]),
+    })
+}
