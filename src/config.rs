@@ -6,6 +6,7 @@ mod figures;
 pub mod file;
 mod knobs;
 mod problems;
+mod spelling;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,9 @@ pub use choices::{
     Attention, Data, Gradient, Init, KvLayout, Loss, Matmul, Norm, Optimizer, Precision, Preset,
     Qkv, Swiglu, Sync,
 };
-pub use knobs::{KNOBS, Kind, Knob, Value, nearest};
+pub use knobs::{KNOBS, Kind, Knob, Value};
 pub use problems::Problem;
+pub use spelling::{close, nearest};
 
 /// The network. Sizes come from the preset unless a file names them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -82,7 +82,7 @@ fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
     });
     // Back to the stage, and back again: what was reached stays.
     terminal.press("\u{1b}");
-    terminal.see(&["Say what will change"]);
+    terminal.see(&["Answer the question"]);
     terminal.press("l");
     terminal.see(&["k01 SwiGLU", "passed"]);
     terminal.press("\u{1b}");

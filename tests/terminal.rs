@@ -39,7 +39,7 @@ fn a_session_from_first_light_to_a_restored_terminal() {
 
     // The prediction.
     terminal.press("\r");
-    terminal.see(&["Say what will change: a to d"]);
+    terminal.see(&["Answer the question: a to d"]);
     terminal.press("b");
     terminal.see(&["You said b"]);
     terminal.press("\u{1b}");
@@ -128,10 +128,10 @@ fn no_color_means_no_colour() {
     let mut terminal = Terminal::start(&[("NO_COLOR", "1"), ("COLORTERM", "truecolor")]);
     terminal.see_training();
     terminal.press("\r");
-    terminal.see(&["Say what will change: a to d"]);
+    terminal.see(&["Answer the question: a to d"]);
     // Escape and a letter read at once would be that letter with Alt.
     terminal.press("\u{1b}");
-    terminal.see_that("panels", |text| !text.contains("Say what will change"));
+    terminal.see_that("panels", |text| !text.contains("Answer the question"));
     // Without a prediction it asks first.
     terminal.press("t");
     terminal.see(&["Toggle?"]);

@@ -37,18 +37,18 @@ pub fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
 fn watching(app: &App) -> Vec<Piece> {
     if app.question().is_none() {
         return sentence(
-            "Look at the panels again with the answer in mind; {} goes back to the stage",
+            "Look again with the answer in mind; {} goes back to the stage",
             &[Action::LeaveExercise],
         );
     }
     if !app.view.lesson_visible() {
         return sentence(
-            "A recorded run with a hidden fault: {} turns the panels, {} reads the question",
+            "A hidden fault, recorded: {} turns the panels, {} reads the question",
             &[Action::FocusNext, Action::Lesson],
         );
     }
     sentence(
-        "Name the fault: {} to {}; {} turns the panels, {} pauses the recording",
+        "Name the fault: {} to {}; {} turns the panels, {} pauses",
         &[
             Action::Answer(0),
             Action::Answer(3),
@@ -106,21 +106,20 @@ pub fn next_move(app: &App) -> Vec<Piece> {
                 Action::GuessShift(1),
                 Action::GuessWiden(1),
                 Action::GuessWiden(-1),
+                Action::GuessKeep,
             ];
-            let mut pieces = sentence(
-                "Say how much: {} {} move the range, {} {} set its width, ",
+            sentence(
+                "How much? {} {} move the range, {} {} size it, {} keeps it",
                 &keys,
-            );
-            pieces.extend(sentence("{} keeps it", &[Action::GuessKeep]));
-            pieces
+            )
         }
         Beat::Predict => sentence(
-            "Say what will change: {} to {}",
+            "Answer the question: {} to {}",
             &[Action::Answer(0), last_answer(app)],
         ),
         Beat::Fix => sentence(
-            "Look at the evidence, then {} toggles the fix while it trains",
-            &[Action::Toggle],
+            "{} goes through the panels; {} toggles the fix while it trains",
+            &[Action::FocusNext, Action::Toggle],
         ),
         Beat::Measure if app.run.pairing => sentence(
             "Broken and fixed run in turns until the verdict is clear",
@@ -144,7 +143,7 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             sentence("Look back at your prediction, and answer the question", &[])
         }
         Beat::Debrief if app.study.at + 1 < app.course.stages.len() => sentence(
-            "Look back at your prediction; {} is the next stage, {} lists stages and exercises",
+            "Look back at your prediction; {} next stage, {} stages and exercises",
             &[Action::NextStage, Action::Open(Overlay::Stages)],
         ),
         Beat::Debrief => sentence(
@@ -362,5 +361,25 @@ pub fn percent(x: f64) -> String {
         _ if x >= 100.0 => format!("{x:.0}"),
         _ if x >= 99.9 => "99.9".to_owned(),
         _ => format!("{x:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Marker of the line, and the widest name of a key it may hold.
+    const MARKER: &str = " ? ";
+    const KEY: &str = "right";
+
+    #[test]
+    fn every_line_fits_the_smallest_screen() {
+        let source = include_str!("guide.rs");
+        let code = source.split("#[cfg(test)]").next().unwrap();
+        let texts = code
+            .split("sentence(")
+            .filter_map(|it| it.split('"').nth(1));
+        for text in texts {
+            let line = format!("{MARKER} {}", text.replace("{}", KEY));
+            assert!(line.chars().count() <= 78, "{line}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::out::{notice, usage};
 use super::variant::Subject;
 use super::workspace::{self, Workspace};
 use crate::config::file::load;
-use crate::config::{Preset, nearest};
+use crate::config::{Preset, close};
 use crate::course::{Course, Exercise, Source, Stage, progress};
 
 use edits::Edit;
@@ -91,24 +91,22 @@ impl Shelf {
             let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
             if looks_like && !self.course.exercises.is_empty() {
                 return usage(format!(
-                    "there is no exercise `{}`; did you mean `{}`? `perflings list` names them all",
+                    "there is no exercise `{}`{} `perflings list` shows all names",
                     name.escape_debug(),
-                    nearest(name, labels)
+                    meant(close(name, labels))
                 ));
             }
             let near = match by_number {
-                None if !stages.is_empty() => {
-                    format!(
-                        "; did you mean `{}`?",
-                        nearest(name, stages.iter().map(|s| s.id.as_str()))
-                    )
-                }
-                _ => ".".to_owned(),
+                None => meant(close(name, stages.iter().map(|s| s.id.as_str()))),
+                Some(_) => ".".to_owned(),
             };
             let known = if all.is_empty() {
                 "The course has no stage that can be used".to_owned()
             } else {
-                format!("There are {}", all.join(", "))
+                format!(
+                    "There are {}; `perflings list` shows all names",
+                    all.join(", ")
+                )
             };
             let broken = self
                 .course
@@ -200,4 +198,12 @@ impl Shelf {
         }
         Ok(kept)
     }
+}
+
+/// What follows the name of something that is not there.
+fn meant(near: Option<&str>) -> String {
+    near.map_or_else(
+        || ".".to_owned(),
+        |near| format!("; did you mean `{near}`?"),
+    )
 }

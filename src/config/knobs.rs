@@ -117,31 +117,6 @@ impl Knob {
     }
 }
 
-/// The candidate with the fewest edits to `word`.
-pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> &'a str {
-    candidates
-        .min_by_key(|candidate| edits(word, candidate))
-        .unwrap_or("")
-}
-
-/// Levenshtein distance, on the first 64 characters.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().take(64).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != *y))
-                .min(above + 1)
-                .min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
-}
-
 macro_rules! word {
     ($path:literal, $ty:ident, $($field:ident).+, $params:literal, $maths:literal, $doc:literal) => {
         Knob {

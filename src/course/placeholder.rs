@@ -1,8 +1,10 @@
 //! `{{run.loss_first}}` and its kin: which names there are, and what each stands for in this learner's runs. A figure
 //! nobody measured reads `not measured yet`; a name nobody knows is an error of the course.
 
+mod awaited;
 mod pieces;
 
+pub use awaited::{Awaited, awaited};
 pub use pieces::{Piece, measured, pieces, show};
 
 use super::{formula, metric};

@@ -92,7 +92,7 @@ pub struct Progress {
 /// How good the predictions are so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// Choices made, and how many were right.
+    /// Choices made in stages that are passed, and how many were right: before that the score would tell.
     pub answered: u32,
     pub right: u32,
     /// Ranges whose truth was measured, and how many held it.
@@ -108,7 +108,9 @@ impl Progress {
     pub fn calibration(&self) -> Calibration {
         let mut score = Calibration::default();
         for stage in self.stages.values() {
-            if let Some(Prediction::Choice { right, .. }) = stage.prediction {
+            if stage.state == State::Passed
+                && let Some(Prediction::Choice { right, .. }) = stage.prediction
+            {
                 score.answered += 1;
                 score.right += u32::from(right);
             }

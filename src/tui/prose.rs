@@ -9,7 +9,7 @@ use super::text::{self, wrap};
 use super::theme::Theme;
 use crate::app::clean::harmful;
 use crate::app::{Action, Overlay};
-use crate::course::placeholder::{Lookup, fill, resolve};
+use crate::course::placeholder::{Awaited, Lookup, NOT_MEASURED, awaited, fill, resolve};
 use crate::course::{Block, Course, Span};
 
 /// Widest line of text that reads well.
@@ -26,6 +26,7 @@ pub fn lines(
     let columns = columns.clamp(1, READING);
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut after_item = false;
+    let mut before = None;
     for block in blocks {
         let is_item = matches!(block, Block::Item { .. });
         let goes_on = is_item && after_item;
@@ -39,7 +40,24 @@ pub fn lines(
             course,
             theme,
         };
-        page.block(block, &mut out);
+        let note = page.note(block);
+        // Neighbours that wait for the same thing say so once.
+        if note.is_some() && note == before {
+            while out.last().is_some_and(|line| line.width() == 0) {
+                out.pop();
+            }
+            continue;
+        }
+        match &note {
+            Some(note) => out.extend(wrap(
+                &[(note.clone(), theme.dim)],
+                columns,
+                Run::raw(""),
+                Run::raw(""),
+            )),
+            None => page.block(block, &mut out),
+        }
+        before = note;
     }
     out
 }
@@ -93,6 +111,26 @@ impl Page<'_> {
         }
     }
 
+    /// What stands instead of a text whose figures are still to be measured.
+    fn note(&self, block: &Block) -> Option<String> {
+        let (Block::Paragraph(spans) | Block::Item { spans, .. }) = block else {
+            return None;
+        };
+        let names = spans.iter().filter_map(|span| match span {
+            Span::Placeholder(name) => Some(name.as_str()),
+            _ => None,
+        });
+        Some(match awaited(names, self.figures?)? {
+            Awaited::Run => {
+                "(Measured when it has run: this paragraph's figures are not there yet.)".to_owned()
+            }
+            Awaited::Pairs => format!(
+                "({} measures both in turns; the figures of this paragraph appear then.)",
+                keys::name(Action::Pair).unwrap_or_default()
+            ),
+        })
+    }
+
     fn runs(&self, spans: &[Span], base: Style) -> Vec<(String, Style)> {
         let theme = self.theme;
         spans
@@ -134,10 +172,15 @@ impl Page<'_> {
     }
 
     fn figure(&self, name: &str) -> String {
-        self.figures.map_or_else(
-            || format!("{{{{{name}}}}}"),
-            |figures| resolve(name, figures),
-        )
+        let Some(figures) = self.figures else {
+            return format!("{{{{{name}}}}}");
+        };
+        match resolve(name, figures) {
+            text if text == NOT_MEASURED && name.starts_with("prediction.") => {
+                "(skipped)".to_owned()
+            }
+            text => text,
+        }
     }
 
     fn wrapped(&self, spans: &[Span], base: Style, first: &str, rest: &str) -> Vec<Line<'static>> {

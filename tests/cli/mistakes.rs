@@ -49,6 +49,9 @@ fn a_wrong_command_line_is_one_message_and_two() {
         2,
         &["there is no stage `broken-int`; did you mean `broken-init`?"],
     );
+    let far = learner.says(&["check", "zzz"]);
+    assert!(!far.err.contains("did you mean"), "{}", far.err);
+    far.fails(2, &["there is no stage `zzz`.", "`perflings list` shows"]);
     learner
         .says(&["run", "1", "--engine", "sh 'x"])
         .fails(2, &["--engine: a ' is not closed"]);

@@ -209,7 +209,7 @@ impl Table<'_> {
         line += &text::right("GFLOP/s", columns.rate);
         line += &text::right("GB/s", columns.bytes);
         line += &text::right("FLOP/B", columns.intensity);
-        line += &text::right("of roof", columns.roof);
+        line += &text::right("% roof", columns.roof);
         Line::styled(line, theme.dim)
     }
 

@@ -77,7 +77,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     lines.push(Line::default());
     let score = app.study.progress.calibration();
     let said = match score.answered {
-        0 => "no prediction made yet".to_owned(),
+        0 => "predictions count once their stage is passed".to_owned(),
         made => format!("{} of {made} predictions came true", score.right),
     };
     lines.push(Line::from(vec![
@@ -139,11 +139,17 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
         State::New => (" ", theme.dim),
         _ => (theme.symbols.ghost, theme.text),
     };
-    let predicted = match known.prediction {
-        Some(Prediction::Choice { right: true, .. }) => "predicted rightly",
-        Some(Prediction::Choice { right: false, .. }) => "predicted wrongly",
-        Some(Prediction::Skipped) => "prediction skipped",
-        None => "",
+    // Whether it came true is told once the stage is passed; before that the state says that it was made.
+    let (state, predicted) = match (known.state, known.prediction) {
+        (State::Predicted, Some(Prediction::Skipped)) => ("seen", "prediction skipped"),
+        (State::Predicted, _) => ("predicted", ""),
+        (state, None) => (state.name(), ""),
+        (state, Some(Prediction::Skipped)) => (state.name(), "prediction skipped"),
+        (State::Passed, Some(Prediction::Choice { right: true, .. })) => {
+            ("passed", "predicted rightly")
+        }
+        (State::Passed, Some(_)) => ("passed", "predicted wrongly"),
+        (state, Some(_)) => (state.name(), "predicted"),
     };
     let here = if at == app.study.at && app.exercises.open.is_none() {
         theme.symbols.pointer
@@ -156,7 +162,7 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
         stage.number,
         text::left(&stage.title, room),
         text::left(stage.level.name(), 12),
-        text::left(known.state.name(), 9)
+        text::left(state, 9)
     );
     let selected = at == app.view.selected;
     let style = if selected { theme.selected } else { style };
