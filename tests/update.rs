@@ -677,6 +677,8 @@ fn the_quiz_comes_in_the_debrief() {
             .is_some_and(|(quiz, _)| quiz == Some(0))
     );
     act(&mut app, Action::Answer(1));
+    let told = app.notice.as_ref().expect("a reply").text.clone();
+    assert!(told.starts_with("Right, b: "), "{told}");
     let stage = app.stage().expect("a stage").clone();
     assert_eq!(
         (

@@ -7,6 +7,7 @@ use super::message::{AfterSkip, Confirm};
 use super::source::ReplayControl;
 use super::view::Room;
 use super::{Action, App, Effect, Overlay, Panel};
+use crate::course::Question;
 
 impl App {
     /// Does what the learner asked for.
@@ -116,8 +117,13 @@ impl App {
             self.tell("Read the question first: it is in the lesson", false);
             return Vec::new();
         }
-        if self.study.answer(stage, choice).is_none() {
+        // The prediction's verdict waits for a measurement; a question of the quiz is answered at once.
+        let quizzed = self.study.question(stage).filter(|asked| asked.0.is_some());
+        let Some(right) = self.study.answer(stage, choice) else {
             return Vec::new();
+        };
+        if let Some((_, question)) = quizzed {
+            self.tell(&reply(question, right), false);
         }
         self.view.scroll.remove(&Panel::Lesson);
         vec![self.save(stage)]
@@ -323,5 +329,19 @@ impl App {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// What a question of the quiz answers: right, or which it is. The reason is in the lesson.
+fn reply(question: &Question, right: bool) -> String {
+    let letter = (b'a' + question.answer.min(25) as u8) as char;
+    let text = question
+        .choices
+        .get(question.answer)
+        .map_or("", String::as_str);
+    if right {
+        format!("Right, {letter}: {text}")
+    } else {
+        format!("Not so. It is {letter}: {text}")
     }
 }
