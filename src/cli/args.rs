@@ -140,7 +140,7 @@ pub struct CompareArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct CheckArgs {
-    /// A stage's number or id, or an exercise such as k01, c01 or d01; all stages without it
+    /// A stage's number or id, or an exercise such as k01, c01 or d01; without it all stages, and the exercises you have begun
     pub stage: Option<String>,
     /// Your answer to an exercise that asks for one: a word, or KEY=WORD
     #[arg(long, value_name = "ANSWER", requires = "stage")]

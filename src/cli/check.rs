@@ -70,6 +70,28 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
             exit = Exit::Failed;
         }
     }
+    if args.stage.is_none() && all_begun(&shelf, args)? == Exit::Failed {
+        exit = Exit::Failed;
+    }
+    Ok(exit)
+}
+
+/// The exercises that the learner has begun, one after the other: those with files of theirs.
+fn all_begun(shelf: &Shelf, args: &CheckArgs) -> Result<Exit> {
+    let mut exit = Exit::Ok;
+    for exercise in &shelf.course.exercises {
+        if shelf.exercise_folder(exercise).is_none() {
+            continue;
+        }
+        let checked = match &exercise.body {
+            Body::Kernel(kernels) => kernels::check(shelf, exercise, kernels, args)?,
+            Body::Config(configs) => configs::check(shelf, exercise, configs, args)?,
+            Body::Detective(_) => Exit::Ok,
+        };
+        if checked == Exit::Failed {
+            exit = Exit::Failed;
+        }
+    }
     Ok(exit)
 }
 
