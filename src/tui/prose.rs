@@ -283,3 +283,50 @@ pub fn item(
         Run::raw(" ".repeat(indent)),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Markers, ThemeName};
+    use crate::config::{Preset, RunConfig};
+    use crate::course::placeholder::Figures;
+    use crate::tui::theme::{Colours, Terminal};
+
+    #[test]
+    fn paragraphs_that_wait_for_the_same_figures_say_so_once() {
+        let config = RunConfig::preset(Preset::Tiny);
+        let none = Figures::none(&config);
+        let told = |name: &str| {
+            Block::Paragraph(vec![
+                Span::Text("It takes ".to_owned()),
+                Span::Placeholder(name.to_owned()),
+            ])
+        };
+        let blocks = [
+            told("run.step_ms"),
+            told("run.parity"),
+            told("pair.ratio"),
+            told("prediction.choice"),
+        ];
+        let plain = Terminal {
+            colours: Colours::None,
+            background: None,
+            ascii: false,
+        };
+        let theme = Theme::new(ThemeName::Mono, Markers::Braille, plain);
+        let text: Vec<String> = lines(&blocks, READING, Some(&none), None, &theme)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            text,
+            [
+                "(Measured when it has run: this paragraph's figures are not there yet.)",
+                "",
+                "(T measures both in turns; the figures of this paragraph appear then.)",
+                "",
+                "It takes (skipped)",
+            ]
+        );
+    }
+}
