@@ -57,16 +57,7 @@ pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor,
 
 /// Own rows, which the teams' sums may replace, and for each team keys, values, weights, one vector per invocation for reductions.
 fn shared_vectors(tile: &Tile) -> usize {
-    own_vectors(tile) + tile.teams * region(tile)
-}
-
-fn own_vectors(tile: &Tile) -> usize {
-    let sums = if tile.teams > 1 {
-        4 * tile.owned() * tile.team()
-    } else {
-        0
-    };
-    sums.max(tile.own_side())
+    tile.own_vectors(1) + tile.teams * region(tile)
 }
 
 fn region(tile: &Tile) -> usize {
@@ -99,7 +90,7 @@ fn flash_attention_forward<N: Size>(
     }
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(shared_vectors(&tile)));
     let place = Place::of(tile);
-    let keys = place.team * comptime!(region(&tile)) + comptime!(own_vectors(&tile));
+    let keys = place.team * comptime!(region(&tile)) + comptime!(tile.own_vectors(1));
     let values = keys + comptime!(tile.other_side());
     let weights = values + comptime!(tile.other_side());
     let scratch = weights + comptime!(tile.scores());
@@ -218,8 +209,9 @@ fn flash_attention_forward<N: Size>(
         let mut highest = top;
         #[unroll]
         for other in 0..tile.teams {
-            let theirs =
-                comptime!(other * region(&tile) + own_vectors(&tile) + region(&tile) - tile.team());
+            let theirs = comptime!(
+                other * region(&tile) + tile.own_vectors(1) + region(&tile) - tile.team()
+            );
             highest = max(highest, shared[place.unit + theirs]);
         }
         let shrink = (top - highest).exp();
@@ -241,7 +233,7 @@ fn flash_attention_forward<N: Size>(
     #[unroll]
     for team in 0..tile.teams {
         let theirs =
-            comptime!(team * region(&tile) + own_vectors(&tile) + region(&tile) - tile.team());
+            comptime!(team * region(&tile) + tile.own_vectors(1) + region(&tile) - tile.team());
         #[unroll]
         for i in 0..8usize {
             total += shared[comptime!(i * tile.row_groups + theirs) + y];

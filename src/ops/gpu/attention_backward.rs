@@ -4,9 +4,9 @@
 
 use super::attention_backward_kv::{self, flash_attention_backward_kv};
 use super::attention_backward_q::{self, flash_attention_backward_q};
-use super::attention_tile::{Heads, Tile};
-use super::{Columns, arg, empty, groups, vector_width};
-use burn::cubecl::prelude::*;
+use super::attention_tile::{Heads, Place, Tile, write_vector};
+use super::{Columns, Float4, arg, empty, groups, vector_width};
+use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 /// What the forward pass read and returned.
@@ -130,6 +130,51 @@ pub struct Layout {
     pub dq: (usize, usize),
     pub dk: (usize, usize),
     pub dv: (usize, usize),
+}
+
+/// Where row 0 of a sequence's head begins.
+#[cube]
+pub fn start_of(
+    batch: usize,
+    head: usize,
+    #[comptime] at: (usize, usize),
+    #[comptime] sizes: Heads,
+) -> usize {
+    batch * comptime!(sizes.context * at.1) + head * sizes.head_dim + comptime!(at.0)
+}
+
+/// Writes the first team's accumulated rows, `[rows, head_dim]` from `start` on.
+#[cube]
+pub fn write_rows<N: Size>(
+    target: &mut [Vector<f32, N>],
+    acc: &Array<Float4>,
+    start: usize,
+    stride: usize,
+    first: usize,
+    end: usize,
+    place: &Place,
+    #[comptime] tile: Tile,
+) {
+    let owned = comptime!(tile.owned());
+    #[unroll]
+    for i in 0..4usize {
+        let row = first + place.y * 4 + i;
+        if row < end && place.team == 0 {
+            #[unroll]
+            for j in 0..owned {
+                let vector = place.x + comptime!(j * 8);
+                if vector < comptime!(tile.vectors()) {
+                    write_vector::<N>(
+                        target,
+                        start + row * stride,
+                        vector,
+                        acc[comptime!(i * owned + j)],
+                        tile,
+                    );
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,15 @@
 //! The second half of attention's backward pass: the gradients of keys and values. See `attention_backward`.
 
 use super::Float4;
-use super::attention_backward::Layout;
+use super::attention_backward::{Layout, start_of, write_rows};
 use super::attention_tile::{
-    Heads, Place, Tile, accumulate, add_teams, clear, load_other, load_own, products, start_of,
-    write_rows,
+    Heads, Place, Tile, accumulate, add_teams, clear, load_other, load_own, products,
 };
 use burn::cubecl::{self, prelude::*};
 
 /// Two own sides, which the teams' sums may replace, each team's region, and two values per column of a tile.
 pub fn shared_vectors(tile: &Tile) -> usize {
-    own_vectors(tile) + tile.teams * (region(tile) + tile.columns().div_ceil(2))
-}
-
-fn own_vectors(tile: &Tile) -> usize {
-    let sums = if tile.teams > 1 {
-        4 * tile.owned() * tile.team()
-    } else {
-        0
-    };
-    sums.max(2 * tile.own_side())
+    tile.own_vectors(2) + tile.teams * (region(tile) + tile.columns().div_ceil(2))
 }
 
 /// Queries, gradients of their results, two tiles of weights.
@@ -49,11 +39,11 @@ pub fn flash_attention_backward_kv<N: Size>(
         terminate!();
     }
     let mut shared =
-        Shared::<[Float4]>::new_slice(comptime!(own_vectors(&tile) + tile.teams * region(&tile)));
+        Shared::<[Float4]>::new_slice(comptime!(tile.own_vectors(2) + tile.teams * region(&tile)));
     let mut rows = Shared::<[f32]>::new_slice(comptime!(2 * tile.columns() * tile.teams));
     let place = Place::of(tile);
     let own_values = comptime!(tile.own_side());
-    let queries = place.team * comptime!(region(&tile)) + comptime!(own_vectors(&tile));
+    let queries = place.team * comptime!(region(&tile)) + comptime!(tile.own_vectors(2));
     let douts = queries + comptime!(tile.other_side());
     let weights = douts + comptime!(tile.other_side());
     let slopes_at = weights + comptime!(tile.scores());

@@ -1,25 +1,15 @@
 //! The first half of attention's backward pass: the gradient of the queries. See `attention_backward`.
 
 use super::Float4;
-use super::attention_backward::Layout;
+use super::attention_backward::{Layout, start_of, write_rows};
 use super::attention_tile::{
     Heads, Place, Tile, accumulate, add_teams, clear, load_other, load_own, products, read_vector,
-    start_of, write_rows,
 };
 use burn::cubecl::{self, prelude::*};
 
 /// Two own sides, which the teams' sums may replace, and each team's region.
 pub fn shared_vectors(tile: &Tile) -> usize {
-    own_vectors(tile) + tile.teams * region(tile)
-}
-
-fn own_vectors(tile: &Tile) -> usize {
-    let sums = if tile.teams > 1 {
-        4 * tile.owned() * tile.team()
-    } else {
-        0
-    };
-    sums.max(2 * tile.own_side())
+    tile.own_vectors(2) + tile.teams * region(tile)
 }
 
 /// Keys, values, a tile of weights, one vector per invocation for reductions.
@@ -51,7 +41,7 @@ pub fn flash_attention_backward_q<N: Size>(
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(shared_vectors(&tile)));
     let place = Place::of(tile);
     let own_dout = comptime!(tile.own_side());
-    let keys = place.team * comptime!(region(&tile)) + comptime!(own_vectors(&tile));
+    let keys = place.team * comptime!(region(&tile)) + comptime!(tile.own_vectors(2));
     let values = keys + comptime!(tile.other_side());
     let weights = values + comptime!(tile.other_side());
     let scratch = weights + comptime!(tile.scores());

@@ -74,6 +74,16 @@ impl Tile {
         self.vectors() * 4 * self.row_groups
     }
 
+    /// Vectors of so many own sides, which the teams' sums may replace when nobody needs them any more.
+    pub const fn own_vectors(&self, sides: usize) -> usize {
+        let (own, sums) = (sides * self.own_side(), 4 * self.owned() * self.team());
+        if self.teams > 1 && sums > own {
+            sums
+        } else {
+            own
+        }
+    }
+
     /// The other side's rows. Invocations without a vector of their own read past the last row.
     pub const fn other_side(&self) -> usize {
         self.columns() * self.vectors() + 8 * self.owned()
@@ -345,50 +355,5 @@ pub fn add_teams(
             }
         }
         sync_cube();
-    }
-}
-
-/// Where row 0 of a sequence's head begins.
-#[cube]
-pub fn start_of(
-    batch: usize,
-    head: usize,
-    #[comptime] at: (usize, usize),
-    #[comptime] sizes: Heads,
-) -> usize {
-    batch * comptime!(sizes.context * at.1) + head * sizes.head_dim + comptime!(at.0)
-}
-
-/// Writes the first team's accumulated rows, `[rows, head_dim]` from `start` on.
-#[cube]
-pub fn write_rows<N: Size>(
-    target: &mut [Vector<f32, N>],
-    acc: &Array<Float4>,
-    start: usize,
-    stride: usize,
-    first: usize,
-    end: usize,
-    place: &Place,
-    #[comptime] tile: Tile,
-) {
-    let owned = comptime!(tile.owned());
-    #[unroll]
-    for i in 0..4usize {
-        let row = first + place.y * 4 + i;
-        if row < end && place.team == 0 {
-            #[unroll]
-            for j in 0..owned {
-                let vector = place.x + comptime!(j * 8);
-                if vector < comptime!(tile.vectors()) {
-                    write_vector::<N>(
-                        target,
-                        start + row * stride,
-                        vector,
-                        acc[comptime!(i * owned + j)],
-                        tile,
-                    );
-                }
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The sum of squares over many tensors, as one value on the device: no read back is needed to scale by it.
+//! Sums of squares of many tensors on the device: what is read back of gradients are their lengths.
 
 use super::{arg, empty, horizontal_sum, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
@@ -10,29 +10,8 @@ const ITEMS: usize = 16;
 /// Tensors in one launch, where the device has bindings for them.
 const MOST_TENSORS: usize = 24;
 
-/// Σ_tensors Σ_i x_i², shape `[1]`; its square root is the global gradient norm. Partial sums per workgroup, added in a
-/// fixed order. 1 launch for each 24 tensors and 1 for the total.
-///
-/// # Panics
-/// When there is no tensor: there is no device to put the result on.
-pub fn sum_of_squares(tensors: &[&CubeTensor]) -> CubeTensor {
-    let (partial, parts) = parts_of_squares(tensors);
-    let out = empty(&partial, [1]);
-    unsafe {
-        total_of_groups::launch_unchecked(
-            &partial.client,
-            CubeCount::new_single(),
-            CubeDim::new_1d(THREADS as u32),
-            arg(&partial),
-            arg(&out),
-            parts.iter().sum(),
-        );
-    }
-    out
-}
-
-/// The same before the last addition: sums of squares `[parts]`, each of a part of one tensor, and how many parts each tensor
-/// has. 1 launch for each 24 tensors.
+/// Sums of squares `[parts]`, each of a part of one tensor, and how many parts each tensor has, in the order of the tensors.
+/// 1 launch for each 24 tensors.
 ///
 /// # Panics
 /// When there is no tensor.
@@ -114,21 +93,6 @@ fn sum_of_squares_per_group<N: Size>(
     }
 }
 
-#[cube(launch_unchecked)]
-fn total_of_groups(partial: &[f32], out: &mut [f32], count: usize) {
-    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
-    let mut sum = 0.0f32;
-    let mut i = UNIT_POS as usize;
-    while i < count {
-        sum += partial[i];
-        i += THREADS;
-    }
-    let total = workgroup_sum(sum, &mut scratch, THREADS);
-    if UNIT_POS == 0 {
-        out[0] = total;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, Device};
@@ -149,8 +113,13 @@ mod tests {
                 .collect();
             let tensors: Vec<_> = values.iter().map(|v| device.tensor(v, [v.len()])).collect();
             let want: f64 = values.iter().flatten().map(|&v| f64::from(v).powi(2)).sum();
-            let got = sum_of_squares(&tensors.iter().collect::<Vec<_>>());
-            check::close("sum of squares", &device.read(&got), &[want as f32], 1e-6);
+            let (sums, parts) = parts_of_squares(&tensors.iter().collect::<Vec<_>>());
+            let sums = device.read(&sums);
+            assert_eq!(
+                (parts.len(), parts.iter().sum()),
+                (tensors.len(), sums.len())
+            );
+            check::close("sum of squares", &[sums.iter().sum()], &[want as f32], 1e-6);
         }
     }
 }

@@ -59,8 +59,6 @@ pub struct Plan {
     /// Inner values whose products are written out one after the other; the loop around them is the driver's. More of them
     /// make a kernel that takes longer to compile.
     pub unroll: usize,
-    /// Order neighbouring invocations so that pairs of them share rows or columns alternately.
-    pub interleaved: bool,
 }
 
 impl Plan {
@@ -73,7 +71,6 @@ impl Plan {
             splits: 1,
             buffering: Buffering::Prefetch,
             unroll: 32,
-            interleaved: true,
         }
     }
 
@@ -91,13 +88,6 @@ impl Plan {
 
     pub const fn unroll(self, unroll: usize) -> Self {
         Self { unroll, ..self }
-    }
-
-    pub const fn interleaved(self, interleaved: bool) -> Self {
-        Self {
-            interleaved,
-            ..self
-        }
     }
 
     /// Whether the fields keep to what their comments ask.
@@ -208,7 +198,7 @@ pub fn choose(problem: &Problem, limits: Limits) -> Version {
         Some(plan) if *plan == largest || problem.inner < LONG => *plan,
         _ => {
             let plan = full.map_or(*fitting().next_back().unwrap_or(&largest), |_| largest);
-            let [splits, _] = even([problem, problem], &plan, [true, false], limits.full);
+            let [splits] = even([problem], &plan, limits.full);
             plan.splits(splits)
         }
     };
@@ -224,29 +214,23 @@ pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<(Plan, [us
         &LADDER
     };
     let plan = ladder.iter().find(|plan| limits.allow(plan))?;
-    Some((*plan, even(problems, plan, [true, true], limits.full)))
+    Some((*plan, even(problems, plan, limits.full)))
 }
 
 /// Parts for the inner dimensions, so that workgroups fill the device and none has much more than its share of the work.
-fn even(problems: [&Problem; 2], plan: &Plan, counted: [bool; 2], full: usize) -> [usize; 2] {
-    let tiles = |i: usize| {
-        if counted[i] {
-            plan.groups(problems[i])
-        } else {
-            0
-        }
-    };
-    let share = |i: usize, splits: [usize; 2]| problems[i].inner / splits[i];
-    let work: usize = (0..2).map(|i| tiles(i) * problems[i].inner).sum();
-    let mut splits = [1, 1];
+fn even<const N: usize>(problems: [&Problem; N], plan: &Plan, full: usize) -> [usize; N] {
+    let work: usize = problems
+        .iter()
+        .map(|problem| plan.groups(problem) * problem.inner)
+        .sum();
+    let mut splits = [1; N];
     loop {
         // The one whose workgroups have most to do, as long as they have more than a quarter too much.
-        let first = if counted[1] && share(1, splits) > share(0, splits) {
-            1
-        } else {
-            0
+        let share = |i: &usize| problems[*i].inner / splits[*i];
+        let Some(first) = (0..N).rev().max_by_key(share) else {
+            return splits;
         };
-        let longest = share(first, splits);
+        let longest = share(&first);
         if 4 * longest * full <= 5 * work || longest < 2 * SHORTEST || splits[first] >= 8 {
             return splits;
         }

@@ -28,13 +28,8 @@ impl Place {
         if comptime!(across.is_multiple_of(8) && down.is_multiple_of(4)) {
             let group = id / 32;
             let lane = id % 32;
-            if plan.interleaved {
-                row = lane / 16 * 2 + lane % 2;
-                column = lane / 2 % 8;
-            } else {
-                row = lane / 8;
-                column = lane % 8;
-            }
+            row = lane / 16 * 2 + lane % 2;
+            column = lane / 2 % 8;
             row += group / comptime!(across / 8) * 4;
             column += group % comptime!(across / 8) * 8;
         }
