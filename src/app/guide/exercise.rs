@@ -1,0 +1,77 @@
+//! The next move in an exercise or before a recorded run with a hidden fault.
+
+use super::{Piece, last_answer, sentence};
+use crate::app::{Action, App, Overlay};
+use crate::course::Exercise;
+
+/// The next move before a recorded run with a hidden fault.
+pub(super) fn watching(app: &App) -> Vec<Piece> {
+    if app.question().is_none() {
+        return sentence(
+            "Look again with the answer in mind; {} goes back to the stage",
+            &[Action::LeaveExercise],
+        );
+    }
+    if !app.view.lesson_visible() {
+        return sentence(
+            "A hidden fault, recorded: {} turns the panels, {} reads the question",
+            &[Action::FocusNext, Action::Lesson],
+        );
+    }
+    sentence(
+        "Name the fault: {} to {}; {} turns the panels, {} pauses",
+        &[
+            Action::Answer(0),
+            Action::Answer(3),
+            Action::FocusNext,
+            Action::Pause,
+        ],
+    )
+}
+
+/// The next move in an exercise.
+pub(super) fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
+    let desk = app.exercises.desk(exercise);
+    let report = desk.and_then(|desk| desk.report.as_ref());
+    let back = [Action::Lesson, Action::LeaveExercise];
+    if !app.view.lesson_visible() {
+        return sentence("{} opens the exercise, {} goes back to the stage", &back);
+    }
+    if app.question().is_some() {
+        return sentence(
+            "Answer the question: {} to {}",
+            &[Action::Answer(0), last_answer(app)],
+        );
+    }
+    if exercise.kernels().is_none() {
+        return sentence(
+            "{} is the next exercise, {} lists all of them",
+            &[Action::NextStage, Action::Open(Overlay::Stages)],
+        );
+    }
+    if app.checking().is_some() {
+        return sentence("Your kernel is checked; the run goes on beside it", &[]);
+    }
+    let keys = [Action::OpenEditor, Action::Hint];
+    match report {
+        None => sentence("{} opens the file in your editor, {} gives a hint", &keys),
+        Some(report) if report.failed.is_some() => {
+            sentence("Nothing was checked: the card says what to do", &[])
+        }
+        Some(report) if report.passed => {
+            let keys = [Action::NextStage, Action::Solution, Action::LeaveExercise];
+            sentence(
+                "{} next exercise, {} the solution, {} back to the stage",
+                &keys,
+            )
+        }
+        Some(_) if app.exercises.hints as usize >= exercise.hints.len() => sentence(
+            "{} opens the file; mend it and save. {} shows the solution",
+            &[Action::OpenEditor, Action::Solution],
+        ),
+        Some(_) => sentence(
+            "{} opens the file; mend it and save. {} gives a hint",
+            &keys,
+        ),
+    }
+}

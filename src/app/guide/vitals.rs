@@ -1,0 +1,121 @@
+//! The four vital signs every run shows, and how a figure is written in few characters.
+
+use crate::app::App;
+use crate::protocol::State;
+
+/// Whether a figure is as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Good,
+    Bad,
+    /// Neither, or not known yet.
+    Open,
+}
+
+/// One figure every run shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vital {
+    pub label: &'static str,
+    pub value: String,
+    pub mark: Mark,
+}
+
+/// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s against the peak.
+pub fn vitals(app: &App) -> Vec<Vital> {
+    let slot = app.run.shown();
+    let vital = |label, value: String, mark| Vital { label, value, mark };
+    let unknown = |label| vital(label, "not measured".to_owned(), Mark::Open);
+    let loss = match (slot.latest_loss(), &slot.started) {
+        (Some(loss), Some(started)) => {
+            let mark = match loss {
+                _ if !loss.is_finite() => Mark::Bad,
+                _ if loss > 1.1 * started.ln_vocab => Mark::Bad,
+                _ if started.entropy.is_some_and(|floor| loss < floor - 0.05) => Mark::Bad,
+                _ if loss < started.ln_vocab => Mark::Good,
+                _ => Mark::Open,
+            };
+            vital(
+                "loss",
+                format!("{} of ln V {:.2}", number(loss), started.ln_vocab),
+                mark,
+            )
+        }
+        _ => unknown("loss"),
+    };
+    let gradients = slot.gradients.as_ref().map_or_else(
+        || unknown("trained"),
+        |it| {
+            let mark = if it.params_pct >= 100.0 - 1e-9 {
+                Mark::Good
+            } else {
+                Mark::Bad
+            };
+            vital(
+                "trained",
+                format!("{} % of parameters", percent(it.params_pct)),
+                mark,
+            )
+        },
+    );
+    let ledger = slot
+        .phases()
+        .filter(|phases| phases.step > 0.0)
+        .map_or_else(
+            || unknown("residual"),
+            |phases| {
+                let share = 100.0 * phases.residual / phases.step;
+                let mark = if share.abs() > 5.0 {
+                    Mark::Bad
+                } else {
+                    Mark::Good
+                };
+                vital("residual", format!("{share:+.1} % of the step"), mark)
+            },
+        );
+    let peak = match slot
+        .throughput
+        .as_ref()
+        .map(|it| (it.flops, it.peak_flops, it.state))
+    {
+        Some((Some(flops), Some(peak), _)) if peak > 0.0 => {
+            let share = 100.0 * flops / peak;
+            vital(
+                "peak",
+                format!("{} % reached", percent(share)),
+                if share > 100.0 { Mark::Bad } else { Mark::Good },
+            )
+        }
+        Some((Some(flops), ..)) => vital(
+            "speed",
+            format!("{} GFLOP/s", number(flops / 1e9)),
+            Mark::Open,
+        ),
+        Some((None, _, State::Warming)) | None => unknown("peak"),
+        Some((None, ..)) => vital("peak", "not synchronised".to_owned(), Mark::Open),
+    };
+    vec![loss, gradients, ledger, peak]
+}
+
+/// A figure in at most about six characters.
+pub fn number(x: f64) -> String {
+    match x {
+        _ if x.is_nan() => "NaN".to_owned(),
+        _ if x.is_infinite() => if x > 0.0 { "inf" } else { "-inf" }.to_owned(),
+        _ if x == 0.0 => "0".to_owned(),
+        _ if x.abs() >= 1e7 || x.abs() < 1e-3 => format!("{x:.1e}"),
+        _ if x.abs() >= 1000.0 => crate::course::placeholder::show(x, 0),
+        _ if x.abs() >= 100.0 => format!("{x:.1}"),
+        _ if x.abs() >= 0.1 => format!("{x:.2}"),
+        _ => format!("{x:.4}"),
+    }
+}
+
+/// A percentage that reads 100 only when it is.
+pub fn percent(x: f64) -> String {
+    match x {
+        _ if !x.is_finite() => number(x),
+        _ if x >= 100.0 => format!("{x:.0}"),
+        _ if x >= 99.9 => "99.9".to_owned(),
+        _ => format!("{x:.1}"),
+    }
+}
