@@ -1,6 +1,7 @@
 //! The table of every key: when it counts, what it does, what the footer and the help say about it.
 
 use super::{Binding, Group, Key};
+use crate::app::exercise::measuring::Answer;
 use crate::app::{Action, App, Overlay, Room, RunState};
 
 const fn bind(
@@ -56,6 +57,7 @@ fn pausable(app: &App) -> bool {
     // Pairs run to their end, or another run takes their place.
     main(app)
         && !app.run.pairing
+        && app.measuring().is_none()
         && (app.recording.is_some()
             || matches!(
                 app.run.state,
@@ -134,7 +136,7 @@ fn down(app: &App) -> bool {
 
 fn has_file(app: &App) -> bool {
     let there = match app.exercise() {
-        Some(exercise) => exercise.kernels().is_some(),
+        Some(exercise) => !exercise.files().is_empty(),
         None => app.stage().is_some_and(|stage| !stage.files.is_empty()),
     };
     live(app) && there
@@ -142,6 +144,23 @@ fn has_file(app: &App) -> bool {
 
 fn exercise_has_file(app: &App) -> bool {
     in_exercise(app) && has_file(app)
+}
+
+/// An answer of the open exercise can be chosen.
+fn picking(app: &App) -> bool {
+    live(app) && app.view.lesson_visible() && app.picking().is_some()
+}
+
+fn measurable(app: &App) -> bool {
+    let answered = |exercise| {
+        let desk = app.exercises.desk(exercise);
+        desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)))
+    };
+    live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
+}
+
+fn measuring(app: &App) -> bool {
+    main(app) && app.measuring().is_some()
 }
 
 fn small(app: &App) -> bool {
@@ -169,6 +188,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('y')], A::Yes, "yes", "", Program, confirming),
     bind(&[Char('n'), Escape], A::No, "no", "", Program, confirming),
     bind(&[Enter], A::Choose, "choose", "take the marked line of a list", Move, in_list),
+    bind(&[Escape], A::StopMeasuring, "stop measuring", "", Stage, measuring),
     bind(&[Escape], A::Close, "close", "put away what lies on top", Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
@@ -182,6 +202,9 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Right], A::GuessShift(1), "higher", "raise it", Stage, estimating),
     bind(&[Char('+'), Char('=')], A::GuessWiden(1), "wider", "widen it", Stage, estimating),
     bind(&[Char('-')], A::GuessWiden(-1), "narrower", "narrow it", Stage, estimating),
+    bind(&[Enter], A::PickThis, "take this answer", "in an exercise: take the marked answer", Stage, picking),
+    bind(&[Left], A::PickOther(-1), "", "", Stage, picking),
+    bind(&[Right], A::PickOther(1), "other answer", "mark another one", Stage, picking),
     bind(&[Enter], A::Lesson, "lesson", "read the lesson", Stage, small),
     bind(&[Enter], A::Lesson, "", "", Stage, wide),
     bind(&[Right], A::TurnPage(1), "next page", "in the glossary: next page, background texts", Move, in_glossary),
@@ -192,6 +215,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('r')], A::Restart, "restart", "", Run, down),
     bind(&[Char('t')], A::Toggle, "toggle the fix", "toggle the fix while it trains; again: back", Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", "run broken and fixed in turns until the verdict is clear", Stage, in_stage),
+    bind(&[Char('T')], A::Pair, "measure", "", Stage, measurable),
     bind(&[Char('o')], A::OpenEditor, "edit", "", Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
     bind(&[Char('s')], A::Solution, "", "show the solution; asks first", Stage, live),
