@@ -46,8 +46,6 @@ impl App {
             self.tell("Say what you expect first; then it is measured", false);
             return Vec::new();
         }
-        desk.measured = None;
-        desk.quiz.clear();
         desk.measuring = Some(Measuring {
             since_ms: now,
             ..Measuring::default()

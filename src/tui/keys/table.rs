@@ -159,6 +159,10 @@ fn measurable(app: &App) -> bool {
     live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
 }
 
+fn leavable(app: &App) -> bool {
+    in_exercise(app) && !measuring(app)
+}
+
 fn measuring(app: &App) -> bool {
     main(app) && app.measuring().is_some()
 }
@@ -255,7 +259,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "the log: what drivers and libraries wrote", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Escape], A::LeaveExercise, "stage", "from an exercise back to the stage", Stage, in_exercise),
+    bind(&[Escape], A::LeaveExercise, "stage", "from an exercise back to the stage", Stage, leavable),
     bind(&[Escape], A::Close, "", "", Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", "down; the mouse wheel does so too", Move, free),

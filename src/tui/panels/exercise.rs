@@ -7,6 +7,7 @@ mod runs;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 pub use self::looking_back::new_lines;
@@ -42,8 +43,21 @@ pub fn render(
     page.hints(&mut head);
     page.files(&mut tail);
     page.look_back(&mut tail);
-    page.debrief(&mut tail);
-    page.answers(&mut tail);
+    // What was found comes before the task, once there is something.
+    let measured = page.desk.is_some_and(|desk| desk.measured.is_some());
+    if exercise.configs().is_some() && measured {
+        let mut found = Vec::new();
+        page.debrief(&mut found);
+        page.answers(&mut found);
+        if !found.is_empty() {
+            found.remove(0);
+            found.push(Line::default());
+        }
+        head.splice(0..0, found);
+    } else {
+        page.debrief(&mut tail);
+        page.answers(&mut tail);
+    }
     page.named(&mut head);
     page.background(&mut tail);
     let mut foot = page.result();
@@ -150,7 +164,6 @@ impl Page<'_> {
             return;
         }
         out.push(Line::default());
-        let keys = [Action::OpenEditor];
         let said = if self.exercise.configs().is_some() {
             "Your answer; {} opens the file, saving measures it:"
         } else if files.len() == 1 {
@@ -158,15 +171,27 @@ impl Page<'_> {
         } else {
             "Your files; {} opens the one to mend, saving checks both:"
         };
-        out.push(super::sentence(
-            &sentence(said, &keys),
-            self.app,
-            theme,
-            theme.dim,
-        ));
+        self.keys(said, &[Action::OpenEditor], out);
         for file in files {
             out.extend(text::wrap_plain(file, self.columns, theme.code));
         }
+    }
+
+    /// A sentence that names keys.
+    fn keys(&self, said: &str, keys: &[Action], out: &mut Vec<Line<'static>>) {
+        let said = sentence(said, keys);
+        let line = super::sentence(&said, self.app, self.theme, self.theme.dim);
+        let runs: Vec<(String, Style)> = line
+            .spans
+            .into_iter()
+            .map(|span| (span.content.into_owned(), span.style))
+            .collect();
+        out.extend(text::wrap(
+            &runs,
+            self.columns,
+            Span::raw(""),
+            Span::raw(""),
+        ));
     }
 
     fn hints(&self, out: &mut Vec<Line<'static>>) {

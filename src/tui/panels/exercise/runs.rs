@@ -7,9 +7,8 @@ use super::Page;
 use crate::app::Action;
 use crate::app::exercise::measuring::{Answer, Measured, Measuring, Row, Table};
 use crate::app::exercise::{Choice, Desk};
-use crate::app::guide::sentence;
 use crate::course::check::{self, Outcome};
-use crate::tui::panels::{self, question};
+use crate::tui::panels::question;
 use crate::tui::text;
 
 /// Between two columns of the table.
@@ -37,22 +36,6 @@ impl Page<'_> {
                 out
             }
         }
-    }
-
-    fn keys(&self, said: &str, keys: &[Action], out: &mut Vec<Line<'static>>) {
-        let said = sentence(said, keys);
-        let line = panels::sentence(&said, self.app, self.theme, self.theme.dim);
-        let runs: Vec<(String, Style)> = line
-            .spans
-            .into_iter()
-            .map(|span| (span.content.into_owned(), span.style))
-            .collect();
-        out.extend(text::wrap(
-            &runs,
-            self.columns,
-            Span::raw(""),
-            Span::raw(""),
-        ));
     }
 
     fn given(&self, words: &[(String, String)], out: &mut Vec<Line<'static>>) {
@@ -209,22 +192,23 @@ impl Page<'_> {
 
     fn criterion(&self, line: &check::Line, out: &mut Vec<Line<'static>>) {
         let theme = self.theme;
-        let (mark, style) = match line.outcome {
+        let (mark, mark_style) = match line.outcome {
             Outcome::Passed => (theme.symbols.good, theme.good),
             Outcome::Failed => (theme.symbols.bad, theme.bad),
             Outcome::NotMeasured => (theme.symbols.ghost, theme.dim),
         };
-        let runs = [
-            (line.name.clone(), theme.strong),
-            (format!(": asked {}; ", line.asked), theme.dim),
-            (line.measured.clone(), theme.text),
-        ];
-        out.extend(text::wrap(
-            &runs,
-            self.columns,
-            Span::styled(format!("{mark} "), style),
-            Span::raw("  "),
-        ));
+        let mut said = |marker: &str, head: &str, body: &str, style| {
+            let runs = [(head.to_owned(), theme.dim), (body.to_owned(), style)];
+            out.extend(text::wrap(
+                &runs,
+                self.columns,
+                Span::styled(marker.to_owned(), mark_style),
+                Span::raw("  "),
+            ));
+        };
+        said(&format!("{mark} "), "", &line.name, theme.strong);
+        said("  ", "asked: ", &line.asked, theme.text);
+        said("  ", "measured: ", &line.measured, theme.text);
     }
 
     /// The table where it fits, else a paragraph for each row.
