@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::out::usage;
 use crate::config::{RunConfig, nearest};
+use crate::course::placeholder::show;
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
@@ -34,15 +35,15 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
              make train.batch, train.context or the preset smaller",
             bytes(need),
             bytes(have),
-            configs.iter().map(|c| c.parameters()).max().unwrap_or(0),
-            configs
-                .iter()
-                .map(|c| c.tokens_per_step())
-                .max()
-                .unwrap_or(0),
+            most(configs.iter().map(|c| c.parameters())),
+            most(configs.iter().map(|c| c.tokens_per_step() as u64)),
         ))),
         _ => Ok(()),
     }
+}
+
+fn most(counts: impl Iterator<Item = u64>) -> String {
+    show(counts.max().unwrap_or(0) as f64, 0)
 }
 
 /// Two runs hold two sets of parameters, gradients and moments, and the larger of their activations.
