@@ -219,7 +219,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('r')], A::Restart, "restart", "", Run, down),
     bind(&[Char('t')], A::Toggle, "toggle the fix", "toggle the fix while it trains; again: back", Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", "run broken and fixed in turns until the verdict is clear", Stage, in_stage),
-    bind(&[Char('T')], A::Pair, "measure", "", Stage, measurable),
+    bind(&[Char('T')], A::Pair, "measure", "in an exercise about runs: measure what you said", Stage, measurable),
     bind(&[Char('o')], A::OpenEditor, "edit", "", Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
     bind(&[Char('s')], A::Solution, "", "show the solution; asks first", Stage, live),
