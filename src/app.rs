@@ -13,6 +13,7 @@ pub mod guide;
 pub mod log;
 mod look;
 pub mod message;
+pub mod pages;
 pub mod run;
 mod runs;
 pub mod series;

@@ -3,6 +3,9 @@
 use super::view::{Room, Sort};
 use super::{Action, App, Axis, Overlay, Panel, RunState};
 
+/// Lines that `PgUp` and `PgDn` move by.
+const PAGE: i32 = 10;
+
 impl App {
     /// Actions that only change what is seen.
     pub(super) fn look(&mut self, action: Action) {
@@ -30,6 +33,7 @@ impl App {
                     self.log.unseen = 0;
                 }
             }
+            Action::TurnPage(by) if view.overlay.is_none() => self.turn_or_tell(by),
             Action::TurnPage(by) => {
                 let pages = self.course.readings.len() as i32 + 1;
                 let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
@@ -110,9 +114,10 @@ impl App {
     /// Puts away what lies on top, one layer at a time.
     fn close(&mut self) {
         let view = &mut self.view;
-        if view.confirm.take().is_some() || view.overlay.take().is_some() {
+        if view.confirm.take().is_some() || view.overlay.take().is_some() || self.leave_walk() {
             return;
         }
+        let view = &mut self.view;
         if view.expanded || view.lesson_open && view.room() == Room::Compact {
             (view.expanded, view.lesson_open) = (false, false);
             return;
@@ -133,7 +138,7 @@ impl App {
         self.focus(Panel::ALL[next as usize]);
     }
 
-    fn focus(&mut self, panel: Panel) {
+    pub(super) fn focus(&mut self, panel: Panel) {
         let view = &mut self.view;
         view.focus = Some(panel);
         if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
@@ -170,8 +175,22 @@ impl App {
                 } else {
                     view.focus
                 };
-                if let Some(panel) = focus {
-                    view.scroll_by(panel, lines);
+                let Some(panel) = focus else {
+                    return;
+                };
+                let limit = view.limits.get(&panel).copied().unwrap_or(u16::MAX);
+                let before = view.scroll_of(panel).min(limit);
+                view.scroll_by(panel, lines);
+                // A text goes on over its pages.
+                let stuck = view.scroll_of(panel) == before;
+                if panel == Panel::Lesson
+                    && self.exercises.open.is_none()
+                    && stuck
+                    && lines.abs() == PAGE
+                    && self.turn_page(lines.signum())
+                    && lines < 0
+                {
+                    self.view.scroll.insert(panel, u16::MAX);
                 }
             }
         }

@@ -77,8 +77,10 @@ pub enum Action {
     Present,
     NextBeat,
     PreviousBeat,
-    /// Turns the pages of the glossary.
+    /// Turns the pages of the lesson, or of the glossary over it.
     TurnPage(i32),
+    /// Goes on to the next panel that the evidence names.
+    NextPointer,
     // The run.
     Toggle,
     Pause,

@@ -1,6 +1,7 @@
 //! The table of every key: when it counts, what it does, what the footer and the help say about it.
 
 use super::{Binding, Group, Key};
+use crate::app::study::Beat;
 use crate::app::{Action, App, Overlay, Room, RunState};
 
 const fn bind(
@@ -66,6 +67,7 @@ fn pausable(app: &App) -> bool {
 fn asked(app: &App) -> bool {
     (live(app) || main(app) && app.exercises.watching)
         && app.view.lesson_visible()
+        && app.asked_here()
         && choices(app) > 0
 }
 
@@ -90,9 +92,28 @@ fn in_exercise(app: &App) -> bool {
 fn estimating(app: &App) -> bool {
     in_stage(app)
         && app.view.lesson_visible()
+        && app.asked_here()
         && app
             .stage()
             .is_some_and(|stage| app.study.estimate(stage).is_some())
+}
+
+/// The evidence waits to be looked at, or is.
+fn walking(app: &App) -> bool {
+    in_stage(app)
+        && (app.study.pointer.is_some() || app.view.lesson_visible())
+        && app
+            .stage()
+            .is_some_and(|stage| app.study.beat(stage) == Beat::Evidence)
+}
+
+/// The stage's text is read, and has pages.
+fn reading(app: &App) -> bool {
+    main(app)
+        && app.exercises.open.is_none()
+        && app.view.lesson_visible()
+        && !estimating(app)
+        && app.page().2 > 1
 }
 
 fn hints_left(app: &App) -> bool {
@@ -182,10 +203,13 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Right], A::GuessShift(1), "higher", "raise it", Stage, estimating),
     bind(&[Char('+'), Char('=')], A::GuessWiden(1), "wider", "widen it", Stage, estimating),
     bind(&[Char('-')], A::GuessWiden(-1), "narrower", "narrow it", Stage, estimating),
+    bind(&[Enter], A::NextPointer, "go on", "after the prediction: on to the next panel that the evidence names", Stage, walking),
+    bind(&[Right], A::TurnPage(1), "next page", "next page of the lesson, or of the glossary", Move, reading),
+    bind(&[Left], A::TurnPage(-1), "", "previous page", Move, reading),
     bind(&[Enter], A::Lesson, "lesson", "read the lesson", Stage, small),
     bind(&[Enter], A::Lesson, "", "", Stage, wide),
-    bind(&[Right], A::TurnPage(1), "next page", "in the glossary: next page, background texts", Move, in_glossary),
-    bind(&[Left], A::TurnPage(-1), "", "previous page", Move, in_glossary),
+    bind(&[Right], A::TurnPage(1), "next page", "", Move, in_glossary),
+    bind(&[Left], A::TurnPage(-1), "", "", Move, in_glossary),
     bind(&[PageDown], A::NextBeat, "next beat", "in presenter mode: next beat, with a hand clicker too", Stage, presenting),
     bind(&[PageUp], A::PreviousBeat, "back", "the beat before", Stage, presenting),
     bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU that has warmed up", Run, offered),
