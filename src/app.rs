@@ -29,7 +29,7 @@ use crate::course::{Course, Stage};
 use crate::protocol::{Device, RunSpec, Slot};
 
 pub use message::{Action, AfterSkip, Confirm, Effect, Limits, Message, Overlay};
-pub use run::{RunState, SlotRun};
+pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
 pub use view::{Axis, Markers, Panel, Room, Sort, ThemeName, View, Window};
 
@@ -127,6 +127,15 @@ impl Run {
     pub fn ghost(&self) -> Option<&SlotRun> {
         let other = &self.slots[1 - self.active as usize];
         other.started.is_some().then_some(other)
+    }
+
+    /// The loss of step 0, before any update, of the weights that train now: a run that went on with another's weights has
+    /// that one's.
+    pub fn first_loss(&self) -> Option<f64> {
+        let of = |slot: &SlotRun| slot.loss.first().filter(|(step, _)| *step == 0);
+        of(self.shown())
+            .or_else(|| of(self.ghost()?))
+            .map(|(_, loss)| loss)
     }
 }
 

@@ -452,6 +452,11 @@ fn hostile() -> App {
                 synced: true,
                 profiled: false,
                 phases: Some(phases),
+                clocks: Some(Clocks {
+                    enqueue: value,
+                    host_sync: value,
+                    device: Some(value),
+                }),
             }),
         );
         hear(

@@ -219,7 +219,7 @@ impl App {
         // Steps of pairs begin again at 0: they make a curve only where no run has.
         let slot = &mut self.run.slots[step.slot as usize];
         if !self.run.pairing || slot.of_pairs {
-            slot.step(step);
+            slot.step(step, self.now_ms);
         }
     }
 

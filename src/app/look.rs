@@ -62,6 +62,7 @@ impl App {
                 self.focus(Panel::Roofline);
                 self.view.expanded = true;
             }
+            Action::Evidence => self.next_evidence(),
             Action::Lesson => match view.room() {
                 Room::Split | Room::Full => {
                     view.expanded = false;
@@ -94,6 +95,26 @@ impl App {
             Action::ScrollToTop => self.scroll(i32::MIN / 2),
             Action::ScrollToEnd => self.scroll(i32::MAX / 2),
             _ => {}
+        }
+    }
+
+    /// The panels that the stage points at, one after the other over all others.
+    fn next_evidence(&mut self) {
+        let mut panels: Vec<Panel> = Vec::new();
+        let pointers = self.stage().into_iter().flat_map(|stage| &stage.evidence);
+        for panel in pointers.filter_map(|pointer| Panel::parse(&pointer.panel)) {
+            if !panels.contains(&panel) {
+                panels.push(panel);
+            }
+        }
+        let now = self.view.focus.filter(|_| self.view.expanded);
+        let at = now.and_then(|now| panels.iter().position(|panel| *panel == now));
+        match panels.get(at.map_or(0, |at| at + 1)) {
+            Some(panel) => {
+                self.focus(*panel);
+                (self.view.expanded, self.view.lesson_open) = (true, false);
+            }
+            None => self.view.expanded = false,
         }
     }
 

@@ -102,6 +102,8 @@ pub enum Action {
     Expand,
     /// The roofline over all panels, and back.
     Roofline,
+    /// The panel that the stage points at over all others; then the next one, and back.
+    Evidence,
     Lesson,
     LogAxis,
     Window,

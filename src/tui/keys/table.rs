@@ -247,6 +247,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
     bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
     bind(&[Char('e')], A::Expand, "expand", "give the marked panel the whole screen, and back", Screen, main),
+    bind(&[Char('E')], A::Evidence, "", "the panel that this stage points at; again: the next", Screen, main),
     bind(&[Char('R')], A::Roofline, "", "the roofline: operations against this device's peaks", Screen, main),
     bind(&[Char('y')], A::LogAxis, "", "logarithmic or linear loss", Screen, main),
     bind(&[Char('z')], A::Window, "", "curves: all steps, or the recent ones", Screen, main),

@@ -133,9 +133,9 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         let spread =
             it.samples_per_s * it.step_ms.median * (1.0 / it.step_ms.p25 - 1.0 / it.step_ms.p75)
                 / 2.0;
-        // Times of handing work over spread over anything: their rate is a claim.
+        // Times of handing work over spread over anything: their rate is no throughput.
         let rate = match it.clock.as_str() {
-            "enqueue" => format!("claims {} samples/s", number(it.samples_per_s)),
+            "enqueue" => format!("{} samples/s without a sync", number(it.samples_per_s)),
             _ => format!(
                 "{} ± {} samples/s",
                 number(it.samples_per_s),
