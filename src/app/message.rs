@@ -79,6 +79,12 @@ pub enum Action {
     PreviousBeat,
     /// Turns the pages of the glossary.
     TurnPage(i32),
+    /// Looks a word up: letters narrow the glossary from now on.
+    Search,
+    Type(char),
+    Erase,
+    /// Letters are keys again; what they found stays.
+    KeepSearch,
     // The run.
     Toggle,
     Pause,
@@ -133,6 +139,8 @@ pub enum Overlay {
     Solution,
     /// What could not be loaded.
     Problems,
+    /// What this is, before the very first stage.
+    Welcome,
 }
 
 /// A question that wants yes or no.
@@ -142,6 +150,10 @@ pub enum Confirm {
     SkipPrediction(AfterSkip),
     ShowSolution,
     Reset,
+    /// Leave what is under way, or a question that is open, for the stage at this place.
+    Leave {
+        to: usize,
+    },
 }
 
 /// What follows when a prediction is skipped.
@@ -169,6 +181,8 @@ pub enum Effect {
     SaveCurrent {
         stage: String,
     },
+    /// The welcome was shown: never again unasked.
+    SaveWelcomed,
     /// Open a file of a stage or an exercise in the learner's editor.
     OpenEditor {
         stage: String,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::clean::harmful;
 use super::message::{Confirm, Overlay};
 
 /// A part of the screen with a subject of its own.
@@ -134,6 +135,37 @@ pub enum Room {
     Full,
 }
 
+/// A word that is looked up in the glossary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    pub text: String,
+    /// Letters go into the text; they are no keys.
+    pub typing: bool,
+}
+
+/// Letters of a search that are kept.
+const LETTERS: usize = 32;
+
+impl Search {
+    /// Takes a letter in.
+    pub fn push(&mut self, letter: char) {
+        if !harmful(letter) && self.text.chars().count() < LETTERS {
+            self.text.push(letter);
+        }
+    }
+
+    /// Whether it narrows anything, or is about to.
+    pub fn is_open(&self) -> bool {
+        self.typing || !self.text.is_empty()
+    }
+
+    /// Whether a text holds what is looked for, in any case.
+    pub fn finds(&self, text: &str) -> bool {
+        text.to_lowercase()
+            .contains(self.text.trim().to_lowercase().as_str())
+    }
+}
+
 /// What the learner looks at.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -151,6 +183,7 @@ pub struct View {
     pub beat: Option<usize>,
     /// Page of the glossary: 0 its words, then the background texts.
     pub page: usize,
+    pub search: Search,
     /// Selected line of the open list.
     pub selected: usize,
     /// First line shown of the open overlay.
@@ -184,6 +217,11 @@ impl View {
             Room::Compact => self.lesson_open,
             Room::Split | Room::Full => true,
         }
+    }
+
+    /// Letters go into the search of the glossary.
+    pub fn typing(&self) -> bool {
+        self.overlay == Some(Overlay::Glossary) && self.search.typing
     }
 
     /// First line shown of a panel.
