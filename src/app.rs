@@ -10,6 +10,7 @@ mod events;
 pub mod exercise;
 pub mod figures;
 pub mod guide;
+mod leave;
 pub mod log;
 mod look;
 pub mod message;
@@ -53,6 +54,8 @@ pub struct Options {
     pub recording: Option<Recording>,
     /// Presenter mode from the start.
     pub present: bool,
+    /// Nobody was here before: the welcome comes first.
+    pub welcome: bool,
     /// A sentence for the first screen: progress that was set aside, a recording that is cut.
     pub notice: Option<String>,
 }
@@ -67,6 +70,7 @@ impl Default for Options {
             markers: Markers::default(),
             recording: None,
             present: false,
+            welcome: false,
             notice: None,
         }
     }
@@ -214,6 +218,9 @@ impl App {
         effects.extend(app.enter(at));
         if options.present {
             effects.extend(app.present());
+        } else if options.welcome && app.recording.is_none() && app.view.overlay.is_none() {
+            app.view.overlay = Some(Overlay::Welcome);
+            effects.push(Effect::SaveWelcomed);
         }
         (app, effects)
     }

@@ -184,6 +184,7 @@ fn what_lies_on_top() {
         Overlay::Glossary,
         Overlay::Solution,
         Overlay::Problems,
+        Overlay::Welcome,
     ] {
         let mut app = toggled();
         update(
@@ -235,6 +236,108 @@ fn cards_and_questions() {
     ] {
         let buffer = screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
         insta::assert_snapshot!(format!("80x24_{name}"), with_styles(&buffer));
+    }
+}
+
+/// Everything that can lie on top, over the course inside the program.
+fn overlays() -> Vec<(&'static str, App)> {
+    let mut apps = Vec::new();
+    for (name, overlay) in [
+        ("help", Overlay::Help),
+        ("stages", Overlay::Stages),
+        ("devices", Overlay::Devices),
+        ("log", Overlay::Log),
+        ("glossary", Overlay::Glossary),
+        ("solution", Overlay::Solution),
+        ("problems", Overlay::Problems),
+        ("welcome", Overlay::Welcome),
+    ] {
+        let mut app = shipped();
+        let line = "error: XDG_RUNTIME_DIR is invalid or not set in the environment.";
+        for line in [line, "vulkan: device lost"] {
+            update(
+                &mut app,
+                Message::Engine(FromEngine::Stray(line.to_owned())),
+            );
+        }
+        act(&mut app, Action::Open(overlay));
+        apps.push((name, app));
+    }
+    apps
+}
+
+#[test]
+fn what_lies_on_top_in_the_smallest_frame() {
+    let mut search = shipped();
+    act(&mut search, Action::Search);
+    "warp"
+        .chars()
+        .for_each(|letter| act(&mut search, Action::Type(letter)));
+    let mut more = overlays().remove(0);
+    act(&mut more.1, Action::ScrollToEnd);
+    let others = [("help_end", more.1), ("search", search)];
+    for (name, mut app) in overlays().into_iter().chain(others) {
+        let buffer = screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
+        insta::assert_snapshot!(format!("80x24_{name}"), with_styles(&buffer));
+    }
+}
+
+#[test]
+fn what_lies_on_top_has_one_border_a_title_and_a_way_out() {
+    for (name, mut app) in overlays() {
+        for (width, height) in [
+            (60, 16),
+            (60, 18),
+            (80, 24),
+            (120, 36),
+            (200, 50),
+            (240, 60),
+        ] {
+            for (_, theme, markers) in LOOKS {
+                let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
+                let corner = match markers {
+                    Markers::Braille => '╭',
+                    Markers::Dots => '┌',
+                    Markers::Ascii => '+',
+                };
+                let head = drawn.lines().find(|line| line.contains(" closes "));
+                let head = head.unwrap_or_else(|| panic!("{name} at {width}x{height}:\n{drawn}"));
+                let before: String = head.chars().take_while(|c| *c != corner).collect();
+                // Beside the card: nothing, or enough of a panel to be one, with air between.
+                let beside = before.chars().count();
+                assert!(
+                    beside == 0 || beside >= 6 && before.ends_with(' '),
+                    "{name}: {head}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_card_fits_and_the_help_has_two_pages_at_most() {
+    for (name, mut app) in overlays() {
+        let pages = match name {
+            "welcome" => 1,
+            "help" => 2,
+            _ => continue,
+        };
+        update(
+            &mut app,
+            Message::Resized {
+                width: 80,
+                height: 24,
+            },
+        );
+        screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
+        act(&mut app, Action::ScrollToEnd);
+        screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
+        // 17 lines inside the card.
+        assert!(
+            app.view.overlay_scroll <= 17 * (pages - 1),
+            "{name}: {}",
+            app.view.overlay_scroll
+        );
     }
 }
 
@@ -351,6 +454,8 @@ fn all_states() -> Vec<App> {
         Overlay::Log,
         Overlay::Solution,
         Overlay::Problems,
+        Overlay::Glossary,
+        Overlay::Welcome,
     ] {
         let mut app = toggled();
         act(&mut app, Action::Open(overlay));

@@ -2,6 +2,8 @@
 
 #[path = "update/course.rs"]
 mod course;
+#[path = "update/leave.rs"]
+mod leave;
 #[path = "sample/sample.rs"]
 mod sample;
 
@@ -1066,8 +1068,8 @@ fn progress_of_earlier_sittings_is_shown() {
         ..StageProgress::default()
     };
     let progress = Progress {
-        current: None,
         stages: [("broken-init".to_owned(), known)].into(),
+        ..Progress::default()
     };
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");

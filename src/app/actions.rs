@@ -72,7 +72,7 @@ impl App {
             .iter()
             .position(|stage| stage.number == number)
         {
-            Some(at) => self.go_to(at),
+            Some(at) => self.leave_for(at),
             None => {
                 self.tell(&format!("There is no stage {number}"), true);
                 Vec::new()
@@ -82,7 +82,7 @@ impl App {
 
     fn go_by(&mut self, by: isize) -> Vec<Effect> {
         match self.study.at.checked_add_signed(by) {
-            Some(at) if at < self.course.stages.len() => self.go_to(at),
+            Some(at) if at < self.course.stages.len() => self.leave_for(at),
             Some(_) => {
                 self.tell("This is the last stage", false);
                 Vec::new()
@@ -94,7 +94,7 @@ impl App {
         }
     }
 
-    fn go_to(&mut self, at: usize) -> Vec<Effect> {
+    pub(super) fn go_to(&mut self, at: usize) -> Vec<Effect> {
         self.view.overlay = None;
         let mut effects = self.leave_exercise();
         if at == self.study.at {
@@ -246,6 +246,7 @@ impl App {
                 self.look(Action::Open(Overlay::Solution));
                 vec![self.save(stage)]
             }
+            Confirm::Leave { to } => self.go_to(to),
             Confirm::Reset => {
                 self.study.forget(stage);
                 let mut effects = vec![Effect::ResetStage {
@@ -324,7 +325,7 @@ impl App {
     fn choose(&mut self, line: usize) -> Vec<Effect> {
         match self.view.overlay {
             Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {
-                None => self.go_to(line),
+                None => self.leave_for(line),
                 Some(at) => self.open_exercise(at),
             },
             Some(Overlay::Devices) => {

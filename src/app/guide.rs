@@ -197,6 +197,7 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
             sentence("Forget this exercise and put its files back? {} {}", &keys)
         }
         Confirm::Reset => sentence("Forget this stage and put its files back? {} {}", &keys),
+        Confirm::Leave { .. } => super::leave::question(app),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. None has an effect.
 
-use super::view::{Room, Sort};
+use super::view::{Room, Search, Sort};
 use super::{Action, App, Axis, Overlay, Panel, RunState};
 
 /// Lines that `PgUp` and `PgDn` move by.
@@ -16,6 +16,7 @@ impl App {
                 let again = view.overlay == Some(overlay);
                 view.overlay = (!again).then_some(overlay);
                 view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
+                view.search = Search::default();
                 view.selected = match overlay {
                     Overlay::Stages => match self.exercises.open {
                         Some(at) => self.course.stages.len() + at,
@@ -38,7 +39,23 @@ impl App {
                 let pages = self.course.readings.len() as i32 + 1;
                 let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
                 (view.page, view.overlay_scroll) = (to as usize, 0);
+                view.search = Search::default();
             }
+            Action::Search => {
+                // Words are looked up in the glossary itself, its first page.
+                (view.page, view.overlay_scroll) = (0, 0);
+                view.overlay = Some(Overlay::Glossary);
+                view.search.typing = true;
+            }
+            Action::Type(letter) => {
+                view.search.push(letter);
+                view.overlay_scroll = 0;
+            }
+            Action::Erase => {
+                view.search.text.pop();
+                view.overlay_scroll = 0;
+            }
+            Action::KeepSearch => view.search.typing = false,
             Action::Close => self.close(),
             Action::FocusNext => self.focus_by(1),
             Action::FocusPrevious => self.focus_by(-1),
@@ -135,7 +152,14 @@ impl App {
     /// Puts away what lies on top, one layer at a time.
     fn close(&mut self) {
         let view = &mut self.view;
-        if view.confirm.take().is_some() || view.overlay.take().is_some() || self.leave_walk() {
+        if view.confirm.take().is_some() {
+            return;
+        }
+        if view.overlay == Some(Overlay::Glossary) && view.search.is_open() {
+            (view.search, view.overlay_scroll) = (Search::default(), 0);
+            return;
+        }
+        if view.overlay.take().is_some() || self.leave_walk() {
             return;
         }
         let view = &mut self.view;

@@ -81,6 +81,12 @@ pub enum Action {
     TurnPage(i32),
     /// Goes on to the next panel that the evidence names.
     NextPointer,
+    /// Looks a word up: letters narrow the glossary from now on.
+    Search,
+    Type(char),
+    Erase,
+    /// Letters are keys again; what they found stays.
+    KeepSearch,
     // The run.
     Toggle,
     Pause,
@@ -137,6 +143,8 @@ pub enum Overlay {
     Solution,
     /// What could not be loaded.
     Problems,
+    /// What this is, before the very first stage.
+    Welcome,
 }
 
 /// A question that wants yes or no.
@@ -146,6 +154,10 @@ pub enum Confirm {
     SkipPrediction(AfterSkip),
     ShowSolution,
     Reset,
+    /// Leave what is under way, or a question that is open, for the stage at this place.
+    Leave {
+        to: usize,
+    },
 }
 
 /// What follows when a prediction is skipped.
@@ -173,6 +185,8 @@ pub enum Effect {
     SaveCurrent {
         stage: String,
     },
+    /// The welcome was shown: never again unasked.
+    SaveWelcomed,
     /// Open a file of a stage or an exercise in the learner's editor.
     OpenEditor {
         stage: String,
