@@ -279,7 +279,11 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     match message {
         Message::Did(action) => app.act(action),
         Message::Engine(report) if app.exercises.watching => app.overhear(&report),
-        Message::Engine(report) => app.hear(report),
+        Message::Engine(report) => {
+            let mut effects = app.hear(report);
+            effects.extend(app.go_on_measuring());
+            effects
+        }
         Message::Recorded(report) if app.exercises.watching => app.hear(report),
         Message::Recorded(_) => Vec::new(),
         Message::Tick { now_ms } => {
@@ -318,7 +322,8 @@ impl App {
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
         ) || self.stalled_s().is_some()
-            || self.checking().is_some();
+            || self.checking().is_some()
+            || self.measuring().is_some();
         let expired = self
             .notice
             .as_ref()

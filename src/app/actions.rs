@@ -13,6 +13,13 @@ use crate::course::Question;
 impl App {
     /// Does what the learner asked for.
     pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
+        let moves_the_run = matches!(
+            action,
+            Action::Pause | Action::Restart | Action::Profile | Action::SwitchDevice
+        );
+        if moves_the_run && self.held() {
+            return Vec::new();
+        }
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
@@ -33,6 +40,10 @@ impl App {
             Action::Hint => return self.hint(),
             Action::Solution => return self.solution(),
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
+            Action::Pair if self.configs().is_some() => return self.measure(),
+            Action::PickOther(by) => self.pick_other(by),
+            Action::PickThis => return self.pick_this(),
+            Action::StopMeasuring => return self.stop_measuring(),
             Action::Toggle | Action::Pair if self.exercises.open.is_some() => {
                 self.tell("That belongs to the stage; go back to it first", false);
             }
@@ -334,7 +345,7 @@ impl App {
                 };
                 let select = info.select.clone();
                 self.view.overlay = None;
-                if select == self.devices.using || self.recording.is_some() {
+                if select == self.devices.using || self.recording.is_some() || self.held() {
                     return Vec::new();
                 }
                 self.use_device(&select)

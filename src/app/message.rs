@@ -5,6 +5,7 @@ use super::Panel;
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
 use crate::config::RunConfig;
+use crate::course::exercise::config::Answers;
 use crate::course::progress::StageProgress;
 use crate::protocol::Command;
 
@@ -71,6 +72,11 @@ pub enum Action {
     Hint,
     Solution,
     Reset,
+    /// Marks another answer of the open exercise, and takes the marked one.
+    PickOther(i32),
+    PickThis,
+    /// Gives the measurement of an exercise up.
+    StopMeasuring,
     /// Back to the stage.
     LeaveExercise,
     /// Presenter mode on and off, and its beats.
@@ -201,6 +207,18 @@ pub enum Effect {
     },
     /// Watch its files no more; a check in progress is given up.
     LeaveExercise,
+    /// Make the runs of a config exercise and hold them against the learner's answers.
+    Measure {
+        exercise: String,
+        device: String,
+    },
+    /// Give that up.
+    StopMeasuring,
+    /// Write answers given on the screen to the learner's file.
+    WriteAnswers {
+        exercise: String,
+        answers: Answers,
+    },
     /// Show the recorded run of an exercise, from its beginning.
     ShowRecording {
         exercise: String,

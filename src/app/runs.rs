@@ -231,6 +231,7 @@ impl App {
                 Vec::new()
             }
             Ok(config) if *config == stage.broken => Vec::new(),
+            Ok(_) if self.held() => Vec::new(),
             Ok(config) => {
                 self.study.tries(stage);
                 self.change_to(of_stage(stage, "custom", Slot::B, *config))

@@ -1,6 +1,7 @@
 //! The table of every key: when it counts, what it does, what the footer and the help say about it.
 
 use super::{Binding, Group, Key};
+use crate::app::exercise::measuring::Answer;
 use crate::app::study::Beat;
 use crate::app::{Action, App, Overlay, Room, RunState};
 
@@ -67,6 +68,7 @@ fn pausable(app: &App) -> bool {
     // Pairs run to their end, or another run takes their place.
     main(app)
         && !app.run.pairing
+        && app.measuring().is_none()
         && (app.recording.is_some()
             || matches!(
                 app.run.state,
@@ -180,7 +182,7 @@ fn down(app: &App) -> bool {
 
 fn has_file(app: &App) -> bool {
     let there = match app.exercise() {
-        Some(exercise) => exercise.kernels().is_some(),
+        Some(exercise) => !exercise.files().is_empty(),
         None => app.stage().is_some_and(|stage| !stage.files.is_empty()),
     };
     live(app) && there
@@ -188,6 +190,27 @@ fn has_file(app: &App) -> bool {
 
 fn exercise_has_file(app: &App) -> bool {
     in_exercise(app) && has_file(app)
+}
+
+/// An answer of the open exercise can be chosen.
+fn picking(app: &App) -> bool {
+    live(app) && app.view.lesson_visible() && app.picking().is_some()
+}
+
+fn measurable(app: &App) -> bool {
+    let answered = |exercise| {
+        let desk = app.exercises.desk(exercise);
+        desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)))
+    };
+    live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
+}
+
+fn leavable(app: &App) -> bool {
+    in_exercise(app) && !measuring(app)
+}
+
+fn measuring(app: &App) -> bool {
+    main(app) && app.measuring().is_some()
 }
 
 fn small(app: &App) -> bool {
@@ -243,6 +266,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[PageDown], A::Scroll(10), "", "", Move, typing),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, typing),
     bind(&[Enter], A::Choose, "choose", ENTER, Stage, in_list),
+    bind(&[Escape], A::StopMeasuring, "stop measuring", ESCAPE, Stage, measuring),
     bind(&[Escape], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
@@ -253,6 +277,9 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('+'), Char('=')], A::GuessWiden(1), "wider", SIZE, Stage, estimating),
     bind(&[Char('-')], A::GuessWiden(-1), "narrower", SIZE, Stage, estimating),
     bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, walking),
+    bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
+    bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
+    bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
     bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, asked_for::<0>),
@@ -273,6 +300,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),
     bind(&[Char('T')], A::Pair, "", PAIRS, Stage, in_stage),
+    bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, measurable),
     bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
@@ -314,7 +342,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Escape], A::LeaveExercise, "stage", ESCAPE, Screen, in_exercise),
+    bind(&[Escape], A::LeaveExercise, "stage", ESCAPE, Screen, leavable),
     bind(&[Escape], A::Close, "", ESCAPE, Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", LINES, Move, free),
