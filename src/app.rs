@@ -10,9 +10,11 @@ mod events;
 pub mod exercise;
 pub mod figures;
 pub mod guide;
+mod leave;
 pub mod log;
 mod look;
 pub mod message;
+pub mod pages;
 pub mod run;
 mod runs;
 pub mod series;
@@ -28,7 +30,7 @@ use crate::course::{Course, Stage};
 use crate::protocol::{Device, RunSpec, Slot};
 
 pub use message::{Action, AfterSkip, Confirm, Effect, Limits, Message, Overlay};
-pub use run::{RunState, SlotRun};
+pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
 pub use view::{Axis, Markers, Panel, Room, Sort, ThemeName, View, Window};
 
@@ -52,6 +54,8 @@ pub struct Options {
     pub recording: Option<Recording>,
     /// Presenter mode from the start.
     pub present: bool,
+    /// Nobody was here before: the welcome comes first.
+    pub welcome: bool,
     /// A sentence for the first screen: progress that was set aside, a recording that is cut.
     pub notice: Option<String>,
 }
@@ -66,6 +70,7 @@ impl Default for Options {
             markers: Markers::default(),
             recording: None,
             present: false,
+            welcome: false,
             notice: None,
         }
     }
@@ -128,6 +133,15 @@ impl Run {
     pub fn ghost(&self) -> Option<&SlotRun> {
         let other = &self.slots[1 - self.active as usize];
         other.started.is_some().then_some(other)
+    }
+
+    /// The loss of step 0, before any update, of the weights that train now: a run that went on with another's weights has
+    /// that one's.
+    pub fn first_loss(&self) -> Option<f64> {
+        let of = |slot: &SlotRun| slot.loss.first().filter(|(step, _)| *step == 0);
+        of(self.shown())
+            .or_else(|| of(self.ghost()?))
+            .map(|(_, loss)| loss)
     }
 }
 
@@ -206,6 +220,9 @@ impl App {
         effects.extend(app.enter(at));
         if options.present {
             effects.extend(app.present());
+        } else if options.welcome && app.recording.is_none() && app.view.overlay.is_none() {
+            app.view.overlay = Some(Overlay::Welcome);
+            effects.push(Effect::SaveWelcomed);
         }
         (app, effects)
     }

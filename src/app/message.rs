@@ -83,8 +83,16 @@ pub enum Action {
     Present,
     NextBeat,
     PreviousBeat,
-    /// Turns the pages of the glossary.
+    /// Turns the pages of the lesson, or of the glossary over it.
     TurnPage(i32),
+    /// Goes on to the next panel that the evidence names.
+    NextPointer,
+    /// Looks a word up: letters narrow the glossary from now on.
+    Search,
+    Type(char),
+    Erase,
+    /// Letters are keys again; what they found stays.
+    KeepSearch,
     // The run.
     Toggle,
     Pause,
@@ -106,6 +114,8 @@ pub enum Action {
     Expand,
     /// The roofline over all panels, and back.
     Roofline,
+    /// The panel that the stage points at over all others; then the next one, and back.
+    Evidence,
     Lesson,
     LogAxis,
     Window,
@@ -139,6 +149,8 @@ pub enum Overlay {
     Solution,
     /// What could not be loaded.
     Problems,
+    /// What this is, before the very first stage.
+    Welcome,
 }
 
 /// A question that wants yes or no.
@@ -148,6 +160,10 @@ pub enum Confirm {
     SkipPrediction(AfterSkip),
     ShowSolution,
     Reset,
+    /// Leave what is under way, or a question that is open, for the stage at this place.
+    Leave {
+        to: usize,
+    },
 }
 
 /// What follows when a prediction is skipped.
@@ -175,6 +191,8 @@ pub enum Effect {
     SaveCurrent {
         stage: String,
     },
+    /// The welcome was shown: never again unasked.
+    SaveWelcomed,
     /// Open a file of a stage or an exercise in the learner's editor.
     OpenEditor {
         stage: String,

@@ -29,21 +29,21 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
         return Ok(());
     }
     let need = needed(configs);
+    let most = |of: fn(&RunConfig) -> u64| {
+        let most = configs.iter().map(|c| of(c)).max().unwrap_or(0);
+        show(most as f64, 0)
+    };
     match available() {
         Some(have) if need > have => Err(usage(format!(
             "the configuration needs about {} and this machine has {} available ({} parameters, {} tokens a step); \
              make train.batch, train.context or the preset smaller",
             bytes(need),
             bytes(have),
-            most(configs.iter().map(|c| c.parameters())),
-            most(configs.iter().map(|c| c.tokens_per_step() as u64)),
+            most(|c| c.parameters()),
+            most(|c| c.tokens_per_step() as u64),
         ))),
         _ => Ok(()),
     }
-}
-
-fn most(counts: impl Iterator<Item = u64>) -> String {
-    show(counts.max().unwrap_or(0) as f64, 0)
 }
 
 /// Two runs hold two sets of parameters, gradients and moments, and the larger of their activations.

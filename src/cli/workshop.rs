@@ -68,6 +68,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         stage,
         theme,
         present: args.present,
+        welcome: progress.is_first(),
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };

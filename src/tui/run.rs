@@ -23,6 +23,8 @@ pub trait Host {
     fn save_stage(&mut self, stage: &str, progress: &StageProgress) -> Result<()>;
     /// Keeps where the learner is.
     fn save_current(&mut self, stage: &str) -> Result<()>;
+    /// Keeps that the welcome was shown.
+    fn save_welcomed(&mut self) -> Result<()>;
     /// Forgets a stage and puts its starter back; says what became of the learner's file.
     fn reset_stage(&mut self, stage: &str) -> Result<String>;
     /// Writes a report of what the screen shows; the result is where it is.
@@ -245,6 +247,7 @@ fn carry_out(
         }
         Effect::SaveStage { stage, progress } => host.save_stage(&stage, &progress).err().map(Err),
         Effect::SaveCurrent { stage } => host.save_current(&stage).err().map(Err),
+        Effect::SaveWelcomed => host.save_welcomed().err().map(Err),
         Effect::ResetStage { stage } => Some(host.reset_stage(&stage)),
         Effect::WriteReport => Some(
             host.write_report(app)

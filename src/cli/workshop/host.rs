@@ -121,6 +121,10 @@ impl tui::Host for Host {
         kept(progress::save_current(self.state()?, stage))
     }
 
+    fn save_welcomed(&mut self) -> Result<()> {
+        kept(progress::save_welcomed(self.state()?))
+    }
+
     fn reset_stage(&mut self, id: &str) -> Result<String> {
         let stage = self.stage(id)?;
         let aside = self.shelf.reset(stage)?;
