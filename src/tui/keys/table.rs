@@ -266,7 +266,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[PageDown], A::Scroll(10), "", "", Move, typing),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, typing),
     bind(&[Enter], A::Choose, "choose", ENTER, Stage, in_list),
-    bind(&[Escape], A::StopMeasuring, "stop measuring", ESCAPE, Stage, measuring),
+    bind(&[Escape], A::StopMeasuring, "stop measuring", ESCAPE, Screen, measuring),
     bind(&[Escape], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
