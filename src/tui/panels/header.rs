@@ -153,6 +153,9 @@ pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
         spans.push(Span::styled(format!("{mark}{value}"), style));
         spans.push(Span::raw(gap));
     }
+    if app.riddle() {
+        spans.push(Span::styled("shown once the fault is named", theme.dim));
+    }
     frame.render_widget(Line::from(spans), area);
 }
 
