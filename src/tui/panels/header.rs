@@ -163,7 +163,7 @@ fn short(value: &str) -> String {
     // The latest loss stands in the loss panel, too.
     let value = value.split_once(", now ").map_or(value, |(first, _)| first);
     match value {
-        it if it.starts_with("not ") => "?".to_owned(),
-        it => it.replace(" of ln V ", "/"),
+        "not synchronised" => "no sync".to_owned(),
+        it => it.replace("not measured", "?").replace(" of ln V ", "/"),
     }
 }

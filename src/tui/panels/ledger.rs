@@ -50,9 +50,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         .collect();
     let run = app.run.slot(*slot);
     // Three lines of clocks and a head, where nothing else has to go for them.
-    if lines.len() + beside.len() + 5 <= usize::from(inner.height) {
-        lines.push(Line::default());
+    let left = usize::from(inner.height).saturating_sub(lines.len() + beside.len());
+    if left >= 4 {
+        lines.extend((left > 5).then(Line::default));
         lines.extend(clocks(run, reading, theme));
+        lines.extend((left > 5 && !beside.is_empty()).then(Line::default));
     } else {
         lines.push(clocks_in_a_line(run, theme));
     }
@@ -219,7 +221,7 @@ pub fn clocks_in_a_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
     };
     let bold = |text: String| Span::styled(text, theme.strong);
     let mut spans = vec![
-        Span::styled("clocks: handing over ", theme.dim),
+        Span::styled("handed over ", theme.dim),
         bold(duration(it.enqueue)),
     ];
     if let Some(device) = it.device {
@@ -229,7 +231,7 @@ pub fn clocks_in_a_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
         ]);
     }
     spans.extend([
-        Span::styled(" · to the sync ", theme.dim),
+        Span::styled(" · synced ", theme.dim),
         bold(duration(it.host_sync)),
     ]);
     Line::from(spans)
