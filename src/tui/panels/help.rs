@@ -18,14 +18,14 @@ const TWO: usize = 72;
 const WIDEST: usize = 54;
 /// What the card takes beside its lines: borders and air.
 const FRAME: usize = 4;
-/// Lines under the keys: one empty, one of explanation.
-const FOOT: usize = 2;
+/// What stands under the shorter column.
+const NOTE: &str = "Dim: not now. A click marks a panel, a second one makes it large.";
 
 /// Columns and rows of the card in a frame of this width.
 pub fn size(width: u16, theme: &Theme) -> (u16, u16) {
     let columns = usize::from(width).saturating_sub(FRAME).max(1);
     let (count, each) = columns_of(columns);
-    let rows = arranged(|_| true, count, each, theme).len() + FOOT + 2;
+    let rows = arranged(|_| true, count, each, theme).len() + 2;
     let wide = (count * each + (count - 1) * GAP + FRAME).min(usize::from(width));
     (
         u16::try_from(wide).unwrap_or(u16::MAX),
@@ -49,12 +49,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         },
         ..app.clone()
     };
-    let mut lines = arranged(|row| row.works(&behind), count, each, theme);
-    lines.push(Line::default());
-    lines.push(Line::styled(
-        "Dim: not now. A click marks a panel, a second one expands it.",
-        theme.dim,
-    ));
+    let lines = arranged(|row| row.works(&behind), count, each, theme);
     show(frame, inner, lines, app.view.overlay_scroll, theme)
 }
 
@@ -79,8 +74,9 @@ fn arranged(
         .iter()
         .map(|group| block(*group, &rows, &works, each, theme))
         .collect();
+    let note = text::wrap_plain(NOTE, each, theme.dim);
     if count < 2 {
-        return stacked(&blocks);
+        return stacked(&[blocks, vec![note]].concat());
     }
     let height = |at: usize| {
         let (left, right) = blocks.split_at(at);
@@ -88,7 +84,15 @@ fn arranged(
     };
     let at = (1..blocks.len()).min_by_key(|at| height(*at)).unwrap_or(1);
     let (left, right) = blocks.split_at(at);
-    beside(stacked(left), stacked(right), each + GAP)
+    let (mut left, mut right) = (stacked(left), stacked(right));
+    let shorter = if left.len() > right.len() {
+        &mut right
+    } else {
+        &mut left
+    };
+    shorter.push(Line::default());
+    shorter.extend(note);
+    beside(left, right, each + GAP)
 }
 
 fn block(
