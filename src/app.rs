@@ -14,6 +14,7 @@ mod leave;
 pub mod log;
 mod look;
 pub mod message;
+pub mod pages;
 pub mod run;
 mod runs;
 pub mod series;
@@ -29,7 +30,7 @@ use crate::course::{Course, Stage};
 use crate::protocol::{Device, RunSpec, Slot};
 
 pub use message::{Action, AfterSkip, Confirm, Effect, Limits, Message, Overlay};
-pub use run::{RunState, SlotRun};
+pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
 pub use view::{Axis, Markers, Panel, Room, Sort, ThemeName, View, Window};
 
@@ -130,6 +131,15 @@ impl Run {
     pub fn ghost(&self) -> Option<&SlotRun> {
         let other = &self.slots[1 - self.active as usize];
         other.started.is_some().then_some(other)
+    }
+
+    /// The loss of step 0, before any update, of the weights that train now: a run that went on with another's weights has
+    /// that one's.
+    pub fn first_loss(&self) -> Option<f64> {
+        let of = |slot: &SlotRun| slot.loss.first().filter(|(step, _)| *step == 0);
+        of(self.shown())
+            .or_else(|| of(self.ghost()?))
+            .map(|(_, loss)| loss)
     }
 }
 
@@ -269,7 +279,11 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     match message {
         Message::Did(action) => app.act(action),
         Message::Engine(report) if app.exercises.watching => app.overhear(&report),
-        Message::Engine(report) => app.hear(report),
+        Message::Engine(report) => {
+            let mut effects = app.hear(report);
+            effects.extend(app.go_on_measuring());
+            effects
+        }
         Message::Recorded(report) if app.exercises.watching => app.hear(report),
         Message::Recorded(_) => Vec::new(),
         Message::Tick { now_ms } => {
@@ -308,7 +322,8 @@ impl App {
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
         ) || self.stalled_s().is_some()
-            || self.checking().is_some();
+            || self.checking().is_some()
+            || self.measuring().is_some();
         let expired = self
             .notice
             .as_ref()

@@ -187,6 +187,7 @@ fn step(step: u64, loss: f64) -> Event {
         synced: true,
         profiled: false,
         phases: None,
+        clocks: None,
     })
 }
 

@@ -50,6 +50,7 @@ fn what_is_no_number_travels_as_text() {
         synced: true,
         profiled: false,
         phases: None,
+        clocks: None,
     };
     let text = serde_json::to_string(&Line {
         t: 0.0,

@@ -391,6 +391,47 @@ fn beats_recorded_runs_and_pages() {
     }
 }
 
+#[test]
+fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
+    let mut foretold = shipped();
+    act(&mut foretold, Action::Lesson);
+    act(&mut foretold, Action::Answer(1));
+    act(&mut foretold, Action::GuessKeep);
+    let mut walking = foretold.clone();
+    act(&mut walking, Action::NextPointer);
+    let mut evidence = walking.clone();
+    act(&mut evidence, Action::NextPointer);
+    let mut cause = evidence.clone();
+    for _ in 0..3 {
+        act(&mut cause, Action::NextPointer);
+    }
+    let mut result = cause.clone();
+    act(&mut result, Action::Toggle);
+    train(&mut result, 60);
+    act(&mut result, Action::Lesson);
+    let mut quiz = result.clone();
+    act(&mut quiz, Action::Pair);
+    hear(&mut quiz, sample::pair(30, true));
+    act(&mut quiz, Action::Lesson);
+    act(&mut quiz, Action::TurnPage(2));
+    act(&mut quiz, Action::Answer(0));
+    for (name, app) in [
+        ("foretold", foretold),
+        ("walking", walking),
+        ("evidence", evidence),
+        ("cause", cause),
+        ("result", result),
+        ("quiz", quiz),
+    ] {
+        for (width, height) in [(80, 24), (120, 36)] {
+            let mut app = app.clone();
+            let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+            let buffer = screen::screen(&mut app, width, height, theme, markers);
+            insta::assert_snapshot!(format!("{width}x{height}_{name}"), with_styles(&buffer));
+        }
+    }
+}
+
 /// States in which something is missing, wrong or too much.
 fn all_states() -> Vec<App> {
     let mut states = vec![
@@ -516,6 +557,11 @@ fn hostile() -> App {
                 synced: true,
                 profiled: false,
                 phases: Some(phases),
+                clocks: Some(Clocks {
+                    enqueue: value,
+                    host_sync: value,
+                    device: Some(value),
+                }),
             }),
         );
         hear(
@@ -781,7 +827,7 @@ fn the_cause_is_hidden_until_the_prediction() {
         let whole = |app: &mut App| {
             (0..30)
                 .map(|_| {
-                    act(app, Action::Scroll(4));
+                    act(app, Action::Scroll(10));
                     text(&screen::screen(
                         app,
                         width,
@@ -793,13 +839,22 @@ fn the_cause_is_hidden_until_the_prediction() {
                 .collect::<String>()
         };
         assert!(!whole(&mut app).contains("tied head multiplies"));
-        act(&mut app, Action::ScrollToTop);
+        while app.page().1 > 1 {
+            act(&mut app, Action::TurnPage(-1));
+        }
         act(&mut app, Action::Answer(0));
         assert!(
             !whole(&mut app).contains("tied head multiplies"),
             "how much is still open"
         );
         act(&mut app, Action::GuessKeep);
+        assert!(
+            !whole(&mut app).contains("tied head multiplies"),
+            "the evidence is still to be looked at"
+        );
+        for _ in 0..=app.stage().expect("a stage").evidence.len() {
+            act(&mut app, Action::NextPointer);
+        }
         assert!(whole(&mut app).contains("tied head multiplies"));
     }
 }

@@ -145,8 +145,12 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
             top: k
                 .rows
                 .iter()
-                .map(|row| top(row, started.roof.as_deref()))
+                .map(|row| TopKernel {
+                    ms: slot.typical_ms(row),
+                    ..top(row, started.roof.as_deref())
+                })
                 .collect(),
+            profiles: u32::try_from(slot.profiles.len()).unwrap_or(u32::MAX),
             reason: k.reason.clone(),
         }),
         memory: slot.memory.clone().unwrap_or_default(),

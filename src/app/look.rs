@@ -3,6 +3,9 @@
 use super::view::{Room, Search, Sort};
 use super::{Action, App, Axis, Overlay, Panel, RunState};
 
+/// Lines that `PgUp` and `PgDn` move by.
+const PAGE: i32 = 10;
+
 impl App {
     /// Actions that only change what is seen.
     pub(super) fn look(&mut self, action: Action) {
@@ -31,6 +34,7 @@ impl App {
                     self.log.unseen = 0;
                 }
             }
+            Action::TurnPage(by) if view.overlay.is_none() => self.turn_or_tell(by),
             Action::TurnPage(by) => {
                 let pages = self.course.readings.len() as i32 + 1;
                 let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
@@ -75,6 +79,7 @@ impl App {
                 self.focus(Panel::Roofline);
                 self.view.expanded = true;
             }
+            Action::Evidence => self.next_evidence(),
             Action::Lesson => match view.room() {
                 Room::Split | Room::Full => {
                     view.expanded = false;
@@ -110,6 +115,26 @@ impl App {
         }
     }
 
+    /// The panels that the stage points at, one after the other over all others.
+    fn next_evidence(&mut self) {
+        let mut panels: Vec<Panel> = Vec::new();
+        let pointers = self.stage().into_iter().flat_map(|stage| &stage.evidence);
+        for panel in pointers.filter_map(|pointer| Panel::parse(&pointer.panel)) {
+            if !panels.contains(&panel) {
+                panels.push(panel);
+            }
+        }
+        let now = self.view.focus.filter(|_| self.view.expanded);
+        let at = now.and_then(|now| panels.iter().position(|panel| *panel == now));
+        match panels.get(at.map_or(0, |at| at + 1)) {
+            Some(panel) => {
+                self.focus(*panel);
+                (self.view.expanded, self.view.lesson_open) = (true, false);
+            }
+            None => self.view.expanded = false,
+        }
+    }
+
     /// Whether the loss is drawn on a logarithmic axis now.
     pub fn log_axis(&self) -> bool {
         let range = |slot: &super::SlotRun| slot.loss.range();
@@ -134,9 +159,10 @@ impl App {
             (view.search, view.overlay_scroll) = (Search::default(), 0);
             return;
         }
-        if view.overlay.take().is_some() {
+        if view.overlay.take().is_some() || self.leave_walk() {
             return;
         }
+        let view = &mut self.view;
         if view.expanded || view.lesson_open && view.room() == Room::Compact {
             (view.expanded, view.lesson_open) = (false, false);
             return;
@@ -157,7 +183,7 @@ impl App {
         self.focus(Panel::ALL[next as usize]);
     }
 
-    fn focus(&mut self, panel: Panel) {
+    pub(super) fn focus(&mut self, panel: Panel) {
         let view = &mut self.view;
         view.focus = Some(panel);
         if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
@@ -194,8 +220,22 @@ impl App {
                 } else {
                     view.focus
                 };
-                if let Some(panel) = focus {
-                    view.scroll_by(panel, lines);
+                let Some(panel) = focus else {
+                    return;
+                };
+                let limit = view.limits.get(&panel).copied().unwrap_or(u16::MAX);
+                let before = view.scroll_of(panel).min(limit);
+                view.scroll_by(panel, lines);
+                // A text goes on over its pages.
+                let stuck = view.scroll_of(panel) == before;
+                if panel == Panel::Lesson
+                    && self.exercises.open.is_none()
+                    && stuck
+                    && lines.abs() == PAGE
+                    && self.turn_page(lines.signum())
+                    && lines < 0
+                {
+                    self.view.scroll.insert(panel, u16::MAX);
                 }
             }
         }

@@ -5,6 +5,7 @@ use super::Panel;
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
 use crate::config::RunConfig;
+use crate::course::exercise::config::Answers;
 use crate::course::progress::StageProgress;
 use crate::protocol::Command;
 
@@ -71,14 +72,21 @@ pub enum Action {
     Hint,
     Solution,
     Reset,
+    /// Marks another answer of the open exercise, and takes the marked one.
+    PickOther(i32),
+    PickThis,
+    /// Gives the measurement of an exercise up.
+    StopMeasuring,
     /// Back to the stage.
     LeaveExercise,
     /// Presenter mode on and off, and its beats.
     Present,
     NextBeat,
     PreviousBeat,
-    /// Turns the pages of the glossary.
+    /// Turns the pages of the lesson, or of the glossary over it.
     TurnPage(i32),
+    /// Goes on to the next panel that the evidence names.
+    NextPointer,
     /// Looks a word up: letters narrow the glossary from now on.
     Search,
     Type(char),
@@ -106,6 +114,8 @@ pub enum Action {
     Expand,
     /// The roofline over all panels, and back.
     Roofline,
+    /// The panel that the stage points at over all others; then the next one, and back.
+    Evidence,
     Lesson,
     LogAxis,
     Window,
@@ -197,6 +207,18 @@ pub enum Effect {
     },
     /// Watch its files no more; a check in progress is given up.
     LeaveExercise,
+    /// Make the runs of a config exercise and hold them against the learner's answers.
+    Measure {
+        exercise: String,
+        device: String,
+    },
+    /// Give that up.
+    StopMeasuring,
+    /// Write answers given on the screen to the learner's file.
+    WriteAnswers {
+        exercise: String,
+        answers: Answers,
+    },
     /// Show the recorded run of an exercise, from its beginning.
     ShowRecording {
         exercise: String,

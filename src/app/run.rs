@@ -1,8 +1,11 @@
 //! The state of the run, request and confirmation kept apart, and what each of the two slots has shown so far.
 //! It reads events; it decides nothing.
 
+use std::collections::VecDeque;
+
 use super::clean;
 use super::series::Series;
+use crate::profile::stats::median;
 use crate::protocol::*;
 
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
@@ -64,6 +67,22 @@ const ROWS: usize = 512;
 /// Most lints kept.
 const LINTS: usize = 32;
 
+/// Most profiles kept of one run.
+const PROFILES: usize = 16;
+/// How long the ledger stays at one step, so that it can be read.
+const HOLD_MS: u64 = 1000;
+
+/// One step, and what its clocks said: every line of a ledger is of this step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    pub step: u64,
+    pub phases: Phases,
+    /// Missing in recordings of before.
+    pub clocks: Option<Clocks>,
+    /// When it was taken up.
+    at_ms: u64,
+}
+
 /// What one slot has shown.
 #[derive(Clone, Debug, Default)]
 pub struct SlotRun {
@@ -74,6 +93,10 @@ pub struct SlotRun {
     pub last: Option<Step>,
     pub throughput: Option<Throughput>,
     pub kernels: Option<Kernels>,
+    /// The latest profiles of this configuration, oldest first.
+    pub profiles: VecDeque<Kernels>,
+    /// The step that the ledger shows.
+    pub ledger: Option<Reading>,
     pub gradients: Option<Gradients>,
     pub evidence: Option<Evidence>,
     pub memory: Option<Memory>,
@@ -98,7 +121,10 @@ impl SlotRun {
         } else {
             // Figures of the past belong to the past: medians and lints are measured anew.
             self.of_pairs = false;
-            (self.throughput, self.finished) = (None, None);
+            (self.throughput, self.finished, self.ledger) = (None, None, None);
+            if self.started.as_ref().map(|it| &it.config) != Some(&started.config) {
+                self.profiles.clear();
+            }
             self.lints.clear();
         }
         self.started = Some(started);
@@ -120,7 +146,8 @@ impl SlotRun {
     }
 
     /// Takes a step in.
-    pub fn step(&mut self, step: Step) {
+    pub fn step(&mut self, step: Step, now_ms: u64) {
+        self.read(&step, now_ms);
         self.loss.push(step.step, step.loss.0);
         if !step.profiled {
             self.step_ms.push(step.step, step.ms);
@@ -128,11 +155,40 @@ impl SlotRun {
         self.last = Some(step);
     }
 
+    /// Takes up a step for the ledger, when the one that is shown was there long enough.
+    fn read(&mut self, step: &Step, now_ms: u64) {
+        let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
+            return;
+        };
+        let fresh = self.ledger.is_none_or(|it| {
+            // A step without clocks does not replace one that has them.
+            let as_full = step.clocks.is_some() || it.clocks.is_none();
+            let fuller = step.clocks.is_some() && it.clocks.is_none();
+            fuller || as_full && now_ms.saturating_sub(it.at_ms) >= HOLD_MS
+        });
+        if fresh {
+            self.ledger = Some(Reading {
+                step: step.step,
+                phases,
+                clocks: step.clocks,
+                at_ms: now_ms,
+            });
+        }
+    }
+
     /// Takes a figure in: the latest replaces the one before.
     pub fn figure(&mut self, event: Event) {
         match event {
             Event::Throughput(it) => self.throughput = Some(it),
-            Event::Kernels(it) => self.kernels = Some(it),
+            Event::Kernels(it) => {
+                if it.reason.is_none() {
+                    if self.profiles.len() == PROFILES {
+                        self.profiles.pop_front();
+                    }
+                    self.profiles.push_back(it.clone());
+                }
+                self.kernels = Some(it);
+            }
             Event::Gradients(it) => self.gradients = Some(it),
             Event::Evidence(it) => self.evidence = Some(it),
             Event::Memory(it) => self.memory = Some(it),
@@ -145,6 +201,27 @@ impl SlotRun {
     pub fn phases(&self) -> Option<Phases> {
         let median = self.throughput.as_ref().and_then(|t| t.phases);
         median.or_else(|| self.last.as_ref().and_then(|step| step.phases))
+    }
+
+    /// Milliseconds of a kernel row: the median over the profiles at hand.
+    pub fn typical_ms(&self, row: &KernelRow) -> f64 {
+        let same = |it: &&KernelRow| {
+            it.part == row.part
+                && it.phase == row.phase
+                && it.op == row.op
+                && it.kernel == row.kernel
+        };
+        let times: Vec<f64> = self
+            .profiles
+            .iter()
+            .filter_map(|profile| profile.rows.iter().find(same))
+            .map(|it| it.ms)
+            .collect();
+        if times.is_empty() {
+            row.ms
+        } else {
+            median(&times)
+        }
     }
 
     /// Whether the times that are shown end at a device sync.

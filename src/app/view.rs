@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::clean::harmful;
 use super::message::{Confirm, Overlay};
+use super::pages::Page;
 
 /// A part of the screen with a subject of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,6 +184,8 @@ pub struct View {
     pub beat: Option<usize>,
     /// Page of the glossary: 0 its words, then the background texts.
     pub page: usize,
+    /// Page of the stage's text.
+    pub lesson_page: Page,
     pub search: Search,
     /// Selected line of the open list.
     pub selected: usize,

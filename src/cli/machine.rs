@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::out::usage;
 use crate::config::{RunConfig, nearest};
+use crate::course::placeholder::show;
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
@@ -28,18 +29,18 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
         return Ok(());
     }
     let need = needed(configs);
+    let most = |of: fn(&RunConfig) -> u64| {
+        let most = configs.iter().map(|c| of(c)).max().unwrap_or(0);
+        show(most as f64, 0)
+    };
     match available() {
         Some(have) if need > have => Err(usage(format!(
             "the configuration needs about {} and this machine has {} available ({} parameters, {} tokens a step); \
              make train.batch, train.context or the preset smaller",
             bytes(need),
             bytes(have),
-            configs.iter().map(|c| c.parameters()).max().unwrap_or(0),
-            configs
-                .iter()
-                .map(|c| c.tokens_per_step())
-                .max()
-                .unwrap_or(0),
+            most(|c| c.parameters()),
+            most(|c| c.tokens_per_step() as u64),
         ))),
         _ => Ok(()),
     }

@@ -8,6 +8,7 @@ use super::out::{Exit, progress, result};
 use super::shelf::Shelf;
 use super::variant::{Subject, preset_of};
 use super::{As, RunArgs, machine, summary};
+use crate::course::placeholder::show;
 use crate::protocol::{Command, Event, Finished, RunSpec, Slot};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -96,7 +97,7 @@ impl Reporter {
                 started.run.stage,
                 started.run.variant,
                 started.device.name,
-                started.parameters,
+                show(started.parameters as f64, 0),
                 started.ln_vocab
             )),
             Event::Throughput(throughput) => self.latest = Some(throughput.samples_per_s),

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::machine::bytes;
+use crate::profile::operations;
 use crate::protocol::{Finished, Num, Phases};
 
 /// The summary, without a line break at its end.
@@ -121,10 +122,12 @@ fn kernels(f: &Finished) -> String {
     );
     for top in k.top.iter().take(3) {
         // Writing to a String cannot fail.
+        let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
+        let name = operations::name(&top.op, part, phase);
         let _ = write!(
             text,
-            "\n{:14}{:8.2} ms  {:>4} calls  {} ({})",
-            "", top.ms, top.calls, top.kernel, top.scope
+            "\n{:14}{:8.2} ms  {:>4} calls  {name} ({})",
+            "", top.ms, top.calls, top.kernel
         );
         if let (Some(gflop), Some(share)) = (top.gflop_per_s, top.roof_share) {
             let _ = write!(

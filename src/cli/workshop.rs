@@ -6,6 +6,7 @@ pub mod exercise;
 mod host;
 mod last_resort;
 mod live;
+mod sweep;
 mod watch;
 
 use std::cell::RefCell;

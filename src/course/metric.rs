@@ -35,6 +35,11 @@ pub fn known(name: &str) -> bool {
     find(name).is_some() || part_of(name).is_some()
 }
 
+/// Whether this is a time inside kernels, which profiled steps tell and timed ones do not.
+pub fn of_profiles(name: &str) -> bool {
+    part_of(name).is_some()
+}
+
 /// Whether a kernel belongs to a part of the model, `attention` or `mlp.swiglu`; `None` where nothing was profiled.
 pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
     Some(

@@ -3,6 +3,7 @@
 
 mod awaited;
 mod pieces;
+mod ratio;
 
 pub use awaited::{Awaited, awaited};
 pub use pieces::{Piece, measured, pieces, show};
@@ -234,7 +235,13 @@ fn value(name: &str, from: &dyn Lookup) -> Option<String> {
                 range.map(|(low, high)| format!("{} to {}", show(low, 2), show(high, 2)))
             }
         },
-        "ratio" => Some(format!("{}x", show(number(name, from)?, 2))),
+        "ratio" => {
+            let ratio = show(number(name, from)?, 2);
+            Some(format!(
+                "{ratio}x{}",
+                ratio::profiles(rest, from).unwrap_or_default()
+            ))
+        }
         _ if TEXTS.contains(&rest) => words(rest, from.finished(subject(head)?)?),
         _ => Some(measured(rest, number(name, from)?)),
     }

@@ -72,6 +72,7 @@ impl Side {
             synced: true,
             profiled: false,
             phases: None,
+            clocks: None,
         }));
         ensure!(
             loss.is_finite(),

@@ -3,8 +3,11 @@
 //! ahead. So what a missing sync does can be seen on a laptop, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
@@ -21,6 +24,8 @@ pub enum Place {
     Queued {
         tasks: Option<SyncSender<Task>>,
         thread: Option<JoinHandle<()>>,
+        /// Nanoseconds that the device thread has computed so far.
+        busy: Arc<AtomicU64>,
     },
 }
 
@@ -38,11 +43,13 @@ impl Place {
         }
         let (tasks, inbox) = sync_channel::<Task>(AHEAD);
         let (answer, made) = channel();
+        let busy = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&busy);
         let thread = Builder::new().name("device".into()).spawn(move || {
             match guard(make).and_then(|worker| worker) {
                 Ok(worker) => {
                     let _ = answer.send(Ok(()));
-                    serve(worker, &inbox);
+                    serve(worker, &inbox, &counted);
                 }
                 Err(error) => drop(answer.send(Err(error))),
             }
@@ -51,7 +58,17 @@ impl Place {
         Ok(Self::Queued {
             tasks: Some(tasks),
             thread: Some(thread),
+            busy,
         })
+    }
+
+    /// How long the device thread has computed since it began; up to date after a `sync`. `None` where the device is one
+    /// that tells under the profiler only.
+    pub fn busy(&self) -> Option<Duration> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Queued { busy, .. } => Some(Duration::from_nanos(busy.load(Ordering::Acquire))),
+        }
     }
 
     /// Hands work over without waiting for it; blocks only while two steps are outstanding.
@@ -88,7 +105,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Self::Queued { tasks, thread } = self {
+        if let Self::Queued { tasks, thread, .. } = self {
             drop(tasks.take());
             if let Some(thread) = thread.take() {
                 let _ = thread.join();
@@ -98,14 +115,17 @@ impl Drop for Place {
 }
 
 /// Runs tasks until one panics or no more can come. A panic ends the thread; the host learns of it at its next call.
-fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
+fn serve(mut worker: Worker, inbox: &Receiver<Task>, busy: &AtomicU64) {
     while let Ok(task) = inbox.recv() {
         // Each task runs inside the pool: parallel work that starts there needs no hand-over, a tenth of a step at `tiny`.
         // Waiting for a task happens outside, or a device would hold on to one of the pool's threads.
         let here = &mut worker;
+        let began = Instant::now();
         if catch_unwind(AssertUnwindSafe(move || rayon::scope(move |_| task(here)))).is_err() {
             return;
         }
+        let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        busy.fetch_add(took, Ordering::AcqRel);
     }
 }
 

@@ -274,6 +274,10 @@ impl Trainer {
         drop(watch);
 
         self.tell_clocks(timing.clocks);
+        let clocks = timing
+            .clocks
+            .filter(|_| self.counted.is_multiple_of(AUDIT_EVERY));
+        let timing = Timing { clocks, ..timing };
         if self.counted >= self.warmup() {
             self.times.push(timing.ms);
             self.phases.extend(timing.phases);
@@ -320,9 +324,10 @@ impl Trainer {
                 synced: timing.synced,
                 profiled: false,
                 phases: timing.phases,
+                clocks: timing.clocks,
             });
             self.facts.observe(&event);
-            if all || index == last || !loss.is_finite() {
+            if all || index == last || timing.clocks.is_some() || !loss.is_finite() {
                 self.outlet.send(event);
             }
             if !loss.is_finite() {

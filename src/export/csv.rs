@@ -158,6 +158,7 @@ mod tests {
             synced: true,
             profiled: false,
             phases: None,
+            clocks: None,
         };
         let table = steps([line(Event::Step(step))].into_iter());
         assert_eq!(

@@ -338,6 +338,7 @@ mod tests {
                 residual: 1.0,
                 step: 10.0,
             }),
+            clocks: None,
         };
         // Written a little early: the second step would begin before the first one's end.
         let lines = [0.010, 0.019, 0.030]

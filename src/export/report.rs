@@ -1,6 +1,7 @@
 //! What a stream showed, as Markdown: collected while it passes, so that a live session and a recording give the same
 //! report. It keeps the last figures of each run, not the stream.
 
+use crate::course::placeholder::show;
 use crate::profile::roofline::reached;
 use crate::protocol::*;
 
@@ -157,7 +158,7 @@ impl Section {
             "\n## {title}\n\nOn {} ({}). {} parameters; configuration `{}`.{early}\n\n| figure | value |\n|---|---|\n",
             plain(&self.started.device.name),
             plain(&self.started.device.kind),
-            self.started.parameters,
+            show(self.started.parameters as f64, 0),
             plain(&self.started.config)
         ));
         let mut row = |name: &str, value: String| out.push_str(&format!("| {name} | {value} |\n"));

@@ -4,6 +4,29 @@
 use super::roofline::{Reached, rates};
 use crate::protocol::{Kernels, Roof};
 
+/// A row of a profile as people read it, on the screen and on the command line: the operation, its place where that says
+/// more, the phase in short. `linear mlp.gate bwd`, `attention.rope fwd`, `adamw opt`.
+pub fn name(op: &str, part: &str, phase: &str) -> String {
+    let own = part.rsplit('.').next().unwrap_or(part);
+    let words = match () {
+        () if part.is_empty() || part == op || part == phase => op.to_owned(),
+        () if op.is_empty() || own == op => part.to_owned(),
+        () => format!("{op} {part}"),
+    };
+    let words = if words.is_empty() { part } else { &words };
+    format!("{words} {}", short(phase)).trim().to_owned()
+}
+
+/// A phase in three letters.
+pub fn short(phase: &str) -> &str {
+    match phase {
+        "forward" => "fwd",
+        "backward" => "bwd",
+        "optimizer" => "opt",
+        other => other,
+    }
+}
+
 /// One operation in one phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
@@ -19,7 +42,7 @@ pub struct Operation {
 
 impl Operation {
     pub fn name(&self) -> String {
-        format!("{} {}", self.op, self.phase)
+        name(&self.op, "", &self.phase)
     }
 
     /// What it reached against the roofs.
@@ -81,6 +104,23 @@ mod tests {
     }
 
     #[test]
+    fn a_name_says_everything_once() {
+        assert_eq!(
+            name("linear", "mlp.gate", "backward"),
+            "linear mlp.gate bwd"
+        );
+        assert_eq!(
+            name("rope", "attention.rope", "forward"),
+            "attention.rope fwd"
+        );
+        assert_eq!(name("attention", "attention", "forward"), "attention fwd");
+        assert_eq!(name("adamw", "optimizer", "optimizer"), "adamw opt");
+        // Recordings of before do not tell the operation.
+        assert_eq!(name("", "mlp.gate", "backward"), "mlp.gate bwd");
+        assert_eq!(name("", "optimizer", "optimizer"), "optimizer opt");
+    }
+
+    #[test]
     fn kernels_and_places_of_an_operation_add_up() {
         let kernels = Kernels {
             rows: vec![
@@ -92,7 +132,7 @@ mod tests {
             ..Kernels::default()
         };
         let found = operations(&kernels);
-        assert_eq!(found[0].name(), "glue forward");
+        assert_eq!(found[0].name(), "glue fwd");
         assert_eq!(found[0].no_work.as_deref(), Some("counted elsewhere"));
         assert_eq!(found[0].reached(None), Reached::default());
         assert_eq!(

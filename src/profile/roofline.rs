@@ -114,6 +114,7 @@ pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
     TopKernel {
         kernel: row.kernel.clone(),
         scope: format!("{}/{}", row.part, row.phase),
+        op: row.op.clone(),
         calls: row.calls,
         ms: row.ms,
         gflop_per_s: reached.flops_per_s.map(|it| it / 1e9),

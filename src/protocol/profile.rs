@@ -70,13 +70,23 @@ pub struct KernelSummary {
     pub device_ms: f64,
     pub coverage: f64,
     pub top: Vec<TopKernel>,
+    /// Profiled steps whose medians the times of `top` are; 0 where they are of one step.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub profiles: u32,
     pub reason: Option<String>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopKernel {
     pub kernel: String,
     pub scope: String,
+    /// Our operation: `linear`, `rms-norm`…; empty in recordings of before.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub op: String,
     pub calls: u32,
     pub ms: f64,
     /// What it reached, where the work is known by shape: GFLOP/s, GB/s, FLOP per byte.

@@ -91,6 +91,10 @@ pub struct Step {
     /// alone takes.
     pub profiled: bool,
     pub phases: Option<Phases>,
+    /// Three readings of this very step, now and then: only where it ended with a sync. Its device time is missing where a
+    /// device tells it under the profiler only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<Clocks>,
 }
 
 /// The parts of a step in milliseconds. `residual = step - (forward + backward + optimizer)`, signed,

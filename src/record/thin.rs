@@ -81,6 +81,7 @@ mod tests {
                     residual: 0.012_345_6,
                     step: 4.987_654_3,
                 }),
+                clocks: None,
             };
             let mut events = vec![Event::Step(step)];
             if i % 20 == 0 {

@@ -44,10 +44,10 @@ impl fmt::Display for Key {
             Self::Escape => f.write_str("esc"),
             Self::Tab => f.write_str("tab"),
             Self::BackTab => f.write_str("shift-tab"),
-            Self::Up => f.write_str("up"),
-            Self::Down => f.write_str("down"),
-            Self::Left => f.write_str("left"),
-            Self::Right => f.write_str("right"),
+            Self::Up => f.write_str("↑"),
+            Self::Down => f.write_str("↓"),
+            Self::Left => f.write_str("←"),
+            Self::Right => f.write_str("→"),
             Self::PageUp => f.write_str("PgUp"),
             Self::PageDown => f.write_str("PgDn"),
             Self::Home => f.write_str("home"),
@@ -167,10 +167,16 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
         .filter(|binding| !binding.label.is_empty() && (binding.when)(app));
     let mut keys: Vec<(String, &'static str, Action)> = Vec::new();
     for binding in offered {
-        let taken = keys.iter().any(|(.., action)| *action == binding.action);
+        let Some(key) = binding.keys.first() else {
+            continue;
+        };
+        // The first line that matches a key is the one that counts.
+        let taken = keys
+            .iter()
+            .any(|(name, _, action)| *action == binding.action || *name == key.to_string());
         // What is open is closed by the key for that; opening it is no offer.
         let open = matches!(binding.action, Action::Open(it) if app.view.overlay == Some(it));
-        if let (Some(key), false) = (binding.keys.first(), taken || open) {
+        if !(taken || open) {
             let name = match binding.action {
                 Action::Answer(0) => format!(
                     "a-{}",

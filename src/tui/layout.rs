@@ -53,6 +53,8 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     let guide = match app.view.beat {
         // What the room reads has up to three lines.
         Some(_) if rest.height >= 12 => 3,
+        // So has what a pointer of the evidence says.
+        None if app.study.pointer.is_some() && rest.height >= 12 => 3,
         _ => 1,
     };
     it.guide = take_bottom(&mut rest, guide);

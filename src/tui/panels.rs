@@ -19,6 +19,7 @@ pub mod loss;
 pub mod memory;
 pub mod numbers;
 pub mod question;
+mod reading;
 pub mod roofline;
 pub mod solution;
 pub mod stages;
@@ -100,6 +101,7 @@ pub fn open_as(
         format!(" {} ", text::cut(aside, room.saturating_sub(2)))
     };
     let strip = as_strip(app);
+    let whole = focused && app.view.expanded;
     let mut block = Block::new()
         .borders(if strip { Borders::TOP } else { Borders::ALL })
         .border_set(theme.symbols.border)
@@ -110,14 +112,14 @@ pub fn open_as(
     }
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    if strip {
-        Rect {
+    match strip {
+        true => Rect {
             x: inner.x + u16::from(inner.width > 2),
             width: inner.width.saturating_sub(2),
             ..inner
-        }
-    } else {
-        pad(inner)
+        },
+        false if whole => reading::below(frame, pad(inner), panel, theme),
+        false => pad(inner),
     }
 }
 
@@ -269,6 +271,15 @@ pub fn ms(value: f64) -> String {
         a if a >= 100.0 => format!("{value:.1}"),
         a if a >= 1.0 || a == 0.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
+    }
+}
+
+/// A time with its unit: below a tenth of a millisecond in microseconds.
+pub fn duration(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.1 {
+        format!("{} µs", crate::app::guide::number(value * 1e3))
+    } else {
+        format!("{} ms", ms(value))
     }
 }
 

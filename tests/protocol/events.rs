@@ -135,14 +135,17 @@ fn gradients() -> impl Strategy<Value = Gradients> {
         })
 }
 
-fn evidence() -> impl Strategy<Value = Evidence> {
-    let clocks = (number(), number(), prop::option::of(number())).prop_map(
-        |(enqueue, host_sync, device)| Clocks {
+fn clocks() -> impl Strategy<Value = Clocks> {
+    (number(), number(), prop::option::of(number())).prop_map(|(enqueue, host_sync, device)| {
+        Clocks {
             enqueue,
             host_sync,
             device,
-        },
-    );
+        }
+    })
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
     let strides =
         prop::collection::vec((text(), prop::collection::vec(any::<usize>(), 0..4)), 0..3);
     (
@@ -150,7 +153,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
         prop::option::of(num()),
         prop::collection::vec(num(), 0..4),
         strides,
-        prop::option::of(clocks),
+        prop::option::of(clocks()),
     )
         .prop_map(|(slot, std, rms, strides, clocks)| Evidence {
             slot,
@@ -301,16 +304,20 @@ pub fn event() -> impl Strategy<Value = Event> {
         number(),
         any::<(bool, bool)>(),
         prop::option::of(phases()),
+        prop::option::of(clocks()),
     )
-        .prop_map(|(slot, step, loss, ms, (synced, profiled), phases)| Step {
-            slot,
-            step,
-            loss,
-            ms,
-            synced,
-            profiled,
-            phases,
-        });
+        .prop_map(
+            |(slot, step, loss, ms, (synced, profiled), phases, clocks)| Step {
+                slot,
+                step,
+                loss,
+                ms,
+                synced,
+                profiled,
+                phases,
+                clocks,
+            },
+        );
     let throughput = (
         slot(),
         any::<u64>(),

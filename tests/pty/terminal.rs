@@ -54,22 +54,28 @@ pub const fn size(cols: u16, rows: u16) -> PtySize {
 impl Terminal {
     /// Somebody who was welcomed before.
     pub fn start(more: &[(&str, &str)]) -> Self {
+        Self::start_with(&[], more)
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         progress::save_welcomed(&state(&home)).expect("written");
-        Self::start_in(home, more)
+        Self::start_in(home, args, more)
     }
 
     /// Somebody who was never here.
     pub fn start_first() -> Self {
-        Self::start_in(tempfile::tempdir().expect("a folder"), &[])
+        Self::start_in(tempfile::tempdir().expect("a folder"), &[], &[])
     }
 
-    fn start_in(home: TempDir, more: &[(&str, &str)]) -> Self {
+    fn start_in(home: TempDir, args: &[&str], more: &[(&str, &str)]) -> Self {
         let pair = native_pty_system()
             .openpty(size(80, 24))
             .expect("a terminal opens");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_perflings"));
         command.args(["--device", "cpu"]);
+        command.args(args);
         command.cwd(home.path());
         for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
             command.env(format!("XDG_{name}_HOME"), home.path().join(name));

@@ -20,16 +20,33 @@ pub struct Vital {
     pub mark: Mark,
 }
 
+/// A first loss this many times ln(vocab) tells of initial weights that are sure of something wrong.
+const FAR_OFF: f64 = 1.1;
+
 /// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s against the peak.
 pub fn vitals(app: &App) -> Vec<Vital> {
     let slot = app.run.shown();
     let vital = |label, value: String, mark| Vital { label, value, mark };
     let unknown = |label| vital(label, "not measured".to_owned(), Mark::Open);
     let loss = match (slot.latest_loss(), &slot.started) {
+        (Some(loss), Some(started)) if !began_well(app, started.ln_vocab) => {
+            // A later loss below ln V does not undo it: the weights began wrong, and steps were spent on mending that.
+            let first = app.run.first_loss().unwrap_or(loss);
+            vital(
+                "first loss",
+                format!(
+                    "{} of ln V {:.2}, now {}",
+                    number(first),
+                    started.ln_vocab,
+                    number(loss)
+                ),
+                Mark::Bad,
+            )
+        }
         (Some(loss), Some(started)) => {
             let mark = match loss {
                 _ if !loss.is_finite() => Mark::Bad,
-                _ if loss > 1.1 * started.ln_vocab => Mark::Bad,
+                _ if loss > FAR_OFF * started.ln_vocab => Mark::Bad,
                 _ if started.entropy.is_some_and(|floor| loss < floor - 0.05) => Mark::Bad,
                 _ if loss < started.ln_vocab => Mark::Good,
                 _ => Mark::Open,
@@ -64,12 +81,17 @@ pub fn vitals(app: &App) -> Vec<Vital> {
             || unknown("residual"),
             |phases| {
                 let share = 100.0 * phases.residual / phases.step;
+                let sign = if share < 0.0 { '-' } else { '+' };
                 let mark = if share.abs() > 5.0 {
                     Mark::Bad
                 } else {
                     Mark::Good
                 };
-                vital("residual", format!("{share:+.1} % of the step"), mark)
+                vital(
+                    "residual",
+                    format!("{sign}{} % of the step", percent(share.abs())),
+                    mark,
+                )
             },
         );
     let peak = match slot
@@ -82,7 +104,8 @@ pub fn vitals(app: &App) -> Vec<Vital> {
             vital(
                 "peak",
                 format!("{} % reached", percent(share)),
-                if share > 100.0 { Mark::Bad } else { Mark::Good },
+                // Plausible is not good: how near the peak a step should come, the roofline says.
+                if share > 100.0 { Mark::Bad } else { Mark::Open },
             )
         }
         Some((Some(flops), ..)) => vital(
@@ -91,9 +114,16 @@ pub fn vitals(app: &App) -> Vec<Vital> {
             Mark::Open,
         ),
         Some((None, _, State::Warming)) | None => unknown("peak"),
-        Some((None, ..)) => vital("peak", "not synchronised".to_owned(), Mark::Open),
+        Some((None, ..)) => vital("peak", "not known without a sync".to_owned(), Mark::Open),
     };
     vec![loss, gradients, ledger, peak]
+}
+
+/// Whether the weights that train here began at a loss that knowing nothing explains; true while nobody saw them begin.
+fn began_well(app: &App, ln_vocab: f64) -> bool {
+    app.run
+        .first_loss()
+        .is_none_or(|first| first.is_finite() && first <= FAR_OFF * ln_vocab)
 }
 
 /// A figure in at most about six characters.

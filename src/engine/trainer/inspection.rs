@@ -125,6 +125,7 @@ impl Trainer {
             synced: true,
             profiled: true,
             phases: None,
+            clocks: None,
         });
         self.facts.observe(&event);
         self.outlet.send(event);

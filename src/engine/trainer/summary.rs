@@ -128,6 +128,7 @@ impl Trainer {
                 device_ms: kernels.device_ms,
                 coverage: kernels.coverage,
                 top: rows.collect(),
+                profiles: 0,
                 reason: kernels.reason.clone(),
             },
             memory: self.memory,

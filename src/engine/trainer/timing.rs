@@ -33,6 +33,7 @@ impl Trainer {
             }
             Ok(Instant::now())
         };
+        let computed = self.place.busy();
         let t0 = Instant::now();
         let t1 = phase(self, Worker::forward)?;
         let t2 = phase(self, Worker::backward)?;
@@ -41,6 +42,11 @@ impl Trainer {
             self.place.sync()?;
         }
         let t4 = Instant::now();
+        let computed = self
+            .place
+            .busy()
+            .zip(computed)
+            .map(|(now, before)| now - before);
         let ms = |a: Instant, b: Instant| (b - a).as_secs_f64() * 1e3;
         let (forward, backward, optimizer) = (ms(t0, t1), ms(t1, t2), ms(t2, t3));
         let bracket = ms(t0, t4);
@@ -55,7 +61,7 @@ impl Trainer {
         let clocks = (synced || drained).then(|| Clocks {
             enqueue,
             host_sync: bracket,
-            device: self.kernels.as_ref().map(|kernels| kernels.device_ms),
+            device: computed.map(|it| it.as_secs_f64() * 1e3),
         });
         Ok(Timing {
             ms: if synced { bracket } else { ms(t0, t3) },
@@ -71,7 +77,9 @@ impl Trainer {
             return;
         };
         let first = self.clocks.is_none();
-        self.clocks = Some(clocks);
+        // The evidence has one device time for every device: that of the latest profiled step.
+        let device = self.kernels.as_ref().map(|kernels| kernels.device_ms);
+        self.clocks = Some(Clocks { device, ..clocks });
         if first || self.counted.is_multiple_of(AUDIT_EVERY) {
             self.show_clocks();
         }
@@ -85,8 +93,8 @@ impl Trainer {
             *clocks
         });
         if let (Some(evidence), Some(clocks)) = (&mut self.evidence, clocks) {
+            // The rest of it stays what was seen at its own step.
             evidence.clocks = Some(clocks);
-            evidence.step = self.step;
             self.outlet.send(Event::Evidence(evidence.clone()));
         }
     }

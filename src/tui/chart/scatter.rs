@@ -1,4 +1,5 @@
-//! Points and lines on two logarithmic axes. The marks of A and B differ in shape; names stand where they hide nothing.
+//! Points and lines on two logarithmic axes. Marks are letters, which give way to
+//! each other by a cell; names stand where they hide nothing.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,24 +11,22 @@ use super::ticks::{tick_label, ticks};
 use crate::tui::symbols::Symbols;
 use crate::tui::text;
 
-/// A line through these places, with its name near the first of them.
+/// A line through these places, with its name near one.
 pub struct Path {
     pub points: Vec<(f64, f64)>,
     pub name: String,
+    pub named_at: (f64, f64),
     pub style: Style,
 }
 
 /// A marked place.
 pub struct Mark {
     pub at: (f64, f64),
-    /// 0 for A, 1 for B.
-    pub kind: usize,
-    /// Its name; the earlier marks are named first.
-    pub name: Option<String>,
+    pub letter: char,
     pub style: Style,
 }
 
-/// What to draw. Later marks lie on top.
+/// What to draw. Earlier marks stand where they belong.
 pub struct Scatter {
     pub x: (f64, f64),
     pub y: (f64, f64),
@@ -87,28 +86,17 @@ impl Scatter {
             grid: &grid,
             spans: Vec::new(),
         };
-        for (index, mark) in self.marks.iter().enumerate() {
-            let at = cell(mark.at);
-            let shared = self.marks[..index]
-                .iter()
-                .any(|other| other.kind != mark.kind && cell(other.at) == at);
-            let symbol = if shared {
-                self.symbols.both
-            } else {
-                self.symbols.marks[mark.kind.min(1)]
+        for mark in &self.marks {
+            let Some(at) = taken.near(cell(mark.at)) else {
+                continue;
             };
-            put(buffer, plot.x + at.0, plot.y + at.1, symbol, 1, mark.style);
+            let mut letter = [0; 4];
+            let letter = mark.letter.encode_utf8(&mut letter);
+            put(buffer, plot.x + at.0, plot.y + at.1, letter, 1, mark.style);
             taken.spans.push((at.1, at.0..at.0 + 1));
         }
         for path in &self.paths {
-            if let Some(first) = path.points.first() {
-                let (column, row) = cell(*first);
-                taken.name(&path.name, (column + 1, row), path.style, buffer);
-            }
-        }
-        for mark in self.marks.iter().filter(|mark| mark.name.is_some()) {
-            let name = mark.name.as_deref().unwrap_or_default();
-            taken.name(name, cell(mark.at), mark.style, buffer);
+            taken.name(&path.name, cell(path.named_at), path.style, buffer);
         }
     }
 
@@ -197,6 +185,33 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
+    /// The cell, or the nearest free one around it; none where all are taken.
+    fn near(&self, (column, row): (u16, u16)) -> Option<(u16, u16)> {
+        const AROUND: [(i32, i32); 11] = [
+            (0, 0),
+            (1, 0),
+            (-1, 0),
+            (0, -1),
+            (0, 1),
+            (1, -1),
+            (-1, -1),
+            (1, 1),
+            (-1, 1),
+            (2, 0),
+            (-2, 0),
+        ];
+        AROUND.into_iter().find_map(|(right, down)| {
+            let x = u16::try_from(i32::from(column) + right).ok()?;
+            let y = u16::try_from(i32::from(row) + down).ok()?;
+            let inside = x < self.plot.width && y < self.plot.height;
+            let free = !self
+                .spans
+                .iter()
+                .any(|(row, span)| *row == y && span.contains(&x));
+            (inside && free).then_some((x, y))
+        })
+    }
+
     /// Puts a name beside a place: right, left, above or below; nowhere when it would hide something.
     fn name(&mut self, name: &str, (column, row): (u16, u16), style: Style, buffer: &mut Buffer) {
         let wide = text::width(name) as u16;

@@ -1,6 +1,8 @@
 //! The table of every key: when it counts, what it does, what the footer and the help say about it.
 
 use super::{Binding, Group, Key};
+use crate::app::exercise::measuring::Answer;
+use crate::app::study::Beat;
 use crate::app::{Action, App, Overlay, Room, RunState};
 
 const fn bind(
@@ -66,6 +68,7 @@ fn pausable(app: &App) -> bool {
     // Pairs run to their end, or another run takes their place.
     main(app)
         && !app.run.pairing
+        && app.measuring().is_none()
         && (app.recording.is_some()
             || matches!(
                 app.run.state,
@@ -76,6 +79,7 @@ fn pausable(app: &App) -> bool {
 fn asked(app: &App) -> bool {
     (live(app) || main(app) && app.exercises.watching)
         && app.view.lesson_visible()
+        && app.asked_here()
         && choices(app) > 0
 }
 
@@ -97,18 +101,37 @@ fn in_exercise(app: &App) -> bool {
     main(app) && app.exercises.open.is_some()
 }
 
-/// The same, and the footer offers the fix: the prediction is made, and nothing else is asked.
+/// The same, and the footer offers the fix: prediction and evidence are behind, and nothing is asked.
 fn fixable(app: &App) -> bool {
-    let predicted = app.stage().is_some_and(|stage| app.study.predicted(stage));
-    in_stage(app) && predicted && !asked(app) && !estimating(app)
+    let ready = |stage| app.study.beat(stage) > Beat::Evidence;
+    in_stage(app) && app.stage().is_some_and(ready) && !asked(app) && !estimating(app)
 }
 
 fn estimating(app: &App) -> bool {
     in_stage(app)
         && app.view.lesson_visible()
+        && app.asked_here()
         && app
             .stage()
             .is_some_and(|stage| app.study.estimate(stage).is_some())
+}
+
+/// The evidence waits to be looked at, or is.
+fn walking(app: &App) -> bool {
+    in_stage(app)
+        && (app.study.pointer.is_some() || app.view.lesson_visible())
+        && app
+            .stage()
+            .is_some_and(|stage| app.study.beat(stage) == Beat::Evidence)
+}
+
+/// The stage's text is read, and has pages.
+fn leafing(app: &App) -> bool {
+    main(app)
+        && app.exercises.open.is_none()
+        && app.view.lesson_visible()
+        && !estimating(app)
+        && app.page().2 > 1
 }
 
 fn hints_left(app: &App) -> bool {
@@ -159,7 +182,7 @@ fn down(app: &App) -> bool {
 
 fn has_file(app: &App) -> bool {
     let there = match app.exercise() {
-        Some(exercise) => exercise.kernels().is_some(),
+        Some(exercise) => !exercise.files().is_empty(),
         None => app.stage().is_some_and(|stage| !stage.files.is_empty()),
     };
     live(app) && there
@@ -167,6 +190,27 @@ fn has_file(app: &App) -> bool {
 
 fn exercise_has_file(app: &App) -> bool {
     in_exercise(app) && has_file(app)
+}
+
+/// An answer of the open exercise can be chosen.
+fn picking(app: &App) -> bool {
+    live(app) && app.view.lesson_visible() && app.picking().is_some()
+}
+
+fn measurable(app: &App) -> bool {
+    let answered = |exercise| {
+        let desk = app.exercises.desk(exercise);
+        desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)))
+    };
+    live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
+}
+
+fn leavable(app: &App) -> bool {
+    in_exercise(app) && !measuring(app)
+}
+
+fn measuring(app: &App) -> bool {
+    main(app) && app.measuring().is_some()
 }
 
 fn small(app: &App) -> bool {
@@ -190,9 +234,9 @@ use Key::{
 };
 
 /// Keys whose meaning follows what is open share one line of the help.
-const ENTER: &str = "read the lesson; take what is marked";
+const ENTER: &str = "read on; take what is marked";
 const ESCAPE: &str = "one back: close, leave";
-const SIDEWAYS: &str = "move an estimate; turn the pages of the glossary";
+const SIDEWAYS: &str = "turn pages; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";
 const PAGES: &str = "ten lines; one beat in presenter mode";
 const LINES: &str = "a line; so does the wheel";
@@ -222,6 +266,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[PageDown], A::Scroll(10), "", "", Move, typing),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, typing),
     bind(&[Enter], A::Choose, "choose", ENTER, Stage, in_list),
+    bind(&[Escape], A::StopMeasuring, "stop measuring", ESCAPE, Screen, measuring),
     bind(&[Escape], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
@@ -231,6 +276,10 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Right], A::GuessShift(1), "higher", SIDEWAYS, Move, estimating),
     bind(&[Char('+'), Char('=')], A::GuessWiden(1), "wider", SIZE, Stage, estimating),
     bind(&[Char('-')], A::GuessWiden(-1), "narrower", SIZE, Stage, estimating),
+    bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, walking),
+    bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
+    bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
+    bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
     bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, asked_for::<0>),
@@ -239,6 +288,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('d')], A::Answer(3), "", ANSWER, Stage, asked_for::<3>),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_pages),
+    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, leafing),
+    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, leafing),
     bind(&[Char('/')], A::Search, "look up a word", LOOK_UP, Move, in_glossary),
     bind(&[Char('/')], A::Search, "", LOOK_UP, Move, has_glossary),
     bind(&[PageDown], A::NextBeat, "next beat", PAGES, Move, presenting),
@@ -249,6 +300,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),
     bind(&[Char('T')], A::Pair, "", PAIRS, Stage, in_stage),
+    bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, measurable),
     bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
@@ -281,6 +333,7 @@ pub static BINDINGS: &[Binding] = &[
     // The screen.
     bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
     bind(&[Char('e')], A::Expand, "expand", "the marked panel, large", Screen, main),
+    bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
     bind(&[Char('R')], A::Roofline, "", "roofline of this device", Screen, main),
     bind(&[Char('y')], A::LogAxis, "", "loss: log or linear axis", Screen, main),
     bind(&[Char('z')], A::Window, "", "curves: all or recent", Screen, main),
@@ -289,7 +342,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Escape], A::LeaveExercise, "stage", ESCAPE, Screen, in_exercise),
+    bind(&[Escape], A::LeaveExercise, "stage", ESCAPE, Screen, leavable),
     bind(&[Escape], A::Close, "", ESCAPE, Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", LINES, Move, free),

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{missing, open, show, slots};
+use super::{ledger, missing, open, show, slots};
 use crate::app::guide::number;
 use crate::app::{App, Panel};
 use crate::protocol::{Evidence, Num, Slot};
@@ -76,6 +76,9 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
             })
         },
     );
+    if !known.is_empty() {
+        lines.push(ledger::clocks_in_a_line(app.run.shown(), theme));
+    }
     for (slot, it) in &known {
         lines.extend(rms(*slot, &it.rms, theme));
     }

@@ -157,8 +157,13 @@ pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
 }
 
 fn short(value: &str) -> String {
-    match value.split_once(" % ") {
-        Some((number, _)) => format!("{number} %"),
-        None => value.replace("not measured", "?").replace(" of ln V ", "/"),
+    if let Some((number, _)) = value.split_once(" % ") {
+        return format!("{number} %");
+    }
+    // The latest loss stands in the loss panel, too.
+    let value = value.split_once(", now ").map_or(value, |(first, _)| first);
+    match value {
+        it if it.starts_with("not ") => "?".to_owned(),
+        it => it.replace(" of ln V ", "/"),
     }
 }

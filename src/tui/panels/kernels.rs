@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 use super::{joined, missing, ms, open, show};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel, Sort};
+use crate::profile::operations;
 use crate::profile::roofline::{Reached, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
 use crate::tui::text;
@@ -52,16 +53,13 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         lines.push(missing(reason, theme));
         return show(frame, inner, lines, 0, theme);
     }
-    let layers = inner.width >= 76;
-    let longest = kernels
-        .rows
-        .iter()
-        .map(|row| text::width(&name(row, layers)))
-        .max()
-        .unwrap_or(0);
-    let columns = Columns::fit(usize::from(inner.width), longest + 1, beside.is_some());
+    let longest = |of: fn(&KernelRow) -> String| {
+        let widths = kernels.rows.iter().map(|row| text::width(&of(row)));
+        widths.max().unwrap_or(0)
+    };
+    let names = [longest(name), longest(|row| row.kernel.clone())];
+    let columns = Columns::fit(usize::from(inner.width), names, beside.is_some());
     let table = Table {
-        layers,
         slot,
         kernels,
         beside,
@@ -141,13 +139,12 @@ struct Table<'a> {
     beside: Option<&'a Kernels>,
     roof: Option<&'a Roof>,
     columns: Columns,
-    /// There is room to say in how many layers.
-    layers: bool,
 }
 
 /// Widths; 0 where a column has no room.
 struct Columns {
     name: usize,
+    kernel: usize,
     calls: usize,
     beside: usize,
     share: usize,
@@ -163,8 +160,8 @@ const MS: usize = 8;
 
 impl Columns {
     /// The name and the time come first, then what tells most.
-    fn fit(width: usize, name: usize, beside: bool) -> Self {
-        let name = name.clamp(16, 30);
+    fn fit(width: usize, [name, kernel]: [usize; 2], beside: bool) -> Self {
+        let name = (name + 1).clamp(16, 34);
         let mut room = width.saturating_sub(name + MS);
         let mut take = |wanted: usize| {
             let wide = if wanted <= room { wanted } else { 0 };
@@ -179,8 +176,11 @@ impl Columns {
         let bytes = take(8);
         let intensity = take(8);
         let bar = take(12);
+        // Which kernel it was: the last to come, and only whole.
+        let kernel = take(kernel + 2);
         Self {
             name: name + room.min(width),
+            kernel,
             calls,
             beside,
             share,
@@ -202,6 +202,7 @@ impl Table<'_> {
             ["ms B", "ms A"]
         };
         let mut line = text::left("operation", columns.name);
+        line += &text::left("kernel", columns.kernel);
         line += &text::right("calls", columns.calls);
         line += &text::right(if columns.beside > 0 { letters[0] } else { "ms" }, MS);
         line += &text::right(letters[1], columns.beside);
@@ -221,13 +222,10 @@ impl Table<'_> {
         let mut lines: Vec<Line<'static>> = rows
             .into_iter()
             .map(|row| {
-                let was = self
-                    .beside
-                    .and_then(|it| it.rows.iter().find(|other| same_place(row, other)))
-                    .map(|it| it.ms);
+                let was = self.beside.and_then(|it| counterpart(row, it));
                 let reached = reached(row, self.roof);
                 self.row(
-                    &name(row, self.layers),
+                    [&name(row), &row.kernel],
                     row.calls,
                     row.ms,
                     was,
@@ -240,7 +238,7 @@ impl Table<'_> {
         let rest = self.kernels.unbracketed_ms;
         let was = self.beside.map(|it| it.unbracketed_ms);
         let mut last = self.row(
-            "unbracketed",
+            ["rest of the step", ""],
             0,
             rest,
             was,
@@ -256,7 +254,7 @@ impl Table<'_> {
     #[expect(clippy::too_many_arguments, reason = "one cell each")]
     fn row(
         &self,
-        name: &str,
+        [name, kernel]: [&str; 2],
         calls: u32,
         time: f64,
         was: Option<f64>,
@@ -279,6 +277,7 @@ impl Table<'_> {
         );
         let mut spans = vec![
             Span::raw(text::left(name, columns.name)),
+            Span::styled(text::left(kernel, columns.kernel), theme.dim),
             Span::styled(text::right(&calls, columns.calls), theme.dim),
             Span::styled(text::right(&ms(time), MS), theme.strong),
             Span::styled(
@@ -317,18 +316,21 @@ impl Table<'_> {
     }
 }
 
-/// `linear mlp.gate ×4 forward`
-fn name(row: &KernelRow, layers: bool) -> String {
-    let layers = if layers && row.layers > 1 {
-        format!(" ×{}", row.layers)
-    } else {
-        String::new()
+/// The other run's time at the same place: of the same kernel where it has one, else of its longest there.
+fn counterpart(row: &KernelRow, beside: &Kernels) -> Option<f64> {
+    let here = |other: &&KernelRow| {
+        other.op == row.op && other.part == row.part && other.phase == row.phase
     };
-    format!("{} {}{layers} {}", row.op, row.part, row.phase)
+    let mut same = beside.rows.iter().filter(here);
+    same.clone()
+        .find(|other| other.kernel == row.kernel)
+        .or_else(|| same.next())
+        .map(|it| it.ms)
 }
 
-fn same_place(a: &KernelRow, b: &KernelRow) -> bool {
-    a.op == b.op && a.part == b.part && a.phase == b.phase
+/// `linear mlp.gate bwd`
+fn name(row: &KernelRow) -> String {
+    operations::name(&row.op, &row.part, &row.phase)
 }
 
 fn order(a: &KernelRow, b: &KernelRow, sort: Sort) -> Ordering {
@@ -337,6 +339,6 @@ fn order(a: &KernelRow, b: &KernelRow, sort: Sort) -> Ordering {
         Sort::Time => b.ms.total_cmp(&a.ms),
         Sort::Calls => b.calls.cmp(&a.calls),
         Sort::Rate => rate(b).total_cmp(&rate(a)),
-        Sort::Name => name(a, false).cmp(&name(b, false)),
+        Sort::Name => name(a).cmp(&name(b)),
     }
 }

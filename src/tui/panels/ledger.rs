@@ -1,37 +1,62 @@
-//! Whether the parts of a step add up to the step: forward + backward + optimizer + residual, signed. A residual above
-//! five percent is marked: some time is unaccounted for, or was counted before the work was done.
+//! Whether the parts of a step add up to the step: forward + backward + optimizer + residual, signed, all of one step. A
+//! residual above five percent is marked: some time is unaccounted for, or was counted before the work was done.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{missing, ms, open, show, slot_label, slots};
-use crate::app::{App, Panel};
-use crate::protocol::{Clocks, Phases, Slot};
+use super::{duration, missing, open, show, slot_label, slots};
+use crate::app::guide::percent;
+use crate::app::{App, Panel, Reading, SlotRun};
+use crate::protocol::{Phases, Slot};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// Share of the step above which the residual is marked.
 const TOLERANCE: f64 = 0.05;
 const NAMES: [&str; 4] = ["forward", "backward", "optimizer", "residual"];
+/// Columns of a name, a time and a share.
+const NAME: usize = 11;
+const TIME: usize = 11;
+const SHARE: usize = 9;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = open(frame, area, Panel::Ledger, "ms of one step", app, theme);
-    let mut lines = Vec::new();
-    let known: Vec<(Slot, Phases)> = slots(app)
-        .filter_map(|(slot, run)| Some((slot, run.phases().filter(|p| p.step > 0.0)?)))
+    let known: Vec<(Slot, Reading)> = slots(app)
+        .filter_map(|(slot, run)| Some((slot, run.ledger?)))
         .collect();
-    if known.is_empty() {
-        lines.push(missing("no step has reported its phases yet", theme));
-    }
     // The running slot first: it is the one to look at when there is room for one only.
-    for (slot, phases) in known.iter().filter(|(slot, _)| *slot == app.run.active) {
-        lines.extend(detail(*slot, phases, inner.width, app, theme));
+    let first = known
+        .iter()
+        .find(|(slot, _)| *slot == app.run.active)
+        .or(known.first());
+    let aside = first.map_or(String::new(), |(slot, it)| {
+        format!("{} · step {}", app.slot_name(*slot), it.step)
+    });
+    let inner = open(frame, area, Panel::Ledger, &aside, app, theme);
+    let Some((slot, reading)) = first else {
+        let why = missing("no step has reported its phases yet", theme);
+        return show(frame, inner, vec![why], 0, theme);
+    };
+    let label = slot_label(*slot, app, theme);
+    let mut lines = vec![stacked(label, &reading.phases, inner.width, theme)];
+    lines.extend(parts(&reading.phases, inner.width, theme));
+    let others = known.iter().filter(|(other, _)| other != slot);
+    let beside: Vec<Line<'static>> = others
+        .map(|(other, it)| {
+            let mut label = slot_label(*other, app, theme);
+            label.push(Span::styled(format!(", step {}", it.step), theme.dim));
+            stacked(label, &it.phases, inner.width, theme)
+        })
+        .collect();
+    let run = app.run.slot(*slot);
+    // Three lines of clocks and a head, where nothing else has to go for them.
+    if lines.len() + beside.len() + 5 <= usize::from(inner.height) {
+        lines.push(Line::default());
+        lines.extend(clocks(run, reading, theme));
+    } else {
+        lines.push(clocks_in_a_line(run, theme));
     }
-    for (slot, phases) in known.iter().filter(|(slot, _)| *slot != app.run.active) {
-        lines.push(stacked(*slot, phases, inner.width, app, theme));
-    }
-    lines.push(clocks(app, theme));
+    lines.extend(beside);
     show(
         frame,
         inner,
@@ -42,8 +67,8 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
 }
 
 /// One line per phase, and whether they close.
-fn detail(slot: Slot, phases: &Phases, width: u16, app: &App, theme: &Theme) -> Vec<Line<'static>> {
-    let parts = [
+fn parts(phases: &Phases, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+    let values = [
         phases.forward,
         phases.backward,
         phases.optimizer,
@@ -51,39 +76,31 @@ fn detail(slot: Slot, phases: &Phases, width: u16, app: &App, theme: &Theme) -> 
     ];
     let share = phases.residual / phases.step;
     let open = share.abs() > TOLERANCE;
-    let mut lines = vec![stacked(slot, phases, width, app, theme)];
-    let room = width.saturating_sub(33);
-    for (at, value) in parts.into_iter().enumerate() {
-        let style = if at == 3 && open {
-            theme.bad
-        } else {
-            theme.phases[at]
-        };
-        let bar = theme.symbols.fills[at].repeat(
-            usize::from((value.abs() / phases.step * f64::from(room)).round() as u16)
-                .min(usize::from(room)),
-        );
-        let plain = if at == 3 && open {
-            theme.bad
-        } else {
-            theme.text
-        };
-        let figure = if at == 3 {
-            format!("{value:+.2}")
-        } else {
-            ms(value)
-        };
-        lines.push(Line::from(vec![
-            Span::styled(text::left(NAMES[at], 11), plain),
-            Span::styled(text::right(&figure, 10), plain),
-            Span::styled(
-                text::right(&format!("{:.1} %", 100.0 * value / phases.step), 9),
-                plain,
-            ),
-            Span::raw("  "),
-            Span::styled(bar, style),
-        ]));
-    }
+    let room = width.saturating_sub((NAME + TIME + SHARE) as u16 + 3);
+    let mut lines: Vec<Line<'static>> = values
+        .into_iter()
+        .enumerate()
+        .map(|(at, value)| {
+            let wrong = at == 3 && open;
+            let style = if wrong { theme.bad } else { theme.phases[at] };
+            let plain = if wrong { theme.bad } else { theme.text };
+            let cells = (value.abs() / phases.step * f64::from(room)).round() as u16;
+            let bar = theme.symbols.fills[at].repeat(usize::from(cells.min(room)));
+            let (figure, percent) = (duration(value.abs()), percent(share_of(value, phases)));
+            let sign = match at {
+                3 if value < 0.0 => "-",
+                3 => "+",
+                _ => "",
+            };
+            Line::from(vec![
+                Span::styled(text::left(NAMES[at], NAME), plain),
+                Span::styled(text::right(&format!("{sign}{figure}"), TIME), plain),
+                Span::styled(text::right(&format!("{sign}{percent} %"), SHARE + 1), plain),
+                Span::raw("  "),
+                Span::styled(bar, style),
+            ])
+        })
+        .collect();
     let sum = phases.forward + phases.backward + phases.optimizer;
     let (mark, style, says) = match share {
         s if s > TOLERANCE => (
@@ -105,19 +122,28 @@ fn detail(slot: Slot, phases: &Phases, width: u16, app: &App, theme: &Theme) -> 
     lines.push(Line::from(vec![
         Span::styled(format!("{mark} {says}"), style),
         Span::styled(
-            format!(": {} of {} ms", ms(sum), ms(phases.step)),
+            format!(": {} of {}", duration(sum), duration(phases.step)),
             theme.dim,
         ),
     ]));
     lines
 }
 
+/// Percent of the step, without a sign.
+fn share_of(value: f64, phases: &Phases) -> f64 {
+    100.0 * value.abs() / phases.step
+}
+
 /// The step as one bar, whose parts have their own fillings.
-fn stacked(slot: Slot, phases: &Phases, width: u16, app: &App, theme: &Theme) -> Line<'static> {
-    let mut spans = slot_label(slot, app, theme);
+fn stacked(
+    mut spans: Vec<Span<'static>>,
+    phases: &Phases,
+    width: u16,
+    theme: &Theme,
+) -> Line<'static> {
     let used: usize = spans.iter().map(Span::width).sum();
-    spans.push(Span::raw(" ".repeat(11_usize.saturating_sub(used) + 1)));
-    let room = usize::from(width).saturating_sub(used.max(11) + 13);
+    spans.push(Span::raw(" ".repeat(NAME.saturating_sub(used) + 1)));
+    let room = usize::from(width).saturating_sub(used.max(NAME) + 13);
     let parts = [
         phases.forward,
         phases.backward,
@@ -143,30 +169,68 @@ fn stacked(slot: Slot, phases: &Phases, width: u16, app: &App, theme: &Theme) ->
         drawn = end.max(drawn);
     }
     spans.push(Span::styled(
-        format!(" {} ms", ms(phases.step)),
+        format!(" {}", duration(phases.step)),
         theme.strong,
     ));
     Line::from(spans)
 }
 
-/// Three readings of one step, where the run took them.
-fn clocks(app: &App, theme: &Theme) -> Line<'static> {
-    let Some(Clocks {
-        enqueue,
-        host_sync,
-        device,
-    }) = app.run.shown().evidence.as_ref().and_then(|it| it.clocks)
-    else {
-        return Line::styled("three clocks: not measured yet", theme.dim);
+/// What each of the three clocks reads.
+const CLOCKS: [(&str, &str); 3] = [
+    ("host, handing over", "until its calls returned"),
+    ("device, computing", "without waits and gaps"),
+    ("host, to the sync", "until the device was done"),
+];
+
+/// The step of the ledger by three clocks.
+fn clocks(run: &SlotRun, reading: &Reading, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(it) = reading.clocks else {
+        return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
-    let device = device.map_or_else(|| "not measured".to_owned(), ms);
+    let mut lines = vec![Line::styled("The same step by three clocks", theme.text)];
+    let times = [Some(it.enqueue), it.device, Some(it.host_sync)];
+    lines.extend(CLOCKS.iter().zip(times).map(|((name, says), time)| {
+        let (figure, says) = match (time, &run.kernels) {
+            (Some(time), _) => (duration(time), (*says).to_owned()),
+            (None, Some(it)) => (
+                duration(it.device_ms),
+                format!(
+                    "in the profiled step {}: this one was not profiled",
+                    it.step
+                ),
+            ),
+            (None, None) => ("-".to_owned(), "known once a step was profiled".to_owned()),
+        };
+        Line::from(vec![
+            Span::styled(text::left(name, NAME + TIME - 3), theme.text),
+            Span::styled(text::right(&figure, SHARE + 3), theme.strong),
+            Span::styled(format!("  {says}"), theme.dim),
+        ])
+    }));
+    lines
+}
+
+const NO_CLOCKS: &str = "three clocks: not measured in this step";
+
+/// The same in one line, for narrow places and the evidence.
+pub fn clocks_in_a_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
+    let Some(it) = run.ledger.and_then(|it| it.clocks) else {
+        return Line::styled(NO_CLOCKS, theme.dim);
+    };
     let bold = |text: String| Span::styled(text, theme.strong);
-    Line::from(vec![
-        Span::styled("clocks: enqueue ", theme.dim),
-        bold(ms(enqueue)),
-        Span::styled(" · with sync ", theme.dim),
-        bold(ms(host_sync)),
-        Span::styled(" · device ", theme.dim),
-        bold(device),
-    ])
+    let mut spans = vec![
+        Span::styled("clocks: handing over ", theme.dim),
+        bold(duration(it.enqueue)),
+    ];
+    if let Some(device) = it.device {
+        spans.extend([
+            Span::styled(" · device ", theme.dim),
+            bold(duration(device)),
+        ]);
+    }
+    spans.extend([
+        Span::styled(" · to the sync ", theme.dim),
+        bold(duration(it.host_sync)),
+    ]);
+    Line::from(spans)
 }

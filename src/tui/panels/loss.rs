@@ -48,40 +48,64 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     0
 }
 
-/// Which curve is whose, and where it stands.
+/// Which curve is whose, and where it stands, in as many words as there is room for.
 fn legend(app: &App, theme: &Theme, columns: u16) -> Vec<Span<'static>> {
+    let columns = usize::from(columns);
+    let wordings = (0..=WORDS).rev().map(|words| legend_in(app, theme, words));
+    let mut last = Vec::new();
+    for spans in wordings {
+        let used: usize = spans.iter().map(Span::width).sum();
+        last = spans;
+        if used <= columns {
+            break;
+        }
+    }
+    last
+}
+
+/// The most words that a legend takes.
+const WORDS: u8 = 3;
+
+/// The legend; more `words` say where a curve began, too.
+fn legend_in(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
-        let Some((step, loss)) = run.loss.last() else {
+        let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.loss.last()) else {
             continue;
         };
         if !spans.is_empty() {
-            spans.push(Span::raw("   "));
+            spans.push(Span::raw(if words == 0 { "  " } else { "   " }));
         }
         spans.extend(slot_label(slot, app, theme));
-        let first = run
-            .loss
-            .first()
-            .filter(|(at, _)| *at < step && columns >= 50);
-        let from = first.map(|(_, first)| {
-            format!(
-                "{} {} ",
-                number(first),
-                if theme.symbols.ascii { "->" } else { "→" }
-            )
-        });
+        // A toggle keeps the weights: what follows is no start, and its first loss says nothing of this variant.
+        let (before, after) = match begin {
+            0 if words > 1 && begin < step => (
+                format!("{} {} ", number(first), theme.symbols.to),
+                String::new(),
+            ),
+            0 => (String::new(), String::new()),
+            _ => (String::new(), went_on(slot, begin, words)),
+        };
         let style = if loss.is_finite() {
             theme.strong
         } else {
             theme.bad
         };
-        spans.push(Span::styled(
-            format!(" {}", from.unwrap_or_default()),
-            theme.dim,
-        ));
+        spans.push(Span::styled(format!(" {before}"), theme.dim));
         spans.push(Span::styled(number(loss), style));
+        spans.push(Span::styled(after, theme.dim));
     }
     spans
+}
+
+fn went_on(slot: Slot, begin: u64, words: u8) -> String {
+    let other = if slot == Slot::A { "B" } else { "A" };
+    match words {
+        0 => String::new(),
+        1 => format!(" from step {begin} on"),
+        2 => format!(" from step {begin} on, {other}'s weights"),
+        _ => format!(" from step {begin} on, with {other}'s weights of then"),
+    }
 }
 
 /// The points of both slots, kept while they are drawn.

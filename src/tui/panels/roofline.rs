@@ -1,6 +1,6 @@
 //! The roofline: how fast each operation of the profiled step ran, against what this device was measured to allow at its
-//! arithmetic intensity. A and B have marks of their own. A mark above the slope worked on what lay in a cache: the roof is
-//! that of memory. Empty only with its reason.
+//! arithmetic intensity. An operation has one letter, small where A ran it and a capital where B did; the list beside it
+//! says which, the longest first. A letter above the slope worked on what lay in a cache: the roof is that of memory.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
-use super::{missing, ms, open, show, slots};
+use super::{joined, missing, ms, open, show, slots};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel};
 use crate::profile::operations::{Operation, operations};
@@ -18,18 +18,24 @@ use crate::tui::chart::scatter::{Mark, Path, Scatter};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Columns of the table where it stands beside the chart.
-const TABLE: u16 = 66;
-/// Rows from which on it stands below.
-const TALL: u16 = 15;
+/// Letters of operations. Not a and b: those are the runs.
+const LETTERS: &str = "cdefghijklmnopqrstuvwxyz";
+/// Columns from which on the list stands beside the chart, and how many it then takes.
+const WIDE: u16 = 70;
+const LIST: (u16, u16) = (37, 72);
+/// Rows from which on it stands below where it does not stand beside.
+const TALL: u16 = 12;
+
+/// The operations of the slots, each slot's longest first.
+type Shown = Vec<(Slot, Vec<Operation>)>;
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let roof = roof(app);
     let aside = roof.map_or(String::new(), |it| {
-        format!("{} clock · measured {}", it.clock, it.date)
+        format!("{} clock · peaks measured {}", it.clock, it.date)
     });
     let inner = open(frame, area, Panel::Roofline, &aside, app, theme);
-    let shown: Vec<(Slot, Vec<Operation>)> = slots(app)
+    let shown: Shown = slots(app)
         .filter_map(|(slot, run)| Some((slot, operations(run.kernels.as_ref()?))))
         .filter(|(_, found)| !found.is_empty())
         .collect();
@@ -38,31 +44,38 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         frame.render_widget(Paragraph::new(why).wrap(Wrap { trim: true }), inner);
         return 0;
     };
+    let names = in_order(&shown);
+    let mut legend = legend(app, &shown, roof, theme, inner.width);
+    legend.truncate(usize::from(inner.height / 5).max(1));
+    let rows = (legend.len() as u16).min(inner.height);
     frame.render_widget(
-        legend(app, roof, theme, inner.width),
+        Paragraph::new(legend),
         Rect {
-            height: inner.height.min(1),
+            height: rows,
             ..inner
         },
     );
     let rest = Rect {
-        y: inner.y + 1,
-        height: inner.height.saturating_sub(1),
+        y: inner.y + rows,
+        height: inner.height - rows,
         ..inner
     };
     let (plot, list) = cut(rest);
-    scatter(&shown, roof, theme, plot).render(plot, frame.buffer_mut());
+    scatter(&shown, &names, roof, theme).render(plot, frame.buffer_mut());
     if list.height == 0 {
         return 0;
     }
-    let head = Line::styled(Columns::of(list.width).head(), theme.dim);
-    frame.render_widget(head, Rect { height: 1, ..list });
+    let columns = Columns::of(list.width, &names);
+    frame.render_widget(
+        Line::styled(columns.head(), theme.dim),
+        Rect { height: 1, ..list },
+    );
     let rows = Rect {
         y: list.y + 1,
         height: list.height - 1,
         ..list
     };
-    let lines = table(&shown, roof, theme, list.width);
+    let lines = table(&shown, &names, roof, theme, &columns);
     show(
         frame,
         rows,
@@ -70,6 +83,29 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         app.view.scroll_of(Panel::Roofline),
         theme,
     )
+}
+
+/// The names of all operations, the longest of either run first: their place is their letter.
+fn in_order(shown: &Shown) -> Vec<String> {
+    let mut all: Vec<&Operation> = shown.iter().flat_map(|(_, found)| found).collect();
+    all.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    let mut names: Vec<String> = Vec::new();
+    for name in all.into_iter().map(Operation::name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The letter of an operation in a run; none where there are more operations than letters.
+fn letter(name: &str, slot: Slot, names: &[String]) -> Option<char> {
+    let at = names.iter().position(|known| known == name)?;
+    let letter = LETTERS.chars().nth(at)?;
+    Some(match slot {
+        Slot::A => letter,
+        Slot::B => letter.to_ascii_uppercase(),
+    })
 }
 
 /// The roofs of the device that the shown runs ran on.
@@ -90,22 +126,23 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
     }
 }
 
-/// The chart, and the table beside or below it where there is room.
+/// The chart, and the list beside or below it where there is room.
 fn cut(area: Rect) -> (Rect, Rect) {
-    if area.width >= 2 * TABLE {
+    if area.width >= WIDE {
+        let wide = (area.width / 2).clamp(LIST.0, LIST.1);
         let plot = Rect {
-            width: area.width - TABLE - 2,
+            width: area.width - wide - 1,
             ..area
         };
         let list = Rect {
-            x: area.right() - TABLE,
-            width: TABLE,
+            x: area.right() - wide,
+            width: wide,
             ..area
         };
         return (plot, list);
     }
     let rows = if area.height >= TALL {
-        area.height / 3
+        area.height * 2 / 5
     } else {
         0
     };
@@ -121,49 +158,46 @@ fn cut(area: Rect) -> (Rect, Rect) {
     (plot, list)
 }
 
-/// Whose mark is whose, and the roofs.
-fn legend(app: &App, roof: &Roof, theme: &Theme, width: u16) -> Line<'static> {
+/// The roofs with their values, and whose letters are whose.
+fn legend(app: &App, shown: &Shown, roof: &Roof, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let mut spans = Vec::new();
-    for (slot, _) in slots(app) {
-        let name = format!("{} {}   ", mark(slot, theme), app.slot_name(slot));
-        spans.push(Span::styled(name, theme.slot(slot)));
-    }
-    if slots(app).count() == 2 {
-        spans.push(Span::styled(
-            format!("{} both   ", theme.symbols.both),
-            theme.dim,
-        ));
+    for (slot, _) in shown {
+        let letters = if *slot == Slot::A { "c d e" } else { "C D E" };
+        let name = format!("{letters}: {}   ", app.slot_name(*slot));
+        spans.push(Span::styled(name, theme.slot(*slot)));
     }
     let used: usize = spans.iter().map(Span::width).sum();
-    let tail = format!("memory binds below {} FLOP/byte", number(ridge(roof)));
-    if used + text::width(&tail) <= usize::from(width) {
-        spans.push(Span::styled(tail, theme.dim));
+    let says = [
+        "a letter is an operation, the same in both runs".to_owned(),
+        "a letter is an operation".to_owned(),
+    ];
+    let fits = |it: &&String| used + text::width(it) <= usize::from(width);
+    if let Some(says) = says[usize::from(shown.len() < 2)..].iter().find(fits) {
+        spans.push(Span::styled(says.clone(), theme.dim));
     }
-    Line::from(spans)
+    let roofs = [
+        format!("memory {}", rate(roof.bytes.best, "B/s")),
+        format!("compute {} (f32)", rate(roof.flops.best, "FLOP/s")),
+        format!("they meet at {} FLOP/byte", number(ridge(roof))),
+    ];
+    let room = usize::from(width).saturating_sub(7);
+    let roofs = format!("roofs: {}", joined(&roofs, room, " · "));
+    vec![Line::from(spans), Line::styled(roofs, theme.reference)]
 }
 
-fn mark(slot: Slot, theme: &Theme) -> &'static str {
-    theme.symbols.marks[usize::from(slot == Slot::B)]
-}
-
-/// The roofs and a mark for every operation whose work and arithmetic are known.
-fn scatter(shown: &[(Slot, Vec<Operation>)], roof: &Roof, theme: &Theme, plot: Rect) -> Scatter {
-    let named = usize::from(plot.height / 3).clamp(2, 8);
-    let mut marks = Vec::new();
-    for (slot, found) in shown {
-        let places = found.iter().filter_map(|it| {
+/// The roofs and a letter for every operation whose work and arithmetic are known, the longest first.
+fn scatter(shown: &Shown, names: &[String], roof: &Roof, theme: &Theme) -> Scatter {
+    let marks: Vec<Mark> = by_time(shown)
+        .into_iter()
+        .filter_map(|(slot, it)| {
             let reached = it.reached(Some(roof));
-            Some((it, place(reached.intensity?, reached.flops_per_s?)?))
-        });
-        for (index, (it, at)) in places.enumerate() {
-            marks.push(Mark {
-                at,
-                kind: usize::from(*slot == Slot::B),
-                name: (index < named).then(|| it.name()),
-                style: theme.slot(*slot),
-            });
-        }
-    }
+            Some(Mark {
+                at: place(reached.intensity?, reached.flops_per_s?)?,
+                letter: letter(&it.name(), slot, names)?,
+                style: theme.slot(slot),
+            })
+        })
+        .collect();
     let low = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(f64::INFINITY, f64::min);
     let high = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(0.0, f64::max);
     let bend = ridge(roof);
@@ -171,18 +205,22 @@ fn scatter(shown: &[(Slot, Vec<Operation>)], roof: &Roof, theme: &Theme, plot: R
         low(|it| it.at.0).min(bend / 8.0) / 1.5,
         high(|it| it.at.0).max(bend * 8.0) * 1.5,
     );
+    // Above the flat roof there is room for its name.
     let y = (
         low(|it| it.at.1).min(ceiling(roof, x.0)) / 1.5,
-        high(|it| it.at.1).max(roof.flops.best) * 1.6,
+        high(|it| it.at.1).max(roof.flops.best) * 2.5,
     );
+    let middle = (x.0 * bend).sqrt();
     let slope = Path {
         points: vec![(x.0, ceiling(roof, x.0)), (bend, roof.flops.best)],
-        name: format!("{} memory", rate(roof.bytes.best, "B/s")),
+        name: format!("memory {}", rate(roof.bytes.best, "B/s")),
+        named_at: (middle, ceiling(roof, middle)),
         style: theme.reference,
     };
     let flat = Path {
         points: vec![(bend, roof.flops.best), (x.1, roof.flops.best)],
-        name: format!("{} arithmetic", rate(roof.flops.best, "FLOP/s")),
+        name: format!("compute {}", rate(roof.flops.best, "FLOP/s")),
+        named_at: (x.1, roof.flops.best),
         style: theme.reference,
     };
     Scatter {
@@ -212,55 +250,78 @@ pub fn rate(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", number(value / divisor))
 }
 
+/// A figure of the list: its heading, its width, and which of them go first where there is no room.
+const FIGURES: [(&str, usize); 6] = [
+    ("ms", 8),
+    ("FLOP/B", 8),
+    ("GFLOP/s", 9),
+    ("GB/s", 8),
+    ("roof", 7),
+    ("binds", 8),
+];
+/// Places in `FIGURES`, the most telling first.
+const RANKS: [usize; 6] = [0, 4, 5, 2, 1, 3];
+
 /// Widths; 0 where a column has no room.
 struct Columns {
     name: usize,
-    bound: usize,
+    figures: [usize; 6],
 }
 
-/// The mark before the name; then time, intensity, GFLOP/s, GB/s and the share of the roof.
-const FIGURES: [usize; 5] = [9, 10, 9, 8, 7];
-
 impl Columns {
-    fn of(width: u16) -> Self {
-        let room = usize::from(width).saturating_sub(2 + FIGURES.iter().sum::<usize>());
-        let bound = if room >= 28 { 8 } else { 0 };
-        Self {
-            name: (room - bound).min(30),
-            bound,
+    fn of(width: u16, names: &[String]) -> Self {
+        let longest = names.iter().map(|it| text::width(it)).max().unwrap_or(0);
+        let name = longest.clamp(12, 24);
+        let mut room = usize::from(width).saturating_sub(2 + name);
+        let mut figures = [0; 6];
+        for at in RANKS {
+            let wide = FIGURES[at].1;
+            if wide > room {
+                break;
+            }
+            (figures[at], room) = (wide, room - wide);
         }
+        Self { name, figures }
     }
 
     fn head(&self) -> String {
-        let names = ["ms", "FLOP/B", "GFLOP/s", "GB/s", "roof"];
-        let mut line = format!("  {}", text::left("operation", self.name));
-        for (name, wide) in names.iter().zip(FIGURES) {
-            line += &text::right(name, wide);
-        }
-        line + &text::right("binds", self.bound)
+        let cells = FIGURES.iter().zip(self.figures);
+        let cells: String = cells
+            .map(|((name, _), wide)| text::right(name, wide))
+            .collect();
+        format!("  {}{cells}", text::left("operation", self.name))
     }
 }
 
-/// A line for each operation of each slot, the longest first, the slots side by side in time.
-fn table(
-    shown: &[(Slot, Vec<Operation>)],
-    roof: &Roof,
-    theme: &Theme,
-    width: u16,
-) -> Vec<Line<'static>> {
-    let columns = Columns::of(width);
+/// Every operation of each slot, the longest first.
+fn by_time(shown: &Shown) -> Vec<(Slot, &Operation)> {
     let mut all: Vec<(Slot, &Operation)> = shown
         .iter()
         .flat_map(|(slot, found)| found.iter().map(|it| (*slot, it)))
         .collect();
     all.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
-    all.into_iter()
-        .map(|(slot, it)| line(slot, it, roof, theme, &columns))
+    all
+}
+
+/// A line for each operation of each slot, side by side in time.
+fn table(
+    shown: &Shown,
+    names: &[String],
+    roof: &Roof,
+    theme: &Theme,
+    columns: &Columns,
+) -> Vec<Line<'static>> {
+    by_time(shown)
+        .into_iter()
+        .map(|(slot, it)| {
+            let letter = letter(&it.name(), slot, names);
+            line((slot, letter), it, roof, theme, columns)
+        })
         .collect()
 }
 
 fn line(
-    slot: Slot,
+    (slot, letter): (Slot, Option<char>),
     it: &Operation,
     roof: &Roof,
     theme: &Theme,
@@ -268,36 +329,34 @@ fn line(
 ) -> Line<'static> {
     let reached = it.reached(Some(roof));
     let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
-    let cells = [
-        (ms(it.ms), theme.strong),
-        (figure(reached.intensity), Style::new()),
-        (figure(reached.flops_per_s.map(|it| it / 1e9)), Style::new()),
-        (figure(reached.bytes_per_s.map(|it| it / 1e9)), Style::new()),
-        (
-            reached
-                .share
-                .map_or_else(|| "-".to_owned(), |it| format!("{} %", percent(100.0 * it))),
-            theme.strong,
-        ),
-    ];
-    let mut spans = vec![
-        Span::styled(format!("{} ", mark(slot, theme)), theme.slot(slot)),
-        Span::raw(text::left(&it.name(), columns.name)),
-    ];
-    spans.extend(
-        cells
-            .into_iter()
-            .zip(FIGURES)
-            .map(|((cell, style), wide)| Span::styled(text::right(&cell, wide), style)),
-    );
     // Faster than memory allows: what it read lay in a cache.
     let cached = reached.share.is_some_and(|share| share > 1.0);
     let bound = match reached.memory_bound {
         Some(true) if cached => "cache",
         Some(true) => "memory",
-        Some(false) => "FLOP/s",
+        Some(false) => "compute",
         None => "-",
     };
-    spans.push(Span::styled(text::right(bound, columns.bound), theme.dim));
+    let share = reached
+        .share
+        .map_or_else(|| "-".to_owned(), |it| format!("{} %", percent(100.0 * it)));
+    let cells = [
+        (ms(it.ms), theme.strong),
+        (figure(reached.intensity), Style::new()),
+        (figure(reached.flops_per_s.map(|it| it / 1e9)), Style::new()),
+        (figure(reached.bytes_per_s.map(|it| it / 1e9)), Style::new()),
+        (share, theme.strong),
+        (bound.to_owned(), theme.dim),
+    ];
+    let mut spans = vec![
+        Span::styled(format!("{} ", letter.unwrap_or(' ')), theme.slot(slot)),
+        Span::raw(text::left(&it.name(), columns.name)),
+    ];
+    spans.extend(
+        cells
+            .into_iter()
+            .zip(columns.figures)
+            .map(|((cell, style), wide)| Span::styled(text::right(&cell, wide), style)),
+    );
     Line::from(spans)
 }

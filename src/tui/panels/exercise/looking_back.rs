@@ -33,6 +33,16 @@ impl Page<'_> {
         }
     }
 
+    /// Once runs were measured: what to see in their figures.
+    pub(super) fn debrief(&self, out: &mut Vec<Line<'static>>) {
+        let measured = self.app.looked_at(self.exercise);
+        if let (true, Some(said)) = (measured, &self.exercise.debrief) {
+            out.push(Line::default());
+            out.push(Line::styled("Looking back", self.theme.heading));
+            self.item("", self.theme.text, said.trim(), out);
+        }
+    }
+
     /// Questions that were answered, and why.
     pub(super) fn answers(&self, out: &mut Vec<Line<'static>>) {
         let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
