@@ -162,7 +162,10 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
             reason: k.reason.clone(),
         }),
         memory: slot.memory.clone().unwrap_or_default(),
-        evidence: slot.evidence.clone(),
+        evidence: slot.evidence.clone().map(|it| Evidence {
+            clocks: slot.clocks().map(|(clocks, _)| clocks),
+            ..it
+        }),
         lints: slot.lints.clone(),
         pair: None,
         ended: None,

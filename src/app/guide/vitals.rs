@@ -121,7 +121,7 @@ pub fn vitals(app: &App) -> Vec<Vital> {
             Mark::Open,
         ),
         Some((None, _, State::Warming)) | None => unknown("peak"),
-        Some((None, ..)) => vital("peak", "not known without a sync".to_owned(), Mark::Open),
+        Some((None, ..)) => vital("peak", "not synchronised".to_owned(), Mark::Open),
     };
     vec![loss, gradients, ledger, peak]
 }

@@ -17,9 +17,9 @@ const HEAD: usize = 1;
 const BETWEEN: usize = 2;
 /// Lines under the list, which never scroll: a rule, the legend, the score.
 const FOOT: u16 = 3;
-/// Where the list stays clear of its foot, and where a frame is too low for one.
-const LOWEST: u16 = 8;
-/// Columns before the level, of the level, and the least of a note.
+/// A card with fewer lines has no foot.
+const LOWEST: u16 = 6;
+/// Columns before the level, and of the level.
 const MARKS: usize = 8;
 const LEVEL: usize = 14;
 
