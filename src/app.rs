@@ -84,6 +84,8 @@ pub struct Recording {
     pub date: String,
     pub paused: bool,
     pub speed: f64,
+    /// It holds a fault to be named: what would name it at a glance is not shown.
+    pub riddle: bool,
 }
 
 /// A sentence shown for a while.

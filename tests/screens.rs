@@ -122,6 +122,119 @@ fn not_finite() -> App {
     app
 }
 
+/// Stage 2, toggled: B goes on with A's weights, and its own steps begin at 41.
+fn went_on() -> App {
+    let mut app = empty();
+    act(&mut app, Action::Stage(2));
+    train(&mut app, 40);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::Toggle);
+    let run = app.run.wanted.clone().expect("a run");
+    hear(&mut app, sample::started(&run, 41));
+    for at in 41..80 {
+        for event in sample::at_step(&run, at) {
+            hear(&mut app, event);
+        }
+    }
+    app
+}
+
+#[test]
+fn a_first_loss_that_was_wrong_stays_wrong() {
+    let mut app = first();
+    let run = app.run.wanted.clone().expect("a run");
+    let Event::Step(mut step) = sample::step(&run, 41) else {
+        unreachable!()
+    };
+    // The loss came down below ln V: the weights began wrong all the same.
+    step.loss = 5.0.into();
+    hear(&mut app, Event::Step(step));
+    let drawn = |app: &mut App, width, height| {
+        text(&screen::screen(
+            app,
+            width,
+            height,
+            ThemeName::Dark,
+            Markers::Braille,
+        ))
+    };
+    let narrow = drawn(&mut app, 80, 24);
+    assert!(narrow.contains("first loss ✗ 12"), "{narrow}");
+    let wide = drawn(&mut app, 120, 36);
+    assert!(wide.contains("of ln V 6.91, now 5.00"), "{wide}");
+    // Mended from the start, and mended on the way: the first loss was right.
+    for mut app in [toggled(), went_on()] {
+        let narrow = drawn(&mut app, 80, 24);
+        assert!(narrow.contains(" loss ✓ 5."), "{narrow}");
+    }
+}
+
+#[test]
+fn a_curve_that_went_on_says_from_where() {
+    for (width, says) in [
+        (76, "from step 41 on, A's weights"),
+        (110, "from step 41 on, with A's weights of then"),
+        (56, "from step 41 on"),
+    ] {
+        let drawn = text(&screen::panel(
+            &mut went_on(),
+            Panel::Loss,
+            width,
+            14,
+            ThemeName::Dark,
+            Markers::Braille,
+        ));
+        assert!(drawn.contains(says), "{drawn}");
+    }
+}
+
+#[test]
+fn a_ledger_is_of_one_step() {
+    let mut app = unsynced();
+    let drawn = |app: &mut App| {
+        act(app, Action::Focus(Panel::Lesson));
+        act(app, Action::Close);
+        update(
+            app,
+            Message::Resized {
+                width: 80,
+                height: 24,
+            },
+        );
+        act(app, Action::Evidence);
+        text(&screen::screen(
+            app,
+            80,
+            24,
+            ThemeName::Dark,
+            Markers::Braille,
+        ))
+    };
+    app.view.focus = Some(Panel::Ledger);
+    let shown = text(&screen::panel(
+        &mut app,
+        Panel::Ledger,
+        76,
+        18,
+        ThemeName::Dark,
+        Markers::Braille,
+    ));
+    // The first step with clocks stays for a second; what came in that second is not mixed into it.
+    assert!(shown.contains("A broken · step 0 "), "{shown}");
+    let at = |needle: &str| {
+        let line = shown.lines().find(|line| line.contains(needle));
+        line.unwrap_or_else(|| panic!("no {needle}\n{shown}"))
+            .to_owned()
+    };
+    assert!(at("forward").contains("0.200 ms"), "{shown}");
+    assert!(at("host, handing over").contains("0.800 ms"), "{shown}");
+    assert!(at("device, computing").contains("174.3 ms"), "{shown}");
+    assert!(at("host, to the sync").contains("177.0 ms"), "{shown}");
+    // One key brings up what the stage points at.
+    let first = drawn(&mut app);
+    assert!(first.contains("▸ evidence"), "{first}");
+}
+
 #[test]
 fn whole_screens() {
     for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {

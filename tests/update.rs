@@ -842,6 +842,7 @@ fn recording() -> App {
         date: "2026-11-01".to_owned(),
         paused: false,
         speed: 1.0,
+        riddle: false,
     };
     let (app, effects) = begin_with(Options {
         recording: Some(badge),

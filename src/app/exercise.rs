@@ -159,9 +159,19 @@ impl App {
             .desk(exercise)
             .map_or(0, |desk| desk.quiz.len());
         match &exercise.body {
-            Body::Detective(detective) => (answered == 0).then_some(&detective.question),
+            Body::Detective(detective) => self.riddle().then_some(&detective.question),
             _ => exercise.quiz.get(answered),
         }
+    }
+
+    /// Whether a recorded run is looked at whose fault is still to be named: rightly, or wrongly twice.
+    pub fn riddle(&self) -> bool {
+        let Some((exercise, detective)) = self.exercise().zip(self.detective()) else {
+            return self.recording.as_ref().is_some_and(|it| it.riddle);
+        };
+        let desk = self.exercises.desk(exercise);
+        let given = desk.map_or(&[][..], |desk| &desk.quiz);
+        given.len() < 2 && given.last() != Some(&detective.question.answer)
     }
 
     /// The recorded run that is looked at.

@@ -203,6 +203,19 @@ impl SlotRun {
         median.or_else(|| self.last.as_ref().and_then(|step| step.phases))
     }
 
+    /// Three clocks, and whether they are of the step that the ledger shows: recordings of before have only those that came
+    /// with the evidence. Where a step does not tell its device time, that of the latest profile stands in.
+    pub fn clocks(&self) -> Option<(Clocks, bool)> {
+        let seen = self.evidence.as_ref().and_then(|it| it.clocks);
+        match self.ledger.and_then(|it| it.clocks) {
+            Some(read) => {
+                let device = read.device.or_else(|| seen?.device);
+                Some((Clocks { device, ..read }, true))
+            }
+            None => Some((seen?, false)),
+        }
+    }
+
     /// Milliseconds of a kernel row: the median over the profiles at hand.
     pub fn typical_ms(&self, row: &KernelRow) -> f64 {
         let same = |it: &&KernelRow| {

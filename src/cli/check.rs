@@ -5,7 +5,7 @@ pub mod detective;
 pub mod judge;
 mod kernels;
 pub mod measure;
-mod state;
+pub mod state;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -269,7 +269,7 @@ fn line(line: &Line) -> String {
     };
     let optional = if line.optional { " (optional)" } else { "" };
     format!(
-        "  {mark}  {}{optional}: asked {}; measured {}",
+        "  {mark}  {}{optional}\n        asked     {}\n        measured  {}",
         line.name, line.asked, line.measured
     )
 }

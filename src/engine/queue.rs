@@ -24,7 +24,7 @@ pub enum Place {
     Queued {
         tasks: Option<SyncSender<Task>>,
         thread: Option<JoinHandle<()>>,
-        /// Nanoseconds that the device thread has computed so far.
+        /// Nanoseconds that submitted work has taken so far.
         busy: Arc<AtomicU64>,
     },
 }
@@ -44,12 +44,11 @@ impl Place {
         let (tasks, inbox) = sync_channel::<Task>(AHEAD);
         let (answer, made) = channel();
         let busy = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&busy);
         let thread = Builder::new().name("device".into()).spawn(move || {
             match guard(make).and_then(|worker| worker) {
                 Ok(worker) => {
                     let _ = answer.send(Ok(()));
-                    serve(worker, &inbox, &counted);
+                    serve(worker, &inbox);
                 }
                 Err(error) => drop(answer.send(Err(error))),
             }
@@ -62,7 +61,7 @@ impl Place {
         })
     }
 
-    /// How long the device thread has computed since it began; up to date after a `sync`. `None` where the device is one
+    /// How long the device thread has spent on what was submitted, since it began; up to date after a `sync`. `None` where the device is one
     /// that tells under the profiler only.
     pub fn busy(&self) -> Option<Duration> {
         match self {
@@ -73,6 +72,19 @@ impl Place {
 
     /// Hands work over without waiting for it; blocks only while two steps are outstanding.
     pub fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
+        let Self::Queued { busy, .. } = self else {
+            return self.hand_over(task);
+        };
+        let busy = Arc::clone(busy);
+        self.hand_over(move |worker| {
+            let began = Instant::now();
+            task(worker);
+            let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            busy.fetch_add(took, Ordering::AcqRel);
+        })
+    }
+
+    fn hand_over(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         match self {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
             Self::Queued { tasks, .. } => {
@@ -82,7 +94,7 @@ impl Place {
         }
     }
 
-    /// Hands work over and waits for its answer.
+    /// Hands work over and waits for its answer; a question is no computing.
     pub fn ask<R: Send + 'static>(
         &mut self,
         task: impl FnOnce(&mut Worker) -> R + Send + 'static,
@@ -91,7 +103,7 @@ impl Place {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
             Self::Queued { .. } => {
                 let (sender, answer) = channel();
-                self.submit(move |worker| drop(sender.send(task(worker))))?;
+                self.hand_over(move |worker| drop(sender.send(task(worker))))?;
                 answer.recv().map_err(|_| gone())
             }
         }
@@ -115,17 +127,14 @@ impl Drop for Place {
 }
 
 /// Runs tasks until one panics or no more can come. A panic ends the thread; the host learns of it at its next call.
-fn serve(mut worker: Worker, inbox: &Receiver<Task>, busy: &AtomicU64) {
+fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
     while let Ok(task) = inbox.recv() {
         // Each task runs inside the pool: parallel work that starts there needs no hand-over, a tenth of a step at `tiny`.
         // Waiting for a task happens outside, or a device would hold on to one of the pool's threads.
         let here = &mut worker;
-        let began = Instant::now();
         if catch_unwind(AssertUnwindSafe(move || rayon::scope(move |_| task(here)))).is_err() {
             return;
         }
-        let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        busy.fetch_add(took, Ordering::AcqRel);
     }
 }
 

@@ -118,7 +118,7 @@ pub fn open_as(
             width: inner.width.saturating_sub(2),
             ..inner
         },
-        false if whole => reading::below(frame, pad(inner), panel, theme),
+        false if whole => reading::below(frame, pad(inner), panel, app, theme),
         false => pad(inner),
     }
 }
@@ -276,10 +276,10 @@ pub fn ms(value: f64) -> String {
 
 /// A time with its unit: below a tenth of a millisecond in microseconds.
 pub fn duration(value: f64) -> String {
-    if value != 0.0 && value.abs() < 0.1 {
-        format!("{} µs", crate::app::guide::number(value * 1e3))
-    } else {
-        format!("{} ms", ms(value))
+    match value.abs() * 1e3 {
+        us if us > 0.0 && us < 10.0 => format!("{:.2} µs", value * 1e3),
+        us if us > 0.0 && us < 100.0 => format!("{:.1} µs", value * 1e3),
+        _ => format!("{} ms", ms(value)),
     }
 }
 

@@ -145,6 +145,7 @@ fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
         date: "2026-11-01".to_owned(),
         paused: false,
         speed: 1.0,
+        riddle: false,
     };
     for options in [
         Options {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::measuring::{Answer, Measured, Measuring};
+use crate::app::devices::FirstLight;
 use crate::app::{App, Effect, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Configs;
@@ -18,6 +19,11 @@ impl App {
     /// The measurement of the open exercise that is in progress.
     pub fn measuring(&self) -> Option<&Measuring> {
         self.exercises.desk(self.exercise()?)?.measuring.as_ref()
+    }
+
+    /// Whether a GPU warms up beside the run.
+    pub fn warms_up(&self) -> bool {
+        matches!(self.devices.first_light, FirstLight::Warming { .. })
     }
 
     /// Says that an action has to wait, if it has: the run stands still for a measurement.
@@ -56,6 +62,10 @@ impl App {
     /// Begins a measurement that waits, as soon as the stage's run stands still.
     pub(in crate::app) fn go_on_measuring(&mut self) -> Vec<Effect> {
         if self.measuring().is_none_or(|it| it.begun) {
+            return Vec::new();
+        }
+        // A GPU that warms up takes cores from whatever is measured beside it.
+        if self.warms_up() {
             return Vec::new();
         }
         let course = Arc::clone(&self.course);

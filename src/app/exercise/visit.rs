@@ -99,6 +99,7 @@ impl App {
             date: detective.date.clone(),
             paused: false,
             speed: 1.0,
+            riddle: true,
         });
         self.run = Run {
             state: RunState::Starting,

@@ -42,7 +42,7 @@ pub fn check(
     } else {
         result(&text(exercise, &report))?;
     }
-    state::exercise(shelf, exercise, report.passed(), None);
+    state::exercise(shelf, exercise, report.passed());
     Ok(if report.passed() {
         Exit::Ok
     } else {

@@ -103,11 +103,12 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             format!("  {}x", three(pair.ratio)),
             theme.strong,
         ));
-        let interval = format!(
-            "  95 % between {} and {}",
-            three(pair.low),
-            three(pair.high)
-        );
+        let (low, high) = (three(pair.low), three(pair.high));
+        let used: usize = head.iter().map(Span::width).sum();
+        let interval = match format!("  95 % between {low} and {high}") {
+            it if used + text::width(&it) <= width => it,
+            _ => format!("  95 %: {low}–{high}"),
+        };
         head.push(Span::styled(interval, theme.text));
     }
     let progress = if pair.done {

@@ -20,9 +20,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     let known: Vec<(Slot, &Evidence)> = slots(app)
         .filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)))
         .collect();
-    let aside = known
-        .last()
-        .map_or(String::new(), |(_, it)| format!("step {}", it.step));
+    let steps: Vec<String> = known
+        .iter()
+        .map(|(slot, it)| format!("{} at step {}", letter(*slot), it.step))
+        .collect();
+    let aside = steps.join(" · ");
     let inner = open(frame, area, Panel::Evidence, &aside, app, theme);
     let mut lines = Vec::new();
     if known.is_empty() {
@@ -66,10 +68,10 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
             it.parity.map(|x| {
                 let good = x.0.is_finite() && x.0 <= PARITY;
                 (
-                    if x.0 == 0.0 {
-                        "0".to_owned()
-                    } else {
-                        format!("{:.1e}", x.0)
+                    match x.0 {
+                        0.0 => "0".to_owned(),
+                        far if far >= 0.01 => number(far),
+                        near => format!("{near:.1e}"),
                     },
                     Some(good),
                 )

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::sentence;
-use crate::app::guide::{Mark, first_light, vitals};
+use crate::app::guide::{Mark, Vital, first_light, vitals};
 use crate::app::{Action, App, Overlay};
 use crate::tui::keys;
 use crate::tui::theme::Theme;
@@ -116,44 +116,67 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     ]
 }
 
-/// The four figures every run shows.
+/// The four figures every run shows, in the longest wording that fits.
 pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let narrow = area.width < 110;
-    let (gap, space) = if area.width < 76 {
-        (" ", "")
-    } else if narrow {
-        ("  ", " ")
-    } else {
-        ("    ", " ")
+    let all = vitals(app);
+    if app.riddle() {
+        let text = " The checks of this run are shown here once the fault is named";
+        return frame.render_widget(Line::styled(text, theme.dim), area);
+    }
+    let room = usize::from(area.width);
+    let lines = [Wording::Full, Wording::Figures, Wording::Tight];
+    let mut lines = lines.map(|wording| line(&all, wording, theme)).into_iter();
+    let fits = lines.find(|line| line.width() <= room);
+    let line = fits.unwrap_or_else(|| {
+        let first = all.len().saturating_sub(1);
+        line(&all[..first], Wording::Tight, theme)
+    });
+    frame.render_widget(line, area);
+}
+
+/// How much is said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wording {
+    Full,
+    /// The first figure says enough.
+    Figures,
+    /// Without a space that can go.
+    Tight,
+}
+
+fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
+    let (gap, space) = match wording {
+        Wording::Full => ("    ", " "),
+        Wording::Figures => ("  ", " "),
+        Wording::Tight => (" ", ""),
     };
     let mut spans = vec![Span::raw(" ")];
-    for vital in vitals(app) {
+    for (at, vital) in all.iter().enumerate() {
         let (mark, style) = match vital.mark {
             Mark::Good => (theme.symbols.good, theme.good),
             Mark::Bad => (theme.symbols.bad, theme.bad),
             Mark::Open => ("", theme.text),
         };
-        // In a narrow frame the first word of the figure says enough.
-        let value = if narrow {
-            short(&vital.value)
-        } else {
-            vital.value.clone()
+        let value = match wording {
+            Wording::Full => vital.value.clone(),
+            Wording::Figures => short(&vital.value),
+            Wording::Tight => short(&vital.value).replace(" %", "%"),
         };
-        let value = if space.is_empty() {
-            value.replace(" %", "%")
-        } else {
-            value
+        let label = match (vital.label, wording) {
+            ("first loss", Wording::Tight) => "first",
+            (label, _) => label,
         };
-        let mark = if mark.is_empty() {
-            String::new()
-        } else {
-            format!("{mark}{space}")
+        let mark = match mark {
+            "" => String::new(),
+            mark => format!("{mark}{space}"),
         };
-        spans.push(Span::styled(format!("{} ", vital.label), theme.dim));
+        if at > 0 {
+            spans.push(Span::raw(gap));
+        }
+        spans.push(Span::styled(format!("{label} "), theme.dim));
         spans.push(Span::styled(format!("{mark}{value}"), style));
-        spans.push(Span::raw(gap));
     }
-    frame.render_widget(Line::from(spans), area);
+    Line::from(spans)
 }
 
 fn short(value: &str) -> String {
@@ -163,7 +186,7 @@ fn short(value: &str) -> String {
     // The latest loss stands in the loss panel, too.
     let value = value.split_once(", now ").map_or(value, |(first, _)| first);
     match value {
-        it if it.starts_with("not ") => "?".to_owned(),
-        it => it.replace(" of ln V ", "/"),
+        "not synchronised" => "no sync".to_owned(),
+        it => it.replace("not measured", "?").replace(" of ln V ", "/"),
     }
 }

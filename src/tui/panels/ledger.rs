@@ -50,9 +50,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         .collect();
     let run = app.run.slot(*slot);
     // Three lines of clocks and a head, where nothing else has to go for them.
-    if lines.len() + beside.len() + 5 <= usize::from(inner.height) {
-        lines.push(Line::default());
-        lines.extend(clocks(run, reading, theme));
+    let left = usize::from(inner.height).saturating_sub(lines.len() + beside.len());
+    if left >= 4 {
+        lines.extend((left > 5).then(Line::default));
+        lines.extend(clocks(run, theme));
+        lines.extend((left > 5 && !beside.is_empty()).then(Line::default));
     } else {
         lines.push(clocks_in_a_line(run, theme));
     }
@@ -175,62 +177,61 @@ fn stacked(
     Line::from(spans)
 }
 
+const DEVICE: &str = "device, computing";
 /// What each of the three clocks reads.
 const CLOCKS: [(&str, &str); 3] = [
     ("host, handing over", "until its calls returned"),
-    ("device, computing", "without waits and gaps"),
+    (DEVICE, "without waits and gaps"),
     ("host, to the sync", "until the device was done"),
 ];
 
 /// The step of the ledger by three clocks.
-fn clocks(run: &SlotRun, reading: &Reading, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(it) = reading.clocks else {
+fn clocks(run: &SlotRun, theme: &Theme) -> Vec<Line<'static>> {
+    let Some((it, same)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
-    let mut lines = vec![Line::styled("The same step by three clocks", theme.text)];
+    let head = if same {
+        "The same step by three clocks"
+    } else {
+        "Another step by three clocks"
+    };
+    let mut lines = vec![Line::styled(head, theme.text)];
+    let own = run.ledger.and_then(|it| it.clocks?.device).is_some();
+    let profiled = run.kernels.as_ref().filter(|_| !own).map(|it| it.step);
     let times = [Some(it.enqueue), it.device, Some(it.host_sync)];
     lines.extend(CLOCKS.iter().zip(times).map(|((name, says), time)| {
-        let (figure, says) = match (time, &run.kernels) {
-            (Some(time), _) => (duration(time), (*says).to_owned()),
-            (None, Some(it)) => (
-                duration(it.device_ms),
-                format!(
-                    "in the profiled step {}: this one was not profiled",
-                    it.step
-                ),
-            ),
-            (None, None) => ("-".to_owned(), "known once a step was profiled".to_owned()),
+        let says = match (*name, time, profiled) {
+            (DEVICE, None, _) => "known once a step was profiled".to_owned(),
+            (DEVICE, Some(_), Some(step)) => format!("its kernels, in the profiled step {step}"),
+            _ => (*says).to_owned(),
         };
         Line::from(vec![
             Span::styled(text::left(name, NAME + TIME - 3), theme.text),
-            Span::styled(text::right(&figure, SHARE + 3), theme.strong),
+            Span::styled(
+                text::right(&time.map_or_else(|| "-".to_owned(), duration), SHARE + 3),
+                theme.strong,
+            ),
             Span::styled(format!("  {says}"), theme.dim),
         ])
     }));
     lines
 }
 
-const NO_CLOCKS: &str = "three clocks: not measured in this step";
+const NO_CLOCKS: &str = "three clocks: not measured yet";
 
 /// The same in one line, for narrow places and the evidence.
 pub fn clocks_in_a_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
-    let Some(it) = run.ledger.and_then(|it| it.clocks) else {
+    let Some((it, _)) = run.clocks() else {
         return Line::styled(NO_CLOCKS, theme.dim);
     };
+    let device = it.device.map_or_else(|| "-".to_owned(), duration);
     let bold = |text: String| Span::styled(text, theme.strong);
-    let mut spans = vec![
-        Span::styled("clocks: handing over ", theme.dim),
+    Line::from(vec![
+        Span::styled("handed over ", theme.dim),
         bold(duration(it.enqueue)),
-    ];
-    if let Some(device) = it.device {
-        spans.extend([
-            Span::styled(" · device ", theme.dim),
-            bold(duration(device)),
-        ]);
-    }
-    spans.extend([
-        Span::styled(" · to the sync ", theme.dim),
+        Span::styled(" · device ", theme.dim),
+        bold(device),
+        Span::styled(" · synced ", theme.dim),
         bold(duration(it.host_sync)),
-    ]);
-    Line::from(spans)
+    ])
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-use crate::app::Panel;
+use crate::app::{App, Panel};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -13,9 +13,9 @@ use crate::tui::theme::Theme;
 const KEPT: u16 = 9;
 
 /// Writes the text at the bottom of the area, under a rule, where there is room; the result is what is left.
-pub fn below(frame: &mut Frame<'_>, area: Rect, panel: Panel, theme: &Theme) -> Rect {
+pub fn below(frame: &mut Frame<'_>, area: Rect, panel: Panel, app: &App, theme: &Theme) -> Rect {
     let columns = usize::from(area.width.min(110));
-    let lines: Vec<Line<'static>> = words(panel)
+    let lines: Vec<Line<'static>> = words(panel, app)
         .iter()
         .flat_map(|one| text::wrap_plain(one, columns, theme.dim))
         .collect();
@@ -46,13 +46,18 @@ pub fn below(frame: &mut Frame<'_>, area: Rect, panel: Panel, theme: &Theme) -> 
 }
 
 /// What a learner has to know, a sentence or two a line.
-fn words(panel: Panel) -> &'static [&'static str] {
+fn words(panel: Panel, app: &App) -> &'static [&'static str] {
     match panel {
         Panel::Lesson => &[],
         Panel::Loss => &[
             "The loss is the mean of -ln(chance given to the token that came next). ln V: all V tokens get the same chance. \
              Entropy: every token gets its true chance; nothing honest stays below.",
             "Step 0 is read before any update: it tells of the initial weights, and of nothing else.",
+        ],
+        Panel::Throughput if !app.run.shown().synced() => &[
+            "This run waits for the device after no step. Such a time ends when the work is handed over, or, once the queue is \
+             full, when there is room again: a median of the two is no step time, and samples/s made of it no throughput.",
+            "The wall average is: samples since the start, over all the time since then.",
         ],
         Panel::Throughput => &[
             "samples/s: batch / median time of the n steps that were neither warm-up nor profiled. Middle half: a quarter took \

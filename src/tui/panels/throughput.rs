@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{as_strip, cards, joined, missing, ms, open, show, slot_label, slots};
+use super::{as_strip, cards, duration, joined, missing, ms, open, show, slot_label, slots};
 use crate::app::guide::{number, percent};
 use crate::app::{App, Panel, SlotRun, ThemeName};
 use crate::protocol::{State, Throughput};
@@ -176,6 +176,12 @@ fn aside_line(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
         "wall average {} samples/s",
         number(it.wall_samples_per_s)
     ));
+    if it.clock == "enqueue" {
+        // Rates of such times are none; the wall's clock runs through all of it.
+        parts[0] = "these times wait for nothing".to_owned();
+        parts.swap(0, 1);
+        return Line::styled(joined(&parts, columns, "  ·  "), theme.dim);
+    }
     match (it.flops, it.peak_flops) {
         (Some(flops), Some(peak)) if peak > 0.0 => parts.push(format!(
             "{} of {} GFLOP/s ({} %)",
@@ -184,7 +190,7 @@ fn aside_line(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
             percent(100.0 * flops / peak)
         )),
         (Some(flops), _) => parts.push(format!("{} GFLOP/s", number(flops / 1e9))),
-        (None, _) => parts.push("FLOP/s not measured: no sync".to_owned()),
+        (None, _) => parts.push("FLOP/s not measured".to_owned()),
     }
     // The share of the peak says more than the wall average where only one fits.
     parts.swap(1, 2);
@@ -207,8 +213,17 @@ fn sparkline(run: &SlotRun, width: u16, theme: &Theme) -> Option<Line<'static>> 
     Some(Line::from(vec![
         Span::styled(NAMED, theme.dim),
         Span::styled(curve, style),
-        Span::styled(format!("  {}–{} ms", ms(low), ms(high)), theme.dim),
+        Span::styled(format!("  {}", span(low, high)), theme.dim),
     ]))
+}
+
+/// Shortest and longest, with a unit each where one would not do for both.
+fn span(low: f64, high: f64) -> String {
+    if low > 0.0 && low < 0.1 && high >= 0.1 {
+        format!("{} – {}", duration(low), duration(high))
+    } else {
+        format!("{}–{} ms", ms(low), ms(high))
+    }
 }
 
 /// The strip of small screens: large numerals, and beside them how sure they are.
@@ -233,17 +248,20 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         theme.slot(app.run.active),
     );
     let spread = format!(
-        "step {} ms, middle half {}–{}, p95 {}",
+        "step {} ms, middle half {}, p95 {}",
         ms(it.step_ms.median),
-        ms(it.step_ms.p25),
-        ms(it.step_ms.p75),
+        span(it.step_ms.p25, it.step_ms.p75).trim_end_matches(" ms"),
         ms(it.step_ms.p95)
     );
     let mut head = vec![Span::styled("samples/s  ", theme.strong)];
     head.extend(slot_label(app.run.active, app, theme));
+    let (state, style) = match it.clock.as_str() {
+        "enqueue" => ("no sync".to_owned(), theme.warning),
+        _ => (it.state.to_string(), state_style(it.state, theme)),
+    };
     head.push(Span::styled(
-        format!("  {}  n {}", it.state, it.step_ms.n),
-        state_style(it.state, theme),
+        format!("  {state}  n {}", it.step_ms.n),
+        style,
     ));
     let mut lines = vec![Line::from(head), Line::styled(spread, theme.text)];
     let verdict = cards::verdict(app, usize::from(beside), theme);

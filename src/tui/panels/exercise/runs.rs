@@ -137,6 +137,7 @@ impl Page<'_> {
         out.extend(self.table(&sweep.table));
         let seconds = self.app.now_ms.saturating_sub(measuring.since_ms) / 1000;
         let now = match (measuring.begun, sweep.of) {
+            (false, _) if self.app.warms_up() => "waits for the GPU that warms up".to_owned(),
             (false, _) => "waits until the stage's run stands still".to_owned(),
             (true, 0) => "an engine starts".to_owned(),
             _ => format!("{}: {}", sweep.what, sweep.done),
