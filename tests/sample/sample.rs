@@ -274,7 +274,7 @@ pub fn step(run: &RunSpec, step: u64) -> Event {
         synced,
         profiled: step % 20 == 5,
         phases: Some(phases),
-        clocks: (step % 8 == 0).then_some(Clocks {
+        clocks: step.is_multiple_of(8).then_some(Clocks {
             enqueue: 0.8,
             host_sync: ms,
             device: Some(0.985 * ms),
