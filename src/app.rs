@@ -10,9 +10,11 @@ mod events;
 pub mod exercise;
 pub mod figures;
 pub mod guide;
+mod leave;
 pub mod log;
 mod look;
 pub mod message;
+pub mod pages;
 pub mod run;
 mod runs;
 pub mod series;
@@ -52,6 +54,8 @@ pub struct Options {
     pub recording: Option<Recording>,
     /// Presenter mode from the start.
     pub present: bool,
+    /// Nobody was here before: the welcome comes first.
+    pub welcome: bool,
     /// A sentence for the first screen: progress that was set aside, a recording that is cut.
     pub notice: Option<String>,
 }
@@ -66,6 +70,7 @@ impl Default for Options {
             markers: Markers::default(),
             recording: None,
             present: false,
+            welcome: false,
             notice: None,
         }
     }
@@ -79,6 +84,8 @@ pub struct Recording {
     pub date: String,
     pub paused: bool,
     pub speed: f64,
+    /// It holds a fault to be named: what would name it at a glance is not shown.
+    pub riddle: bool,
 }
 
 /// A sentence shown for a while.
@@ -213,6 +220,9 @@ impl App {
         effects.extend(app.enter(at));
         if options.present {
             effects.extend(app.present());
+        } else if options.welcome && app.recording.is_none() && app.view.overlay.is_none() {
+            app.view.overlay = Some(Overlay::Welcome);
+            effects.push(Effect::SaveWelcomed);
         }
         (app, effects)
     }
@@ -271,7 +281,11 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     match message {
         Message::Did(action) => app.act(action),
         Message::Engine(report) if app.exercises.watching => app.overhear(&report),
-        Message::Engine(report) => app.hear(report),
+        Message::Engine(report) => {
+            let mut effects = app.hear(report);
+            effects.extend(app.go_on_measuring());
+            effects
+        }
         Message::Recorded(report) if app.exercises.watching => app.hear(report),
         Message::Recorded(_) => Vec::new(),
         Message::Tick { now_ms } => {
@@ -310,7 +324,8 @@ impl App {
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
         ) || self.stalled_s().is_some()
-            || self.checking().is_some();
+            || self.checking().is_some()
+            || self.measuring().is_some();
         let expired = self
             .notice
             .as_ref()

@@ -16,6 +16,7 @@ mod replay;
 mod run;
 mod shelf;
 mod summary;
+mod unknown;
 mod variant;
 mod workshop;
 mod workspace;
@@ -23,11 +24,13 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use out::{Exit, Stop};
 
 use args::*;
+
+use crate::course::Course;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -93,8 +96,18 @@ pub fn main() -> ExitCode {
 
 /// Runs the program with these arguments, the first of which is its own name.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
+        Err(error) if unknown::is_of(&error, &args) => {
+            let word = args[1].to_string_lossy();
+            out::progress(&unknown::answer(
+                &word,
+                &Course::builtin("en"),
+                &Cli::command(),
+            ));
+            return Exit::Usage;
+        }
         Err(error) => {
             // Help and version are errors to clap, with an exit code of 0.
             let _ = error.print();

@@ -16,7 +16,7 @@ pub mod theme;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::widgets::Block;
+use ratatui::widgets::{Block, Clear};
 
 use crate::app::{App, Limits, Overlay, Room};
 pub use run::{Host, Outcome, run};
@@ -43,6 +43,16 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
         panels::footer::render(frame, it.footer, app, theme);
         match it.overlay {
             Some((overlay, area)) => {
+                // What lies behind steps back, and its lines end before the card's begin.
+                frame.buffer_mut().set_style(it.body, theme.behind);
+                let around = Rect {
+                    x: area.x.saturating_sub(1),
+                    width: area.width.saturating_add(2),
+                    ..area
+                };
+                let around = around.intersection(it.body);
+                frame.render_widget(Clear, around);
+                frame.render_widget(Block::new().style(theme.text), around);
                 limits.overlay = draw_overlay(overlay, frame, area, app, theme)
             }
             None => panels::cards::render(frame, it.body, app, theme),
@@ -68,8 +78,9 @@ fn draw_overlay(
         Overlay::Devices => panels::devices::render,
         Overlay::Log => panels::log::render,
         Overlay::Problems => panels::log::render_problems,
-        Overlay::Glossary => panels::solution::render_glossary,
+        Overlay::Glossary => panels::glossary::render,
         Overlay::Solution => panels::solution::render,
+        Overlay::Welcome => panels::welcome::render,
     };
     draw(frame, area, app, theme)
 }

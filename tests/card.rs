@@ -163,3 +163,41 @@ fn whatever_is_saved_is_a_card() {
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
 }
+
+/// A course of one stage and one exercise about runs, two of them, two steps each.
+#[test]
+fn runs_are_thought_through_measured_and_judged_on_the_screen() {
+    let course = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/courses/runs");
+    let mut terminal = Terminal::start_with(&["--course", course], &[]);
+    terminal.resize(120, 50);
+    terminal.see(&["running A broken"]);
+    terminal.press("l");
+    terminal.see(&["c01 Does the first loss"]);
+    terminal.press("j\r");
+    // Nothing is measured before something was said.
+    terminal.see(&["say it before you measure", "answer.toml:2: no answer yet"]);
+    let file = terminal
+        .home
+        .path()
+        .join("STATE/perflings/runs/work/length");
+    let file = file.join("answer.toml");
+    save(&file, "context = [\n");
+    terminal.see(&["answer.toml:2: is not valid TOML"]);
+    save(&file, "context = 8\n");
+    terminal.see(&["answer.toml:1: `8` is no answer here; write one of 16, 32"]);
+    // Saved with an answer: measured, while the stage's run stands still.
+    save(&file, "context = 16\n");
+    terminal.see(&["── passed", "you said 16", "context  step ms  first loss"]);
+    terminal.see(&["running A broken", "How many values are there?"]);
+    terminal.press("b");
+    terminal.see(&["The sweep has two.", "With two values a neighbour"]);
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let progress = terminal
+        .home
+        .path()
+        .join("STATE/perflings/runs/progress.toml");
+    let progress = std::fs::read_to_string(progress).expect("kept");
+    let known = progress.split("[stage.length]").nth(1).expect("a record");
+    assert!(known.contains("state = \"passed\""), "{progress}");
+}

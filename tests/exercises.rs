@@ -7,12 +7,14 @@ mod sample;
 #[path = "sample/screen.rs"]
 mod screen;
 
+use perflings::app::exercise::measuring::{Answer, Measured, Row, Sweep, Table};
 use perflings::app::exercise::{ExerciseNews, InModel};
 use perflings::app::source::FromEngine;
 use perflings::app::{
-    Action, App, Confirm, Effect, Markers, Message, Options, Overlay, ThemeName, update,
+    Action, App, Confirm, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::course::Course;
+use perflings::course::check::{self, Outcome};
 use perflings::course::progress::{Progress, State};
 use perflings::protocol::*;
 
@@ -223,9 +225,6 @@ fn states() -> Vec<(&'static str, App)> {
     act(&mut list, Action::Open(Overlay::Stages));
     let mut hinted = checked(nonsense());
     (0..3).for_each(|_| drop(act(&mut hinted, Action::Hint)));
-    let mut config = begin();
-    open(&mut config, "c01");
-    act(&mut config, Action::Answer(2));
     vec![
         ("starter", checked(starter())),
         ("checking", checking()),
@@ -234,7 +233,9 @@ fn states() -> Vec<(&'static str, App)> {
         ("no-adapter", checked(no_adapter())),
         ("solution", solved),
         ("list", list),
-        ("config", config),
+        ("config", asked()),
+        ("config-measuring", measuring()),
+        ("config-measured", measured()),
     ]
 }
 
@@ -402,23 +403,204 @@ fn the_editor_opens_where_the_check_found_something() {
     );
 }
 
-#[test]
-fn a_config_exercise_is_passed_by_its_answers() {
+fn about(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
+    let exercise = app.exercise().expect("open").id.clone();
+    update(app, Message::Exercise { exercise, news })
+}
+
+fn answers(app: &mut App, answer: Answer, saved: bool) -> Vec<Effect> {
+    about(app, ExerciseNews::Answers { answer, saved })
+}
+
+/// c01, not answered yet.
+fn asked() -> App {
     let mut app = begin();
-    let effects = open(&mut app, "c01");
-    assert!(
-        !effects
+    open(&mut app, "c01");
+    let why = "answer.toml:3: no answer yet: batch; write one of 1, 2, 4, 8, 16, 32, 64";
+    answers(&mut app, Answer::Open(vec![why.to_owned()]), false);
+    app
+}
+
+fn said(word: &str) -> Answer {
+    Answer::Given(vec![("batch".to_owned(), word.to_owned())])
+}
+
+fn table(rows: usize) -> Table {
+    let words = |line: &str| line.split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let all = [
+        "1, 7.81, 128.0, 97",
+        "2, 8.56, 233.7, 97",
+        "4, 22.65, –, 97",
+    ];
+    Table {
+        head: words("batch, step ms, samples/s, launches"),
+        rows: all[..rows]
             .iter()
-            .any(|it| matches!(it, Effect::OpenExercise { .. }))
-    );
+            .map(|line| {
+                let cells = words(line);
+                Row {
+                    name: cells[0].clone(),
+                    cells: cells[1..]
+                        .iter()
+                        .map(|it| (it != "–").then(|| it.clone()))
+                        .collect(),
+                    why: None,
+                }
+            })
+            .collect(),
+    }
+}
+
+/// c01, at the third run of its sweep.
+fn measuring() -> App {
+    let mut app = asked();
+    answers(&mut app, said("2"), true);
+    hear(&mut app, Event::Paused { slot: Slot::A });
+    let sweep = Sweep {
+        number: 3,
+        of: 7,
+        what: "train.batch = 4".to_owned(),
+        done: "step 5 of 12".to_owned(),
+        table: table(2),
+    };
+    about(&mut app, ExerciseNews::Measuring(Box::new(sweep)));
+    app
+}
+
+fn result(passed: bool) -> Measured {
+    let outcome = match passed {
+        true => Outcome::Passed,
+        false => Outcome::Failed,
+    };
+    Measured {
+        passed,
+        lines: vec![check::Line {
+            name: "the bend is where you said".to_owned(),
+            asked: "the largest batch; you said 2".to_owned(),
+            measured: "step time by batch: 1: 7.81 ms, 2: 1.10x, 4: 2.65x; the bend is at 2"
+                .to_owned(),
+            outcome,
+            optional: false,
+        }],
+        table: table(3),
+        device: "a CPU".to_owned(),
+        seconds: 12,
+        failed: None,
+    }
+}
+
+fn measured() -> App {
+    let mut app = measuring();
+    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
+    app
+}
+
+fn sends(effects: &[Effect], wanted: &Command) -> bool {
+    effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::Send(command) if command == wanted))
+}
+
+#[test]
+fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
+    let mut app = asked();
+    let id = app.exercise().expect("open").id.clone();
+    assert_eq!(app.question(), None, "nothing is asked before");
+    assert_eq!(act(&mut app, Action::Pair), Vec::new(), "nothing was said");
+    assert!(app.measuring().is_none());
+    // Saved with an answer: the stage's run pauses first.
+    let effects = answers(&mut app, said("2"), true);
+    assert_eq!(effects, vec![Effect::Send(Command::Pause)]);
+    let effects = hear(&mut app, Event::Paused { slot: Slot::A });
+    let measure = Effect::Measure {
+        exercise: id.clone(),
+        device: "vulkan-cpu".to_owned(),
+    };
+    assert_eq!(effects, vec![measure]);
+    // Nothing moves the run meanwhile.
+    for action in [
+        Action::Pause,
+        Action::Restart,
+        Action::Profile,
+        Action::Pair,
+    ] {
+        assert_eq!(act(&mut app, action), Vec::new(), "{action:?}");
+    }
+    let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
+    assert!(sends(&effects, &Command::Resume), "{effects:?}");
+    assert_eq!(app.study.progress.stage(&id).state, State::Passed);
     let quiz = app.exercise().expect("open").quiz.clone();
     for question in &quiz {
-        assert!(app.question().is_some());
+        assert_eq!(app.question(), Some(question));
         act(&mut app, Action::Answer(question.answer));
     }
-    assert!(app.question().is_none());
+    assert_eq!(app.study.progress.stage(&id).quiz.len(), quiz.len());
+}
+
+#[test]
+fn a_measurement_that_is_given_up_gives_the_run_back() {
+    let mut app = measuring();
+    let effects = act(&mut app, Action::StopMeasuring);
+    let resume = Effect::Send(Command::Resume);
+    assert_eq!(effects, vec![Effect::StopMeasuring, resume.clone()]);
+    assert!(app.measuring().is_none() && app.exercise().is_some());
+    // What it still says comes too late.
+    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     let id = app.exercise().expect("open").id.clone();
-    assert_eq!(app.study.progress.stage(&id).state, State::Passed);
+    assert_eq!(app.study.progress.stage(&id).state, State::Seen);
+    // Leaving does the same.
+    let mut app = measuring();
+    let effects = act(&mut app, Action::LeaveExercise);
+    assert_eq!(effects, vec![Effect::LeaveExercise, resume]);
+    // A run that the learner paused stays paused.
+    let mut app = asked();
+    act(&mut app, Action::Pause);
+    hear(&mut app, Event::Paused { slot: Slot::A });
+    let effects = answers(&mut app, said("2"), true);
+    assert!(matches!(effects.as_slice(), [Effect::Measure { .. }]));
+    assert_eq!(
+        act(&mut app, Action::StopMeasuring),
+        vec![Effect::StopMeasuring]
+    );
+    assert_eq!(app.run.state, RunState::Paused);
+    // An engine that dies meanwhile ends only the stage's run.
+    let mut app = measuring();
+    let reason = "killed".to_owned();
+    update(&mut app, Message::Engine(FromEngine::Gone { reason }));
+    assert!(app.measuring().is_some());
+    let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(false))));
+    assert_eq!(effects, Vec::new());
+    let shown = app.exercises.desk(app.exercise().expect("open"));
+    assert!(shown.is_some_and(|desk| desk.measured.is_some()));
+}
+
+#[test]
+fn an_answer_is_picked_with_keys() {
+    let mut app = asked();
+    act(&mut app, Action::PickOther(1));
+    assert_eq!(app.picking().expect("asked").at, 1);
+    let effects = act(&mut app, Action::PickThis);
+    let [Effect::WriteAnswers { answers: said, .. }] = effects.as_slice() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(said["batch"], ["2"]);
+    // An order, place by place; the last one follows.
+    let mut app = begin();
+    open(&mut app, "c03");
+    answers(
+        &mut app,
+        Answer::Open(vec!["answer.toml".to_owned()]),
+        false,
+    );
+    for _ in 0..3 {
+        act(&mut app, Action::PickOther(9));
+        assert_eq!(act(&mut app, Action::PickThis), Vec::new());
+    }
+    let effects = act(&mut app, Action::PickThis);
+    let [Effect::WriteAnswers { answers: said, .. }] = effects.as_slice() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(said["order"], ["e", "d", "c", "a", "b"]);
 }
 
 #[test]

@@ -73,6 +73,7 @@ fn states() -> Vec<(&'static str, App)> {
         date: "2026-11-01".to_owned(),
         paused: false,
         speed: 1.0,
+        riddle: false,
     };
     let mut states = vec![
         ("starting", begin(Options::default())),
@@ -128,12 +129,21 @@ fn states() -> Vec<(&'static str, App)> {
             }),
         ),
     ];
+    states.push((
+        "looking a word up",
+        with(|app| {
+            did(app, Action::Search);
+            did(app, Action::Type('w'));
+        }),
+    ));
     for overlay in [
         Overlay::Help,
         Overlay::Stages,
         Overlay::Devices,
         Overlay::Log,
         Overlay::Solution,
+        Overlay::Glossary,
+        Overlay::Welcome,
     ] {
         states.push(("overlay", with(|app| did(app, Action::Open(overlay)))));
     }
@@ -156,6 +166,8 @@ fn event(key: Key) -> KeyEvent {
         Key::PageDown => (KeyCode::PageDown, KeyModifiers::NONE),
         Key::Home => (KeyCode::Home, KeyModifiers::NONE),
         Key::End => (KeyCode::End, KeyModifiers::NONE),
+        Key::Backspace => (KeyCode::Backspace, KeyModifiers::NONE),
+        Key::Any => (KeyCode::F(5), KeyModifiers::NONE),
     };
     KeyEvent::new(code, modifiers)
 }
@@ -186,8 +198,11 @@ fn in_no_state_does_a_key_mean_two_things() {
 #[test]
 fn every_binding_is_reached_by_its_key_where_it_counts() {
     for (name, app) in states() {
-        for binding in BINDINGS.iter().filter(|binding| (binding.when)(&app)) {
-            for key in binding.keys {
+        let counts = |binding: &&perflings::tui::keys::Binding| (binding.when)(&app);
+        for binding in BINDINGS.iter().filter(counts) {
+            // A letter becomes the text that was typed.
+            let typed = matches!(binding.action, Action::Type(_));
+            for key in binding.keys.iter().filter(|_| !typed) {
                 assert_eq!(
                     action(event(*key), &app),
                     Some(binding.action),
@@ -238,10 +253,14 @@ fn the_footer_offers_what_works() {
 
 #[test]
 fn the_help_lists_every_key_once() {
-    let lines = reference();
-    let mut seen = BTreeSet::new();
-    for (_, keys, help) in &lines {
-        assert!(!help.is_empty() && seen.insert(*help), "{keys}: {help}");
+    let (mut texts, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    for row in reference() {
+        let names = row.names().join(" ");
+        assert!(!row.help.is_empty() && texts.insert(row.help), "{names}");
+        for key in &row.keys {
+            assert!(keys.insert(key.to_string()), "{key} stands in two lines");
+        }
+        assert!(names.chars().count() <= 11, "{names}");
     }
     for action in [
         Action::Toggle,
@@ -259,6 +278,52 @@ fn the_help_lists_every_key_once() {
         );
     }
     assert_eq!(label(Action::Toggle, &trained()), "t");
+}
+
+#[test]
+fn any_key_puts_the_welcome_away() {
+    let app = with(|app| did(app, Action::Open(Overlay::Welcome)));
+    for code in [
+        KeyCode::Char('q'),
+        KeyCode::Char('t'),
+        KeyCode::Enter,
+        KeyCode::Esc,
+        KeyCode::F(5),
+        KeyCode::Delete,
+    ] {
+        let key = KeyEvent::new(code, KeyModifiers::NONE);
+        assert_eq!(action(key, &app), Some(Action::Close), "{code:?}");
+    }
+    assert_eq!(footer(&app), [("any key".to_owned(), "go on")]);
+}
+
+#[test]
+fn letters_are_text_while_a_word_is_looked_up() {
+    let app = with(|app| did(app, Action::Search));
+    for letter in ['q', 't', '?', '/', ' ', 'W', 'ü'] {
+        let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+        assert_eq!(action(key, &app), Some(Action::Type(letter)));
+    }
+    assert_eq!(action(event(Key::Tab), &app), None);
+    assert_eq!(action(event(Key::Backspace), &app), Some(Action::Erase));
+    assert_eq!(action(event(Key::Escape), &app), Some(Action::Close));
+}
+
+#[test]
+fn the_footer_offers_no_way_to_where_one_is() {
+    for overlay in [Overlay::Stages, Overlay::Help, Overlay::Glossary] {
+        let app = with(|app| did(app, Action::Open(overlay)));
+        let key = label(Action::Open(overlay), &app);
+        assert!(
+            footer(&app).iter().all(|(offered, _)| *offered != key),
+            "{overlay:?}"
+        );
+    }
+    let app = with(|app| resize(app, 120, 40));
+    assert!(
+        footer(&app).contains(&("g".to_owned(), "glossary")),
+        "a lesson is read"
+    );
 }
 
 #[test]
@@ -346,8 +411,8 @@ fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
         &app,
     );
     let (_, area) = it.overlay.expect("the list");
-    // Border, title, empty line; then the stages.
-    let third = at(CLICK, area.x + 4, area.y + 1 + 2 + 2);
+    // Border, title; then the stages.
+    let third = at(CLICK, area.x + 4, area.y + 1 + 1 + 2);
     assert_eq!(mouse::action(third, &app), Some(Action::ChooseLine(2)));
     assert_eq!(mouse::action(at(CLICK, area.x + 4, area.y + 1), &app), None);
     let beside = mouse::action(at(CLICK, 0, 0), &app);
@@ -380,17 +445,17 @@ fn no_click_panics() {
 fn the_readme_lists_the_keys_of_the_table() {
     let mut lines = String::new();
     let mut heading = None;
-    for (group, keys, help) in reference() {
-        if heading != Some(group) {
+    for row in reference() {
+        if heading != Some(row.group) {
             let gap = if heading.is_none() { "" } else { "\n\n" };
             lines += &format!(
                 "{gap}**{}**\n\n| key | what it does |\n|---|---|",
-                group.name()
+                row.group.name()
             );
-            heading = Some(group);
+            heading = Some(row.group);
         }
-        let keys: Vec<String> = keys.split(' ').map(|key| format!("`{key}`")).collect();
-        let help = help.replace('|', "\\|");
+        let keys: Vec<String> = row.names().iter().map(|key| format!("`{key}`")).collect();
+        let help = row.help.replace('|', "\\|");
         lines += &format!("\n| {} | {help} |", keys.join(" "));
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use perflings::app::exercise::ExerciseNews;
+use perflings::app::exercise::measuring::{Answer, Measured};
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Message, Options, spec, update};
 use perflings::course::progress::Progress;
@@ -116,6 +117,20 @@ fn exercise(app: &App, kind: u8, which: u8) -> Message {
         2 => ExerciseNews::Files(vec!["~/a.wgsl".to_owned(); usize::from(which % 3)]),
         3 => ExerciseNews::Begun,
         4 => ExerciseNews::Progress(Box::default()),
+        5 => ExerciseNews::Answers {
+            answer: match which % 3 {
+                0 => Answer::Unread,
+                1 => Answer::Open(vec!["answer.toml:1".to_owned()]),
+                _ => Answer::Given(vec![("batch".to_owned(), "8".to_owned())]),
+            },
+            saved: which.is_multiple_of(2),
+        },
+        6 => ExerciseNews::Measuring(Box::default()),
+        7 => ExerciseNews::Measured(Box::new(Measured {
+            passed: which.is_multiple_of(2),
+            failed: which.is_multiple_of(3).then(|| "no device".to_owned()),
+            ..Measured::default()
+        })),
         _ => ExerciseNews::Checked(Box::new(KernelReport {
             passed: which.is_multiple_of(3),
             failed: which.is_multiple_of(5).then(|| "no device".to_owned()),

@@ -297,6 +297,7 @@ fn what_lies_on_top() {
         Overlay::Glossary,
         Overlay::Solution,
         Overlay::Problems,
+        Overlay::Welcome,
     ] {
         let mut app = toggled();
         update(
@@ -351,6 +352,108 @@ fn cards_and_questions() {
     }
 }
 
+/// Everything that can lie on top, over the course inside the program.
+fn overlays() -> Vec<(&'static str, App)> {
+    let mut apps = Vec::new();
+    for (name, overlay) in [
+        ("help", Overlay::Help),
+        ("stages", Overlay::Stages),
+        ("devices", Overlay::Devices),
+        ("log", Overlay::Log),
+        ("glossary", Overlay::Glossary),
+        ("solution", Overlay::Solution),
+        ("problems", Overlay::Problems),
+        ("welcome", Overlay::Welcome),
+    ] {
+        let mut app = shipped();
+        let line = "error: XDG_RUNTIME_DIR is invalid or not set in the environment.";
+        for line in [line, "vulkan: device lost"] {
+            update(
+                &mut app,
+                Message::Engine(FromEngine::Stray(line.to_owned())),
+            );
+        }
+        act(&mut app, Action::Open(overlay));
+        apps.push((name, app));
+    }
+    apps
+}
+
+#[test]
+fn what_lies_on_top_in_the_smallest_frame() {
+    let mut search = shipped();
+    act(&mut search, Action::Search);
+    "warp"
+        .chars()
+        .for_each(|letter| act(&mut search, Action::Type(letter)));
+    let mut more = overlays().remove(0);
+    act(&mut more.1, Action::ScrollToEnd);
+    let others = [("help_end", more.1), ("search", search)];
+    for (name, mut app) in overlays().into_iter().chain(others) {
+        let buffer = screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
+        insta::assert_snapshot!(format!("80x24_{name}"), with_styles(&buffer));
+    }
+}
+
+#[test]
+fn what_lies_on_top_has_one_border_a_title_and_a_way_out() {
+    for (name, mut app) in overlays() {
+        for (width, height) in [
+            (60, 16),
+            (60, 18),
+            (80, 24),
+            (120, 36),
+            (200, 50),
+            (240, 60),
+        ] {
+            for (_, theme, markers) in LOOKS {
+                let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
+                let corner = match markers {
+                    Markers::Braille => '╭',
+                    Markers::Dots => '┌',
+                    Markers::Ascii => '+',
+                };
+                let head = drawn.lines().find(|line| line.contains(" closes "));
+                let head = head.unwrap_or_else(|| panic!("{name} at {width}x{height}:\n{drawn}"));
+                let before: String = head.chars().take_while(|c| *c != corner).collect();
+                // Beside the card: nothing, or enough of a panel to be one, with air between.
+                let beside = before.chars().count();
+                assert!(
+                    beside == 0 || beside >= 6 && before.ends_with(' '),
+                    "{name}: {head}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_card_fits_and_the_help_has_two_pages_at_most() {
+    for (name, mut app) in overlays() {
+        let pages = match name {
+            "welcome" => 1,
+            "help" => 2,
+            _ => continue,
+        };
+        update(
+            &mut app,
+            Message::Resized {
+                width: 80,
+                height: 24,
+            },
+        );
+        screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
+        act(&mut app, Action::ScrollToEnd);
+        screen::screen(&mut app, 80, 24, ThemeName::Dark, Markers::Braille);
+        // 17 lines inside the card.
+        assert!(
+            app.view.overlay_scroll <= 17 * (pages - 1),
+            "{name}: {}",
+            app.view.overlay_scroll
+        );
+    }
+}
+
 /// The course inside the program, at 80 columns.
 fn shipped() -> App {
     let mut app = begin(Course::builtin("en"));
@@ -401,6 +504,47 @@ fn beats_recorded_runs_and_pages() {
     }
 }
 
+#[test]
+fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
+    let mut foretold = shipped();
+    act(&mut foretold, Action::Lesson);
+    act(&mut foretold, Action::Answer(1));
+    act(&mut foretold, Action::GuessKeep);
+    let mut walking = foretold.clone();
+    act(&mut walking, Action::NextPointer);
+    let mut evidence = walking.clone();
+    act(&mut evidence, Action::NextPointer);
+    let mut cause = evidence.clone();
+    for _ in 0..3 {
+        act(&mut cause, Action::NextPointer);
+    }
+    let mut result = cause.clone();
+    act(&mut result, Action::Toggle);
+    train(&mut result, 60);
+    act(&mut result, Action::Lesson);
+    let mut quiz = result.clone();
+    act(&mut quiz, Action::Pair);
+    hear(&mut quiz, sample::pair(30, true));
+    act(&mut quiz, Action::Lesson);
+    act(&mut quiz, Action::TurnPage(2));
+    act(&mut quiz, Action::Answer(0));
+    for (name, app) in [
+        ("foretold", foretold),
+        ("walking", walking),
+        ("evidence", evidence),
+        ("cause", cause),
+        ("result", result),
+        ("quiz", quiz),
+    ] {
+        for (width, height) in [(80, 24), (120, 36)] {
+            let mut app = app.clone();
+            let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+            let buffer = screen::screen(&mut app, width, height, theme, markers);
+            insta::assert_snapshot!(format!("{width}x{height}_{name}"), with_styles(&buffer));
+        }
+    }
+}
+
 /// States in which something is missing, wrong or too much.
 fn all_states() -> Vec<App> {
     let mut states = vec![
@@ -423,6 +567,8 @@ fn all_states() -> Vec<App> {
         Overlay::Log,
         Overlay::Solution,
         Overlay::Problems,
+        Overlay::Glossary,
+        Overlay::Welcome,
     ] {
         let mut app = toggled();
         act(&mut app, Action::Open(overlay));
@@ -794,7 +940,7 @@ fn the_cause_is_hidden_until_the_prediction() {
         let whole = |app: &mut App| {
             (0..30)
                 .map(|_| {
-                    act(app, Action::Scroll(4));
+                    act(app, Action::Scroll(10));
                     text(&screen::screen(
                         app,
                         width,
@@ -806,13 +952,22 @@ fn the_cause_is_hidden_until_the_prediction() {
                 .collect::<String>()
         };
         assert!(!whole(&mut app).contains("tied head multiplies"));
-        act(&mut app, Action::ScrollToTop);
+        while app.page().1 > 1 {
+            act(&mut app, Action::TurnPage(-1));
+        }
         act(&mut app, Action::Answer(0));
         assert!(
             !whole(&mut app).contains("tied head multiplies"),
             "how much is still open"
         );
         act(&mut app, Action::GuessKeep);
+        assert!(
+            !whole(&mut app).contains("tied head multiplies"),
+            "the evidence is still to be looked at"
+        );
+        for _ in 0..=app.stage().expect("a stage").evidence.len() {
+            act(&mut app, Action::NextPointer);
+        }
         assert!(whole(&mut app).contains("tied head multiplies"));
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::message::{AfterSkip, Confirm};
+use super::pages::Page;
 use super::source::ReplayControl;
 use super::view::Room;
 use super::{Action, App, Effect, Overlay, Panel};
@@ -12,6 +13,13 @@ use crate::course::Question;
 impl App {
     /// Does what the learner asked for.
     pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
+        let moves_the_run = matches!(
+            action,
+            Action::Pause | Action::Restart | Action::Profile | Action::SwitchDevice
+        );
+        if moves_the_run && self.held() {
+            return Vec::new();
+        }
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
@@ -32,6 +40,10 @@ impl App {
             Action::Hint => return self.hint(),
             Action::Solution => return self.solution(),
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
+            Action::Pair if self.configs().is_some() => return self.measure(),
+            Action::PickOther(by) => self.pick_other(by),
+            Action::PickThis => return self.pick_this(),
+            Action::StopMeasuring => return self.stop_measuring(),
             Action::Toggle | Action::Pair if self.exercises.open.is_some() => {
                 self.tell("That belongs to the stage; go back to it first", false);
             }
@@ -39,6 +51,7 @@ impl App {
             Action::Present => return self.present(),
             Action::NextBeat => return self.next_beat(),
             Action::PreviousBeat => return self.previous_beat(),
+            Action::NextPointer => return self.next_pointer(),
             Action::Toggle => return self.unless_unpredicted(AfterSkip::Toggle),
             Action::Pair => return self.unless_unpredicted(AfterSkip::Pair),
             Action::Pause => return self.pause(),
@@ -70,7 +83,7 @@ impl App {
             .iter()
             .position(|stage| stage.number == number)
         {
-            Some(at) => self.go_to(at),
+            Some(at) => self.leave_for(at),
             None => {
                 self.tell(&format!("There is no stage {number}"), true);
                 Vec::new()
@@ -80,7 +93,7 @@ impl App {
 
     fn go_by(&mut self, by: isize) -> Vec<Effect> {
         match self.study.at.checked_add_signed(by) {
-            Some(at) if at < self.course.stages.len() => self.go_to(at),
+            Some(at) if at < self.course.stages.len() => self.leave_for(at),
             Some(_) => {
                 self.tell("This is the last stage", false);
                 Vec::new()
@@ -92,7 +105,7 @@ impl App {
         }
     }
 
-    fn go_to(&mut self, at: usize) -> Vec<Effect> {
+    pub(super) fn go_to(&mut self, at: usize) -> Vec<Effect> {
         self.view.overlay = None;
         let mut effects = self.leave_exercise();
         if at == self.study.at {
@@ -117,6 +130,9 @@ impl App {
             self.tell("Read the question first: it is in the lesson", false);
             return Vec::new();
         }
+        if !self.asked_here() {
+            return Vec::new();
+        }
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once.
         let quizzed = self.study.question(stage).filter(|asked| asked.0.is_some());
         let Some(right) = self.study.answer(stage, choice) else {
@@ -124,8 +140,11 @@ impl App {
         };
         if let Some((_, question)) = quizzed {
             self.tell(&reply(question, right), false);
+            self.open_page(Page::Quiz);
+        } else {
+            self.open_page(Page::Start);
+            self.open_page(Page::Evidence);
         }
-        self.view.scroll.remove(&Panel::Lesson);
         vec![self.save(stage)]
     }
 
@@ -135,6 +154,7 @@ impl App {
             return Vec::new();
         };
         if self.study.keep_guess(stage) {
+            self.open_page(Page::Evidence);
             vec![self.save(stage)]
         } else {
             Vec::new()
@@ -159,11 +179,11 @@ impl App {
         let known = self.study.of_mut(stage);
         known.hints = known.hints.max(hints);
         self.show_lesson();
-        self.view.scroll.insert(Panel::Lesson, 0);
+        self.open_page(Page::Start);
         vec![self.save(stage)]
     }
 
-    fn show_lesson(&mut self) {
+    pub(super) fn show_lesson(&mut self) {
         if self.view.room() == Room::Compact {
             (self.view.lesson_open, self.view.expanded) = (true, false);
         }
@@ -204,10 +224,12 @@ impl App {
         if std::mem::take(&mut self.view.lesson_open) {
             self.view.focus = Some(Panel::Loss);
         }
-        match then {
+        let effects = match then {
             AfterSkip::Toggle => self.toggle(),
             AfterSkip::Pair => self.pair(),
-        }
+        };
+        self.open_page(Page::Result);
+        effects
     }
 
     fn confirmed(&mut self) -> Vec<Effect> {
@@ -235,6 +257,7 @@ impl App {
                 self.look(Action::Open(Overlay::Solution));
                 vec![self.save(stage)]
             }
+            Confirm::Leave { to } => self.go_to(to),
             Confirm::Reset => {
                 self.study.forget(stage);
                 let mut effects = vec![Effect::ResetStage {
@@ -313,7 +336,7 @@ impl App {
     fn choose(&mut self, line: usize) -> Vec<Effect> {
         match self.view.overlay {
             Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {
-                None => self.go_to(line),
+                None => self.leave_for(line),
                 Some(at) => self.open_exercise(at),
             },
             Some(Overlay::Devices) => {
@@ -322,7 +345,7 @@ impl App {
                 };
                 let select = info.select.clone();
                 self.view.overlay = None;
-                if select == self.devices.using || self.recording.is_some() {
+                if select == self.devices.using || self.recording.is_some() || self.held() {
                     return Vec::new();
                 }
                 self.use_device(&select)
@@ -332,16 +355,11 @@ impl App {
     }
 }
 
-/// What a question of the quiz answers: right, or which it is. The reason is in the lesson.
+/// What a question of the quiz answers. The reason is on its page.
 fn reply(question: &Question, right: bool) -> String {
-    let letter = (b'a' + question.answer.min(25) as u8) as char;
-    let text = question
-        .choices
-        .get(question.answer)
-        .map_or("", String::as_str);
     if right {
-        format!("Right, {letter}: {text}")
+        "Right.".to_owned()
     } else {
-        format!("Not so. It is {letter}: {text}")
+        format!("Not so: it is {}.", super::figures::letter(question.answer))
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::message::AfterSkip;
+use super::pages::Page;
 use super::{Action, App, Effect, Panel};
 use crate::course::progress::State;
 use crate::course::{Cue, CueDoes, Stage};
@@ -123,7 +124,8 @@ impl App {
         self.view.beat = Some(at);
         (self.view.focus, self.view.expanded) = (Some(panel), true);
         self.view.lesson_open = panel == Panel::Lesson;
-        self.view.scroll.remove(&Panel::Lesson);
+        self.open_page(Page::Start);
+        self.open_page(Page::Result);
         (self.view.overlay, self.view.confirm) = (None, None);
         Some(cue.does)
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::devices::FirstLight;
 use super::figures::{Figures, summary};
 use super::log::Level;
+use super::pages::Page;
 use super::run::tame;
 use super::source::FromEngine;
 use super::{App, Effect, RunState};
 use crate::course::Stage;
 use crate::course::check::{Measured, evaluate};
 use crate::course::placeholder::number;
-use crate::course::progress::State;
+use crate::course::progress::{Prediction, State};
 use crate::protocol::*;
 
 impl App {
@@ -290,7 +291,7 @@ impl App {
         if done {
             self.run.pairing = false;
             self.run.state = RunState::Finished;
-            self.view.scroll.remove(&super::Panel::Lesson);
+            self.open_page(Page::Result);
         } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
             self.run.state = RunState::Running;
         }
@@ -332,10 +333,16 @@ impl App {
         let newly = passed && known.state != State::Passed;
         if newly {
             known.state = State::Passed;
+            let foretold = match known.prediction {
+                Some(Prediction::Choice { right: true, .. }) => ", and your prediction was right",
+                Some(Prediction::Choice { .. }) => "; your prediction was another",
+                _ => "",
+            };
             self.tell(
-                &format!("Stage {} passed: every check holds", stage.number),
+                &format!("Stage {} passed: every check holds{foretold}", stage.number),
                 false,
             );
+            self.open_page(Page::Result);
         }
         let verdict = self.study.pair.as_ref().is_some_and(|pair| pair.done) && self.run.pairing;
         if first || newly || verdict {

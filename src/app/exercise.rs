@@ -1,15 +1,23 @@
 //! Exercises on the screen: which one is open, what its last check found, whether its kernel computes for the model.
 //! It checks nothing and reads no file: effects ask for that, messages bring the answers.
 
+mod measure;
+pub mod measuring;
 mod news;
+mod pick;
 mod visit;
 mod work;
 
 use std::collections::BTreeMap;
 
+pub use pick::{Choice, Draft};
+
 use super::App;
+use measuring::{Answer, Measured, Measuring, Sweep};
+
 use crate::course::Exercise;
 use crate::course::Question;
+use crate::course::exercise::config::ANSWERS;
 use crate::course::exercise::{Body, Detective};
 use crate::course::progress::{StageProgress, State};
 use crate::protocol::{CardLine, KernelProgress, KernelReport, KernelSwap};
@@ -42,6 +50,11 @@ pub struct Desk {
     pub solution: bool,
     /// Answers to its questions.
     pub quiz: Vec<usize>,
+    /// What the learner expects, in a config exercise.
+    pub answer: Answer,
+    pub draft: Draft,
+    pub measuring: Option<Measuring>,
+    pub measured: Option<Measured>,
     /// Kernels of the last check that passed.
     good: Option<KernelSwap>,
 }
@@ -76,6 +89,14 @@ pub enum ExerciseNews {
     Begun,
     Progress(Box<KernelProgress>),
     Checked(Box<KernelReport>),
+    /// What the learner's answers say, and whether they were saved just now.
+    Answers {
+        answer: Answer,
+        saved: bool,
+    },
+    /// How far a measurement has come.
+    Measuring(Box<Sweep>),
+    Measured(Box<Measured>),
 }
 
 impl Exercises {
@@ -109,14 +130,28 @@ impl App {
         shown || self.exercise_progress(exercise).state == State::Passed
     }
 
+    /// Whether a config exercise was measured, in this sitting or an earlier one.
+    pub fn looked_at(&self, exercise: &Exercise) -> bool {
+        let desk = self.exercises.desk(exercise);
+        let found = desk.and_then(|desk| desk.measured.as_ref());
+        let here = found.is_some_and(|found| found.failed.is_none());
+        let busy = desk.is_some_and(|desk| desk.measuring.is_some());
+        !busy && (here || self.solved(exercise))
+    }
+
     /// The question that waits for an answer: the stage's, or that of the open exercise.
     pub fn question(&self) -> Option<&Question> {
         let Some(exercise) = self.exercise() else {
             let (_, question) = self.study.question(self.stage()?)?;
             return Some(question);
         };
-        // A kernel's questions look back at it.
-        if exercise.kernels().is_some() && !self.solved(exercise) {
+        // A kernel's questions look back at it, and those about runs at what was measured.
+        let waits = match &exercise.body {
+            Body::Kernel(_) => !self.solved(exercise),
+            Body::Config(_) => !self.looked_at(exercise),
+            Body::Detective(_) => false,
+        };
+        if waits {
             return None;
         }
         let answered = self
@@ -124,9 +159,19 @@ impl App {
             .desk(exercise)
             .map_or(0, |desk| desk.quiz.len());
         match &exercise.body {
-            Body::Detective(detective) => (answered == 0).then_some(&detective.question),
+            Body::Detective(detective) => self.riddle().then_some(&detective.question),
             _ => exercise.quiz.get(answered),
         }
+    }
+
+    /// Whether a recorded run is looked at whose fault is still to be named: rightly, or wrongly twice.
+    pub fn riddle(&self) -> bool {
+        let Some((exercise, detective)) = self.exercise().zip(self.detective()) else {
+            return self.recording.as_ref().is_some_and(|it| it.riddle);
+        };
+        let desk = self.exercises.desk(exercise);
+        let given = desk.map_or(&[][..], |desk| &desk.quiz);
+        given.len() < 2 && given.last() != Some(&detective.question.answer)
     }
 
     /// The recorded run that is looked at.
@@ -145,6 +190,9 @@ impl App {
     /// The file of the open exercise to look at next, and the line: where the last check found something.
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
         let exercise = self.exercise()?;
+        if exercise.configs().is_some() {
+            return Some((ANSWERS.to_owned(), None));
+        }
         let kernels = exercise.kernels()?;
         let report = self
             .exercises

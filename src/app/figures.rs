@@ -52,6 +52,10 @@ impl Lookup for AsFound<'_> {
     fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
         self.0.prediction()
     }
+
+    fn language(&self) -> &str {
+        self.0.language()
+    }
 }
 
 impl Lookup for Figures<'_> {
@@ -77,6 +81,10 @@ impl Lookup for Figures<'_> {
 
     fn config(&self) -> &RunConfig {
         self.config
+    }
+
+    fn language(&self) -> &str {
+        &self.app.course.language
     }
 
     fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {

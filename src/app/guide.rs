@@ -8,6 +8,7 @@ use super::devices::FirstLight;
 use super::message::{AfterSkip, Confirm};
 use super::study::Beat;
 use super::{Action, App, Overlay, RunState};
+use crate::course::Stage;
 use exercise::{exercise_move, watching};
 pub use vitals::{Mark, Vital, number, percent, vitals};
 
@@ -91,22 +92,35 @@ pub fn next_move(app: &App) -> Vec<Piece> {
                 &keys,
             )
         }
+        Beat::Predict if !app.asked_here() => sentence(
+            "{} reads on, {} back; the question stands on page 1",
+            &[Action::TurnPage(1), Action::TurnPage(-1)],
+        ),
         Beat::Predict => sentence(
-            "Answer the question: {} to {}",
-            &[Action::Answer(0), last_answer(app)],
+            "Answer the question: {} to {}; {} turns the page",
+            &[Action::Answer(0), last_answer(app), Action::TurnPage(1)],
+        ),
+        Beat::Evidence => evidence_move(app, stage),
+        Beat::Fix if app.view.lesson_visible() => sentence(
+            "Read the cause; {} toggles the fix while it trains",
+            &[Action::Toggle],
         ),
         Beat::Fix => sentence(
-            "{} goes through the panels; {} toggles the fix while it trains",
-            &[Action::FocusNext, Action::Toggle],
+            "{} toggles the fix while it trains; {} reads the cause again",
+            &[Action::Toggle, Action::Lesson],
         ),
-        Beat::Measure if app.run.pairing => sentence(
+        Beat::Check if app.run.pairing => sentence(
             "Broken and fixed run in turns until the verdict is clear",
             &[],
         ),
-        Beat::Measure if app.run.switching.is_some() => {
+        Beat::Check if app.run.switching.is_some() => {
             sentence("The knobs change at the next step", &[])
         }
-        Beat::Measure => {
+        Beat::Check if app.study.looks_back(stage) => sentence(
+            "Passed; your range is still open: {} measures both in pairs",
+            &[Action::Pair],
+        ),
+        Beat::Check => {
             let keys = [Action::Toggle, Action::Pair];
             sentence(
                 "{} toggles back and forth; {} measures both in pairs",
@@ -117,9 +131,19 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             "{} opens the lesson to look back at your prediction",
             &[Action::Lesson],
         ),
-        Beat::Debrief if app.study.question(stage).is_some() => {
-            sentence("Look back at your prediction, and answer the question", &[])
-        }
+        Beat::Debrief if app.study.question(stage).is_some() && app.asked_here() => sentence(
+            "Answer the question: {} to {}; {} and {} turn the pages",
+            &[
+                Action::Answer(0),
+                last_answer(app),
+                Action::TurnPage(-1),
+                Action::TurnPage(1),
+            ],
+        ),
+        Beat::Debrief if app.study.question(stage).is_some() => sentence(
+            "{} turns the page: the cause, your result, and questions at the end",
+            &[Action::TurnPage(1)],
+        ),
         Beat::Debrief if app.study.at + 1 < app.course.stages.len() => sentence(
             "Look back at your prediction; {} next stage, {} stages and exercises",
             &[Action::NextStage, Action::Open(Overlay::Stages)],
@@ -128,6 +152,24 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             "The last stage is done; {} shows the whole course",
             &[Action::Open(Overlay::Stages)],
         ),
+    }
+}
+
+/// The next move once the prediction stands: from one panel to the next.
+fn evidence_move(app: &App, stage: &Stage) -> Vec<Piece> {
+    match app.study.pointer {
+        Some(at) if at + 1 == stage.evidence.len() => {
+            sentence("{} tells the cause", &[Action::NextPointer])
+        }
+        Some(_) => sentence(
+            "{} goes on to the next panel, {} back to the lesson",
+            &[Action::NextPointer, Action::Close],
+        ),
+        None if app.view.lesson_visible() => sentence(
+            "Now look for it: {} goes from panel to panel; the cause comes after",
+            &[Action::NextPointer],
+        ),
+        None => sentence("{} shows where to look", &[Action::Lesson]),
     }
 }
 
@@ -155,6 +197,7 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
             sentence("Forget this exercise and put its files back? {} {}", &keys)
         }
         Confirm::Reset => sentence("Forget this stage and put its files back? {} {}", &keys),
+        Confirm::Leave { .. } => super::leave::question(app),
     }
 }
 

@@ -4,6 +4,10 @@ use std::collections::VecDeque;
 
 use super::clean;
 
+mod drivers;
+
+pub use drivers::harmless;
+
 /// Lines kept.
 const LINES: usize = 500;
 
@@ -14,6 +18,8 @@ pub enum Level {
     Error,
     /// Output of a driver or a library.
     Stray,
+    /// The same, where it is known to mean nothing; the reason stands beside it.
+    Harmless,
 }
 
 impl Level {
@@ -24,6 +30,7 @@ impl Level {
             Self::Warning => "warning",
             Self::Error => "error",
             Self::Stray => "output",
+            Self::Harmless => "note",
         }
     }
 }
@@ -32,6 +39,8 @@ impl Level {
 pub struct Entry {
     pub level: Level,
     pub text: String,
+    /// Why it means nothing, where that is known.
+    pub why: Option<&'static str>,
     /// How often in a row.
     pub times: u64,
 }
@@ -50,7 +59,13 @@ impl Log {
         if text.is_empty() {
             return;
         }
-        self.unseen += u64::from(level != Level::Info);
+        let why = (level == Level::Stray).then(|| harmless(&text)).flatten();
+        let level = if why.is_some() {
+            Level::Harmless
+        } else {
+            level
+        };
+        self.unseen += u64::from(!matches!(level, Level::Info | Level::Harmless));
         if let Some(last) = self.entries.back_mut()
             && last.level == level
             && last.text == text
@@ -64,6 +79,7 @@ impl Log {
         self.entries.push_back(Entry {
             level,
             text,
+            why,
             times: 1,
         });
     }

@@ -1,7 +1,10 @@
 //! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. None has an effect.
 
-use super::view::{Room, Sort};
+use super::view::{Room, Search, Sort};
 use super::{Action, App, Axis, Overlay, Panel, RunState};
+
+/// Lines that `PgUp` and `PgDn` move by.
+const PAGE: i32 = 10;
 
 impl App {
     /// Actions that only change what is seen.
@@ -13,6 +16,7 @@ impl App {
                 let again = view.overlay == Some(overlay);
                 view.overlay = (!again).then_some(overlay);
                 view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
+                view.search = Search::default();
                 view.selected = match overlay {
                     Overlay::Stages => match self.exercises.open {
                         Some(at) => self.course.stages.len() + at,
@@ -30,11 +34,28 @@ impl App {
                     self.log.unseen = 0;
                 }
             }
+            Action::TurnPage(by) if view.overlay.is_none() => self.turn_or_tell(by),
             Action::TurnPage(by) => {
                 let pages = self.course.readings.len() as i32 + 1;
                 let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
                 (view.page, view.overlay_scroll) = (to as usize, 0);
+                view.search = Search::default();
             }
+            Action::Search => {
+                // Words are looked up in the glossary itself, its first page.
+                (view.page, view.overlay_scroll) = (0, 0);
+                view.overlay = Some(Overlay::Glossary);
+                view.search.typing = true;
+            }
+            Action::Type(letter) => {
+                view.search.push(letter);
+                view.overlay_scroll = 0;
+            }
+            Action::Erase => {
+                view.search.text.pop();
+                view.overlay_scroll = 0;
+            }
+            Action::KeepSearch => view.search.typing = false,
             Action::Close => self.close(),
             Action::FocusNext => self.focus_by(1),
             Action::FocusPrevious => self.focus_by(-1),
@@ -131,9 +152,17 @@ impl App {
     /// Puts away what lies on top, one layer at a time.
     fn close(&mut self) {
         let view = &mut self.view;
-        if view.confirm.take().is_some() || view.overlay.take().is_some() {
+        if view.confirm.take().is_some() {
             return;
         }
+        if view.overlay == Some(Overlay::Glossary) && view.search.is_open() {
+            (view.search, view.overlay_scroll) = (Search::default(), 0);
+            return;
+        }
+        if view.overlay.take().is_some() || self.leave_walk() {
+            return;
+        }
+        let view = &mut self.view;
         if view.expanded || view.lesson_open && view.room() == Room::Compact {
             (view.expanded, view.lesson_open) = (false, false);
             return;
@@ -154,7 +183,7 @@ impl App {
         self.focus(Panel::ALL[next as usize]);
     }
 
-    fn focus(&mut self, panel: Panel) {
+    pub(super) fn focus(&mut self, panel: Panel) {
         let view = &mut self.view;
         view.focus = Some(panel);
         if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
@@ -191,8 +220,22 @@ impl App {
                 } else {
                     view.focus
                 };
-                if let Some(panel) = focus {
-                    view.scroll_by(panel, lines);
+                let Some(panel) = focus else {
+                    return;
+                };
+                let limit = view.limits.get(&panel).copied().unwrap_or(u16::MAX);
+                let before = view.scroll_of(panel).min(limit);
+                view.scroll_by(panel, lines);
+                // A text goes on over its pages.
+                let stuck = view.scroll_of(panel) == before;
+                if panel == Panel::Lesson
+                    && self.exercises.open.is_none()
+                    && stuck
+                    && lines.abs() == PAGE
+                    && self.turn_page(lines.signum())
+                    && lines < 0
+                {
+                    self.view.scroll.insert(panel, u16::MAX);
                 }
             }
         }

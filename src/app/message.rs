@@ -5,6 +5,7 @@ use super::Panel;
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
 use crate::config::RunConfig;
+use crate::course::exercise::config::Answers;
 use crate::course::progress::StageProgress;
 use crate::protocol::Command;
 
@@ -71,14 +72,27 @@ pub enum Action {
     Hint,
     Solution,
     Reset,
+    /// Marks another answer of the open exercise, and takes the marked one.
+    PickOther(i32),
+    PickThis,
+    /// Gives the measurement of an exercise up.
+    StopMeasuring,
     /// Back to the stage.
     LeaveExercise,
     /// Presenter mode on and off, and its beats.
     Present,
     NextBeat,
     PreviousBeat,
-    /// Turns the pages of the glossary.
+    /// Turns the pages of the lesson, or of the glossary over it.
     TurnPage(i32),
+    /// Goes on to the next panel that the evidence names.
+    NextPointer,
+    /// Looks a word up: letters narrow the glossary from now on.
+    Search,
+    Type(char),
+    Erase,
+    /// Letters are keys again; what they found stays.
+    KeepSearch,
     // The run.
     Toggle,
     Pause,
@@ -135,6 +149,8 @@ pub enum Overlay {
     Solution,
     /// What could not be loaded.
     Problems,
+    /// What this is, before the very first stage.
+    Welcome,
 }
 
 /// A question that wants yes or no.
@@ -144,6 +160,10 @@ pub enum Confirm {
     SkipPrediction(AfterSkip),
     ShowSolution,
     Reset,
+    /// Leave what is under way, or a question that is open, for the stage at this place.
+    Leave {
+        to: usize,
+    },
 }
 
 /// What follows when a prediction is skipped.
@@ -171,6 +191,8 @@ pub enum Effect {
     SaveCurrent {
         stage: String,
     },
+    /// The welcome was shown: never again unasked.
+    SaveWelcomed,
     /// Open a file of a stage or an exercise in the learner's editor.
     OpenEditor {
         stage: String,
@@ -185,6 +207,18 @@ pub enum Effect {
     },
     /// Watch its files no more; a check in progress is given up.
     LeaveExercise,
+    /// Make the runs of a config exercise and hold them against the learner's answers.
+    Measure {
+        exercise: String,
+        device: String,
+    },
+    /// Give that up.
+    StopMeasuring,
+    /// Write answers given on the screen to the learner's file.
+    WriteAnswers {
+        exercise: String,
+        answers: Answers,
+    },
     /// Show the recorded run of an exercise, from its beginning.
     ShowRecording {
         exercise: String,

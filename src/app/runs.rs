@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pages::Page;
 use super::{App, Effect, Run, RunState, SlotRun};
 use crate::app::source::ReplayControl;
 use crate::config::{Preset, RunConfig};
@@ -38,7 +39,12 @@ impl App {
         };
         self.study.enter(at, stage);
         self.view.scroll.clear();
+        self.view.lesson_page = Page::Start;
         (self.view.confirm, self.view.third) = (None, None);
+        // A sentence about the stage before would stand where this one's first move is told.
+        if self.run.wanted.is_some() {
+            self.notice = None;
+        }
         if self.recording.is_some() {
             return Vec::new();
         }
@@ -225,6 +231,7 @@ impl App {
                 Vec::new()
             }
             Ok(config) if *config == stage.broken => Vec::new(),
+            Ok(_) if self.held() => Vec::new(),
             Ok(config) => {
                 self.study.tries(stage);
                 self.change_to(of_stage(stage, "custom", Slot::B, *config))

@@ -14,22 +14,31 @@ use crate::protocol::{Pair, Verdict};
 pub enum Beat {
     /// Observe the symptom and say what will change.
     Predict,
-    /// Look at the evidence and toggle the fix.
+    /// Look at what the panels show of it.
+    Evidence,
+    /// Know the cause and toggle the fix.
     Fix,
-    /// Let the pairs decide.
-    Measure,
+    /// Let the measured checks and the pairs decide.
+    Check,
     /// Compare the prediction with the numbers.
     Debrief,
 }
 
 impl Beat {
-    pub const ALL: [Self; 4] = [Self::Predict, Self::Fix, Self::Measure, Self::Debrief];
+    pub const ALL: [Self; 5] = [
+        Self::Predict,
+        Self::Evidence,
+        Self::Fix,
+        Self::Check,
+        Self::Debrief,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Predict => "predict",
+            Self::Evidence => "evidence",
             Self::Fix => "fix",
-            Self::Measure => "measure",
+            Self::Check => "check",
             Self::Debrief => "look back",
         }
     }
@@ -51,8 +60,12 @@ pub struct Study {
     pub report: Option<Report>,
     /// The range that is being set.
     pub guess: Guess,
+    /// The pointer of the evidence that is looked at.
+    pub pointer: Option<usize>,
     /// Nothing is asked and nothing is hidden: a recording is shown.
     pub open: bool,
+    /// Stages whose evidence was looked at in this sitting.
+    looked: BTreeSet<String>,
     /// Stages whose fix was tried in this sitting.
     tried: BTreeSet<String>,
     /// Answers to the quiz in this sitting, by stage.
@@ -82,6 +95,7 @@ impl Study {
     pub fn enter(&mut self, at: usize, stage: &Stage) {
         self.at = at;
         (self.pair, self.report, self.solution) = (None, None, false);
+        self.pointer = None;
         self.guess = Guess::default();
         self.hints = self
             .of(stage)
@@ -96,6 +110,7 @@ impl Study {
     pub fn forget(&mut self, stage: &Stage) {
         self.progress.stages.remove(&stage.id);
         self.tried.remove(&stage.id);
+        self.looked.remove(&stage.id);
         self.quiz.remove(&stage.id);
     }
 
@@ -107,8 +122,15 @@ impl Study {
         }
     }
 
+    /// The evidence was looked at.
+    pub fn looked_at(&mut self, stage: &Stage) {
+        self.pointer = None;
+        self.looked.insert(stage.id.clone());
+    }
+
     /// The fix was tried.
     pub fn tries(&mut self, stage: &Stage) {
+        self.pointer = None;
         self.tried.insert(stage.id.clone());
     }
 
@@ -117,9 +139,29 @@ impl Study {
         self.tried.contains(&stage.id) || self.of(stage).state == State::Passed
     }
 
-    /// Whether evidence, cause and debrief may be shown.
+    /// Whether the prediction is complete, with its range, so that the evidence may be pointed out.
+    pub fn foretold(&self, stage: &Stage) -> bool {
+        self.open || self.predicted(stage) && self.estimate(stage).is_none()
+    }
+
+    /// Whether the cause may be told: the evidence was looked at, or the fix tried without it.
     pub fn revealed(&self, stage: &Stage) -> bool {
-        self.open || self.predicted(stage) && (self.tried(stage) || self.estimate(stage).is_none())
+        let looked = stage.evidence.is_empty() || self.looked.contains(&stage.id);
+        self.foretold(stage) && (self.open || looked || self.tried(stage))
+    }
+
+    /// Whether the text that looks back may be read.
+    pub fn looks_back(&self, stage: &Stage) -> bool {
+        self.of(stage).state == State::Passed || self.beat(stage) == Beat::Debrief
+    }
+
+    /// Whether the range that was drawn waits for pairs.
+    fn awaits_pairs(&self, stage: &Stage) -> bool {
+        let known = self.of(stage);
+        let of_pairs = |of: &Estimate| of.of.starts_with("pair.");
+        known.estimate.is_some()
+            && known.measured.is_none()
+            && stage.estimate.as_ref().is_some_and(of_pairs)
     }
 
     /// Whether the choice was made, or skipped.
@@ -138,14 +180,16 @@ impl Study {
     pub fn beat(&self, stage: &Stage) -> Beat {
         if self.open {
             Beat::Debrief
-        } else if !self.revealed(stage) {
+        } else if !self.foretold(stage) {
             Beat::Predict
+        } else if !self.revealed(stage) {
+            Beat::Evidence
         } else if !self.tried(stage) {
             Beat::Fix
-        } else if self.of(stage).state != State::Passed
+        } else if (self.of(stage).state != State::Passed || self.awaits_pairs(stage))
             && self.pair.as_ref().is_none_or(|pair| !pair.done)
         {
-            Beat::Measure
+            Beat::Check
         } else {
             Beat::Debrief
         }
@@ -156,7 +200,7 @@ impl Study {
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
         match self.beat(stage) {
             Beat::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
-            Beat::Debrief if !self.open => {
+            _ if self.looks_back(stage) && !self.open => {
                 let at = self.quiz_answers(stage).len();
                 stage.quiz.get(at).map(|question| (Some(at), question))
             }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::clean::harmful;
 use super::message::{Confirm, Overlay};
+use super::pages::Page;
 
 /// A part of the screen with a subject of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,6 +136,37 @@ pub enum Room {
     Full,
 }
 
+/// A word that is looked up in the glossary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    pub text: String,
+    /// Letters go into the text; they are no keys.
+    pub typing: bool,
+}
+
+/// Letters of a search that are kept.
+const LETTERS: usize = 32;
+
+impl Search {
+    /// Takes a letter in.
+    pub fn push(&mut self, letter: char) {
+        if !harmful(letter) && self.text.chars().count() < LETTERS {
+            self.text.push(letter);
+        }
+    }
+
+    /// Whether it narrows anything, or is about to.
+    pub fn is_open(&self) -> bool {
+        self.typing || !self.text.is_empty()
+    }
+
+    /// Whether a text holds what is looked for, in any case.
+    pub fn finds(&self, text: &str) -> bool {
+        text.to_lowercase()
+            .contains(self.text.trim().to_lowercase().as_str())
+    }
+}
+
 /// What the learner looks at.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -151,6 +184,9 @@ pub struct View {
     pub beat: Option<usize>,
     /// Page of the glossary: 0 its words, then the background texts.
     pub page: usize,
+    /// Page of the stage's text.
+    pub lesson_page: Page,
+    pub search: Search,
     /// Selected line of the open list.
     pub selected: usize,
     /// First line shown of the open overlay.
@@ -184,6 +220,11 @@ impl View {
             Room::Compact => self.lesson_open,
             Room::Split | Room::Full => true,
         }
+    }
+
+    /// Letters go into the search of the glossary.
+    pub fn typing(&self) -> bool {
+        self.overlay == Some(Overlay::Glossary) && self.search.typing
     }
 
     /// First line shown of a panel.

@@ -4,13 +4,16 @@ pub mod configs;
 pub mod detective;
 pub mod judge;
 mod kernels;
-mod state;
+pub mod measure;
+pub mod state;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
-use super::drive::{Drive, Ending, Flow, engine_command};
+use super::drive::{Drive, Ending, Flow, Say, engine_command};
 use super::list::progress_of;
 use super::out::{self, Exit, notice, progress, result, usage};
 use super::shelf::Shelf;
@@ -20,6 +23,7 @@ use crate::course::Stage;
 use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
 use crate::course::exercise::Body;
 use crate::course::progress::{StageProgress, State, save_stage};
+use crate::engine::client::EngineCommand;
 use crate::protocol::{Command, Event, Finished, Pair, RunSpec, Slot};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
@@ -100,6 +104,8 @@ pub struct Bench {
     drive: Drive,
     device: String,
     own: bool,
+    /// Hears every event of the runs.
+    heard: Box<dyn FnMut(&Event)>,
 }
 
 impl Bench {
@@ -110,6 +116,24 @@ impl Bench {
             drive: Drive::new(command, None)?,
             device: engine.device.clone(),
             own,
+            heard: Box::new(|_| {}),
+        })
+    }
+
+    /// A bench behind a screen: `given_up` ends its engine, `say` takes notices, `heard` hears every event.
+    pub fn behind(
+        command: EngineCommand,
+        device: &str,
+        given_up: Arc<AtomicBool>,
+        say: Say,
+        heard: Box<dyn FnMut(&Event)>,
+    ) -> Result<Self> {
+        let own = command.is_own();
+        Ok(Self {
+            drive: Drive::behind(command, given_up, say)?,
+            device: device.to_owned(),
+            own,
+            heard,
         })
     }
 
@@ -165,6 +189,7 @@ impl Bench {
                 run,
             },
             |line, _| {
+                (self.heard)(&line.event);
                 if let Event::Finished(finished) = &line.event {
                     found = Some((**finished).clone());
                     return Ok(Flow::Done);
@@ -187,6 +212,7 @@ impl Bench {
         };
         let mut found = None;
         let ending = self.drive.converse(command, |line, _| {
+            (self.heard)(&line.event);
             match &line.event {
                 Event::Pair(pair) => found = Some(pair.clone()),
                 Event::Finished(finished) => {
@@ -243,7 +269,7 @@ fn line(line: &Line) -> String {
     };
     let optional = if line.optional { " (optional)" } else { "" };
     format!(
-        "  {mark}  {}{optional}: asked {}; measured {}",
+        "  {mark}  {}{optional}\n        asked     {}\n        measured  {}",
         line.name, line.asked, line.measured
     )
 }

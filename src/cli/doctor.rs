@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::DoctorArgs;
 use super::drive::engine_command;
 use super::out::{self, Exit, result};
+use crate::app::log::harmless;
 use crate::engine::client::{Client, Heard};
 use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL};
 
@@ -21,14 +22,16 @@ const PROBE: Duration = Duration::from_secs(30);
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     let mut probed = probe(args.engine.as_deref())?;
-    let mut failed = Vec::new();
-    if args.calibrate {
-        failed = peaks::measure(args.engine.as_deref(), &mut probed.devices)?;
-    }
+    let said = if args.calibrate {
+        peaks::measure(args.engine.as_deref(), &mut probed.devices)
+    } else {
+        peaks::Said::default()
+    };
+    probed.notes.extend(said.notes);
     let terminal = terminal();
     let folders = folders();
     let mut advice = advice(&probed, &terminal, &folders);
-    advice.extend(failed);
+    advice.extend(said.problems);
     if args.json {
         out::json(&as_json(&probed, &terminal, &folders, &advice))?;
     } else {
@@ -48,6 +51,8 @@ struct Probed {
     problem: Option<String>,
     /// What drivers wrote beside the stream.
     stray: Vec<String>,
+    /// What needs no doing: lines of drivers that are known to mean nothing, peaks that lie apart.
+    notes: Vec<String>,
 }
 
 fn probe(engine: Option<&str>) -> Result<Probed> {
@@ -60,6 +65,7 @@ fn probe(engine: Option<&str>) -> Result<Probed> {
         devices: Vec::new(),
         problem: None,
         stray: Vec::new(),
+        notes: Vec::new(),
     };
     while found.devices.is_empty() && found.problem.is_none() {
         if Instant::now() >= until {
@@ -75,18 +81,35 @@ fn probe(engine: Option<&str>) -> Result<Probed> {
                 }
                 Event::Devices { devices } => found.devices = devices,
                 Event::Failed(failed) => found.problem = Some(failed.reason),
-                Event::Log(log) => found.stray.push(log.text),
+                Event::Log(log) => found.notes.push(log.text),
                 _ => {}
             },
             Some(Heard::Over(over)) => found.problem = Some(over.reason().to_owned()),
-            Some(Heard::Stray(text)) if found.stray.len() < 20 && !found.stray.contains(&text) => {
-                found.stray.push(text);
-            }
+            Some(Heard::Stray(text)) => found.wrote(text),
             _ => {}
         }
     }
     found.hello = client.hello().cloned();
     Ok(found)
+}
+
+/// Lines of drivers that are shown.
+const LINES: usize = 20;
+
+impl Probed {
+    /// Takes a line of a driver in, once.
+    fn wrote(&mut self, text: String) {
+        let (list, text) = match harmless(&text) {
+            Some(why) => (
+                &mut self.notes,
+                format!("{} ({why})", text.trim_end_matches('.')),
+            ),
+            None => (&mut self.stray, text),
+        };
+        if list.len() < LINES && !list.contains(&text) {
+            list.push(text);
+        }
+    }
 }
 
 struct Terminal {
@@ -283,6 +306,7 @@ fn as_text(probed: &Probed, terminal: &Terminal, folders: &[Folder], advice: &[S
         ));
     }
     lines.extend(probed.stray.iter().map(|text| format!("driver     {text}")));
+    lines.extend(probed.notes.iter().map(|text| format!("note       {text}")));
     lines.extend(advice.iter().map(|text| format!("to do      {text}")));
     lines.join("\n")
 }
@@ -295,6 +319,7 @@ fn as_json(probed: &Probed, terminal: &Terminal, folders: &[Folder], advice: &[S
         "devices": probed.devices,
         "problem": probed.problem,
         "driver_output": probed.stray,
+        "notes": probed.notes,
         "terminal": {
             "is_terminal": terminal.is_terminal,
             "width": terminal.size.map(|s| s.0),
@@ -307,4 +332,36 @@ fn as_json(probed: &Probed, terminal: &Terminal, folders: &[Folder], advice: &[S
         "folders": folders.iter().map(|f| json!({"what": f.what, "path": f.path, "writable": f.writable})).collect::<Vec<_>>(),
         "to_do": advice,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_s_habit_is_a_note_and_anything_else_is_shown() {
+        let mut probed = Probed {
+            hello: None,
+            devices: Vec::new(),
+            problem: None,
+            stray: Vec::new(),
+            notes: Vec::new(),
+        };
+        for text in [
+            "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
+            "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
+            "vulkan: device lost",
+        ] {
+            probed.wrote(text.to_owned());
+        }
+        let shown = as_text(&probed, &terminal(), &[], &[]);
+        let of = |kind: &str| {
+            let lines = shown.lines().filter(|line| line.starts_with(kind));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(of("driver "), ["driver     vulkan: device lost"]);
+        let notes = of("note ");
+        assert_eq!(notes.len(), 1, "{shown}");
+        assert!(notes[0].ends_with("in the environment (the Wayland library looked for a display; no window is opened here)"));
+    }
 }

@@ -40,7 +40,13 @@ pub struct Drive {
     client: Client,
     recorder: Option<Recorder>,
     interrupted: Arc<AtomicBool>,
+    /// An interruption ends the engine instead of asking it to stop.
+    at_once: bool,
+    say: Say,
 }
+
+/// Who hears what is worth a sentence.
+pub type Say = Box<dyn FnMut(&str) + Send>;
 
 /// The engine command that `--engine` names, or this program's own.
 pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
@@ -50,8 +56,16 @@ pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
     }
 }
 
+fn spawn(command: EngineCommand) -> Result<Client> {
+    let limits = Limits {
+        farewell: Duration::from_secs(2),
+        ..Limits::default()
+    };
+    Client::spawn_within(command, limits).map_err(|error| usage(format!("{error:#}")))
+}
+
 impl Drive {
-    /// Starts the engine.
+    /// Starts the engine. Ctrl-c asks it to stop; notices go to stderr.
     pub fn new(command: EngineCommand, record: Option<&Path>) -> Result<Self> {
         let recorder = record
             .map(Recorder::create)
@@ -64,16 +78,23 @@ impl Drive {
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
                 .context("Failed to watch for ctrl-c")?;
         }
-        let limits = Limits {
-            farewell: Duration::from_secs(2),
-            ..Limits::default()
-        };
-        let client =
-            Client::spawn_within(command, limits).map_err(|error| usage(format!("{error:#}")))?;
         Ok(Self {
-            client,
+            client: spawn(command)?,
             recorder,
             interrupted,
+            at_once: false,
+            say: Box::new(notice),
+        })
+    }
+
+    /// Starts the engine behind a screen: `given_up` ends it at once, and notices go to `say`.
+    pub fn behind(command: EngineCommand, given_up: Arc<AtomicBool>, say: Say) -> Result<Self> {
+        Ok(Self {
+            client: spawn(command)?,
+            recorder: None,
+            interrupted: given_up,
+            at_once: true,
+            say,
         })
     }
 
@@ -91,12 +112,16 @@ impl Drive {
         let mut stopping: Option<Instant> = None;
         let mut last_stray = None;
         loop {
-            if stopping.is_none() && self.interrupted.load(Ordering::Relaxed) {
+            if self.at_once && self.interrupted() {
+                self.client.kill();
+                return Ok(Ending::Interrupted);
+            }
+            if stopping.is_none() && self.interrupted() {
                 stopping = Some(Instant::now());
                 self.client.send(Command::Stop);
             }
             if stopping.is_some_and(|since| since.elapsed() > STOPPING) {
-                notice("the engine did not stop in time; it was ended");
+                (self.say)("the engine did not stop in time; it was ended");
                 return Ok(Ending::Interrupted);
             }
             if silent_since.is_some_and(|since| since.elapsed() > PATIENCE) {
@@ -128,15 +153,15 @@ impl Drive {
                 Some(Heard::Stray(text)) => {
                     // Drivers repeat themselves, once for each adapter they look at.
                     if last_stray.as_ref() != Some(&text) {
-                        notice(&format!("engine: {text}"));
+                        (self.say)(&format!("engine: {text}"));
                     }
                     last_stray = Some(text);
                 }
-                Some(Heard::Malformed { line, why }) => notice(&format!(
+                Some(Heard::Malformed { line, why }) => (self.say)(&format!(
                     "the engine wrote a line that is no event ({why}): {line}"
                 )),
                 Some(Heard::Silent(after)) => {
-                    notice(&format!(
+                    (self.say)(&format!(
                         "nothing from the engine for {:.0} s; waiting",
                         after.as_secs_f64()
                     ));
@@ -167,7 +192,8 @@ impl Drive {
     pub fn part(&mut self) {
         self.client.send(Command::Quit);
         let since = Instant::now();
-        while !self.client.is_over() && since.elapsed() < PARTING {
+        let hurried = |it: &Self| it.at_once && it.interrupted();
+        while !self.client.is_over() && since.elapsed() < PARTING && !hurried(self) {
             self.client.next(Duration::from_millis(20));
         }
         self.client.kill();

@@ -9,7 +9,7 @@ use super::out::{self, Exit, notice, result, usage};
 use super::shelf::Shelf;
 use super::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use crate::course::embedded;
-use crate::course::placeholder::{Figures, fill};
+use crate::course::placeholder::{Figures, told};
 use crate::course::progress::{self, Progress, State};
 
 pub fn list(args: &ListArgs) -> Result<Exit> {
@@ -59,11 +59,12 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
     let stage = shelf.stage(&args.stage)?;
     let wanted = usize::from(args.hints).min(stage.hints.len());
     let figures = Figures::none(&stage.broken);
+    let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
     for (n, hint) in (1..).zip(&stage.hints[..wanted]) {
         result(&format!(
             "hint {n}/{}: {}",
             stage.hints.len(),
-            fill(hint.trim(), &figures)
+            told(hint.trim(), &figures, &key)
         ))?;
     }
     if let Some(state) = &shelf.state {

@@ -5,6 +5,7 @@ mod source;
 
 use anyhow::Result;
 
+use super::check::state;
 use super::export::{markdown, open};
 use super::out::{Exit, result, usage};
 use super::shelf::Shelf;
@@ -37,8 +38,12 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
 /// The recorded run of an exercise, where `d01` names one and no file does.
 pub fn detective(shelf: &Shelf, args: &ReplayArgs) -> Option<Result<Recording, FileError>> {
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
-    match &shelf.exercise(name)?.body {
-        Body::Detective(detective) => Some(Recording::from_text(detective.shown(), &args.file)),
+    let exercise = shelf.exercise(name)?;
+    match &exercise.body {
+        Body::Detective(detective) => {
+            state::seen(shelf, exercise);
+            Some(Recording::from_text(detective.shown(), &args.file))
+        }
         _ => None,
     }
 }

@@ -106,7 +106,7 @@ impl Reporter {
                 if step.step % every == 0 || step.step + 1 == self.steps {
                     let speed = self
                         .latest
-                        .map(|s| format!(", {s:.1} samples/s"))
+                        .map(|s| format!(", {} samples/s", show(s, 1)))
                         .unwrap_or_default();
                     let profiled = if step.profiled { " (profiled)" } else { "" };
                     progress(&format!(

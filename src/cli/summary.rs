@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::machine::bytes;
+use crate::course::placeholder::show;
 use crate::profile::operations;
 use crate::protocol::{Finished, Num, Phases};
 
@@ -84,10 +85,20 @@ fn speed(f: &Finished) -> String {
     };
     match (f.samples_per_s, &f.step_ms) {
         (Some(samples), Some(ms)) => format!(
-            "{claims}{samples:.2} samples/s; step {:.2} ms [{:.2}, {:.2}], p95 {:.2}, n = {} ({}, {clock})",
-            ms.median, ms.p25, ms.p75, ms.p95, ms.n, f.state
+            "{claims}{} samples/s; step {} ms [{}, {}], p95 {}, n = {} ({}, {clock})",
+            show(samples, 2),
+            show(ms.median, 2),
+            show(ms.p25, 2),
+            show(ms.p75, 2),
+            show(ms.p95, 2),
+            ms.n,
+            f.state
         ),
-        (Some(samples), None) => format!("{claims}{samples:.2} samples/s ({}, {clock})", f.state),
+        (Some(samples), None) => format!(
+            "{claims}{} samples/s ({}, {clock})",
+            show(samples, 2),
+            f.state
+        ),
         _ if enqueued => "not measured: no step waited for the device".to_owned(),
         _ => "not measured: no synchronised, unprofiled step after warm-up; run more steps"
             .to_owned(),
@@ -114,10 +125,10 @@ fn kernels(f: &Finished) -> String {
         return format!("not measured: {reason}");
     }
     let mut text = format!(
-        "{} launches a step, {} kinds, {:.2} ms, {:.0} % of the step",
-        k.launches_per_step,
+        "{} launches a step, {} kinds, {} ms, {:.0} % of the step",
+        show(f64::from(k.launches_per_step), 0),
         k.unique,
-        k.device_ms,
+        show(k.device_ms, 2),
         100.0 * k.coverage
     );
     for top in k.top.iter().take(3) {
@@ -132,7 +143,8 @@ fn kernels(f: &Finished) -> String {
         if let (Some(gflop), Some(share)) = (top.gflop_per_s, top.roof_share) {
             let _ = write!(
                 text,
-                ", {gflop:.1} GFLOP/s, {:.0} % of the roof",
+                ", {} GFLOP/s, {:.0} % of the roof",
+                show(gflop, 1),
                 100.0 * share
             );
         }

@@ -6,6 +6,7 @@ pub mod exercise;
 mod host;
 mod last_resort;
 mod live;
+mod sweep;
 mod watch;
 
 use std::cell::RefCell;
@@ -67,6 +68,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         stage,
         theme,
         present: args.present,
+        welcome: progress.is_first(),
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };
@@ -82,7 +84,9 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
 pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
     let theme = theme_of(args.theme.as_deref())?;
     let shelf = Shelf::load(&args.course)?;
-    let recording = match super::replay::detective(&shelf, args) {
+    let detective = super::replay::detective(&shelf, args);
+    let riddle = detective.is_some();
+    let recording = match detective {
         Some(recording) => recording?,
         None => Recording::read(&args.file)?,
     };
@@ -99,6 +103,7 @@ pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
             date: recording.hello.date.clone(),
             paused: false,
             speed: args.speed,
+            riddle,
         }),
         ..Options::default()
     };

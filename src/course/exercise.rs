@@ -2,6 +2,7 @@
 //! with a fault to name. Data with its checks; what is launched and measured is the engine's business. `exercise.toml` is
 //! read here; sizes and grids are in `exercise/size.rs`, the answers a kernel is held against in `exercise/reference.rs`.
 
+pub mod answers;
 pub mod config;
 mod detective;
 mod parts;
@@ -34,6 +35,8 @@ pub struct Exercise {
     /// Lesson that explains the background.
     pub lesson: Option<String>,
     pub quiz: Vec<Question>,
+    /// What to see in a config exercise's figures, once they are there.
+    pub debrief: Option<String>,
     pub body: Body,
     /// `exercises/k01-swiglu`.
     pub path: String,
@@ -51,6 +54,14 @@ impl Exercise {
         match &self.body {
             Body::Kernel(kernels) => Some(kernels),
             Body::Config(_) | Body::Detective(_) => None,
+        }
+    }
+
+    /// Its runs, if it is about runs.
+    pub fn configs(&self) -> Option<&Configs> {
+        match &self.body {
+            Body::Config(configs) => Some(configs),
+            Body::Kernel(_) | Body::Detective(_) => None,
         }
     }
 }
@@ -207,6 +218,14 @@ pub struct Change {
 }
 
 impl Configs {
+    /// The letters of the changes to rank.
+    pub fn letters(&self) -> Vec<String> {
+        (b'a'..=b'z')
+            .take(self.rank.len())
+            .map(|letter| char::from(letter).to_string())
+            .collect()
+    }
+
     /// Every run of the sweep, in order: the setting it is repeated with, and the value.
     pub fn points(&self) -> Vec<(Option<&str>, &str)> {
         let Some(sweep) = &self.sweep else {

@@ -4,9 +4,11 @@
 mod awaited;
 mod pieces;
 mod ratio;
+mod told;
 
 pub use awaited::{Awaited, awaited};
 pub use pieces::{Piece, measured, pieces, show};
+pub use told::{NO_FIGURE, figure, notice, told};
 
 use super::{formula, metric};
 use crate::config::{KNOBS, RunConfig, nearest};
@@ -45,6 +47,10 @@ pub trait Lookup {
     fn pair(&self) -> Option<&Pair>;
     /// The configuration that formulas and `config.…` speak about.
     fn config(&self) -> &RunConfig;
+    /// The language of the text they stand in.
+    fn language(&self) -> &str {
+        "en"
+    }
     /// The learner's answer, as `b`, and their range for the stage's estimate.
     fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
         (None, None)

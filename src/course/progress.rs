@@ -86,6 +86,8 @@ pub struct StageProgress {
 pub struct Progress {
     /// Id of the stage the learner was at.
     pub current: Option<String>,
+    /// The welcome was shown.
+    pub welcomed: bool,
     pub stages: BTreeMap<String, StageProgress>,
 }
 
@@ -101,6 +103,12 @@ pub struct Calibration {
 }
 
 impl Progress {
+    /// Whether nobody was here before: no welcome was shown, and no stage was more than looked at.
+    pub fn is_first(&self) -> bool {
+        let untouched = |stage: &StageProgress| stage.state <= State::Seen;
+        !self.welcomed && self.current.is_none() && self.stages.values().all(untouched)
+    }
+
     pub fn stage(&self, id: &str) -> StageProgress {
         self.stages.get(id).cloned().unwrap_or_default()
     }
@@ -163,6 +171,11 @@ pub fn save_stage(
 /// Records where the learner is.
 pub fn save_current(dir: &Path, id: &str) -> Result<(Progress, Option<FileError>), FileError> {
     edit(dir, |document| document["current"] = value(id))
+}
+
+/// Records that the welcome was shown.
+pub fn save_welcomed(dir: &Path) -> Result<(Progress, Option<FileError>), FileError> {
+    edit(dir, |document| document["welcomed"] = value(true))
 }
 
 /// Forgets one stage; the only way back.
@@ -249,6 +262,20 @@ mod tests {
             (1, 1, 1, 1)
         );
         assert_eq!(progress.stage("unknown"), StageProgress::default());
+    }
+
+    #[test]
+    fn the_welcome_comes_once() {
+        let dir = folder();
+        assert!(load(dir.path()).0.is_first());
+        let (progress, _) = save_welcomed(dir.path()).expect("saved");
+        assert!(progress.welcomed && !progress.is_first());
+        // It is not forgotten with a stage, and whoever was here without it needs none.
+        reset_stage(dir.path(), "a").expect("reset");
+        assert!(!load(dir.path()).0.is_first());
+        let elsewhere = folder();
+        save_stage(elsewhere.path(), "a", &passed()).expect("saved");
+        assert!(!load(elsewhere.path()).0.is_first());
     }
 
     #[test]

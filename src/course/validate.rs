@@ -4,6 +4,7 @@
 mod arithmetic;
 mod behaviour;
 mod numbers;
+mod prose;
 
 use unicode_width::UnicodeWidthStr;
 
@@ -91,6 +92,7 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
             }
         }
     }
+    prose::check(source, &mut sources, &mut found);
     sources.unused(source, &mut found);
     let mut seen = Vec::new();
     found.retain(|error| {
@@ -245,7 +247,7 @@ fn lesson_structure(
         fail(0, "is empty; write the stage's lesson".to_owned());
     }
     let name = path.strip_prefix("lessons/").unwrap_or(path);
-    sources.check(name, &marks, &mut fail);
+    sources.check(name, &prose::of_lesson(&marks), &mut fail);
     for mark in marks {
         match mark.kind {
             MarkKind::Prose => {}

@@ -29,6 +29,9 @@ pub enum Key {
     PageDown,
     Home,
     End,
+    Backspace,
+    /// In the table: whichever it is. As an event: one that the table names nowhere.
+    Any,
 }
 
 impl fmt::Display for Key {
@@ -41,14 +44,16 @@ impl fmt::Display for Key {
             Self::Escape => f.write_str("esc"),
             Self::Tab => f.write_str("tab"),
             Self::BackTab => f.write_str("shift-tab"),
-            Self::Up => f.write_str("up"),
-            Self::Down => f.write_str("down"),
-            Self::Left => f.write_str("left"),
-            Self::Right => f.write_str("right"),
+            Self::Up => f.write_str("↑"),
+            Self::Down => f.write_str("↓"),
+            Self::Left => f.write_str("←"),
+            Self::Right => f.write_str("→"),
             Self::PageUp => f.write_str("PgUp"),
             Self::PageDown => f.write_str("PgDn"),
             Self::Home => f.write_str("home"),
             Self::End => f.write_str("end"),
+            Self::Backspace => f.write_str("backspace"),
+            Self::Any => f.write_str("any key"),
         }
     }
 }
@@ -89,7 +94,7 @@ pub struct Binding {
     pub action: Action,
     /// In the footer; empty: not there. Earlier lines come first.
     pub label: &'static str,
-    /// In the help; empty: told by a neighbour.
+    /// In the help; neighbours with the same text share a line of it. Empty: not told.
     pub help: &'static str,
     pub group: Group,
     pub when: fn(&App) -> bool,
@@ -100,16 +105,21 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     if event.kind == KeyEventKind::Release {
         return None;
     }
-    let key = key(event)?;
-    BINDINGS
-        .iter()
-        .find(|binding| binding.keys.contains(&key) && (binding.when)(app))
-        .map(|binding| binding.action)
+    let key = key(event);
+    let binding = BINDINGS.iter().find(|binding| {
+        let named = binding.keys.contains(&key) || binding.keys.contains(&Key::Any);
+        named && (binding.when)(app)
+    })?;
+    match (binding.action, key) {
+        (Action::Type(_), Key::Char(letter)) => Some(Action::Type(letter)),
+        (Action::Type(_), _) => None,
+        (action, _) => Some(action),
+    }
 }
 
-fn key(event: KeyEvent) -> Option<Key> {
+fn key(event: KeyEvent) -> Key {
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
-    Some(match event.code {
+    match event.code {
         KeyCode::Char(c) if control => Key::Control(c.to_ascii_lowercase()),
         KeyCode::Char(c) if !event.modifiers.contains(KeyModifiers::ALT) => Key::Char(c),
         KeyCode::Enter => Key::Enter,
@@ -124,8 +134,9 @@ fn key(event: KeyEvent) -> Option<Key> {
         KeyCode::PageDown => Key::PageDown,
         KeyCode::Home => Key::Home,
         KeyCode::End => Key::End,
-        _ => return None,
-    })
+        KeyCode::Backspace => Key::Backspace,
+        _ => Key::Any,
+    }
 }
 
 /// The key that does this now, or would if it could.
@@ -156,8 +167,16 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
         .filter(|binding| !binding.label.is_empty() && (binding.when)(app));
     let mut keys: Vec<(String, &'static str, Action)> = Vec::new();
     for binding in offered {
-        let taken = keys.iter().any(|(.., action)| *action == binding.action);
-        if let (Some(key), false) = (binding.keys.first(), taken) {
+        let Some(key) = binding.keys.first() else {
+            continue;
+        };
+        // The first line that matches a key is the one that counts.
+        let taken = keys
+            .iter()
+            .any(|(name, _, action)| *action == binding.action || *name == key.to_string());
+        // What is open is closed by the key for that; opening it is no offer.
+        let open = matches!(binding.action, Action::Open(it) if app.view.overlay == Some(it));
+        if !(taken || open) {
             let name = match binding.action {
                 Action::Answer(0) => format!(
                     "a-{}",
@@ -177,6 +196,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
                     "toggle back"
                 }
                 Action::Lesson if app.view.lesson_open => "panels",
+                Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",
                 _ => binding.label,
             };
             keys.push((name, label, binding.action));
@@ -195,17 +215,73 @@ fn paused(app: &App) -> bool {
         })
 }
 
-/// The table as documentation: heading, keys, what they do.
-pub fn reference() -> Vec<(Group, String, &'static str)> {
-    let mut lines = Vec::new();
-    for group in Group::ALL {
-        for binding in BINDINGS
-            .iter()
-            .filter(|binding| binding.group == group && !binding.help.is_empty())
-        {
-            let keys: Vec<String> = binding.keys.iter().map(ToString::to_string).collect();
-            lines.push((group, keys.join(" "), binding.help));
+/// A line of the help: keys that belong together and what they do.
+pub struct Row {
+    pub group: Group,
+    pub keys: Vec<Key>,
+    pub help: &'static str,
+    bindings: Vec<&'static Binding>,
+}
+
+impl Row {
+    /// The keys in words; letters and digits that follow each other as a range: `1-9`.
+    pub fn names(&self) -> Vec<String> {
+        let letters: Vec<char> = self.keys.iter().filter_map(letter).collect();
+        let follow = letters
+            .windows(2)
+            .all(|two| two[0] as u32 + 1 == two[1] as u32);
+        match letters.as_slice() {
+            [first, .., last]
+                if letters.len() == self.keys.len() && letters.len() > 3 && follow =>
+            {
+                vec![format!("{first}-{last}")]
+            }
+            _ => self.keys.iter().map(ToString::to_string).collect(),
         }
     }
-    lines
+
+    /// Whether any of them does something now.
+    pub fn works(&self, app: &App) -> bool {
+        self.bindings.iter().any(|binding| (binding.when)(app))
+    }
+}
+
+fn letter(key: &Key) -> Option<char> {
+    match key {
+        Key::Char(c) => Some(*c),
+        _ => None,
+    }
+}
+
+/// The table as documentation, each key once, by heading.
+pub fn reference() -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for group in Group::ALL {
+        let told = |binding: &&Binding| binding.group == group && !binding.help.is_empty();
+        for binding in BINDINGS.iter().filter(told) {
+            let row = match rows
+                .iter()
+                .position(|row| row.group == group && row.help == binding.help)
+            {
+                Some(at) => &mut rows[at],
+                None => {
+                    rows.push(Row {
+                        group,
+                        keys: Vec::new(),
+                        help: binding.help,
+                        bindings: Vec::new(),
+                    });
+                    let last = rows.len() - 1;
+                    &mut rows[last]
+                }
+            };
+            row.bindings.push(binding);
+            for key in binding.keys {
+                if !row.keys.contains(key) {
+                    row.keys.push(*key);
+                }
+            }
+        }
+    }
+    rows
 }

@@ -3,8 +3,9 @@
 
 use ratatui::layout::Rect;
 
-use super::panels::stages;
-use crate::app::{App, Overlay, Panel, Room, View};
+use super::panels::{help, stages, welcome};
+use super::theme::{Terminal, Theme};
+use crate::app::{App, Overlay, Panel, Room, ThemeName, View};
 
 /// Where everything is in one frame. An empty rectangle: not shown.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,8 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     let guide = match app.view.beat {
         // What the room reads has up to three lines.
         Some(_) if rest.height >= 12 => 3,
+        // So has what a pointer of the evidence says.
+        None if app.study.pointer.is_some() && rest.height >= 12 => 3,
         _ => 1,
     };
     it.guide = take_bottom(&mut rest, guide);
@@ -195,16 +198,22 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     ]
 }
 
+/// Panels narrower or lower than this beside a card read as a part of it: the card then takes their place.
+const SLIVER: (u16, u16) = (6, 3);
+
 fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
     let lines = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    // The room that text takes is the same in every theme.
+    let plain = || Theme::new(ThemeName::Mono, app.view.markers, Terminal::default());
     let (columns, rows) = match overlay {
-        Overlay::Help => (74, rest.height),
-        Overlay::Stages => (78, lines(stages::length(app)).saturating_add(2)),
+        Overlay::Help => help::size(app, rest.width, &plain()),
+        Overlay::Welcome => welcome::size(app, rest.width, &plain()),
+        Overlay::Stages => (90, lines(stages::length(app)).saturating_add(2)),
         Overlay::Devices => (
             90,
             lines(app.devices.known.len())
-                .saturating_mul(3)
-                .saturating_add(10),
+                .saturating_mul(2)
+                .saturating_add(9),
         ),
         Overlay::Log => (110, rest.height),
         Overlay::Problems => (
@@ -216,7 +225,15 @@ fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
         Overlay::Glossary => (84, rest.height),
         Overlay::Solution => (100, rest.height),
     };
-    centred(rest, columns, rows)
+    let whole = |wanted: u16, room: u16, least: u16| match room.saturating_sub(wanted) {
+        left if left < 2 * least => room,
+        _ => wanted,
+    };
+    centred(
+        rest,
+        whole(columns, rest.width, SLIVER.0),
+        whole(rows, rest.height, SLIVER.1),
+    )
 }
 
 /// A rectangle of at most this size in the middle.

@@ -46,15 +46,15 @@ fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
     let Some((overlay, area)) = it.overlay else {
         return it.panel_at(event.column, event.row).map(Action::Focus);
     };
-    if !area.contains((event.column, event.row).into()) {
+    if overlay == Overlay::Welcome || !area.contains((event.column, event.row).into()) {
         return Some(Action::Close);
     }
     // The border is one line more; a list that scrolls keeps its selection in view.
     let room = area.height.saturating_sub(2);
     let (head, count) = match overlay {
         Overlay::Stages => {
-            let line = (event.row - area.y + stages::scrolled(app, room)).checked_sub(1)?;
-            return stages::entry_at(usize::from(line), app).map(Action::ChooseLine);
+            let line = (event.row - area.y).checked_sub(1)?;
+            return stages::entry_at(line, room, app).map(Action::ChooseLine);
         }
         Overlay::Devices => (devices::HEAD, app.devices.known.len()),
         _ => return None,

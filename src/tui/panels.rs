@@ -6,6 +6,7 @@ pub mod devices;
 pub mod evidence;
 pub mod exercise;
 pub mod footer;
+pub mod glossary;
 pub mod gradients;
 pub mod header;
 pub mod help;
@@ -24,6 +25,7 @@ pub mod solution;
 pub mod stages;
 pub mod status;
 pub mod throughput;
+pub mod welcome;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

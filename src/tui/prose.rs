@@ -9,7 +9,7 @@ use super::text::{self, wrap};
 use super::theme::Theme;
 use crate::app::clean::harmful;
 use crate::app::{Action, Overlay};
-use crate::course::placeholder::{Awaited, Lookup, NOT_MEASURED, awaited, fill, resolve};
+use crate::course::placeholder::{Lookup, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told};
 use crate::course::{Block, Course, Span};
 
 /// Widest line of text that reads well.
@@ -36,6 +36,7 @@ pub fn lines(
         after_item = is_item;
         let page = Page {
             columns,
+            in_table: matches!(block, Block::Table { .. }),
             figures,
             course,
             theme,
@@ -64,6 +65,8 @@ pub fn lines(
 
 struct Page<'a> {
     columns: usize,
+    /// A cell of a table: what is missing is a dash there.
+    in_table: bool,
     figures: Option<&'a dyn Lookup>,
     course: Option<&'a Course>,
     theme: &'a Theme,
@@ -116,19 +119,9 @@ impl Page<'_> {
         let (Block::Paragraph(spans) | Block::Item { spans, .. }) = block else {
             return None;
         };
-        let names = spans.iter().filter_map(|span| match span {
-            Span::Placeholder(name) => Some(name.as_str()),
-            _ => None,
-        });
-        Some(match awaited(names, self.figures?)? {
-            Awaited::Run => {
-                "(Measured when it has run: this paragraph's figures are not there yet.)".to_owned()
-            }
-            Awaited::Pairs => format!(
-                "({} measures both in turns; the figures of this paragraph appear then.)",
-                keys::name(Action::Pair).unwrap_or_default()
-            ),
-        })
+        let names = spans.iter().filter_map(named);
+        let key = keys::name(Action::Pair).unwrap_or_default();
+        notice(names, self.figures?, &key)
     }
 
     fn runs(&self, spans: &[Span], base: Style) -> Vec<(String, Style)> {
@@ -175,12 +168,10 @@ impl Page<'_> {
         let Some(figures) = self.figures else {
             return format!("{{{{{name}}}}}");
         };
-        match resolve(name, figures) {
-            text if text == NOT_MEASURED && name.starts_with("prediction.") => {
-                "(skipped)".to_owned()
-            }
-            text => text,
+        if self.in_table && resolve(name, figures) == NOT_MEASURED {
+            return NO_FIGURE.to_owned();
         }
+        figure(name, figures)
     }
 
     fn wrapped(&self, spans: &[Span], base: Style, first: &str, rest: &str) -> Vec<Line<'static>> {
@@ -228,6 +219,12 @@ impl Page<'_> {
         }
         rows.iter()
             .for_each(|row| self.table_row(row, &widths, self.theme.text, out));
+        let names = rows.iter().flatten().flatten().filter_map(named);
+        let key = keys::name(Action::Pair).unwrap_or_default();
+        if let Some(note) = self.figures.and_then(|from| notice(names, from, &key)) {
+            let note = format!("{NO_FIGURE} {note}");
+            out.extend(text::wrap_plain(&note, self.columns, self.theme.dim));
+        }
     }
 
     fn table_row(
@@ -260,6 +257,13 @@ impl Page<'_> {
     }
 }
 
+fn named(span: &Span) -> Option<&str> {
+    match span {
+        Span::Placeholder(name) => Some(name.as_str()),
+        _ => None,
+    }
+}
+
 /// One text with figures in it, wrapped behind a marker.
 pub fn item(
     marker: &str,
@@ -269,7 +273,8 @@ pub fn item(
     style: Style,
     figures: Option<&dyn Lookup>,
 ) -> Vec<Line<'static>> {
-    let body = figures.map_or_else(|| body.to_owned(), |figures| fill(body, figures));
+    let key = keys::name(Action::Pair).unwrap_or_default();
+    let body = figures.map_or_else(|| body.to_owned(), |figures| told(body, figures, &key));
     // Under a short marker the text aligns; a long one would take half a narrow column.
     let indent = if text::width(marker) <= 5 {
         text::width(marker)
@@ -321,9 +326,9 @@ mod tests {
         assert_eq!(
             text,
             [
-                "(Measured when it has run: this paragraph's figures are not there yet.)",
+                "(Figures of the run belong here; they come when it has made its steps.)",
                 "",
-                "(T measures both in turns; the figures of this paragraph appear then.)",
+                "(T measures both in turns; the figures that belong here come then.)",
                 "",
                 "It takes (skipped)",
             ]

@@ -14,6 +14,7 @@ use super::theme::{Terminal, Theme};
 use super::{keys, mouse, view};
 use crate::app::source::{FromEngine, ReplayControl, Source};
 use crate::app::{Action, App, Effect, Message, update};
+use crate::course::exercise::config::Answers;
 use crate::course::progress::StageProgress;
 
 /// What only the caller can do: files and other programs.
@@ -22,6 +23,8 @@ pub trait Host {
     fn save_stage(&mut self, stage: &str, progress: &StageProgress) -> Result<()>;
     /// Keeps where the learner is.
     fn save_current(&mut self, stage: &str) -> Result<()>;
+    /// Keeps that the welcome was shown.
+    fn save_welcomed(&mut self) -> Result<()>;
     /// Forgets a stage and puts its starter back; says what became of the learner's file.
     fn reset_stage(&mut self, stage: &str) -> Result<String>;
     /// Writes a report of what the screen shows; the result is where it is.
@@ -30,6 +33,12 @@ pub trait Host {
     fn open_exercise(&mut self, exercise: &str, device: &str) -> Result<()>;
     /// Watches them no more.
     fn leave_exercise(&mut self);
+    /// Makes the runs of a config exercise; messages say how far they are and what they show.
+    fn measure(&mut self, exercise: &str, device: &str);
+    /// Gives them up.
+    fn stop_measuring(&mut self);
+    /// Writes answers to the learner's file of a config exercise.
+    fn write_answers(&mut self, exercise: &str, answers: &Answers) -> Result<()>;
     /// Begins to show an exercise's recorded run; its lines come as messages.
     fn show_recording(&mut self, exercise: &str) -> Result<()>;
     /// Shows it no more.
@@ -238,6 +247,7 @@ fn carry_out(
         }
         Effect::SaveStage { stage, progress } => host.save_stage(&stage, &progress).err().map(Err),
         Effect::SaveCurrent { stage } => host.save_current(&stage).err().map(Err),
+        Effect::SaveWelcomed => host.save_welcomed().err().map(Err),
         Effect::ResetStage { stage } => Some(host.reset_stage(&stage)),
         Effect::WriteReport => Some(
             host.write_report(app)
@@ -256,6 +266,17 @@ fn carry_out(
         Effect::LeaveExercise => {
             host.leave_exercise();
             None
+        }
+        Effect::Measure { exercise, device } => {
+            host.measure(&exercise, &device);
+            None
+        }
+        Effect::StopMeasuring => {
+            host.stop_measuring();
+            None
+        }
+        Effect::WriteAnswers { exercise, answers } => {
+            host.write_answers(&exercise, &answers).err().map(Err)
         }
         Effect::ShowRecording { exercise } => host.show_recording(&exercise).err().map(Err),
         Effect::HideRecording => {

@@ -62,6 +62,8 @@ pub struct Theme {
     pub figure: Style,
     /// Background of what lies on top.
     pub card: Style,
+    /// What lies behind it, laid over the styles that are there.
+    pub behind: Style,
 }
 
 /// Colours by purpose; `None` keeps the terminal's own.
@@ -220,6 +222,12 @@ const SIXTEEN: Palette = Palette {
     background: None,
 };
 
+/// What draws the eye.
+const LOUD: Modifier = Modifier::BOLD
+    .union(Modifier::REVERSED)
+    .union(Modifier::UNDERLINED)
+    .union(Modifier::ITALIC);
+
 impl Theme {
     /// The theme to draw with: the learner's choice, as far as the terminal can follow.
     pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
@@ -300,6 +308,7 @@ impl Theme {
             link: accent.add_modifier(Modifier::UNDERLINED),
             figure: coloured(palette.b).add_modifier(Modifier::BOLD),
             card: coloured(None),
+            behind: dim.remove_modifier(LOUD),
         }
     }
 
@@ -334,6 +343,7 @@ impl Theme {
             link: with(Modifier::UNDERLINED),
             figure: with(Modifier::BOLD),
             card: plain,
+            behind: with(Modifier::DIM).remove_modifier(LOUD),
         }
     }
 

@@ -185,7 +185,16 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
     assert!(asked.out.contains("perflings replay d03"), "{}", asked.out);
     let wrong = learner.says(&["check", "d03", "--answer", "b"]);
     assert_eq!(wrong.code, Some(1));
-    assert!(wrong.out.contains("you said b; it is a"), "{}", wrong.out);
+    assert!(
+        wrong.out.contains("you said b, and that is not it") && !wrong.out.contains("it is a"),
+        "{}",
+        wrong.out
+    );
+    assert!(!wrong.err.contains("not looked at"), "{}", wrong.err);
+    let again = learner.says(&["check", "d03", "--answer", "c"]);
+    assert!(again.out.contains("you said c; it is a"), "{}", again.out);
+    let unseen = learner.says(&["check", "d01", "--answer", "a"]);
+    assert!(unseen.err.contains("not looked at"), "{}", unseen.err);
     learner
         .says(&["check", "d03", "--answer", "a"])
         .succeeds(&["passed", "100.0 %"]);

@@ -45,12 +45,18 @@ pub const fn size(cols: u16, rows: u16) -> PtySize {
 
 impl Terminal {
     pub fn start(more: &[(&str, &str)]) -> Self {
+        Self::start_with(&[], more)
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
         let pair = native_pty_system()
             .openpty(size(80, 24))
             .expect("a terminal opens");
         let home = tempfile::tempdir().expect("a folder");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_perflings"));
         command.args(["--device", "cpu"]);
+        command.args(args);
         command.cwd(home.path());
         for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
             command.env(format!("XDG_{name}_HOME"), home.path().join(name));

@@ -33,6 +33,17 @@ impl App {
                 }
             }
             ExerciseNews::Checked(report) => return self.checked(exercise, *report),
+            ExerciseNews::Answers { answer, saved } => {
+                return self.answered(exercise, answer, saved);
+            }
+            ExerciseNews::Measuring(sweep) => {
+                if let Some(measuring) = &mut desk.measuring {
+                    measuring.sweep = *sweep;
+                }
+            }
+            // One that was given up says nothing any more.
+            ExerciseNews::Measured(_) if desk.measuring.is_none() => {}
+            ExerciseNews::Measured(found) => return self.measured(exercise, *found),
         }
         Vec::new()
     }

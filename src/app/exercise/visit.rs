@@ -33,7 +33,7 @@ impl App {
         known.state = known.state.max(State::Seen);
         self.exercises.hints = known.hints.min(exercise.hints.len() as u32);
         effects.push(self.save_exercise(exercise));
-        if exercise.kernels().is_some() {
+        if !exercise.files().is_empty() {
             effects.push(Effect::OpenExercise {
                 exercise: exercise.id.clone(),
                 device: self.devices.for_kernels().to_owned(),
@@ -61,9 +61,11 @@ impl App {
         let mut effects = self.take_out(exercise);
         let desk = self.exercises.desk_mut(exercise);
         desk.checking = None;
-        if exercise.kernels().is_some() {
+        desk.draft.clear();
+        if !exercise.files().is_empty() {
             effects.push(Effect::LeaveExercise);
         }
+        effects.extend(self.after_measuring(exercise));
         effects.extend(self.unwatch());
         effects
     }
@@ -97,6 +99,7 @@ impl App {
             date: detective.date.clone(),
             paused: false,
             speed: 1.0,
+            riddle: true,
         });
         self.run = Run {
             state: RunState::Starting,

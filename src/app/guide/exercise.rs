@@ -1,6 +1,7 @@
 //! The next move in an exercise or before a recorded run with a hidden fault.
 
 use super::{Piece, last_answer, sentence};
+use crate::app::exercise::measuring::Answer;
 use crate::app::{Action, App, Overlay};
 use crate::course::Exercise;
 
@@ -43,6 +44,9 @@ pub(super) fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
             &[Action::Answer(0), last_answer(app)],
         );
     }
+    if exercise.configs().is_some() {
+        return runs_move(app, exercise);
+    }
     if exercise.kernels().is_none() {
         return sentence(
             "{} is the next exercise, {} lists all of them",
@@ -72,6 +76,42 @@ pub(super) fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
         Some(_) => sentence(
             "{} opens the file; mend it and save. {} gives a hint",
             &keys,
+        ),
+    }
+}
+
+/// The next move where runs are thought through.
+fn runs_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
+    if app.measuring().is_some() {
+        return sentence(
+            "It is measured; the stage's run waits. {} stops it",
+            &[Action::StopMeasuring],
+        );
+    }
+    let desk = app.exercises.desk(exercise);
+    let found = desk.and_then(|desk| desk.measured.as_ref());
+    let given = desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)));
+    match found {
+        None if !given => sentence(
+            "Say what you expect: {} and {} mark it, {} takes it, {} is the file",
+            &[
+                Action::PickOther(-1),
+                Action::PickOther(1),
+                Action::PickThis,
+                Action::OpenEditor,
+            ],
+        ),
+        None => sentence(
+            "{} measures what you said; {} opens the file",
+            &[Action::Pair, Action::OpenEditor],
+        ),
+        Some(found) if !found.passed => sentence(
+            "{} opens your answer, {} measures again",
+            &[Action::OpenEditor, Action::Pair],
+        ),
+        Some(_) => sentence(
+            "{} is the next exercise, {} lists all of them",
+            &[Action::NextStage, Action::Open(Overlay::Stages)],
         ),
     }
 }

@@ -27,6 +27,13 @@ const FAR_OFF: f64 = 1.1;
 pub fn vitals(app: &App) -> Vec<Vital> {
     let slot = app.run.shown();
     let vital = |label, value: String, mark| Vital { label, value, mark };
+    if app.riddle() {
+        // A mark would name the fault; the panels have the figures.
+        let labels = ["loss", "trained", "residual", "peak"];
+        return labels
+            .map(|label| vital(label, "?".to_owned(), Mark::Open))
+            .to_vec();
+    }
     let unknown = |label| vital(label, "not measured".to_owned(), Mark::Open);
     let loss = match (slot.latest_loss(), &slot.started) {
         (Some(loss), Some(started)) if !began_well(app, started.ln_vocab) => {

@@ -4,13 +4,14 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::out::{self, Exit, result, usage};
+use super::super::list::progress_of;
+use super::super::out::{self, Exit, notice, result, usage};
 use super::super::shelf::Shelf;
 use super::{CheckArgs, state};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
 use crate::course::placeholder::{Figures, fill};
-use crate::course::progress::Prediction;
+use crate::course::progress::State;
 
 const LETTERS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -28,28 +29,52 @@ pub fn check(
         }
         return Ok(Exit::Failed);
     };
-    let right = choice == detective.question.answer;
+    let question = &detective.question;
+    let right = choice == question.answer;
+    let known = progress_of(shelf).stage(&exercise.id);
+    // The first wrong answer gives nothing away.
+    let told = right || known.prediction.is_some();
+    let truth = LETTERS[question.answer.min(3)];
     let why = explanation(detective);
     if args.json {
         out::json(&json!({
-            "exercise": exercise.id, "answered": true, "passed": right,
-            "answer": LETTERS[choice], "right": LETTERS[detective.question.answer.min(3)], "why": why,
+            "exercise": exercise.id, "answered": true, "passed": right, "answer": LETTERS[choice],
+            "right": told.then_some(truth), "why": told.then_some(why),
         }))?;
     } else {
-        let verdict = if right { "passed" } else { "not passed" };
-        let mark = if right { "pass" } else { "FAIL" };
+        if known.state == State::New {
+            notice(&format!(
+                "you have not looked at this recording yet: `perflings replay {0}`, or {0} in the workshop's list",
+                exercise.label()
+            ));
+        }
+        let (verdict, mark) = match right {
+            true => ("passed", "pass"),
+            false => ("not passed", "FAIL"),
+        };
+        let said = match (right, told) {
+            (true, _) => format!(
+                "you said {truth}, and so it is: {}\n\n{why}",
+                question.choices[question.answer]
+            ),
+            (false, true) => format!(
+                "you said {}; it is {truth}: {}\n\n{why}",
+                LETTERS[choice], question.choices[question.answer]
+            ),
+            (false, false) => format!(
+                "you said {}, and that is not it\n\nLook again: {}",
+                LETTERS[choice],
+                exercise.hints.first().map_or("", String::as_str)
+            ),
+        };
         result(&format!(
-            "{} {}: {verdict}\n  {mark}  {}: you said {}; it is {}: {}\n\n{why}",
+            "{} {}: {verdict}\n  {mark}  {} {said}",
             exercise.label(),
             exercise.title,
-            detective.question.prompt.trim(),
-            LETTERS[choice],
-            LETTERS[detective.question.answer.min(3)],
-            detective.question.choices[detective.question.answer],
+            question.prompt.trim(),
         ))?;
     }
-    let answer = Prediction::Choice { choice, right };
-    state::exercise(shelf, exercise, right, Some(answer));
+    state::answer(shelf, exercise, choice, right);
     Ok(if right { Exit::Ok } else { Exit::Failed })
 }
 

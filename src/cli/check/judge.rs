@@ -41,19 +41,13 @@ pub fn lines(configs: &Configs, answers: &Answers, found: &Found) -> Vec<Line> {
 
 /// What is wrong with the answers before anything is measured: missing ones, and words that are none of the choices.
 pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<Line> {
-    configs
-        .checks
-        .iter()
-        .filter_map(|check| {
-            let (key, ask) = check.answer.as_ref()?;
-            let why = match answers.get(key) {
-                None => format!("no answer yet; write {key} = … in answer.toml, or use --answer"),
-                Some(words) => problem(configs, check, words)?,
-            };
+    wanting(configs, answers)
+        .into_iter()
+        .filter_map(|(check, why)| {
             Some(Line {
                 name: check.name.clone(),
-                asked: ask.clone(),
-                measured: why,
+                asked: check.answer.as_ref()?.1.clone(),
+                measured: format!("{why} in answer.toml, or use --answer"),
                 outcome: Outcome::Failed,
                 optional: false,
             })
@@ -61,29 +55,36 @@ pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<Line> {
         .collect()
 }
 
-fn problem(configs: &Configs, check: &ConfigCheck, words: &[String]) -> Option<String> {
-    if matches!(check.metric, ConfigMetric::Order { .. }) {
-        let all = letters(configs.rank.len());
-        let mut sorted = words.to_vec();
-        sorted.sort();
-        return (sorted != all).then(|| {
-            format!(
-                "`{}` is no order; write each of {} once, such as {}",
-                words.join(","),
+/// Checks without a usable answer, and what to write instead.
+pub fn wanting<'a>(configs: &'a Configs, answers: &Answers) -> Vec<(&'a ConfigCheck, String)> {
+    let wrong = |check: &ConfigCheck| {
+        let (key, _) = check.answer.as_ref()?;
+        let words = answers.get(key);
+        if let ConfigMetric::Order { .. } = check.metric {
+            let all = configs.letters();
+            let mut sorted = words.cloned().unwrap_or_default();
+            sorted.sort();
+            let what = words.map_or_else(
+                || format!("no answer yet: {key}"),
+                |words| format!("`{}` is no order", words.join(",")),
+            );
+            let write = format!(
+                "write each of {} once, such as {}",
                 all.join(", "),
                 all.join(",")
-            )
-        });
-    }
-    let allowed = check.words(configs.sweep.as_ref());
-    let known = words.len() == 1 && allowed.contains(&words[0]);
-    (!known).then(|| {
-        format!(
-            "`{}` is no answer here; write one of {}",
-            words.join(","),
-            allowed.join(", ")
-        )
-    })
+            );
+            return (sorted != all).then(|| format!("{what}; {write}"));
+        }
+        let allowed = check.words(configs.sweep.as_ref());
+        let what = match words.map(Vec::as_slice) {
+            Some([word]) if allowed.contains(word) => return None,
+            Some(words) => format!("`{}` is no answer here", words.join(",")),
+            None => format!("no answer yet: {key}"),
+        };
+        Some(format!("{what}; write one of {}", allowed.join(", ")))
+    };
+    let wrong = |check: &'a ConfigCheck| Some((check, wrong(check)?));
+    configs.checks.iter().filter_map(wrong).collect()
 }
 
 /// The answers that this measurement makes right, as far as it can tell.
@@ -194,10 +195,6 @@ fn letter(at: usize) -> String {
         .ok()
         .and_then(|at| b'a'.checked_add(at))
         .map_or_else(String::new, |c| char::from(c).to_string())
-}
-
-fn letters(count: usize) -> Vec<String> {
-    (0..count).map(letter).collect()
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub fn check(
             result(&format!("{mark}  {}", line.text))?;
         }
     }
-    state::exercise(shelf, exercise, report.passed, None);
+    state::exercise(shelf, exercise, report.passed);
     match &report.failed {
         Some(why) => Err(Stop {
             exit: Exit::NoDevice,

@@ -4,18 +4,45 @@ use super::super::list::progress_of;
 use super::super::out::notice;
 use super::super::shelf::Shelf;
 use crate::course::exercise::Exercise;
-use crate::course::progress::{Prediction, State, save_stage};
+use crate::course::progress::{Prediction, StageProgress, State, save_stage};
 
-/// Notes that an exercise was tried, and whether it passed; the first answer to a question stays.
-pub fn exercise(shelf: &Shelf, exercise: &Exercise, passed: bool, answer: Option<Prediction>) {
+/// Notes that an exercise was tried, and whether it passed.
+pub fn exercise(shelf: &Shelf, exercise: &Exercise, passed: bool) {
+    change(shelf, exercise, |known| {
+        let reached = if passed { State::Passed } else { State::Seen };
+        known.state = known.state.max(reached);
+    });
+}
+
+/// Notes an answer to a recorded run; the first one stays. An answer is no look at the recording.
+pub fn answer(shelf: &Shelf, exercise: &Exercise, choice: usize, right: bool) {
+    change(shelf, exercise, |known| {
+        known
+            .prediction
+            .get_or_insert(Prediction::Choice { choice, right });
+        if right {
+            known.state = State::Passed;
+        }
+    });
+}
+
+/// Notes that an exercise was looked at.
+pub fn seen(shelf: &Shelf, exercise: &Exercise) {
+    change(shelf, exercise, |known| {
+        known.state = known.state.max(State::Seen)
+    });
+}
+
+fn change(shelf: &Shelf, exercise: &Exercise, change: impl FnOnce(&mut StageProgress)) {
     let Some(state) = &shelf.state else {
         return;
     };
     let mut known = progress_of(shelf).stage(&exercise.id);
-    known.state = known
-        .state
-        .max(if passed { State::Passed } else { State::Seen });
-    known.prediction = known.prediction.or(answer);
+    let before = known.clone();
+    change(&mut known);
+    if known == before {
+        return;
+    }
     if let Ok((_, Some(problem))) | Err(problem) = save_stage(state, &exercise.id, &known) {
         notice(&problem.to_string());
     }

@@ -4,7 +4,8 @@
 use anyhow::Result;
 
 use super::super::EngineArgs;
-use super::super::check::configs::measure;
+use super::super::check::configs::told;
+use super::super::check::measure::measure;
 use super::super::check::{Bench, detective, judge};
 use super::super::drive::engine_command;
 use super::super::out::progress;
@@ -178,7 +179,7 @@ fn config(
         detail: names.join("; "),
     }];
     progress(&format!("{} {}", exercise.label(), exercise.id));
-    let found = match measure(bench, configs, timed) {
+    let found = match measure(bench, configs, timed, &mut told) {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(None),
         Err(error) => {

@@ -6,26 +6,39 @@ use anyhow::{Result, bail};
 
 use super::super::drive::engine_command;
 use crate::engine::client::{Client, Heard};
+use crate::engine::roof::words::rate;
 use crate::profile::roofline::{ridge, unsteady};
-use crate::protocol::{Command, DeviceInfo, Event, Rate, Roof};
+use crate::protocol::{Command, DeviceInfo, Event, Roof};
 
 /// How long one device may take; a driver that opens slowly is most of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Measures each device in an engine of its own, so that a driver that falls takes no other along. The roofs replace those
-/// of before; the result is what went wrong, a sentence each.
-pub fn measure(engine: Option<&str>, devices: &mut [DeviceInfo]) -> Result<Vec<String>> {
-    let mut problems = Vec::new();
+/// What came of measuring, a sentence each.
+#[derive(Default)]
+pub struct Said {
+    /// What the engine had to say, such as a peak that lies far from the one on file.
+    pub notes: Vec<String>,
+    /// What could not be measured.
+    pub problems: Vec<String>,
+}
+
+/// Measures each device in an engine of its own, so that a driver that falls takes no other along. Devices then have the
+/// roofs that are kept.
+pub fn measure(engine: Option<&str>, devices: &mut [DeviceInfo]) -> Said {
+    let mut said = Said::default();
     for info in devices {
         match one(engine, &info.select) {
             Ok((roof, notices)) => {
                 info.roof = Some(roof);
-                problems.extend(notices);
+                let named = |text| format!("{}: {text}", info.select);
+                said.notes.extend(notices.into_iter().map(named));
             }
-            Err(error) => problems.push(format!("{} was not measured: {error:#}", info.select)),
+            Err(error) => said
+                .problems
+                .push(format!("{} was not measured: {error:#}", info.select)),
         }
     }
-    Ok(problems)
+    said
 }
 
 fn one(engine: Option<&str>, select: &str) -> Result<(Roof, Vec<String>)> {
@@ -71,20 +84,10 @@ pub fn words(info: &DeviceInfo) -> String {
     )
 }
 
-/// `61.2 TFLOP/s [60.8-61.1, n 9]`: the best, and the middle half of the repeats.
-fn rate(it: &Rate, unit: &str) -> String {
-    let (divisor, prefix) = match it.best {
-        best if best >= 1e12 => (1e12, "T"),
-        best if best >= 1e9 => (1e9, "G"),
-        _ => (1e6, "M"),
-    };
-    let [best, p25, p75] = [it.best, it.p25, it.p75].map(|x| x / divisor);
-    format!("{best:.1} {prefix}{unit} [{p25:.1}-{p75:.1}, n {}]", it.n)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Rate;
 
     #[test]
     fn peaks_are_told_with_spread_clock_and_date() {
@@ -107,8 +110,8 @@ mod tests {
         };
         assert_eq!(
             words(&info),
-            "peak 61.2 TFLOP/s [61.0-61.2, n 9], 4.0 TB/s [4.0-4.0, n 9]; arithmetic binds from 15.3 FLOP/byte on; \
-             device clock, 2026-01-02"
+            "peak 61.2 TFLOP/s (9 repeats, middle half 61.0-61.2), 4.0 TB/s (9 repeats, middle half 4.0-4.0); \
+             arithmetic binds from 15.3 FLOP/byte on; device clock, 2026-01-02"
         );
         if let Some(roof) = &mut info.roof {
             roof.bytes = rate(4.01e12, 2e12);

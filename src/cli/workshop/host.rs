@@ -17,6 +17,7 @@ use crate::cli::shelf::Shelf;
 use crate::cli::workspace;
 use crate::config::file::{FileError, load};
 use crate::course::exercise::Body;
+use crate::course::exercise::config::{ANSWERS, Answers};
 use crate::course::progress::{self, Progress, StageProgress};
 use crate::course::{Source, Stage};
 use crate::engine::client::EngineCommand;
@@ -120,6 +121,10 @@ impl tui::Host for Host {
         kept(progress::save_current(self.state()?, stage))
     }
 
+    fn save_welcomed(&mut self) -> Result<()> {
+        kept(progress::save_welcomed(self.state()?))
+    }
+
     fn reset_stage(&mut self, id: &str) -> Result<String> {
         let stage = self.stage(id)?;
         let aside = self.shelf.reset(stage)?;
@@ -166,6 +171,20 @@ impl tui::Host for Host {
         self.rewatch();
     }
 
+    fn measure(&mut self, exercise: &str, device: &str) {
+        self.desk.measure(&self.shelf, exercise, device);
+    }
+
+    fn stop_measuring(&mut self) {
+        self.desk.stop_measuring();
+    }
+
+    fn write_answers(&mut self, exercise: &str, answers: &Answers) -> Result<()> {
+        let path = self.desk.write_answers(&self.shelf, exercise, answers)?;
+        self.watch.acknowledge(&path);
+        Ok(())
+    }
+
     fn show_recording(&mut self, exercise: &str) -> Result<()> {
         let known = self.shelf.course.exercises.iter();
         let found = known
@@ -199,6 +218,7 @@ impl tui::Host for Host {
 
     fn open_editor(&mut self, id: &str, file: &str, line: Option<u32>) -> Result<String> {
         let (path, does) = match self.desk.path(id, file) {
+            Some(path) if file == ANSWERS => (path, "is measured"),
             Some(path) => (path, "is checked"),
             None => {
                 let path = self.shelf.workspace()?.open(self.stage(id)?, file)?;

@@ -31,6 +31,7 @@ const KEYS: &[&str] = &[
     "sweep",
     "rank",
     "steps",
+    "debrief",
     "question",
     "recording",
     "hide",
@@ -117,6 +118,7 @@ impl Reader<'_> {
             hints,
             lesson: fields.optional_text(t, "lesson"),
             quiz,
+            debrief: fields.optional_text(t, "debrief"),
             body,
             path: self.path.to_owned(),
         })

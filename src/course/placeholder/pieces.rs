@@ -70,6 +70,13 @@ pub fn measured(name: &str, x: f64) -> String {
     } else {
         (x, decimals, unit)
     };
+    // Four digits of a time are more than its spread leaves.
+    let decimals = match x.abs() {
+        _ if unit != "ms" => decimals,
+        x if x >= 100.0 => decimals.min(1),
+        x if x >= 10.0 => decimals.min(2),
+        _ => decimals,
+    };
     let least = 0.1_f64.powi(i32::try_from(decimals).unwrap_or(1));
     match unit {
         "ms" | "µs" | "%" | "MiB" if x != 0.0 && x.abs() < least => {

@@ -12,6 +12,10 @@ pub fn progress(document: &DocumentMut) -> Progress {
             .get("current")
             .and_then(Item::as_str)
             .map(text::one_line),
+        welcomed: document
+            .get("welcomed")
+            .and_then(Item::as_bool)
+            .unwrap_or(false),
         stages: stages
             .into_iter()
             .flat_map(|table| table.iter())

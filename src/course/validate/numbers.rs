@@ -1,11 +1,11 @@
-//! Where the numbers in the lessons come from. A numeral in a lesson's prose is a figure of a run (a placeholder), or
+//! Where the numbers in the course's texts come from. A numeral in its prose is a figure of a run (a placeholder), or
 //! stands in words that `lessons/sources.toml` traces: to a formula, which is computed here, to a run with its device
 //! and date, to somebody's publication, or to a definition.
 
 use super::super::fields::{Fields, Table, root};
-use super::super::lesson::{Mark, MarkKind};
 use super::super::{Course, Source};
 use super::arithmetic;
+use super::prose::Prose;
 use crate::config::file::FileError;
 
 /// The file with the sources.
@@ -39,9 +39,9 @@ impl Sources {
         Self { traced, stages }
     }
 
-    /// Complains about every number of a lesson (named from `lessons/` on) that nothing traces.
-    pub fn check(&mut self, lesson: &str, marks: &[Mark], mut fail: impl FnMut(usize, String)) {
-        for mark in marks.iter().filter(|mark| mark.kind == MarkKind::Prose) {
+    /// Complains about every number of a text that nothing traces. Lessons are named from `lessons/` on.
+    pub fn check(&mut self, lesson: &str, texts: &[Prose], mut fail: impl FnMut(usize, String)) {
+        for mark in texts {
             // One character for another: places in the two texts are the same.
             let text = mark.text.replace('\n', " ");
             let mut covered = vec![false; text.len()];
@@ -53,7 +53,8 @@ impl Sources {
             }
             let mut told = 0;
             for (at, number) in numbers(&text) {
-                let known = covered[at] || names_stage(&text[..at], number, &self.stages);
+                let given = mark.given.iter().any(|given| given == number);
+                let known = covered[at] || given || names_stage(&text[..at], number, &self.stages);
                 if known || at < told {
                     continue;
                 }
@@ -72,18 +73,28 @@ impl Sources {
         }
     }
 
-    /// Complains about traced words that no lesson says any more.
+    /// Complains about traced words that no text says any more.
     pub fn unused(&self, source: &Source, found: &mut Vec<FileError>) {
         for one in self.traced.iter().filter(|one| !one.found) {
             found.push(FileError {
                 path: source.shown(FILE),
                 line: one.line,
                 what: format!(
-                    "lessons/{} does not say “{}”; bring `says` up to date, or take it out",
-                    one.lesson, one.says
+                    "{} does not say “{}”; bring `says` up to date, or take it out",
+                    path_of(&one.lesson),
+                    one.says
                 ),
             });
         }
+    }
+}
+
+/// Exercises are named from the course's folder on, lessons from theirs.
+fn path_of(name: &str) -> String {
+    if name.starts_with("exercises/") {
+        name.to_owned()
+    } else {
+        format!("lessons/{name}")
     }
 }
 
@@ -159,8 +170,8 @@ fn entry(fields: &mut Fields<'_>, t: Table<'_>, traced: &mut Vec<Traced>) {
     }
 }
 
-/// Numerals and where they begin; digits inside a name such as `f32` or `H100` are none.
-fn numbers(text: &str) -> Vec<(usize, &str)> {
+/// Numerals and where they begin; digits inside a name such as `f32`, `H100` or `normal-0.02` are none.
+pub fn numbers(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut rest = 0;
     while let Some(start) = text[rest..].find(|c: char| c.is_ascii_digit()) {
@@ -175,8 +186,11 @@ fn numbers(text: &str) -> Vec<(usize, &str)> {
             }
             end = start + at + c.len_utf8();
         }
-        let before = text[..start].chars().next_back();
-        let in_name = before.is_some_and(|c| c.is_alphabetic() || c == '_');
+        let mut before = text[..start].chars().rev();
+        let in_name = match before.next() {
+            Some('-') => before.next().is_some_and(char::is_alphabetic),
+            c => c.is_some_and(|c| c.is_alphabetic() || c == '_'),
+        };
         if !in_name {
             found.push((start, &text[start..end]));
         }
@@ -217,10 +231,11 @@ mod tests {
 
     #[test]
     fn numerals_are_found_and_names_are_not() {
-        let found: Vec<&str> = numbers("f32 has 4 B, an H100 1,024.5 and p95; 3x, N(0, 1).")
-            .into_iter()
-            .map(|(_, number)| number)
-            .collect();
+        let found: Vec<&str> =
+            numbers("f32 has 4 B, normal-0.02, an H100 1,024.5 and p95; 3x, N(0, 1).")
+                .into_iter()
+                .map(|(_, number)| number)
+                .collect();
         assert_eq!(found, ["4", "1,024.5", "3", "0", "1"]);
         assert!(names_stage("as in stage ", "2", &[1, 2]));
         assert!(!names_stage("as in stage ", "3", &[1, 2]));

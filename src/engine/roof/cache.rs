@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +87,11 @@ fn set_aside(folder: &Path, why: &str) -> String {
             path.display()
         ),
     }
+}
+
+/// Where the roofs are.
+pub fn file(folder: &Path) -> PathBuf {
+    folder.join(FILE)
 }
 
 /// Puts an entry on file, in place of one for the same device and driver.

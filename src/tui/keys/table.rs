@@ -1,6 +1,8 @@
 //! The table of every key: when it counts, what it does, what the footer and the help say about it.
 
 use super::{Binding, Group, Key};
+use crate::app::exercise::measuring::Answer;
+use crate::app::study::Beat;
 use crate::app::{Action, App, Overlay, Room, RunState};
 
 const fn bind(
@@ -29,9 +31,19 @@ fn confirming(app: &App) -> bool {
     app.view.confirm.is_some()
 }
 
-/// Nothing asks for yes or no.
+/// The first card, which any key puts away.
+fn welcoming(app: &App) -> bool {
+    !confirming(app) && app.view.overlay == Some(Overlay::Welcome)
+}
+
+/// Letters are text.
+fn typing(app: &App) -> bool {
+    !confirming(app) && app.view.typing()
+}
+
+/// Nothing asks for yes or no, nothing takes every key.
 fn free(app: &App) -> bool {
-    !confirming(app)
+    !confirming(app) && !welcoming(app) && !typing(app)
 }
 
 fn in_list(app: &App) -> bool {
@@ -56,6 +68,7 @@ fn pausable(app: &App) -> bool {
     // Pairs run to their end, or another run takes their place.
     main(app)
         && !app.run.pairing
+        && app.measuring().is_none()
         && (app.recording.is_some()
             || matches!(
                 app.run.state,
@@ -66,6 +79,7 @@ fn pausable(app: &App) -> bool {
 fn asked(app: &App) -> bool {
     (live(app) || main(app) && app.exercises.watching)
         && app.view.lesson_visible()
+        && app.asked_here()
         && choices(app) > 0
 }
 
@@ -87,12 +101,37 @@ fn in_exercise(app: &App) -> bool {
     main(app) && app.exercises.open.is_some()
 }
 
+/// The same, and the footer offers the fix: the prediction is made, and nothing else is asked.
+fn fixable(app: &App) -> bool {
+    let predicted = app.stage().is_some_and(|stage| app.study.predicted(stage));
+    in_stage(app) && predicted && !asked(app) && !estimating(app)
+}
+
 fn estimating(app: &App) -> bool {
     in_stage(app)
         && app.view.lesson_visible()
+        && app.asked_here()
         && app
             .stage()
             .is_some_and(|stage| app.study.estimate(stage).is_some())
+}
+
+/// The evidence waits to be looked at, or is.
+fn walking(app: &App) -> bool {
+    in_stage(app)
+        && (app.study.pointer.is_some() || app.view.lesson_visible())
+        && app
+            .stage()
+            .is_some_and(|stage| app.study.beat(stage) == Beat::Evidence)
+}
+
+/// The stage's text is read, and has pages.
+fn leafing(app: &App) -> bool {
+    main(app)
+        && app.exercises.open.is_none()
+        && app.view.lesson_visible()
+        && !estimating(app)
+        && app.page().2 > 1
 }
 
 fn hints_left(app: &App) -> bool {
@@ -113,7 +152,16 @@ fn has_glossary(app: &App) -> bool {
 }
 
 fn in_glossary(app: &App) -> bool {
-    free(app) && app.view.overlay == Some(Overlay::Glossary) && !app.course.readings.is_empty()
+    free(app) && app.view.overlay == Some(Overlay::Glossary)
+}
+
+fn in_pages(app: &App) -> bool {
+    in_glossary(app) && !app.course.readings.is_empty()
+}
+
+/// A lesson is read, whose words may be new.
+fn reading(app: &App) -> bool {
+    main(app) && app.view.lesson_visible() && has_glossary(app)
 }
 
 fn presenting(app: &App) -> bool {
@@ -134,7 +182,7 @@ fn down(app: &App) -> bool {
 
 fn has_file(app: &App) -> bool {
     let there = match app.exercise() {
-        Some(exercise) => exercise.kernels().is_some(),
+        Some(exercise) => !exercise.files().is_empty(),
         None => app.stage().is_some_and(|stage| !stage.files.is_empty()),
     };
     live(app) && there
@@ -142,6 +190,27 @@ fn has_file(app: &App) -> bool {
 
 fn exercise_has_file(app: &App) -> bool {
     in_exercise(app) && has_file(app)
+}
+
+/// An answer of the open exercise can be chosen.
+fn picking(app: &App) -> bool {
+    live(app) && app.view.lesson_visible() && app.picking().is_some()
+}
+
+fn measurable(app: &App) -> bool {
+    let answered = |exercise| {
+        let desk = app.exercises.desk(exercise);
+        desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)))
+    };
+    live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
+}
+
+fn leavable(app: &App) -> bool {
+    in_exercise(app) && !measuring(app)
+}
+
+fn measuring(app: &App) -> bool {
+    main(app) && app.measuring().is_some()
 }
 
 fn small(app: &App) -> bool {
@@ -160,91 +229,136 @@ fn something_open(app: &App) -> bool {
 use Action as A;
 use Group::{Move, Program, Run, Screen, Stage};
 use Key::{
-    BackTab, Char, Control, Down, End, Enter, Escape, Home, Left, PageDown, PageUp, Right, Tab, Up,
+    Any, BackTab, Backspace, Char, Control, Down, End, Enter, Escape, Home, Left, PageDown, PageUp,
+    Right, Tab, Up,
 };
+
+/// Keys whose meaning follows what is open share one line of the help.
+const ENTER: &str = "read on; take what is marked";
+const ESCAPE: &str = "close, or leave";
+const SIDEWAYS: &str = "move an estimate; pages";
+const SIZE: &str = "widen, narrow an estimate";
+const PAGES: &str = "ten lines, or one beat";
+const LINES: &str = "a line; so does the wheel";
+const ENDS: &str = "to the top, to the end";
+const ANSWER: &str = "answer the question";
+const GOTO: &str = "go to that stage";
+const NEIGHBOUR: &str = "next, previous stage or exercise";
+const RECORDING: &str = "recording: a step, pace";
+const AGAIN: &str = "run again from step 0";
+const TOGGLE: &str = "toggle the fix, and back";
+const PAIRS: &str = "broken and fixed in turns";
+const EDIT: &str = "edit the file; saving it runs or checks it";
+const WORDS: &str = "glossary and background";
+const LOOK_UP: &str = "look up a word";
 
 #[rustfmt::skip] // A table reads best with one line for each key.
 /// Every key. The first line that matches a key and whose condition holds is the one.
 pub static BINDINGS: &[Binding] = &[
     bind(&[Char('y')], A::Yes, "yes", "", Program, confirming),
     bind(&[Char('n'), Escape], A::No, "no", "", Program, confirming),
-    bind(&[Enter], A::Choose, "choose", "take the marked line of a list", Move, in_list),
-    bind(&[Escape], A::Close, "close", "put away what lies on top", Screen, something_open),
+    // A word that is typed.
+    bind(&[Enter], A::KeepSearch, "keep", "", Move, typing),
+    bind(&[Escape], A::Close, "clear", "", Screen, typing),
+    bind(&[Backspace], A::Erase, "", "", Move, typing),
+    bind(&[Down], A::Scroll(1), "", "", Move, typing),
+    bind(&[Up], A::Scroll(-1), "", "", Move, typing),
+    bind(&[PageDown], A::Scroll(10), "", "", Move, typing),
+    bind(&[PageUp], A::Scroll(-10), "", "", Move, typing),
+    bind(&[Enter], A::Choose, "choose", ENTER, Stage, in_list),
+    bind(&[Escape], A::StopMeasuring, "stop measuring", ESCAPE, Screen, measuring),
+    bind(&[Escape], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
     // The stage.
-    bind(&[Char('a')], A::Answer(0), "answer", "a to d: answer the question in the lesson", Stage, asked_for::<0>),
-    bind(&[Char('b')], A::Answer(1), "", "", Stage, asked_for::<1>),
-    bind(&[Char('c')], A::Answer(2), "", "", Stage, asked_for::<2>),
-    bind(&[Char('d')], A::Answer(3), "", "", Stage, asked_for::<3>),
-    bind(&[Enter], A::GuessKeep, "keep the range", "keep the range of an estimate", Stage, estimating),
-    bind(&[Left], A::GuessShift(-1), "lower", "lower the range of an estimate", Stage, estimating),
-    bind(&[Right], A::GuessShift(1), "higher", "raise it", Stage, estimating),
-    bind(&[Char('+'), Char('=')], A::GuessWiden(1), "wider", "widen it", Stage, estimating),
-    bind(&[Char('-')], A::GuessWiden(-1), "narrower", "narrow it", Stage, estimating),
-    bind(&[Enter], A::Lesson, "lesson", "read the lesson", Stage, small),
-    bind(&[Enter], A::Lesson, "", "", Stage, wide),
-    bind(&[Right], A::TurnPage(1), "next page", "in the glossary: next page, background texts", Move, in_glossary),
-    bind(&[Left], A::TurnPage(-1), "", "previous page", Move, in_glossary),
-    bind(&[PageDown], A::NextBeat, "next beat", "in presenter mode: next beat, with a hand clicker too", Stage, presenting),
-    bind(&[PageUp], A::PreviousBeat, "back", "the beat before", Stage, presenting),
-    bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU that has warmed up", Run, offered),
-    bind(&[Char('r')], A::Restart, "restart", "", Run, down),
-    bind(&[Char('t')], A::Toggle, "toggle the fix", "toggle the fix while it trains; again: back", Stage, in_stage),
-    bind(&[Char('T')], A::Pair, "measure pairs", "run broken and fixed in turns until the verdict is clear", Stage, in_stage),
-    bind(&[Char('o')], A::OpenEditor, "edit", "", Stage, exercise_has_file),
+    bind(&[Enter], A::GuessKeep, "keep the range", ENTER, Stage, estimating),
+    bind(&[Left], A::GuessShift(-1), "lower", SIDEWAYS, Move, estimating),
+    bind(&[Right], A::GuessShift(1), "higher", SIDEWAYS, Move, estimating),
+    bind(&[Char('+'), Char('=')], A::GuessWiden(1), "wider", SIZE, Stage, estimating),
+    bind(&[Char('-')], A::GuessWiden(-1), "narrower", SIZE, Stage, estimating),
+    bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, walking),
+    bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
+    bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
+    bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
+    bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
+    bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
+    bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, asked_for::<0>),
+    bind(&[Char('b')], A::Answer(1), "", ANSWER, Stage, asked_for::<1>),
+    bind(&[Char('c')], A::Answer(2), "", ANSWER, Stage, asked_for::<2>),
+    bind(&[Char('d')], A::Answer(3), "", ANSWER, Stage, asked_for::<3>),
+    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_pages),
+    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_pages),
+    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, leafing),
+    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, leafing),
+    bind(&[Char('/')], A::Search, "look up a word", LOOK_UP, Move, in_glossary),
+    bind(&[Char('/')], A::Search, "", LOOK_UP, Move, has_glossary),
+    bind(&[PageDown], A::NextBeat, "next beat", PAGES, Move, presenting),
+    bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, presenting),
+    bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU", Run, offered),
+    bind(&[Char('r')], A::Restart, "restart", AGAIN, Run, down),
+    bind(&[Char('t')], A::Toggle, "toggle the fix", TOGGLE, Stage, fixable),
+    bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
+    bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),
+    bind(&[Char('T')], A::Pair, "", PAIRS, Stage, in_stage),
+    bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, measurable),
+    bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
-    bind(&[Char('s')], A::Solution, "", "show the solution; asks first", Stage, live),
-    bind(&[Char('o')], A::OpenEditor, "", "open the file in your editor; saving it runs or checks it", Stage, has_file),
-    bind(&[Char('x')], A::Reset, "", "put the stage or exercise back to its start; asks first", Stage, live),
-    bind(&[Char('n')], A::NextStage, "next", "next stage, or next exercise", Stage, main),
-    bind(&[Char('p')], A::PreviousStage, "", "previous stage, or previous exercise", Stage, main),
-    bind(&[Char('1')], A::Stage(1), "", "1 to 9: go to that stage", Stage, main),
-    bind(&[Char('2')], A::Stage(2), "", "", Stage, main),
-    bind(&[Char('3')], A::Stage(3), "", "", Stage, main),
-    bind(&[Char('4')], A::Stage(4), "", "", Stage, main),
-    bind(&[Char('5')], A::Stage(5), "", "", Stage, main),
-    bind(&[Char('6')], A::Stage(6), "", "", Stage, main),
-    bind(&[Char('7')], A::Stage(7), "", "", Stage, main),
-    bind(&[Char('8')], A::Stage(8), "", "", Stage, main),
-    bind(&[Char('9')], A::Stage(9), "", "", Stage, main),
-    bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "list the stages and exercises, with your score", Stage, free),
-    bind(&[Char('g')], A::Open(Overlay::Glossary), "", "glossary and background texts", Stage, has_glossary),
+    bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
+    bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, has_glossary),
+    bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, live),
+    bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, has_file),
+    bind(&[Char('x')], A::Reset, "", "start afresh; asks first", Stage, live),
+    bind(&[Char('n')], A::NextStage, "next", NEIGHBOUR, Stage, main),
+    bind(&[Char('p')], A::PreviousStage, "", NEIGHBOUR, Stage, main),
+    bind(&[Char('1')], A::Stage(1), "", GOTO, Stage, main),
+    bind(&[Char('2')], A::Stage(2), "", GOTO, Stage, main),
+    bind(&[Char('3')], A::Stage(3), "", GOTO, Stage, main),
+    bind(&[Char('4')], A::Stage(4), "", GOTO, Stage, main),
+    bind(&[Char('5')], A::Stage(5), "", GOTO, Stage, main),
+    bind(&[Char('6')], A::Stage(6), "", GOTO, Stage, main),
+    bind(&[Char('7')], A::Stage(7), "", GOTO, Stage, main),
+    bind(&[Char('8')], A::Stage(8), "", GOTO, Stage, main),
+    bind(&[Char('9')], A::Stage(9), "", GOTO, Stage, main),
+    bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "stages, exercises, score", Stage, free),
     bind(&[Char('v')], A::Present, "", "presenter mode on and off", Stage, presentable),
     // The run.
     bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, pausable),
-    bind(&[Char('.')], A::ReplayStep, "one step", "in a recording: one step on", Run, replaying),
-    bind(&[Char('>')], A::ReplayFaster, "faster", "in a recording: twice as fast", Run, replaying),
-    bind(&[Char('<')], A::ReplaySlower, "slower", "in a recording: half as fast", Run, replaying),
-    bind(&[Char('r')], A::Restart, "", "run again from the first step", Run, live),
+    bind(&[Char('.')], A::ReplayStep, "one step", RECORDING, Run, replaying),
+    bind(&[Char('>')], A::ReplayFaster, "faster", RECORDING, Run, replaying),
+    bind(&[Char('<')], A::ReplaySlower, "slower", RECORDING, Run, replaying),
+    bind(&[Char('r')], A::Restart, "", AGAIN, Run, live),
     bind(&[Char('P')], A::Profile, "", "profile the next step", Run, live),
-    bind(&[Char('D')], A::Open(Overlay::Devices), "", "list the devices; enter moves the run", Run, free),
+    bind(&[Char('D')], A::Open(Overlay::Devices), "", "list the devices", Run, free),
     // The screen.
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
     bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
-    bind(&[Char('e')], A::Expand, "expand", "give the marked panel the whole screen, and back", Screen, main),
-    bind(&[Char('E')], A::Evidence, "", "the panel that this stage points at; again: the next", Screen, main),
-    bind(&[Char('R')], A::Roofline, "", "the roofline: operations against this device's peaks", Screen, main),
-    bind(&[Char('y')], A::LogAxis, "", "logarithmic or linear loss", Screen, main),
-    bind(&[Char('z')], A::Window, "", "curves: all steps, or the recent ones", Screen, main),
+    bind(&[Char('e')], A::Expand, "expand", "the marked panel, large", Screen, main),
+    bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
+    bind(&[Char('R')], A::Roofline, "", "roofline of this device", Screen, main),
+    bind(&[Char('y')], A::LogAxis, "", "loss: log or linear axis", Screen, main),
+    bind(&[Char('z')], A::Window, "", "curves: all or recent", Screen, main),
     bind(&[Char('S')], A::Sort, "", "order of the kernel list", Screen, main),
-    bind(&[Char('m')], A::Markers, "", "draw with braille, dots or ASCII", Screen, free),
+    bind(&[Char('m')], A::Markers, "", "braille, dots or ASCII", Screen, free),
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
-    bind(&[Char('L')], A::Open(Overlay::Log), "", "the log: what drivers and libraries wrote", Screen, free),
+    bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Escape], A::LeaveExercise, "stage", "from an exercise back to the stage", Stage, in_exercise),
-    bind(&[Escape], A::Close, "", "", Screen, free),
+    bind(&[Escape], A::LeaveExercise, "stage", ESCAPE, Screen, leavable),
+    bind(&[Escape], A::Close, "", ESCAPE, Screen, free),
     // Moving.
-    bind(&[Down, Char('j')], A::Scroll(1), "", "down; the mouse wheel does so too", Move, free),
-    bind(&[Up, Char('k')], A::Scroll(-1), "", "up", Move, free),
-    bind(&[PageDown], A::Scroll(10), "", "ten lines down", Move, free),
-    bind(&[PageUp], A::Scroll(-10), "", "ten lines up", Move, free),
-    bind(&[Home], A::ScrollToTop, "", "to the top", Move, free),
-    bind(&[End], A::ScrollToEnd, "", "to the end", Move, free),
+    bind(&[Down, Char('j')], A::Scroll(1), "", LINES, Move, free),
+    bind(&[Up, Char('k')], A::Scroll(-1), "", LINES, Move, free),
+    bind(&[PageDown], A::Scroll(10), "", PAGES, Move, free),
+    bind(&[PageUp], A::Scroll(-10), "", PAGES, Move, free),
+    bind(&[Home], A::ScrollToTop, "", ENDS, Move, free),
+    bind(&[End], A::ScrollToEnd, "", ENDS, Move, free),
     // The program.
     bind(&[Char('w')], A::Report, "", "write a report", Program, main),
+    bind(&[Char('W')], A::Open(Overlay::Welcome), "", "the welcome card", Program, free),
     bind(&[Char('?')], A::Open(Overlay::Help), "help", "this list", Program, free),
-    bind(&[Control('z')], A::Suspend, "", "suspend; `fg` comes back", Program, always),
     bind(&[Char('q')], A::Quit, "quit", "quit; your progress is kept", Program, free),
+    bind(&[Control('z')], A::Suspend, "", "suspend; `fg` comes back", Program, always),
     bind(&[Control('c')], A::Quit, "", "quit at once", Program, always),
+    // Whatever is left.
+    bind(&[Any], A::Type(' '), "", "", Move, typing),
+    bind(&[Any], A::Close, "go on", "", Program, welcoming),
 ];

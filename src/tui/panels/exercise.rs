@@ -3,9 +3,11 @@
 
 mod looking_back;
 mod result;
+mod runs;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 pub use self::looking_back::new_lines;
@@ -14,7 +16,7 @@ use crate::app::exercise::Desk;
 use crate::app::guide::sentence;
 use crate::app::{Action, App, Panel, Room};
 use crate::course::Exercise;
-use crate::course::exercise::{Body, Configs};
+use crate::course::exercise::Body;
 use crate::tui::theme::Theme;
 use crate::tui::{prose, text};
 
@@ -41,7 +43,21 @@ pub fn render(
     page.hints(&mut head);
     page.files(&mut tail);
     page.look_back(&mut tail);
-    page.answers(&mut tail);
+    // What was found comes before the task, once there is something.
+    let measured = page.desk.is_some_and(|desk| desk.measured.is_some());
+    if exercise.configs().is_some() && measured {
+        let mut found = Vec::new();
+        page.debrief(&mut found);
+        page.answers(&mut found);
+        if !found.is_empty() {
+            found.remove(0);
+            found.push(Line::default());
+        }
+        head.splice(0..0, found);
+    } else {
+        page.debrief(&mut tail);
+        page.answers(&mut tail);
+    }
     page.named(&mut head);
     page.background(&mut tail);
     let mut foot = page.result();
@@ -85,6 +101,7 @@ pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> 
     let report = desk.and_then(|desk| desk.report.as_ref());
     let (said, style) = match report {
         _ if app.checking().is_some() => ("is checked".to_owned(), theme.text),
+        _ if app.measuring().is_some() => ("is measured".to_owned(), theme.text),
         None => (exercise.title.clone(), theme.text),
         Some(report) if report.passed => (format!("{} passed", theme.symbols.good), theme.good),
         Some(report) => {
@@ -135,9 +152,6 @@ impl Page<'_> {
             Body::Config(_) | Body::Detective(_) => "To answer: ",
         };
         self.item(what, theme.dim, &self.exercise.size, &mut out);
-        if let Body::Config(configs) = &self.exercise.body {
-            self.commands(configs, &mut out);
-        }
         out
     }
 
@@ -150,59 +164,34 @@ impl Page<'_> {
             return;
         }
         out.push(Line::default());
-        let keys = [Action::OpenEditor];
-        let said = if files.len() == 1 {
+        let said = if self.exercise.configs().is_some() {
+            "Your answer; {} opens the file, saving measures it:"
+        } else if files.len() == 1 {
             "Your file; {} opens it, saving checks it:"
         } else {
             "Your files; {} opens the one to mend, saving checks both:"
         };
-        out.push(super::sentence(
-            &sentence(said, &keys),
-            self.app,
-            theme,
-            theme.dim,
-        ));
+        self.keys(said, &[Action::OpenEditor], out);
         for file in files {
             out.extend(text::wrap_plain(file, self.columns, theme.code));
         }
     }
 
-    /// What measures a configuration exercise.
-    fn commands(&self, configs: &Configs, out: &mut Vec<Line<'static>>) {
-        let theme = self.theme;
-        out.push(Line::default());
-        let asked = configs
-            .checks
-            .iter()
-            .filter_map(|check| check.answer.as_ref());
-        for (key, ask) in asked {
-            self.item(&format!("{key}: "), theme.key, ask, out);
-        }
-        let said = format!(
-            "Say it first, then measure, in another terminal: perflings check {} --answer …",
-            self.exercise.label()
-        );
-        self.item("", theme.text, &said, out);
-        if let Some(sweep) = &configs.sweep {
-            let key = sweep.key.rsplit('.').next().unwrap_or(&sweep.key);
-            let said = format!(
-                "perflings bench --sweep {key}={} measures it, in another terminal.",
-                sweep.values.join(",")
-            );
-            self.item("", theme.dim, &said, out);
-            for with in &sweep.with {
-                self.item("and again with ", theme.dim, with, out);
-            }
-        }
-        if !configs.rank.is_empty() {
-            let said =
-                "Put these in order before you measure them; perflings bench --ablate ranks them:";
-            self.item("", theme.dim, said, out);
-            for change in &configs.rank {
-                let set = change.set.join(", ");
-                self.item("· ", theme.dim, &format!("{} ({set})", change.label), out);
-            }
-        }
+    /// A sentence that names keys.
+    fn keys(&self, said: &str, keys: &[Action], out: &mut Vec<Line<'static>>) {
+        let said = sentence(said, keys);
+        let line = super::sentence(&said, self.app, self.theme, self.theme.dim);
+        let runs: Vec<(String, Style)> = line
+            .spans
+            .into_iter()
+            .map(|span| (span.content.into_owned(), span.style))
+            .collect();
+        out.extend(text::wrap(
+            &runs,
+            self.columns,
+            Span::raw(""),
+            Span::raw(""),
+        ));
     }
 
     fn hints(&self, out: &mut Vec<Line<'static>>) {

@@ -119,6 +119,10 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 /// The four figures every run shows, in the longest wording that fits.
 pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let all = vitals(app);
+    if app.riddle() {
+        let text = " shown once the fault is named";
+        return frame.render_widget(Line::styled(text, theme.dim), area);
+    }
     let room = usize::from(area.width);
     let lines = [
         Wording::Full,

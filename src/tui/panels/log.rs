@@ -25,7 +25,11 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         let style = match entry.level {
             Level::Error => theme.bad,
             Level::Warning => theme.warning,
-            Level::Info | Level::Stray => theme.dim,
+            Level::Info | Level::Stray | Level::Harmless => theme.dim,
+        };
+        let (words, told) = match entry.why {
+            Some(why) => (format!(": {why}"), theme.dim),
+            None => (String::new(), theme.text),
         };
         let times = if entry.times > 1 {
             format!(" ({} times)", entry.times)
@@ -36,9 +40,9 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         lines.extend(text::wrap_item(
             &marker,
             style,
-            &format!("{}{times}", entry.text),
+            &format!("{}{words}{times}", entry.text.trim_end_matches('.')),
             usize::from(inner.width),
-            theme.text,
+            told,
         ));
     }
     if lines.is_empty() {

@@ -1,4 +1,4 @@
-//! The solution of a stage: every knob that changes, and the files as they pass. And the glossary.
+//! The solution of a stage: every knob that changes, and the files as they pass.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,13 +6,11 @@ use ratatui::text::{Line, Span};
 
 use super::exercise::new_lines;
 use super::{card, closes, show};
+use crate::app::App;
 use crate::app::clean::harmful;
-use crate::app::figures::Figures;
-use crate::app::{Action, App};
 use crate::config::Knob;
-use crate::course::placeholder::Lookup;
 use crate::tui::theme::Theme;
-use crate::tui::{keys, prose, text};
+use crate::tui::{prose, text};
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(
@@ -80,48 +78,4 @@ fn defused(line: &str) -> String {
         .chars()
         .map(|c| if harmful(c) { '·' } else { c })
         .collect()
-}
-
-/// The words of the course side by side.
-pub fn render_glossary(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let reading = app
-        .view
-        .page
-        .checked_sub(1)
-        .and_then(|page| app.course.readings.get(page));
-    let (title, text) = match reading {
-        Some(reading) => (reading.title.as_str(), Some(&reading.lesson)),
-        None => ("glossary", app.course.glossary.as_ref()),
-    };
-    let pages = app.course.readings.len() + 1;
-    let aside = if pages > 1 {
-        let next = keys::label(Action::TurnPage(1), app);
-        format!(
-            "page {} of {pages}, {next} turns, {}",
-            app.view.page + 1,
-            closes(app)
-        )
-    } else {
-        closes(app)
-    };
-    let inner = card(frame, area, title, &aside, theme.border_focused, theme);
-    let figures = Figures::of(app);
-    let figures = figures.as_ref().map(|it| it as &dyn Lookup);
-    let mut lines = Vec::new();
-    for section in text.iter().flat_map(|text| &text.sections) {
-        if !lines.is_empty() {
-            lines.push(Line::default());
-        }
-        if !section.title.is_empty() {
-            lines.push(Line::styled(section.title.clone(), theme.heading));
-        }
-        lines.extend(prose::lines(
-            &section.blocks,
-            usize::from(inner.width),
-            figures,
-            Some(&app.course),
-            theme,
-        ));
-    }
-    show(frame, inner, lines, app.view.overlay_scroll, theme)
 }

@@ -3,17 +3,25 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
 
-use super::{card, chooses, show};
+use super::{card, chooses, joined, show};
 use crate::app::App;
-use crate::course::progress::{Prediction, State};
+use crate::course::progress::{Prediction, StageProgress, State};
 use crate::course::{Exercise, Stage};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// Lines above the first stage, and between the last stage and the first exercise.
-const HEAD: usize = 2;
+const HEAD: usize = 1;
 const BETWEEN: usize = 2;
+/// Lines under the list, which never scroll: a rule, the legend, the score.
+const FOOT: u16 = 3;
+/// Where the list stays clear of its foot, and where a frame is too low for one.
+const LOWEST: u16 = 8;
+/// Columns before the level, of the level, and the least of a note.
+const MARKS: usize = 8;
+const LEVEL: usize = 14;
 
 /// The line on which an entry of the list stands.
 fn line_of(entry: usize, app: &App) -> usize {
@@ -26,45 +34,49 @@ fn line_of(entry: usize, app: &App) -> usize {
     HEAD + entry + between
 }
 
-/// First line shown, so that the selected one stays in view.
-pub fn scrolled(app: &App, rows: u16) -> u16 {
-    let end = line_of(app.view.selected, app) + 2;
-    u16::try_from(end).unwrap_or(u16::MAX).saturating_sub(rows)
+/// Rows of the list itself in a card with room for so many lines.
+fn rows_of_list(rows: u16) -> u16 {
+    if rows < LOWEST { rows } else { rows - FOOT }
 }
 
-/// The entry on a line of the list.
-pub fn entry_at(line: usize, app: &App) -> Option<usize> {
+/// First line shown, so that the selected one stays in view; `rows` are those inside the card.
+pub fn scrolled(app: &App, rows: u16) -> u16 {
+    let end = line_of(app.view.selected, app) + 2;
+    let last = length(app).saturating_sub(usize::from(FOOT)).min(end);
+    u16::try_from(last)
+        .unwrap_or(u16::MAX)
+        .saturating_sub(rows_of_list(rows))
+}
+
+/// The entry on a line inside the card, of which `rows` are shown.
+pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
+    if line >= rows_of_list(rows) {
+        return None;
+    }
+    let line = usize::from(line) + usize::from(scrolled(app, rows));
     let count = app.course.stages.len() + app.course.exercises.len();
     (0..count).find(|entry| line_of(*entry, app) == line)
 }
 
-/// Lines of the whole list.
+/// Lines of the whole list and its foot.
 pub fn length(app: &App) -> usize {
     let count = app.course.stages.len() + app.course.exercises.len();
-    line_of(count, app) + 3
+    line_of(count, app) + usize::from(FOOT)
 }
 
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
     let inner = card(
         frame,
         area,
-        "stages",
+        "stages and exercises",
         &chooses("goes there", app),
         theme.border_focused,
         theme,
     );
     let columns = usize::from(inner.width);
-    let mut lines = vec![
-        Line::styled(app.course.title.clone(), theme.heading),
-        Line::default(),
-    ];
-    lines.extend(
-        app.course
-            .stages
-            .iter()
-            .enumerate()
-            .map(|(at, stage)| row(app, at, stage, columns, theme)),
-    );
+    let mut lines = vec![Line::styled(app.course.title.clone(), theme.heading)];
+    let stages = app.course.stages.iter().enumerate();
+    lines.extend(stages.map(|(at, stage)| row(app, at, stage, columns, theme)));
     if !app.course.exercises.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled(
@@ -74,26 +86,109 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         let exercises = app.course.exercises.iter().enumerate();
         lines.extend(exercises.map(|(at, it)| exercise_row(app, at, it, columns, theme)));
     }
-    lines.push(Line::default());
-    let score = app.study.progress.calibration();
-    let said = match score.answered {
-        0 => "predictions count once their stage is passed".to_owned(),
-        made => format!("{} of {made} predictions came true", score.right),
+    let list = Rect {
+        height: rows_of_list(inner.height),
+        ..inner
     };
-    lines.push(Line::from(vec![
-        Span::styled("calibration: ", theme.dim),
-        Span::styled(said, theme.strong),
-    ]));
-    if score.ranges > 0 {
-        let held = format!(
-            "{} of {} ranges held the measured figure",
-            score.held, score.ranges
-        );
-        lines.push(Line::styled(held, theme.text));
+    if list.height < inner.height {
+        let foot = Rect {
+            y: list.bottom(),
+            height: FOOT,
+            ..inner
+        };
+        let rule = theme.symbols.rule.repeat(columns);
+        let foot_lines = vec![
+            Line::styled(rule, theme.border),
+            legend(theme),
+            score(app, theme),
+        ];
+        frame.render_widget(Paragraph::new(foot_lines), foot);
     }
     // The selected line stays in view.
-    let from = scrolled(app, inner.height);
-    show(frame, inner, lines, from, theme)
+    show(frame, list, lines, scrolled(app, inner.height), theme)
+}
+
+/// What the marks mean.
+fn legend(theme: &Theme) -> Line<'static> {
+    let symbols = &theme.symbols;
+    let marks = [
+        (symbols.good, "passed", theme.good),
+        (symbols.live, "predicted", theme.text),
+        (symbols.ghost, "begun", theme.text),
+        (symbols.rule, "jumped over", theme.text),
+        (symbols.pointer, "you are here", theme.key),
+    ];
+    let spans = marks.into_iter().flat_map(|(mark, words, style)| {
+        [
+            Span::styled(mark, style),
+            Span::styled(format!(" {words}    "), theme.dim),
+        ]
+    });
+    Line::from(spans.collect::<Vec<_>>())
+}
+
+/// How good the predictions are so far.
+fn score(app: &App, theme: &Theme) -> Line<'static> {
+    let score = app.study.progress.calibration();
+    let mut said = match score.answered {
+        0 => "they count once their stage is passed".to_owned(),
+        made => format!("{} of {made} came true", score.right),
+    };
+    if score.ranges > 0 {
+        said += &format!(
+            "; {} of {} ranges held the measured figure",
+            score.held, score.ranges
+        );
+    }
+    Line::from(vec![
+        Span::styled("your predictions: ", theme.dim),
+        Span::styled(said, theme.strong),
+    ])
+}
+
+/// One line: where the learner is, how far it has come, its name, its level, its title, and what there is to note.
+struct Entry<'a> {
+    here: bool,
+    selected: bool,
+    state: State,
+    label: &'a str,
+    level: &'a str,
+    title: &'a str,
+    notes: Vec<&'static str>,
+}
+
+impl Entry<'_> {
+    fn line(&self, columns: usize, theme: &Theme) -> Line<'static> {
+        let symbols = &theme.symbols;
+        let (mark, style) = match self.state {
+            State::Passed => (symbols.good, theme.good),
+            State::Predicted => (symbols.live, theme.text),
+            State::Seen => (symbols.ghost, theme.text),
+            State::Skipped => (symbols.rule, theme.dim),
+            State::New => (" ", theme.dim),
+        };
+        let here = if self.here { symbols.pointer } else { " " };
+        let room = columns.saturating_sub(MARKS + LEVEL);
+        let title = text::cut(self.title, room);
+        let left = room.saturating_sub(text::width(&title) + 2);
+        let notes: Vec<String> = self.notes.iter().map(ToString::to_string).collect();
+        let note = match joined(&notes, left, ", ") {
+            note if text::width(&note) <= left => note,
+            _ => String::new(),
+        };
+        let cells = format!(
+            "{here} {mark} {}{}{title}",
+            text::left(self.label, MARKS - 4),
+            text::left(self.level, LEVEL),
+        );
+        let note = text::right(&note, columns.saturating_sub(text::width(&cells)));
+        let (style, noted) = if self.selected {
+            (theme.selected, theme.selected)
+        } else {
+            (style, theme.dim)
+        };
+        Line::from(vec![Span::styled(cells, style), Span::styled(note, noted)])
+    }
 }
 
 fn exercise_row(
@@ -104,73 +199,45 @@ fn exercise_row(
     theme: &Theme,
 ) -> Line<'static> {
     let known = app.exercise_progress(exercise);
-    let (mark, style) = match known.state {
-        State::Passed => (theme.symbols.good, theme.good),
-        State::New => (" ", theme.dim),
-        _ => (theme.symbols.ghost, theme.text),
+    let entry = Entry {
+        here: app.exercises.open == Some(at),
+        selected: app.view.selected == app.course.stages.len() + at,
+        state: known.state,
+        label: exercise.label(),
+        level: exercise.level.name(),
+        title: &exercise.title,
+        notes: shown(&known),
     };
-    let here = if app.exercises.open == Some(at) {
-        theme.symbols.pointer
-    } else {
-        " "
-    };
-    let room = columns.saturating_sub(8 + 14 + 24);
-    let shown = if known.solution_shown {
-        ", solution shown"
-    } else {
-        ""
-    };
-    let cells = format!(
-        "{here} {mark} {} {}  {}  {}",
-        exercise.label(),
-        text::left(&exercise.title, room),
-        text::left(exercise.level.name(), 12),
-        text::left(&format!("{}{shown}", known.state.name()), 24)
-    );
-    let selected = app.view.selected == app.course.stages.len() + at;
-    let style = if selected { theme.selected } else { style };
-    Line::styled(cells, style)
+    entry.line(columns, theme)
 }
 
 fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
     let known = app.study.of(stage);
-    let (mark, style) = match known.state {
-        State::Passed => (theme.symbols.good, theme.good),
-        State::New => (" ", theme.dim),
-        _ => (theme.symbols.ghost, theme.text),
+    // Whether it came true is told once the stage is passed.
+    let predicted = match (known.state, known.prediction) {
+        (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
+        (State::Passed, Some(Prediction::Choice { right: true, .. })) => Some("predicted rightly"),
+        (State::Passed, Some(_)) => Some("predicted wrongly"),
+        _ => None,
     };
-    // Whether it came true is told once the stage is passed; before that the state says that it was made.
-    let (state, predicted) = match (known.state, known.prediction) {
-        (State::Predicted, Some(Prediction::Skipped)) => ("seen", "prediction skipped"),
-        (State::Predicted, _) => ("predicted", ""),
-        (state, None) => (state.name(), ""),
-        (state, Some(Prediction::Skipped)) => (state.name(), "prediction skipped"),
-        (State::Passed, Some(Prediction::Choice { right: true, .. })) => {
-            ("passed", "predicted rightly")
-        }
-        (State::Passed, Some(_)) => ("passed", "predicted wrongly"),
-        (state, Some(_)) => (state.name(), "predicted"),
+    let state = match (known.state, known.prediction) {
+        // The skipped one is told beside the title.
+        (State::Predicted, Some(Prediction::Skipped)) => State::Seen,
+        (state, _) => state,
     };
-    let here = if at == app.study.at && app.exercises.open.is_none() {
-        theme.symbols.pointer
-    } else {
-        " "
+    let entry = Entry {
+        here: at == app.study.at && app.exercises.open.is_none(),
+        selected: at == app.view.selected,
+        state,
+        label: &stage.number.to_string(),
+        level: stage.level.name(),
+        title: &stage.title,
+        notes: predicted.into_iter().chain(shown(&known)).collect(),
     };
-    let room = columns.saturating_sub(6 + 13 + 10 + 20);
-    let cells = format!(
-        "{here} {mark} {} {}  {}  {}",
-        stage.number,
-        text::left(&stage.title, room),
-        text::left(stage.level.name(), 12),
-        text::left(state, 9)
-    );
-    let selected = at == app.view.selected;
-    let style = if selected { theme.selected } else { style };
-    Line::from(vec![
-        Span::styled(cells, style),
-        Span::styled(
-            format!(" {predicted}"),
-            if selected { style } else { theme.dim },
-        ),
-    ])
+    entry.line(columns, theme)
+}
+
+fn shown(known: &StageProgress) -> Vec<&'static str> {
+    let shown = known.solution_shown.then_some("solution shown");
+    shown.into_iter().collect()
 }

@@ -21,6 +21,11 @@ pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme)
     if let (Some((cue, at, of)), None) = (app.cue(), app.view.confirm) {
         return render_beat(frame, area, app, (&cue, at, of), theme);
     }
+    if let (Some(at), None) = (app.study.pointer, app.view.confirm)
+        && area.height > 1
+    {
+        return render_pointer(frame, area, app, at, theme);
+    }
     let line = if let Some(confirm) = app.view.confirm {
         let mut line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
         line.spans.insert(0, Span::styled(" ? ", theme.badge));
@@ -68,6 +73,36 @@ fn render_beat(
         theme.strong,
         found.as_ref().map(|it| it as &dyn Lookup),
     );
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// What to look for in the panel that the evidence names, and how to go on.
+fn render_pointer(frame: &mut Frame<'_>, area: Rect, app: &App, at: usize, theme: &Theme) {
+    let Some((pointer, of)) = app
+        .stage()
+        .and_then(|stage| Some((stage.evidence.get(at)?, stage.evidence.len())))
+    else {
+        return;
+    };
+    let figures = Figures::of(app);
+    let found = figures.as_ref().map(AsFound);
+    let marker = format!(" {}/{of} {} ", at + 1, pointer.panel);
+    let mut lines = prose::item(
+        &marker,
+        theme.badge,
+        pointer.text.trim(),
+        usize::from(area.width.saturating_sub(1)),
+        theme.strong,
+        found.as_ref().map(|it| it as &dyn Lookup),
+    );
+    if lines.len() < usize::from(area.height) {
+        let mut line = sentence(&next_move(app), app, theme, theme.text);
+        line.spans.insert(
+            0,
+            Span::styled(format!(" {} ", theme.symbols.pointer), theme.key),
+        );
+        lines.push(line);
+    }
     frame.render_widget(Paragraph::new(lines), area);
 }
 

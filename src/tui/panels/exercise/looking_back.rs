@@ -3,6 +3,7 @@
 use ratatui::text::Line;
 
 use super::Page;
+use crate::app::figures::letter;
 use crate::course::exercise::Body;
 use crate::course::placeholder::{Figures, Lookup};
 use crate::tui::{prose, text};
@@ -33,6 +34,16 @@ impl Page<'_> {
         }
     }
 
+    /// Once runs were measured: what to see in their figures.
+    pub(super) fn debrief(&self, out: &mut Vec<Line<'static>>) {
+        let measured = self.app.looked_at(self.exercise);
+        if let (true, Some(said)) = (measured, &self.exercise.debrief) {
+            out.push(Line::default());
+            out.push(Line::styled("Looking back", self.theme.heading));
+            self.item("", self.theme.text, said.trim(), out);
+        }
+    }
+
     /// Questions that were answered, and why.
     pub(super) fn answers(&self, out: &mut Vec<Line<'static>>) {
         let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
@@ -59,16 +70,28 @@ impl Page<'_> {
             detective.badge()
         );
         self.item("", theme.dim, &said, out);
-        let Some(choice) = self.desk.and_then(|desk| desk.quiz.first()) else {
+        let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
+        let Some(choice) = given.last() else {
             return;
         };
         let question = &detective.question;
+        out.push(Line::default());
+        if self.app.riddle() {
+            let hint = self.exercise.hints.get(given.len() - 1);
+            let said = hint.map_or("", String::as_str);
+            let marker = format!(
+                "{} It is not {}. Look again: ",
+                theme.symbols.bad,
+                letter(*choice)
+            );
+            self.item(&marker, theme.bad, said, out);
+            return;
+        }
         let (mark, style, word) = if *choice == question.answer {
             (theme.symbols.good, theme.good, "It is so: ")
         } else {
             (theme.symbols.bad, theme.bad, "It is not so. It is: ")
         };
-        out.push(Line::default());
         let truth = question.choices.get(question.answer);
         let marker = format!("{mark} {word}");
         out.extend(prose::item(

@@ -16,6 +16,9 @@ impl Page<'_> {
         let Some(desk) = self.desk else {
             return Vec::new();
         };
+        if self.exercise.configs().is_some() {
+            return self.runs(desk);
+        }
         let mut out = Vec::new();
         if let Some(checking) = &desk.checking {
             let seconds = self.app.now_ms.saturating_sub(checking.since_ms) / 1000;

@@ -1,0 +1,170 @@
+//! A stage's text in pages, in the order of the document, and the walk through the panels that its evidence names.
+
+use std::sync::Arc;
+
+use super::study::{Beat, Study};
+use super::view::Room;
+use super::{App, Effect, Panel};
+use crate::course::{SectionKind, Stage};
+
+/// One page of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Page {
+    /// Where in the stage the learner is, the symptom, the hints.
+    #[default]
+    Start,
+    /// Where to look.
+    Evidence,
+    /// A background section of the lesson, by its place there.
+    Background(usize),
+    /// What is wrong, and the fix.
+    Cause,
+    /// How the prediction fared, the pairs, the measured checks.
+    Result,
+    LookBack,
+    /// The questions of the quiz.
+    Quiz,
+}
+
+impl Page {
+    /// Whether its place may be reached now. The cause waits for the prediction and the evidence.
+    fn open(self, study: &Study, stage: &Stage) -> bool {
+        match self {
+            Self::Start | Self::Background(_) => true,
+            Self::Evidence => study.foretold(stage),
+            Self::Cause => study.revealed(stage),
+            Self::Result => study.tried(stage) && !study.open,
+            Self::LookBack => study.looks_back(stage),
+            Self::Quiz => study.looks_back(stage) && !study.open && !stage.quiz.is_empty(),
+        }
+    }
+}
+
+/// The pages that can be read now.
+pub fn pages(study: &Study, stage: &Stage) -> Vec<Page> {
+    let mut all = vec![Page::Start];
+    for (at, section) in stage.lesson.sections.iter().enumerate() {
+        let page = match section.kind {
+            SectionKind::Symptom => Page::Start,
+            SectionKind::Evidence => Page::Evidence,
+            SectionKind::Background => Page::Background(at),
+            SectionKind::Why => Page::Cause,
+            SectionKind::Debrief => Page::LookBack,
+        };
+        if !all.contains(&page) {
+            all.push(page);
+        }
+    }
+    // What the lesson has no section for has its place too: `stage.toml` may fill it.
+    for (page, after) in [(Page::Evidence, 1), (Page::Cause, all.len())] {
+        if !all.contains(&page) {
+            all.insert(after.min(all.len()), page);
+        }
+    }
+    if !all.contains(&Page::LookBack) {
+        all.push(Page::LookBack);
+    }
+    let debrief = all.iter().position(|page| *page == Page::LookBack);
+    all.insert(debrief.unwrap_or(all.len()), Page::Result);
+    all.push(Page::Quiz);
+    all.retain(|page| page.open(study, stage));
+    all
+}
+
+impl App {
+    /// The page shown, its number from 1, and how many there are.
+    pub fn page(&self) -> (Page, usize, usize) {
+        let Some(stage) = self.stage() else {
+            return (Page::Start, 1, 1);
+        };
+        let all = pages(&self.study, stage);
+        match all.iter().position(|page| *page == self.view.lesson_page) {
+            Some(at) => (all[at], at + 1, all.len()),
+            None => (Page::Start, 1, all.len()),
+        }
+    }
+
+    /// Whether what is asked stands on the screen with its choices. Where room is scarce it has one page: the first for
+    /// the prediction and its range, the last for the quiz.
+    pub fn asked_here(&self) -> bool {
+        if self.view.room() > Room::Compact || self.exercises.open.is_some() {
+            return true;
+        }
+        let quiz = self
+            .stage()
+            .and_then(|stage| self.study.question(stage))
+            .is_some_and(|(quiz, _)| quiz.is_some());
+        self.page().0 == if quiz { Page::Quiz } else { Page::Start }
+    }
+
+    /// Opens a page from its first line, if it can be read now.
+    pub(super) fn open_page(&mut self, page: Page) {
+        if let Some(stage) = self.stage()
+            && page.open(&self.study, stage)
+        {
+            self.view.lesson_page = page;
+            self.view.scroll.remove(&Panel::Lesson);
+        }
+    }
+
+    /// Turns pages; not past the first or the last. Tells whether there was one to turn to.
+    pub(super) fn turn_page(&mut self, by: i32) -> bool {
+        let Some(stage) = self.stage() else {
+            return false;
+        };
+        let all = pages(&self.study, stage);
+        let to = (self.page().1 as i32 - 1).checked_add(by);
+        let page = to
+            .and_then(|to| usize::try_from(to).ok())
+            .and_then(|to| all.get(to).copied());
+        match page {
+            Some(page) => {
+                self.open_page(page);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The same; at either end it says so.
+    pub(super) fn turn_or_tell(&mut self, by: i32) {
+        if !self.turn_page(by) {
+            let end = if by < 0 { "first" } else { "last" };
+            self.tell(&format!("This is the {end} page for now"), false);
+        }
+    }
+
+    /// Shows the next thing that the evidence names, and after the last one the cause.
+    pub(super) fn next_pointer(&mut self) -> Vec<Effect> {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(self.study.at) else {
+            return Vec::new();
+        };
+        if self.study.beat(stage) != Beat::Evidence {
+            return Vec::new();
+        }
+        let at = self.study.pointer.map_or(0, |at| at + 1);
+        match stage.evidence.get(at) {
+            Some(pointer) => {
+                self.study.pointer = Some(at);
+                self.focus(Panel::parse(&pointer.panel).unwrap_or(Panel::Loss));
+            }
+            None => {
+                self.study.looked_at(stage);
+                self.show_lesson();
+                self.open_page(Page::Cause);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Back from the walk to the text. Tells whether there was one.
+    pub(super) fn leave_walk(&mut self) -> bool {
+        let walking = self.study.pointer.take().is_some();
+        if walking {
+            self.show_lesson();
+            self.open_page(Page::Evidence);
+        }
+        walking
+    }
+}

@@ -1,0 +1,206 @@
+//! The texts of `stage.toml`, `exercise.toml` and their translations as prose, with the line each begins at, so that
+//! their numbers are traced like those of a lesson. What a question gives is given: its prompt sets the numbers, and its
+//! wrong choices may say what they like.
+
+use toml_edit::{Document, Item, TableLike, Value};
+
+use super::super::Source;
+use super::super::lesson::{Mark, MarkKind};
+use super::numbers::{Sources, numbers};
+use crate::config::file::{FileError, line_of};
+
+/// One text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prose {
+    pub line: usize,
+    /// Line breaks kept, placeholders as `\u{fffc}`.
+    pub text: String,
+    /// Numbers that need no source here.
+    pub given: Vec<String>,
+}
+
+/// Keys whose values are read by a learner. `size`, `label` and the words of a criterion say what is asked, and a claim
+/// has its own source.
+const KEYS: &[&str] = &[
+    "title", "symptom", "fault", "fix", "cpu-note", "task", "debrief", "ask", "text", "say",
+    "hints", "estimate", "evidence", "beats", "prompt",
+];
+
+/// The prose of a lesson.
+pub fn of_lesson(marks: &[Mark]) -> Vec<Prose> {
+    let prose = marks.iter().filter(|mark| mark.kind == MarkKind::Prose);
+    prose
+        .map(|mark| Prose {
+            line: mark.line,
+            text: mark.text.clone(),
+            given: Vec::new(),
+        })
+        .collect()
+}
+
+/// Complains about numbers in the course's `.toml` texts that come from nowhere.
+pub fn check(source: &Source, sources: &mut Sources, found: &mut Vec<FileError>) {
+    for (path, name) in files(source) {
+        // What cannot be read was complained about by whoever loads it.
+        let Ok(raw) = source.read(&path) else {
+            continue;
+        };
+        let shown = source.shown(&path);
+        sources.check(&name, &read(&raw), |line, what| {
+            let path = shown.clone();
+            found.push(FileError { path, line, what });
+        });
+    }
+}
+
+/// Each file, and how `sources.toml` calls it.
+fn files(source: &Source) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for folder in source.entries("exercises") {
+        for file in ["stage.toml", "exercise.toml"] {
+            let path = format!("exercises/{}/{file}", folder.name);
+            if folder.folder && source.exists(&path) {
+                found.push((path.clone(), path));
+            }
+        }
+    }
+    for language in source.entries("lessons") {
+        if !language.folder {
+            continue;
+        }
+        let folder = format!("lessons/{}", language.name);
+        let entries = source.entries(&folder).into_iter();
+        for entry in entries.filter(|entry| entry.name.ends_with(".toml")) {
+            let name = format!("{}/{}", language.name, entry.name);
+            found.push((format!("{folder}/{}", entry.name), name));
+        }
+    }
+    found
+}
+
+/// The texts of one file.
+pub fn read(raw: &str) -> Vec<Prose> {
+    let mut found = Vec::new();
+    if let Ok(document) = Document::parse(raw) {
+        table(raw, document.as_table(), &mut found);
+    }
+    found
+}
+
+fn table(raw: &str, of: &dyn TableLike, found: &mut Vec<Prose>) {
+    let value = |key: &str| of.get(key).and_then(Item::as_value);
+    if let (Some(prompt), Some(choices)) = (value("prompt"), value("choices")) {
+        question(raw, prompt, choices, of, found);
+        return;
+    }
+    for (key, item) in of.iter() {
+        if let Some(value) = item.as_value() {
+            if KEYS.contains(&key) {
+                words(raw, value, &[], found);
+            }
+        } else if key == "claim" {
+            // Quoted, with its source beside it.
+        } else if let Some(tables) = item.as_array_of_tables() {
+            tables.iter().for_each(|one| table(raw, one, found));
+        } else if let Some(one) = item.as_table_like() {
+            table(raw, one, found);
+        }
+    }
+}
+
+/// A question's right choice and its explanation; both may use what the prompt gives.
+fn question(
+    raw: &str,
+    prompt: &Value,
+    choices: &Value,
+    of: &dyn TableLike,
+    found: &mut Vec<Prose>,
+) {
+    let mut given = Vec::new();
+    words(raw, prompt, &[], &mut given);
+    let given: Vec<String> = given
+        .iter()
+        .flat_map(|prose| numbers(&prose.text))
+        .map(|(_, number)| number.to_owned())
+        .collect();
+    let letter = of.get("answer").and_then(Item::as_str);
+    let right = letter.and_then(|it| Some(usize::from(it.bytes().next()?.wrapping_sub(b'a'))));
+    if let Some(choice) = right.and_then(|at| choices.as_array()?.get(at)) {
+        words(raw, choice, &given, found);
+    }
+    if let Some(why) = of.get("explanation").and_then(Item::as_value) {
+        words(raw, why, &given, found);
+    }
+}
+
+fn words(raw: &str, value: &Value, given: &[String], found: &mut Vec<Prose>) {
+    if let Some(list) = value.as_array() {
+        for one in list {
+            words(raw, one, given, found);
+        }
+    } else if let (Value::String(_), Some(span)) = (value, value.span()) {
+        found.push(Prose {
+            line: line_of(raw, span.start),
+            text: plain(&raw[span]),
+            given: given.to_vec(),
+        });
+    }
+}
+
+/// A quoted text as it stands in the file, with its line breaks: a `\` at a line's end and the blanks around it are one
+/// break, as the learner sees one blank.
+fn plain(quoted: &str) -> String {
+    let mut out = String::with_capacity(quoted.len());
+    let mut rest = quoted;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' if rest.starts_with(['\n', '\r']) => {
+                out.truncate(out.trim_end_matches(' ').len());
+                let after = rest.trim_start();
+                let breaks = rest[..rest.len() - after.len()].matches('\n').count();
+                out.push_str(&"\n".repeat(breaks));
+                rest = after;
+            }
+            '\\' => {
+                if let Some(escaped) = rest.chars().next() {
+                    out.push(if escaped == 'n' { ' ' } else { escaped });
+                    rest = &rest[escaped.len_utf8()..];
+                }
+            }
+            '{' if rest.starts_with('{') && rest.contains("}}") => {
+                out.push('\u{fffc}');
+                rest = rest.split_once("}}").map_or("", |(_, after)| after);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_with_their_lines_and_what_a_question_gives() {
+        let raw = "id = \"3\"\nhints = [\"one 1\", \"\"\"\\\ntwo \\\n  2 {{run.step_ms}}\"\"\"]\n\
+                   [[claim]]\ntext = \"5\"\n[[quiz]]\nprompt = \"Of 4 take 2.\"\nchoices = [\"9\", \"8\"]\n\
+                   answer = \"b\"\nexplanation = \"4 - 2 = 2\"\n";
+        let found = read(raw);
+        let texts: Vec<(usize, &str)> = found
+            .iter()
+            .map(|prose| (prose.line, prose.text.trim_matches('"')))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                (2, "one 1"),
+                (2, "\ntwo\n2 \u{fffc}"),
+                (10, "8"),
+                (12, "4 - 2 = 2")
+            ]
+        );
+        assert_eq!(found[3].given, ["4", "2"]);
+    }
+}

@@ -1,0 +1,202 @@
+//! Leaving a stage, the welcome, and looking a word up.
+
+use perflings::app::guide::{Piece, confirmation};
+use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Recording, update};
+use perflings::course::progress::{Prediction, Progress, State};
+use perflings::protocol::Slot;
+
+use super::{act, begin_with, hear, running, sample, start_of, train};
+
+/// The open question in words, a key as `_`.
+fn asked(app: &App) -> String {
+    let confirm = app.view.confirm.expect("a question");
+    let pieces = confirmation(confirm, app).into_iter();
+    pieces
+        .map(|piece| match piece {
+            Piece::Text(text) => text,
+            Piece::Key(_) => "_".to_owned(),
+        })
+        .collect()
+}
+
+/// Predicted, toggled and measured: the debrief with its question.
+fn looking_back() -> App {
+    let mut app = running(20);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::Toggle);
+    train(&mut app, 20);
+    act(&mut app, Action::Pair);
+    hear(&mut app, sample::pair(30, true));
+    app
+}
+
+#[test]
+fn nobody_is_asked_where_nothing_is_lost() {
+    for action in [Action::Stage(3), Action::NextStage] {
+        let mut app = running(20);
+        assert_eq!(start_of(&act(&mut app, action)).1.variant, "broken");
+        assert_eq!(app.view.confirm, None);
+    }
+    // Where the learner is already, there is nothing to leave.
+    let mut app = running(20);
+    act(&mut app, Action::Answer(1));
+    assert_eq!(act(&mut app, Action::Stage(1)), []);
+    assert_eq!(app.view.confirm, None);
+    // A stage of an earlier day keeps what it has.
+    let mut app = running(20);
+    let stage = app.stage().expect("a stage").clone();
+    app.study.of_mut(&stage).state = State::Passed;
+    act(&mut app, Action::NextStage);
+    assert_eq!((app.view.confirm, app.study.at), (None, 1));
+}
+
+#[test]
+fn a_stage_under_way_is_left_after_a_yes_and_keeps_its_prediction() {
+    for (action, to) in [
+        (Action::Stage(3), 2),
+        (Action::NextStage, 1),
+        (Action::ChooseLine(2), 2),
+    ] {
+        let mut app = running(20);
+        act(&mut app, Action::Answer(1));
+        act(&mut app, Action::Open(Overlay::Stages));
+        assert_eq!(act(&mut app, action), []);
+        assert_eq!(app.view.confirm, Some(Confirm::Leave { to }));
+        assert!(asked(&app).contains("your prediction is kept. _ _"));
+        act(&mut app, Action::No);
+        assert_eq!((app.study.at, app.view.confirm), (0, None));
+        act(&mut app, action);
+        let effects = act(&mut app, Action::Yes);
+        assert_eq!(start_of(&effects).1.stage as usize, to + 1);
+        assert_eq!((app.study.at, app.view.overlay), (to, None));
+        let kept = app.study.progress.stage("broken-init").prediction;
+        assert!(matches!(kept, Some(Prediction::Choice { choice: 1, .. })));
+    }
+    // Toggled without a prediction: there is none to keep.
+    let mut app = running(20);
+    act(&mut app, Action::Toggle);
+    act(&mut app, Action::Yes);
+    act(&mut app, Action::NextStage);
+    assert!(asked(&app).contains("it is not passed"), "{}", asked(&app));
+}
+
+#[test]
+fn an_open_question_is_not_skipped_in_silence() {
+    let mut app = looking_back();
+    act(&mut app, Action::NextStage);
+    assert!(asked(&app).starts_with("A question is still open, and the stage is not passed"));
+    act(&mut app, Action::No);
+    let stage = app.stage().expect("a stage").clone();
+    app.study.of_mut(&stage).state = State::Passed;
+    act(&mut app, Action::NextStage);
+    assert!(asked(&app).starts_with("A question is still open; go on"));
+    act(&mut app, Action::No);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::NextStage);
+    assert_eq!((app.view.confirm, app.study.at), (None, 1));
+}
+
+#[test]
+fn what_is_asked_fits_the_smallest_screen() {
+    let mut app = looking_back();
+    for state in [State::Predicted, State::Passed] {
+        let stage = app.stage().expect("a stage").clone();
+        app.study.of_mut(&stage).state = state;
+        act(&mut app, Action::NextStage);
+        assert!(asked(&app).chars().count() <= 74, "{}", asked(&app));
+        act(&mut app, Action::No);
+    }
+}
+
+#[test]
+fn a_presenter_and_a_recording_are_not_asked() {
+    let mut app = looking_back();
+    act(&mut app, Action::Present);
+    act(&mut app, Action::NextStage);
+    assert_eq!((app.view.confirm, app.study.at), (None, 1));
+}
+
+fn welcome(options: Options) -> (App, Vec<Effect>) {
+    begin_with(Options {
+        welcome: true,
+        ..options
+    })
+}
+
+#[test]
+fn the_welcome_is_kept_as_shown_and_lets_the_run_begin() {
+    let (mut app, effects) = welcome(Options::default());
+    assert_eq!(app.view.overlay, Some(Overlay::Welcome));
+    assert_eq!(start_of(&effects).1.slot, Slot::A);
+    // After the run: the first thing that is waited for.
+    assert_eq!(effects.last(), Some(&Effect::SaveWelcomed));
+    act(&mut app, Action::Close);
+    assert_eq!(app.view.overlay, None);
+    act(&mut app, Action::Open(Overlay::Welcome));
+    assert_eq!(app.view.overlay, Some(Overlay::Welcome));
+}
+
+#[test]
+fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
+    let recording = Recording {
+        file: "x".to_owned(),
+        device: sample::device(),
+        date: "2026-11-01".to_owned(),
+        paused: false,
+        speed: 1.0,
+        riddle: false,
+    };
+    for options in [
+        Options {
+            recording: Some(recording),
+            ..Options::default()
+        },
+        Options {
+            present: true,
+            ..Options::default()
+        },
+    ] {
+        let (app, effects) = welcome(options);
+        assert_eq!(app.view.overlay, None);
+        assert!(!effects.contains(&Effect::SaveWelcomed));
+    }
+    let (app, effects) = begin_with(Options::default());
+    assert_eq!(app.view.overlay, None);
+    assert!(!effects.contains(&Effect::SaveWelcomed));
+}
+
+#[test]
+fn a_search_takes_letters_until_it_is_kept_or_cleared() {
+    let (mut app, _) = App::new(sample::course(), Progress::default(), Options::default());
+    act(&mut app, Action::Search);
+    assert_eq!(app.view.overlay, Some(Overlay::Glossary));
+    for letter in ['W', 'a', '\u{1b}', 'x'] {
+        act(&mut app, Action::Type(letter));
+    }
+    act(&mut app, Action::Erase);
+    assert_eq!(
+        (app.view.search.text.as_str(), app.view.typing()),
+        ("Wa", true)
+    );
+    assert!(app.view.search.finds("a warp") && !app.view.search.finds("wrap"));
+    act(&mut app, Action::KeepSearch);
+    assert!(!app.view.typing() && app.view.search.is_open());
+    // One thing at a time: first the search, then the glossary.
+    act(&mut app, Action::Close);
+    assert_eq!(app.view.overlay, Some(Overlay::Glossary));
+    assert!(!app.view.search.is_open());
+    act(&mut app, Action::Close);
+    assert_eq!(app.view.overlay, None);
+    // It belongs to the sitting with the glossary.
+    act(&mut app, Action::Search);
+    act(&mut app, Action::Type('w'));
+    act(&mut app, Action::Open(Overlay::Log));
+    act(&mut app, Action::Open(Overlay::Glossary));
+    assert!(!app.view.search.is_open());
+    for _ in 0..100 {
+        act(&mut app, Action::Type('w'));
+    }
+    assert_eq!(app.view.search.text.len(), 32);
+    update(&mut app, Message::Tick { now_ms: 9 });
+}
