@@ -6,7 +6,8 @@
 #[path = "pty/terminal.rs"]
 mod pty;
 
-use pty::{Terminal, is_engine, wait};
+use perflings::course::progress;
+use pty::{Terminal, is_engine, state, wait};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn last(bytes: &[u8], wanted: &str) -> Option<usize> {
@@ -111,6 +112,24 @@ fn a_session_from_first_light_to_a_restored_terminal() {
         "the test below looks at the right thing"
     );
     wait("end of the engine", || !is_engine(second));
+}
+
+#[test]
+fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
+    let mut terminal = Terminal::start_first();
+    terminal.see(&["welcome to perflings", "any key closes", "running A broken"]);
+    // Not even q is more than any key, and the run goes on behind it.
+    terminal.press("q");
+    terminal.see_training();
+    assert!(!terminal.text().contains("welcome"));
+    terminal.press("W");
+    terminal.see(&["welcome to perflings"]);
+    terminal.press("\u{1b}[15~");
+    terminal.see_that("panels", |text| !text.contains("welcome"));
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let (kept, problem) = progress::load(&state(&terminal.home));
+    assert!(kept.welcomed && problem.is_none());
 }
 
 #[test]

@@ -55,7 +55,11 @@ pub fn course_check(
                 true => "pass",
                 false => "FAIL",
             };
-            result(&format!("{mark}  {}: {}", tried.what, tried.detail))?;
+            result(&format!("{mark}  {}", tried.what))?;
+            // One criterion a line: half a dozen of them are no sentence.
+            for part in tried.detail.replace("; `", "\n`").lines() {
+                result(&format!("        {part}"))?;
+            }
         }
     }
     let failed = problems.len() + tried.iter().filter(|tried| !tried.passed).count();

@@ -72,7 +72,7 @@ pub fn anew(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
             words::disagreements(&before, &now, file.as_deref())
                 .into_iter()
                 .for_each(&mut say);
-            roofline::better(before, now)
+            both(before, now)
         }
         None => now,
     };
@@ -92,8 +92,21 @@ fn measure_again(
 ) -> Result<Roof> {
     let roof = measured(opened)?;
     let tries = before.as_ref().map_or(0, |it| it.tries) + 1;
-    let roof = before.map_or(roof.clone(), |it| roofline::better(it.roof, roof));
+    let roof = match before {
+        Some(before) => both(before.roof, roof),
+        None => roof,
+    };
     keep(opened, roof, tries, say)
+}
+
+/// The higher peaks of two measurements; with the date of the one before where nothing of it was reached again.
+fn both(before: Roof, now: Roof) -> Roof {
+    let better = roofline::better(before.clone(), now);
+    if better.flops == before.flops && better.bytes == before.bytes {
+        before
+    } else {
+        better
+    }
 }
 
 /// What the device does now, if that can be true.

@@ -206,7 +206,7 @@ fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
     // The room that text takes is the same in every theme.
     let plain = || Theme::new(ThemeName::Mono, app.view.markers, Terminal::default());
     let (columns, rows) = match overlay {
-        Overlay::Help => help::size(app, rest.width, &plain()),
+        Overlay::Help => help::size(rest.width, &plain()),
         Overlay::Welcome => welcome::size(app, rest.width, &plain()),
         Overlay::Stages => (90, lines(stages::length(app)).saturating_add(2)),
         Overlay::Devices => (

@@ -1,11 +1,13 @@
 //! A pseudo-terminal that the program runs in, with an empty home, and a parser that reads what it drew.
 
 use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use perflings::course::{Course, progress};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use tempfile::TempDir;
 
@@ -34,6 +36,12 @@ pub struct Terminal {
     pub home: TempDir,
 }
 
+/// The learner's progress.
+pub fn state(home: &TempDir) -> PathBuf {
+    let course = Course::builtin("en").id;
+    home.path().join("STATE/perflings").join(course)
+}
+
 pub const fn size(cols: u16, rows: u16) -> PtySize {
     PtySize {
         rows,
@@ -44,16 +52,27 @@ pub const fn size(cols: u16, rows: u16) -> PtySize {
 }
 
 impl Terminal {
+    /// Somebody who was welcomed before.
     pub fn start(more: &[(&str, &str)]) -> Self {
         Self::start_with(&[], more)
     }
 
     /// The same with further arguments.
     pub fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        progress::save_welcomed(&state(&home)).expect("written");
+        Self::start_in(home, args, more)
+    }
+
+    /// Somebody who was never here.
+    pub fn start_first() -> Self {
+        Self::start_in(tempfile::tempdir().expect("a folder"), &[], &[])
+    }
+
+    fn start_in(home: TempDir, args: &[&str], more: &[(&str, &str)]) -> Self {
         let pair = native_pty_system()
             .openpty(size(80, 24))
             .expect("a terminal opens");
-        let home = tempfile::tempdir().expect("a folder");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_perflings"));
         command.args(["--device", "cpu"]);
         command.args(args);

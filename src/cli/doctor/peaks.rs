@@ -8,7 +8,7 @@ use super::super::drive::engine_command;
 use crate::engine::client::{Client, Heard};
 use crate::engine::roof::words::rate;
 use crate::profile::roofline::{ridge, unsteady};
-use crate::protocol::{Command, DeviceInfo, Event, Roof};
+use crate::protocol::{Command, DeviceInfo, Event, Rate, Roof};
 
 /// How long one device may take; a driver that opens slowly is most of it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -69,7 +69,7 @@ pub fn words(info: &DeviceInfo) -> String {
         return "peaks not measured yet; the first run does, or `perflings doctor --calibrate`"
             .to_owned();
     };
-    let noisy = if unsteady(&roof.flops) || unsteady(&roof.bytes) {
+    let noisy = if apart(&roof.flops) || apart(&roof.bytes) {
         "; the repeats lie far apart: measure again on a quiet machine"
     } else {
         ""
@@ -84,10 +84,14 @@ pub fn words(info: &DeviceInfo) -> String {
     )
 }
 
+/// Whether repeats disagree: their middle half is wide, or the best lies far outside of it.
+fn apart(rate: &Rate) -> bool {
+    unsteady(rate) || rate.best > 1.25 * rate.p75
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Rate;
 
     #[test]
     fn peaks_are_told_with_spread_clock_and_date() {
@@ -115,6 +119,14 @@ mod tests {
         );
         if let Some(roof) = &mut info.roof {
             roof.bytes = rate(4.01e12, 2e12);
+        }
+        assert!(words(&info).ends_with("quiet machine"));
+        // One repeat that is twice as fast as all others was alone on the machine.
+        if let Some(roof) = &mut info.roof {
+            roof.bytes = Rate {
+                p75: 2.1e12,
+                ..rate(4.01e12, 2e12)
+            };
         }
         assert!(words(&info).ends_with("quiet machine"));
         assert!(words(&DeviceInfo::default()).contains("--calibrate"));

@@ -151,7 +151,7 @@ fn words(raw: &str, value: &Value, given: &[String], found: &mut Vec<Prose>) {
 /// break, as the learner sees one blank.
 fn plain(quoted: &str) -> String {
     let mut out = String::with_capacity(quoted.len());
-    let mut rest = quoted;
+    let mut rest = quoted.trim_matches(['"', '\'']);
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
@@ -190,7 +190,7 @@ mod tests {
         let found = read(raw);
         let texts: Vec<(usize, &str)> = found
             .iter()
-            .map(|prose| (prose.line, prose.text.trim_matches('"')))
+            .map(|prose| (prose.line, prose.text.as_str()))
             .collect();
         assert_eq!(
             texts,

@@ -33,7 +33,14 @@ fn confirming(app: &App) -> bool {
 
 /// The first card, which any key puts away.
 fn welcoming(app: &App) -> bool {
-    !confirming(app) && app.view.overlay == Some(Overlay::Welcome)
+    let shown = app.view.room() > Room::Numbers;
+    !confirming(app) && app.view.overlay == Some(Overlay::Welcome) && shown
+}
+
+/// The same where it has more lines than the frame: the keys that move text do so.
+fn welcoming_long(app: &App) -> bool {
+    let (columns, rows) = app.view.size;
+    welcoming(app) && (columns < 80 || rows < 24)
 }
 
 /// Letters are text.
@@ -101,10 +108,10 @@ fn in_exercise(app: &App) -> bool {
     main(app) && app.exercises.open.is_some()
 }
 
-/// The same, and the footer offers the fix: the prediction is made, and nothing else is asked.
+/// The same, and the footer offers the fix: prediction and evidence are behind, and nothing is asked.
 fn fixable(app: &App) -> bool {
-    let predicted = app.stage().is_some_and(|stage| app.study.predicted(stage));
-    in_stage(app) && predicted && !asked(app) && !estimating(app)
+    let ready = |stage| app.study.beat(stage) > Beat::Evidence;
+    in_stage(app) && app.stage().is_some_and(ready) && !asked(app) && !estimating(app)
 }
 
 fn estimating(app: &App) -> bool {
@@ -161,7 +168,7 @@ fn in_pages(app: &App) -> bool {
 
 /// A lesson is read, whose words may be new.
 fn reading(app: &App) -> bool {
-    main(app) && app.view.lesson_visible() && has_glossary(app)
+    live(app) && app.view.lesson_visible() && has_glossary(app)
 }
 
 fn presenting(app: &App) -> bool {
@@ -235,19 +242,19 @@ use Key::{
 
 /// Keys whose meaning follows what is open share one line of the help.
 const ENTER: &str = "read on; take what is marked";
-const ESCAPE: &str = "close, or leave";
-const SIDEWAYS: &str = "move an estimate; pages";
+const ESCAPE: &str = "one back: close, leave";
+const SIDEWAYS: &str = "turn pages; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";
-const PAGES: &str = "ten lines, or one beat";
+const PAGES: &str = "ten lines; one beat in presenter mode";
 const LINES: &str = "a line; so does the wheel";
 const ENDS: &str = "to the top, to the end";
 const ANSWER: &str = "answer the question";
 const GOTO: &str = "go to that stage";
 const NEIGHBOUR: &str = "next, previous stage or exercise";
-const RECORDING: &str = "recording: a step, pace";
+const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
 const TOGGLE: &str = "toggle the fix, and back";
-const PAIRS: &str = "broken and fixed in turns";
+const PAIRS: &str = "measure broken and fixed in turns";
 const EDIT: &str = "edit the file; saving it runs or checks it";
 const WORDS: &str = "glossary and background";
 const LOOK_UP: &str = "look up a word";
@@ -305,6 +312,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, has_glossary),
+    bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
     bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, live),
     bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, has_file),
     bind(&[Char('x')], A::Reset, "", "start afresh; asks first", Stage, live),
@@ -328,9 +336,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('<')], A::ReplaySlower, "slower", RECORDING, Run, replaying),
     bind(&[Char('r')], A::Restart, "", AGAIN, Run, live),
     bind(&[Char('P')], A::Profile, "", "profile the next step", Run, live),
-    bind(&[Char('D')], A::Open(Overlay::Devices), "", "list the devices", Run, free),
+    bind(&[Char('D')], A::Open(Overlay::Devices), "", "devices; enter moves the run", Run, free),
     // The screen.
-    bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
     bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
     bind(&[Char('e')], A::Expand, "expand", "the marked panel, large", Screen, main),
     bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
@@ -355,9 +362,13 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('w')], A::Report, "", "write a report", Program, main),
     bind(&[Char('W')], A::Open(Overlay::Welcome), "", "the welcome card", Program, free),
     bind(&[Char('?')], A::Open(Overlay::Help), "help", "this list", Program, free),
-    bind(&[Char('q')], A::Quit, "quit", "quit; your progress is kept", Program, free),
+    bind(&[Char('q')], A::Quit, "quit", "quit; progress is kept", Program, free),
     bind(&[Control('z')], A::Suspend, "", "suspend; `fg` comes back", Program, always),
     bind(&[Control('c')], A::Quit, "", "quit at once", Program, always),
+    bind(&[Down], A::Scroll(1), "down", "", Move, welcoming_long),
+    bind(&[Up], A::Scroll(-1), "", "", Move, welcoming_long),
+    bind(&[PageDown], A::Scroll(10), "", "", Move, welcoming_long),
+    bind(&[PageUp], A::Scroll(-10), "", "", Move, welcoming_long),
     // Whatever is left.
     bind(&[Any], A::Type(' '), "", "", Move, typing),
     bind(&[Any], A::Close, "go on", "", Program, welcoming),

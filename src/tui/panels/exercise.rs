@@ -43,24 +43,22 @@ pub fn render(
     page.hints(&mut head);
     page.files(&mut tail);
     page.look_back(&mut tail);
-    // What was found comes before the task, once there is something.
-    let measured = page.desk.is_some_and(|desk| desk.measured.is_some());
-    if exercise.configs().is_some() && measured {
-        let mut found = Vec::new();
-        page.debrief(&mut found);
-        page.answers(&mut found);
-        if !found.is_empty() {
-            found.remove(0);
-            found.push(Line::default());
-        }
-        head.splice(0..0, found);
-    } else {
-        page.debrief(&mut tail);
-        page.answers(&mut tail);
-    }
+    let mut found = Vec::new();
+    page.debrief(&mut found);
+    page.answers(&mut found);
     page.named(&mut head);
     page.background(&mut tail);
     let mut foot = page.result();
+    // Once runs were measured, what they show comes before the task, and the foot is the question's.
+    if page.desk.is_some_and(|desk| desk.measured.is_some()) && app.measuring().is_none() {
+        foot.append(&mut found);
+        foot.push(Line::default());
+        foot.append(&mut head);
+        head = std::mem::take(&mut foot);
+    } else {
+        found.append(&mut tail);
+        tail = found;
+    }
     if let Some(open) = app.question() {
         foot.push(question::rule("question", columns, theme));
         foot.extend(question::choices(open, app, columns, None, theme));

@@ -120,7 +120,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let all = vitals(app);
     if app.riddle() {
-        let text = " shown once the fault is named";
+        let text = " The checks of this run are shown here once the fault is named";
         return frame.render_widget(Line::styled(text, theme.dim), area);
     }
     let room = usize::from(area.width);

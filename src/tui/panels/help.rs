@@ -18,14 +18,14 @@ const TWO: usize = 72;
 const WIDEST: usize = 54;
 /// What the card takes beside its lines: borders and air.
 const FRAME: usize = 4;
-/// Lines under the keys: one empty, one of explanation.
-const FOOT: usize = 2;
+/// What stands under the shorter column.
+const NOTE: &str = "Dim: not now. A click marks a panel, a second one makes it large.";
 
 /// Columns and rows of the card in a frame of this width.
-pub fn size(app: &App, width: u16, theme: &Theme) -> (u16, u16) {
+pub fn size(width: u16, theme: &Theme) -> (u16, u16) {
     let columns = usize::from(width).saturating_sub(FRAME).max(1);
     let (count, each) = columns_of(columns);
-    let rows = arranged(app, count, each, theme).len() + FOOT + 2;
+    let rows = arranged(|_| true, count, each, theme).len() + 2;
     let wide = (count * each + (count - 1) * GAP + FRAME).min(usize::from(width));
     (
         u16::try_from(wide).unwrap_or(u16::MAX),
@@ -41,12 +41,15 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     );
     let inner = card(frame, area, "keys", &aside, theme.border_focused, theme);
     let (count, each) = columns_of(usize::from(inner.width));
-    let mut lines = arranged(app, count, each, theme);
-    lines.push(Line::default());
-    lines.push(Line::styled(
-        "Dim: not now. A click marks a panel, a second one expands it.",
-        theme.dim,
-    ));
+    // What works once the help is put away.
+    let behind = App {
+        view: View {
+            overlay: None,
+            ..app.view.clone()
+        },
+        ..app.clone()
+    };
+    let lines = arranged(|row| row.works(&behind), count, each, theme);
     show(frame, inner, lines, app.view.overlay_scroll, theme)
 }
 
@@ -60,22 +63,20 @@ fn columns_of(columns: usize) -> (usize, usize) {
 }
 
 /// The lines of all headings in so many columns of this width. Headings stay whole; the columns end as evenly as they can.
-fn arranged(app: &App, count: usize, each: usize, theme: &Theme) -> Vec<Line<'static>> {
-    // What works once the help is put away.
-    let behind = App {
-        view: View {
-            overlay: None,
-            ..app.view.clone()
-        },
-        ..app.clone()
-    };
+fn arranged(
+    works: impl Fn(&Row) -> bool,
+    count: usize,
+    each: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
     let rows = keys::reference();
     let blocks: Vec<Vec<Line<'static>>> = Group::ALL
         .iter()
-        .map(|group| block(*group, &rows, &behind, each, theme))
+        .map(|group| block(*group, &rows, &works, each, theme))
         .collect();
+    let note = text::wrap_plain(NOTE, each, theme.dim);
     if count < 2 {
-        return stacked(&blocks);
+        return stacked(&[blocks, vec![note]].concat());
     }
     let height = |at: usize| {
         let (left, right) = blocks.split_at(at);
@@ -83,19 +84,27 @@ fn arranged(app: &App, count: usize, each: usize, theme: &Theme) -> Vec<Line<'st
     };
     let at = (1..blocks.len()).min_by_key(|at| height(*at)).unwrap_or(1);
     let (left, right) = blocks.split_at(at);
-    beside(stacked(left), stacked(right), each + GAP)
+    let (mut left, mut right) = (stacked(left), stacked(right));
+    let shorter = if left.len() > right.len() {
+        &mut right
+    } else {
+        &mut left
+    };
+    shorter.push(Line::default());
+    shorter.extend(note);
+    beside(left, right, each + GAP)
 }
 
 fn block(
     group: Group,
     rows: &[Row],
-    app: &App,
+    works: &impl Fn(&Row) -> bool,
     columns: usize,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled(group.name(), theme.heading)];
     let of_group = || rows.iter().filter(|row| row.group == group);
-    let (now, idle): (Vec<&Row>, Vec<&Row>) = of_group().partition(|row| row.works(app));
+    let (now, idle): (Vec<&Row>, Vec<&Row>) = of_group().partition(|row| works(row));
     for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
         for row in rows {
             let marker = format!("{} ", text::right(&row.names().join(" "), KEYS));

@@ -14,7 +14,7 @@ pub(super) struct Truth {
 
 pub(super) fn of(configs: &Configs, check: &ConfigCheck, found: &Found) -> Option<Truth> {
     match &check.metric {
-        ConfigMetric::Bend { factor } => bend(found, *factor),
+        ConfigMetric::Bend { factor } => bend(configs, found, *factor),
         ConfigMetric::Leads { of } => leads(configs, found, of),
         ConfigMetric::Order { .. } => order(configs, found),
         ConfigMetric::Speed { of } => speed(found, of),
@@ -22,7 +22,8 @@ pub(super) fn of(configs: &Configs, check: &ConfigCheck, found: &Found) -> Optio
     }
 }
 
-fn bend(found: &Found, factor: f64) -> Option<Truth> {
+fn bend(configs: &Configs, found: &Found, factor: f64) -> Option<Truth> {
+    let key = configs.sweep.as_ref()?.key.rsplit('.').next()?;
     let times: Vec<(&str, f64)> = found
         .points
         .iter()
@@ -51,7 +52,7 @@ fn bend(found: &Found, factor: f64) -> Option<Truth> {
     let bend = bend.unwrap_or(last);
     Some(Truth {
         said: format!(
-            "step time by batch, each against the one before: {}; the bend is at {bend}",
+            "step time by {key}, each against the one before: {}; the bend is at {bend}",
             said.join(", ")
         ),
         answer: Some(vec![bend.to_owned()]),
