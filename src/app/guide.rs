@@ -75,6 +75,10 @@ pub fn next_move(app: &App) -> Vec<Piece> {
         return sentence("This course has no stages", &[]);
     };
     match app.study.beat(stage) {
+        Beat::Predict if !app.view.lesson_visible() && app.study.predicted(stage) => sentence(
+            "How much is still asked; {} goes back to it",
+            &[Action::Lesson],
+        ),
         Beat::Predict if !app.view.lesson_visible() => sentence(
             "Look at the panels, then {} to read and predict",
             &[Action::Lesson],
