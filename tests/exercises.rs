@@ -484,7 +484,7 @@ fn result(passed: bool) -> Measured {
         }],
         table: table(3),
         device: "a CPU".to_owned(),
-        seconds: 12,
+        seconds: 12.0,
         failed: None,
     }
 }

@@ -161,7 +161,7 @@ fn a_first_loss_that_was_wrong_stays_wrong() {
     let narrow = drawn(&mut app, 80, 24);
     assert!(narrow.contains("first loss ✗ 12"), "{narrow}");
     let wide = drawn(&mut app, 120, 36);
-    assert!(wide.contains("of ln V 6.91, now 5.00"), "{wide}");
+    assert!(wide.contains("/6.91, now 5.00"), "{wide}");
     // Mended from the start, and mended on the way: the first loss was right.
     for mut app in [toggled(), went_on()] {
         let narrow = drawn(&mut app, 80, 24);

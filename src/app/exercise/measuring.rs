@@ -57,14 +57,14 @@ pub struct Measuring {
 }
 
 /// What a measurement found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     pub passed: bool,
     /// Each criterion: what was asked, what was measured.
     pub lines: Vec<Line>,
     pub table: Table,
     pub device: String,
-    pub seconds: u64,
+    pub seconds: f64,
     /// Why it broke off. Then there are no lines.
     pub failed: Option<String>,
 }

@@ -93,7 +93,7 @@ fn runs_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
     let given = desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)));
     match found {
         None if !given => sentence(
-            "Say what you expect: {} and {} mark it, {} takes it, {} is the file",
+            "You expect: {} and {} mark it, {} takes it, {} opens the file",
             &[
                 Action::PickOther(-1),
                 Action::PickOther(1),

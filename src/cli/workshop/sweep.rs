@@ -137,7 +137,7 @@ impl Work {
         let began = Instant::now();
         let measured = match self.measure() {
             Ok(Some(mut measured)) => {
-                measured.seconds = began.elapsed().as_secs();
+                measured.seconds = began.elapsed().as_secs_f64();
                 measured
             }
             // Given up: nobody waits for a word.
@@ -208,7 +208,7 @@ impl Work {
                 lines: report.lines,
                 table: table(&self.configs, &found),
                 device: device.borrow().clone(),
-                seconds: 0,
+                seconds: 0.0,
                 failed: None,
             }
         }))

@@ -19,11 +19,11 @@ pub struct Prose {
     pub given: Vec<String>,
 }
 
-/// Keys whose values are read by a learner. `size`, `label` and the words of a criterion say what is asked, and a claim
-/// has its own source.
+/// Keys whose values are read by a learner. `size`, `label` and the words of a criterion say what is asked, `fix` names
+/// values of the configurations, and a claim has its own source.
 const KEYS: &[&str] = &[
-    "title", "symptom", "fault", "fix", "cpu-note", "task", "debrief", "ask", "text", "say",
-    "hints", "estimate", "evidence", "beats", "prompt",
+    "title", "symptom", "fault", "cpu-note", "task", "debrief", "ask", "text", "say", "hints",
+    "estimate", "evidence", "beats", "prompt",
 ];
 
 /// The prose of a lesson.
@@ -163,10 +163,18 @@ fn plain(quoted: &str) -> String {
                 rest = after;
             }
             '\\' => {
-                if let Some(escaped) = rest.chars().next() {
-                    out.push(if escaped == 'n' { ' ' } else { escaped });
-                    rest = &rest[escaped.len_utf8()..];
-                }
+                let Some(escaped) = rest.chars().next() else {
+                    break;
+                };
+                let (said, digits) = match escaped {
+                    'n' | 't' | 'r' => (' ', 0),
+                    'x' => ('\u{fffc}', 2),
+                    'u' => ('\u{fffc}', 4),
+                    'U' => ('\u{fffc}', 8),
+                    c => (c, 0),
+                };
+                out.push(said);
+                rest = rest.get(escaped.len_utf8() + digits..).unwrap_or_default();
             }
             '{' if rest.starts_with('{') && rest.contains("}}") => {
                 out.push('\u{fffc}');

@@ -126,8 +126,8 @@ pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
     let room = usize::from(area.width);
     let lines = [
         Wording::Full,
-        Wording::Close,
         Wording::Figures,
+        Wording::Bare,
         Wording::Tight,
     ];
     let mut lines = lines.map(|wording| line(&all, wording, theme)).into_iter();
@@ -143,10 +143,10 @@ pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wording {
     Full,
-    /// The same, nearer to each other.
-    Close,
-    /// The first figure says enough.
+    /// Figures without their words.
     Figures,
+    /// The latest loss stands in the loss panel, too.
+    Bare,
     /// Without a space that can go.
     Tight,
 }
@@ -154,7 +154,7 @@ enum Wording {
 fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
     let (gap, space) = match wording {
         Wording::Full => ("    ", " "),
-        Wording::Close | Wording::Figures => ("  ", " "),
+        Wording::Figures | Wording::Bare => ("  ", " "),
         Wording::Tight => (" ", ""),
     };
     let mut spans = vec![Span::raw(" ")];
@@ -165,9 +165,10 @@ fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
             Mark::Open => ("", theme.text),
         };
         let value = match wording {
-            Wording::Full | Wording::Close => vital.value.clone(),
+            Wording::Full => vital.value.clone(),
             Wording::Figures => short(&vital.value),
-            Wording::Tight => short(&vital.value).replace(" %", "%"),
+            Wording::Bare => bare(&vital.value),
+            Wording::Tight => bare(&vital.value).replace(" %", "%"),
         };
         let label = match (vital.label, wording) {
             ("first loss", Wording::Tight) => "first",
@@ -190,10 +191,13 @@ fn short(value: &str) -> String {
     if let Some((number, _)) = value.split_once(" % ") {
         return format!("{number} %");
     }
-    // The latest loss stands in the loss panel, too.
-    let value = value.split_once(", now ").map_or(value, |(first, _)| first);
     match value {
         "not synchronised" => "no sync".to_owned(),
         it => it.replace("not measured", "?").replace(" of ln V ", "/"),
     }
+}
+
+fn bare(value: &str) -> String {
+    let first = value.split_once(", now ").map(|(first, _)| first);
+    short(first.unwrap_or(value))
 }

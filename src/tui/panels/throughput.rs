@@ -248,9 +248,10 @@ fn large(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         theme.slot(app.run.active),
     );
     let spread = format!(
-        "step {} ms, middle half {}, p95 {}",
+        "step {} ms, middle half {}–{}, p95 {}",
         ms(it.step_ms.median),
-        span(it.step_ms.p25, it.step_ms.p75).trim_end_matches(" ms"),
+        ms(it.step_ms.p25),
+        ms(it.step_ms.p75),
         ms(it.step_ms.p95)
     );
     let mut head = vec![Span::styled("samples/s  ", theme.strong)];

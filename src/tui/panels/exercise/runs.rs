@@ -182,7 +182,7 @@ impl Page<'_> {
         for line in &found.lines {
             self.criterion(line, &mut out);
         }
-        let said = format!("measured in {} s on {}", found.seconds, found.device);
+        let said = format!("measured in {:.1} s on {}", found.seconds, found.device);
         out.extend(text::wrap_plain(&said, self.columns, theme.dim));
         if !found.passed && matches!(answer, Answer::Given(_)) {
             let keys = [Action::OpenEditor, Action::Pair];
