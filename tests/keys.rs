@@ -295,6 +295,14 @@ fn any_key_puts_the_welcome_away() {
         assert_eq!(action(key, &app), Some(Action::Close), "{code:?}");
     }
     assert_eq!(footer(&app), [("any key".to_owned(), "go on")]);
+    // Where it has more lines than the frame, it can be read to its end.
+    let mut app = app;
+    resize(&mut app, 60, 18);
+    assert_eq!(action(event(Key::Down), &app), Some(Action::Scroll(1)));
+    assert_eq!(action(event(Key::Enter), &app), Some(Action::Close));
+    // Where it is not drawn, keys are what they are.
+    resize(&mut app, 40, 10);
+    assert_eq!(action(event(Key::Char('q')), &app), Some(Action::Quit));
 }
 
 #[test]

@@ -61,8 +61,8 @@ impl Place {
         })
     }
 
-    /// How long the device thread has spent on what was submitted, since it began; up to date after a `sync`. `None` where the device is one
-    /// that tells under the profiler only.
+    /// How long the device thread has spent on what was submitted, since it began; up to date after a `sync`. `None` where
+    /// the device tells its time under the profiler only.
     pub fn busy(&self) -> Option<Duration> {
         match self {
             Self::Inline(_) => None,

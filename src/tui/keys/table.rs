@@ -33,7 +33,14 @@ fn confirming(app: &App) -> bool {
 
 /// The first card, which any key puts away.
 fn welcoming(app: &App) -> bool {
-    !confirming(app) && app.view.overlay == Some(Overlay::Welcome)
+    let shown = app.view.room() > Room::Numbers;
+    !confirming(app) && app.view.overlay == Some(Overlay::Welcome) && shown
+}
+
+/// The same where it has more lines than the frame: the keys that move text do so.
+fn welcoming_long(app: &App) -> bool {
+    let (columns, rows) = app.view.size;
+    welcoming(app) && (columns < 80 || rows < 24)
 }
 
 /// Letters are text.
@@ -358,6 +365,10 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('q')], A::Quit, "quit", "quit; progress is kept", Program, free),
     bind(&[Control('z')], A::Suspend, "", "suspend; `fg` comes back", Program, always),
     bind(&[Control('c')], A::Quit, "", "quit at once", Program, always),
+    bind(&[Down], A::Scroll(1), "down", "", Move, welcoming_long),
+    bind(&[Up], A::Scroll(-1), "", "", Move, welcoming_long),
+    bind(&[PageDown], A::Scroll(10), "", "", Move, welcoming_long),
+    bind(&[PageUp], A::Scroll(-10), "", "", Move, welcoming_long),
     // Whatever is left.
     bind(&[Any], A::Type(' '), "", "", Move, typing),
     bind(&[Any], A::Close, "go on", "", Program, welcoming),

@@ -124,7 +124,12 @@ pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
         return frame.render_widget(Line::styled(text, theme.dim), area);
     }
     let room = usize::from(area.width);
-    let lines = [Wording::Full, Wording::Figures, Wording::Tight];
+    let lines = [
+        Wording::Full,
+        Wording::Close,
+        Wording::Figures,
+        Wording::Tight,
+    ];
     let mut lines = lines.map(|wording| line(&all, wording, theme)).into_iter();
     let fits = lines.find(|line| line.width() <= room);
     let line = fits.unwrap_or_else(|| {
@@ -138,6 +143,8 @@ pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wording {
     Full,
+    /// The same, nearer to each other.
+    Close,
     /// The first figure says enough.
     Figures,
     /// Without a space that can go.
@@ -147,7 +154,7 @@ enum Wording {
 fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
     let (gap, space) = match wording {
         Wording::Full => ("    ", " "),
-        Wording::Figures => ("  ", " "),
+        Wording::Close | Wording::Figures => ("  ", " "),
         Wording::Tight => (" ", ""),
     };
     let mut spans = vec![Span::raw(" ")];
@@ -158,7 +165,7 @@ fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
             Mark::Open => ("", theme.text),
         };
         let value = match wording {
-            Wording::Full => vital.value.clone(),
+            Wording::Full | Wording::Close => vital.value.clone(),
             Wording::Figures => short(&vital.value),
             Wording::Tight => short(&vital.value).replace(" %", "%"),
         };

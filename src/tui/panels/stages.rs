@@ -22,6 +22,8 @@ const LOWEST: u16 = 6;
 /// Columns before the level, and of the level.
 const MARKS: usize = 8;
 const LEVEL: usize = 14;
+/// Below this width the legend is told shortly.
+const NARROW: usize = 72;
 
 /// The line on which an entry of the list stands.
 fn line_of(entry: usize, app: &App) -> usize {
@@ -79,10 +81,8 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     lines.extend(stages.map(|(at, stage)| row(app, at, stage, columns, theme)));
     if !app.course.exercises.is_empty() {
         lines.push(Line::default());
-        lines.push(Line::styled(
-            "exercises: runs to think through, recordings to solve, kernels to write",
-            theme.heading,
-        ));
+        let about = "exercises: runs to think through, recordings to solve, kernels to write";
+        lines.push(Line::styled(text::cut(about, columns), theme.heading));
         let exercises = app.course.exercises.iter().enumerate();
         lines.extend(exercises.map(|(at, it)| exercise_row(app, at, it, columns, theme)));
     }
@@ -99,7 +99,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
         let rule = theme.symbols.rule.repeat(columns);
         let foot_lines = vec![
             Line::styled(rule, theme.border),
-            legend(theme),
+            legend(columns, theme),
             score(app, theme),
         ];
         frame.render_widget(Paragraph::new(foot_lines), foot);
@@ -109,19 +109,24 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
 }
 
 /// What the marks mean.
-fn legend(theme: &Theme) -> Line<'static> {
+fn legend(columns: usize, theme: &Theme) -> Line<'static> {
     let symbols = &theme.symbols;
+    let (here, gap) = if columns < NARROW {
+        ("here", "  ")
+    } else {
+        ("you are here", "    ")
+    };
     let marks = [
         (symbols.good, "passed", theme.good),
         (symbols.live, "predicted", theme.text),
         (symbols.ghost, "begun", theme.text),
         (symbols.rule, "jumped over", theme.text),
-        (symbols.pointer, "you are here", theme.key),
+        (symbols.pointer, here, theme.key),
     ];
     let spans = marks.into_iter().flat_map(|(mark, words, style)| {
         [
             Span::styled(mark, style),
-            Span::styled(format!(" {words}    "), theme.dim),
+            Span::styled(format!(" {words}{gap}"), theme.dim),
         ]
     });
     Line::from(spans.collect::<Vec<_>>())

@@ -23,7 +23,7 @@ const STEPS: [(&str, &str); 5] = [
         "predict",
         "read the lesson, and say what you think is the cause",
     ),
-    ("look", "the panels hold the evidence"),
+    ("evidence", "look at the panels that hold it"),
     ("fix", "toggle the fix while it trains, or edit the file"),
     (
         "check",
