@@ -152,14 +152,16 @@ impl Work {
 
     fn measure(&self) -> Result<Option<Measured>> {
         let (strays, events) = (self.outbox.clone(), self.outbox.clone());
-        let mut steps = 0;
+        let (mut steps, mut in_turns) = (0, false);
         let device = Rc::new(RefCell::new(String::new()));
         let (wanted, named) = (self.configs.steps, Rc::clone(&device));
         let heard = move |event: &Event| match event {
             Event::Started(started) => {
-                steps = 0;
+                (steps, in_turns) = (0, started.paired);
                 named.borrow_mut().clone_from(&started.device.name);
             }
+            // Of two runs in turns the pairs count.
+            Event::Step(_) if in_turns => {}
             Event::Step(_) => {
                 steps += 1;
                 let done = format!("step {} of {wanted}", wanted.min(steps));

@@ -249,9 +249,13 @@ impl Page<'_> {
             }
         } else {
             for row in &table.rows {
-                let parts: Vec<String> = (1..table.head.len())
-                    .map(|at| format!("{} {}", table.head[at], cell(row, at)))
+                let figures = table.head.iter().skip(1).zip(&row.cells);
+                let parts: Vec<String> = figures
+                    .filter_map(|(head, cell)| Some(format!("{head} {}", cell.as_ref()?)))
                     .collect();
+                if parts.is_empty() && row.why.is_some() {
+                    continue;
+                }
                 let marker = format!("{}  ", row.name);
                 self.item(&marker, self.theme.key, &parts.join(", "), &mut out);
             }
