@@ -12,6 +12,8 @@ const RECENT: usize = 64;
 const PATIENCE: u64 = 300;
 /// Share of the step by which the phases may miss it.
 pub const LEDGER_LIMIT: f64 = 0.05;
+/// A first loss this many times ln(vocab) tells of initial weights that are sure of something wrong.
+pub const FIRST_LOSS_LIMIT: f64 = 1.1;
 /// Largest relative difference from the reference logits.
 pub const PARITY_LIMIT: f64 = 1e-3;
 
@@ -20,6 +22,7 @@ pub const NAMES: &[&str] = &[
     "above-peak",
     "backward-too-short",
     "below-entropy",
+    "first-loss",
     "gradient-coverage",
     "ledger-open",
     "no-kernels",
@@ -35,6 +38,7 @@ pub struct Facts {
     entropy: Option<f64>,
     steps: u64,
     losses: VecDeque<f64>,
+    first_loss: Option<f64>,
     phases: Option<Phases>,
     throughput: Option<Throughput>,
     gradients: Option<Gradients>,
@@ -51,6 +55,7 @@ impl Facts {
             entropy,
             steps: 0,
             losses: VecDeque::new(),
+            first_loss: None,
             phases: None,
             throughput: None,
             gradients: None,
@@ -69,6 +74,9 @@ impl Facts {
                     self.losses.pop_front();
                 }
                 self.losses.push_back(step.loss.0);
+                if step.step == 0 {
+                    self.first_loss = Some(step.loss.0);
+                }
                 if step.phases.is_some() && !step.profiled {
                     self.phases = step.phases;
                 }
@@ -90,6 +98,7 @@ impl Facts {
     pub fn lints(&self) -> Vec<Lint> {
         [
             not_finite,
+            first_loss,
             gradient_coverage,
             backward_too_short,
             ledger_open,
@@ -120,6 +129,22 @@ fn lint(name: &str, why: String, next: &str) -> Option<Lint> {
         why,
         next: next.to_owned(),
     })
+}
+
+/// Even bets on V tokens lose ln V, whatever comes; only sure bets on wrong tokens lose more.
+fn first_loss(f: &Facts) -> Option<Lint> {
+    let first = f.first_loss.filter(|first| first.is_finite())?;
+    let uniform = f.config.ln_vocab();
+    if first <= FIRST_LOSS_LIMIT * uniform {
+        return None;
+    }
+    lint(
+        "first-loss",
+        format!(
+            "The first loss is {first:.2}; a model that knows nothing loses {uniform:.2}, and one cannot know less."
+        ),
+        "Look at the logits before the first update: how large are they, and for which token?",
+    )
 }
 
 fn not_finite(f: &Facts) -> Option<Lint> {
@@ -203,7 +228,7 @@ fn wrong_logits(f: &Facts) -> Option<Lint> {
     lint(
         "wrong-logits",
         format!(
-            "The logits differ from the plain reference's by {:.1e} of the largest; rounding explains 1e-4.",
+            "The logits differ from the plain reference's by {:.1e} of the largest; rounding stays far below 1e-4.",
             parity.0
         ),
         "The loss may look right all the same. Compare what the operation reads with what lies in memory.",

@@ -8,7 +8,6 @@ use super::pages::Page;
 use super::source::ReplayControl;
 use super::view::Room;
 use super::{Action, App, Effect, Overlay, Panel};
-use crate::course::Question;
 
 impl App {
     /// Does what the learner asked for.
@@ -134,12 +133,15 @@ impl App {
             return Vec::new();
         }
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once.
-        let quizzed = self.study.question(stage).filter(|asked| asked.0.is_some());
-        let Some(right) = self.study.answer(stage, choice) else {
+        let quizzed = self
+            .study
+            .question(stage)
+            .is_some_and(|(quiz, _)| quiz.is_some());
+        if self.study.answer(stage, choice).is_none() {
             return Vec::new();
-        };
-        if let Some((_, question)) = quizzed {
-            self.tell(&reply(question, right), false);
+        }
+        if quizzed {
+            // The page says whether it was right, and why.
             self.open_page(Page::Quiz);
         } else {
             self.open_page(Page::Start);
@@ -352,14 +354,5 @@ impl App {
             }
             _ => Vec::new(),
         }
-    }
-}
-
-/// What a question of the quiz answers. The reason is on its page.
-fn reply(question: &Question, right: bool) -> String {
-    if right {
-        "Right.".to_owned()
-    } else {
-        format!("Not so: it is {}.", super::figures::letter(question.answer))
     }
 }

@@ -125,7 +125,6 @@ impl App {
         (self.view.focus, self.view.expanded) = (Some(panel), true);
         self.view.lesson_open = panel == Panel::Lesson;
         self.open_page(Page::Start);
-        self.open_page(Page::Result);
         (self.view.overlay, self.view.confirm) = (None, None);
         Some(cue.does)
     }

@@ -101,7 +101,7 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             &[Action::TurnPage(1), Action::TurnPage(-1)],
         ),
         Beat::Predict => sentence(
-            "Answer the question: {} to {}; {} turns the page",
+            "Answer the question: {} to {}; {} reads on",
             &[Action::Answer(0), last_answer(app), Action::TurnPage(1)],
         ),
         Beat::Evidence => evidence_move(app, stage),
@@ -136,16 +136,11 @@ pub fn next_move(app: &App) -> Vec<Piece> {
             &[Action::Lesson],
         ),
         Beat::Debrief if app.study.question(stage).is_some() && app.asked_here() => sentence(
-            "Answer the question: {} to {}; {} and {} turn the pages",
-            &[
-                Action::Answer(0),
-                last_answer(app),
-                Action::TurnPage(-1),
-                Action::TurnPage(1),
-            ],
+            "Answer the question: {} to {}; {} reads back",
+            &[Action::Answer(0), last_answer(app), Action::TurnPage(-1)],
         ),
         Beat::Debrief if app.study.question(stage).is_some() => sentence(
-            "{} turns the page: the cause, your result, and questions at the end",
+            "{} reads on: your result, a look back, and questions at the end",
             &[Action::TurnPage(1)],
         ),
         Beat::Debrief if app.study.at + 1 < app.course.stages.len() => sentence(

@@ -1,10 +1,8 @@
 //! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. None has an effect.
 
+use super::pages::PAGE;
 use super::view::{Room, Search, Sort};
 use super::{Action, App, Axis, Overlay, Panel, RunState};
-
-/// Lines that `PgUp` and `PgDn` move by.
-const PAGE: i32 = 10;
 
 impl App {
     /// Actions that only change what is seen.
@@ -34,7 +32,7 @@ impl App {
                     self.log.unseen = 0;
                 }
             }
-            Action::TurnPage(by) if view.overlay.is_none() => self.turn_or_tell(by),
+            Action::TurnPage(by) if view.overlay.is_none() => self.read_on(by),
             Action::TurnPage(by) => {
                 let pages = self.course.readings.len() as i32 + 1;
                 let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
@@ -45,7 +43,10 @@ impl App {
                 // Words are looked up in the glossary itself, its first page.
                 (view.page, view.overlay_scroll) = (0, 0);
                 view.overlay = Some(Overlay::Glossary);
-                view.search.typing = true;
+                view.search = Search {
+                    typing: true,
+                    ..Search::default()
+                };
             }
             Action::Type(letter) => {
                 view.search.push(letter);
@@ -223,19 +224,11 @@ impl App {
                 let Some(panel) = focus else {
                     return;
                 };
-                let limit = view.limits.get(&panel).copied().unwrap_or(u16::MAX);
-                let before = view.scroll_of(panel).min(limit);
-                view.scroll_by(panel, lines);
-                // A text goes on over its pages.
-                let stuck = view.scroll_of(panel) == before;
-                if panel == Panel::Lesson
-                    && self.exercises.open.is_none()
-                    && stuck
-                    && lines.abs() == PAGE
-                    && self.turn_page(lines.signum())
-                    && lines < 0
-                {
-                    self.view.scroll.insert(panel, u16::MAX);
+                let stage = panel == Panel::Lesson && self.exercises.open.is_none();
+                if stage && lines.abs() == PAGE {
+                    self.read_on(lines.signum());
+                } else {
+                    view.scroll_by(panel, lines);
                 }
             }
         }

@@ -7,6 +7,9 @@ use super::view::Room;
 use super::{App, Effect, Panel};
 use crate::course::{SectionKind, Stage};
 
+/// Lines that a key moves a text by.
+pub(super) const PAGE: i32 = 10;
+
 /// One page of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Page {
@@ -27,6 +30,15 @@ pub enum Page {
 }
 
 impl Page {
+    /// Where a learner who comes back to a stage goes on reading.
+    pub(super) fn of(study: &Study, stage: &Stage) -> Self {
+        match study.beat(stage) {
+            Beat::Evidence => Self::Evidence,
+            Beat::Fix => Self::Cause,
+            _ => Self::Start,
+        }
+    }
+
     /// Whether its place may be reached now. The cause waits for the prediction and the evidence.
     fn open(self, study: &Study, stage: &Stage) -> bool {
         match self {
@@ -126,12 +138,25 @@ impl App {
         }
     }
 
-    /// The same; at either end it says so.
-    pub(super) fn turn_or_tell(&mut self, by: i32) {
-        if !self.turn_page(by) {
+    /// Reads on, or back: what is left of the page first, so that nothing is skipped, then the next page.
+    pub(super) fn read_on(&mut self, by: i32) {
+        let limit = self.view.limit_of(Panel::Lesson);
+        let before = self.view.scroll_of(Panel::Lesson).min(limit);
+        let left = if by > 0 { limit - before } else { before };
+        if left > 0 {
+            self.view.scroll_by(Panel::Lesson, by.signum() * PAGE);
+        } else if !self.turn_page(by) {
             let end = if by < 0 { "first" } else { "last" };
             self.tell(&format!("This is the {end} page for now"), false);
+        } else if by < 0 {
+            self.view.scroll.insert(Panel::Lesson, u16::MAX);
         }
+    }
+
+    /// Whether there is more to read: on this page, or after it.
+    pub fn reads_on(&self) -> bool {
+        let (_, at, of) = self.page();
+        at < of || self.view.scroll_of(Panel::Lesson) < self.view.limit_of(Panel::Lesson)
     }
 
     /// Shows the next thing that the evidence names, and after the last one the cause.

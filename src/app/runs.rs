@@ -39,7 +39,7 @@ impl App {
         };
         self.study.enter(at, stage);
         self.view.scroll.clear();
-        self.view.lesson_page = Page::Start;
+        self.view.lesson_page = Page::of(&self.study, stage);
         (self.view.confirm, self.view.third) = (None, None);
         // A sentence about the stage before would stand where this one's first move is told.
         if self.run.wanted.is_some() {

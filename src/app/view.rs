@@ -232,6 +232,11 @@ impl View {
         self.scroll.get(&panel).copied().unwrap_or(0)
     }
 
+    /// How far a panel's text can move, by the last frame.
+    pub fn limit_of(&self, panel: Panel) -> u16 {
+        self.limits.get(&panel).copied().unwrap_or(0)
+    }
+
     /// Moves a panel's text, as far as the last frame allows.
     pub fn scroll_by(&mut self, panel: Panel, lines: i32) {
         let limit = self.limits.get(&panel).copied().unwrap_or(u16::MAX);

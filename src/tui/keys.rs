@@ -196,6 +196,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
                     "toggle back"
                 }
                 Action::Lesson if app.view.lesson_open => "panels",
+                Action::Lesson if app.exercises.open.is_some() => "exercise",
                 Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",
                 _ => binding.label,
             };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Checking, ExerciseNews, InModel};
-use crate::app::{App, Effect};
+use crate::app::{App, Effect, Panel};
 use crate::course::Exercise;
 use crate::course::progress::State;
 use crate::protocol::{Command, KernelReport, KernelSwap};
@@ -54,6 +54,10 @@ impl App {
         let desk = self.exercises.desk_mut(exercise);
         desk.checking = None;
         desk.report = Some(report);
+        if open {
+            // The card is what was waited for.
+            self.view.scroll.remove(&Panel::Lesson);
+        }
         let mut effects = Vec::new();
         if !passed {
             return effects;

@@ -27,6 +27,7 @@ impl App {
         }
         let mut effects = self.leave_exercise();
         self.show_text();
+        self.notice = None;
         self.exercises.open = Some(at);
         let known = self.study.progress.stages.entry(exercise.id.clone());
         let known = known.or_default();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::app::figures::letter;
 use crate::app::{App, Effect};
 use crate::course::exercise::Body;
 use crate::course::progress::{Prediction, State};
@@ -44,6 +45,13 @@ impl App {
             return Vec::new();
         }
         let right = choice == question.answer;
+        if self.detective().is_none() {
+            let text = match right {
+                true => "Right.".to_owned(),
+                false => format!("Not so: it is {}.", letter(question.answer)),
+            };
+            self.tell(&text, false);
+        }
         self.changed(|exercise, app| {
             let desk = app.exercises.desk_mut(exercise);
             let at = desk.quiz.len();

@@ -1,6 +1,7 @@
 //! The four vital signs every run shows, and how a figure is written in few characters.
 
 use crate::app::App;
+use crate::lints::FIRST_LOSS_LIMIT;
 use crate::protocol::State;
 
 /// Whether a figure is as it should be.
@@ -19,9 +20,6 @@ pub struct Vital {
     pub value: String,
     pub mark: Mark,
 }
-
-/// A first loss this many times ln(vocab) tells of initial weights that are sure of something wrong.
-const FAR_OFF: f64 = 1.1;
 
 /// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s against the peak.
 pub fn vitals(app: &App) -> Vec<Vital> {
@@ -53,7 +51,7 @@ pub fn vitals(app: &App) -> Vec<Vital> {
         (Some(loss), Some(started)) => {
             let mark = match loss {
                 _ if !loss.is_finite() => Mark::Bad,
-                _ if loss > FAR_OFF * started.ln_vocab => Mark::Bad,
+                _ if loss > FIRST_LOSS_LIMIT * started.ln_vocab => Mark::Bad,
                 _ if started.entropy.is_some_and(|floor| loss < floor - 0.05) => Mark::Bad,
                 _ if loss < started.ln_vocab => Mark::Good,
                 _ => Mark::Open,
@@ -130,7 +128,7 @@ pub fn vitals(app: &App) -> Vec<Vital> {
 fn began_well(app: &App, ln_vocab: f64) -> bool {
     app.run
         .first_loss()
-        .is_none_or(|first| first.is_finite() && first <= FAR_OFF * ln_vocab)
+        .is_none_or(|first| first.is_finite() && first <= FIRST_LOSS_LIMIT * ln_vocab)
 }
 
 /// A figure in at most about six characters.

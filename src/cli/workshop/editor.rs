@@ -128,6 +128,10 @@ impl Editor {
     pub fn open(&self, file: &Path, line: Option<u32>, size: Option<(u16, u16)>) -> Result<()> {
         let mut words = self.words.clone();
         if self.in_tmux {
+            // A pane whose program is not there closes before anybody can read why.
+            if let Some(program) = words.first().filter(|program| !is_there(program)) {
+                bail!("`{program}` is not there; set EDITOR to an editor that is");
+            }
             words.splice(0..0, place(size).iter().map(|word| (*word).to_owned()));
         }
         let (program, args) = words.split_first().context("the editor has no name")?;
@@ -155,6 +159,15 @@ impl Editor {
             .spawn(move || child.wait());
         Ok(())
     }
+}
+
+/// Whether a program can be found, by its path or along `PATH`.
+fn is_there(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Beside the workshop or under it, where both stay readable; else a window of its own, which closes with the editor.

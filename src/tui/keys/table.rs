@@ -132,6 +132,11 @@ fn walking(app: &App) -> bool {
             .is_some_and(|stage| app.study.beat(stage) == Beat::Evidence)
 }
 
+/// There is more of the stage's text.
+fn reading_on(app: &App) -> bool {
+    leafing(app) && app.reads_on()
+}
+
 /// The stage's text is read, and has pages.
 fn leafing(app: &App) -> bool {
     main(app)
@@ -295,7 +300,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('d')], A::Answer(3), "", ANSWER, Stage, asked_for::<3>),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_pages),
-    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, leafing),
+    bind(&[Right], A::TurnPage(1), "read on", SIDEWAYS, Move, reading_on),
+    bind(&[Right], A::TurnPage(1), "", SIDEWAYS, Move, leafing),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, leafing),
     bind(&[Char('/')], A::Search, "look up a word", LOOK_UP, Move, in_glossary),
     bind(&[Char('/')], A::Search, "", LOOK_UP, Move, has_glossary),

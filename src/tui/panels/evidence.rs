@@ -59,25 +59,19 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
                 .map(|share| (format!("{:.0} %", 100.0 * share), None))
         },
     );
-    figure(
-        &mut lines,
-        "against reference",
-        &known,
-        (inner.width, theme),
-        |it| {
-            it.parity.map(|x| {
-                let good = x.0.is_finite() && x.0 <= PARITY;
-                (
-                    match x.0 {
-                        0.0 => "0".to_owned(),
-                        far if far >= 0.01 => number(far),
-                        near => format!("{near:.1e}"),
-                    },
-                    Some(good),
-                )
-            })
-        },
-    );
+    figure(&mut lines, "parity", &known, (inner.width, theme), |it| {
+        it.parity.map(|x| {
+            let good = x.0.is_finite() && x.0 <= PARITY;
+            (
+                match x.0 {
+                    0.0 => "0".to_owned(),
+                    far if far >= 0.01 => number(far),
+                    near => format!("{near:.1e}"),
+                },
+                Some(good),
+            )
+        })
+    });
     if !known.is_empty() {
         lines.push(ledger::clocks_in_a_line(app.run.shown(), theme));
     }

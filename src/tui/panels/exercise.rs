@@ -39,8 +39,9 @@ pub fn render(
         columns,
         theme,
     };
-    let (mut head, mut tail) = (page.task(), Vec::new());
-    page.hints(&mut head);
+    // What was just asked for comes first.
+    let (mut head, mut tail) = (page.hints(), Vec::new());
+    head.extend(page.task());
     page.files(&mut tail);
     page.look_back(&mut tail);
     let mut found = Vec::new();
@@ -192,14 +193,17 @@ impl Page<'_> {
         ));
     }
 
-    fn hints(&self, out: &mut Vec<Line<'static>>) {
+    /// The hints so far, the latest first.
+    fn hints(&self) -> Vec<Line<'static>> {
         let count = self.exercise.hints.len();
         let shown = self.app.exercises.hints as usize;
-        for (at, hint) in self.exercise.hints.iter().take(shown).enumerate() {
-            out.push(Line::default());
+        let mut out = Vec::new();
+        for (at, hint) in self.exercise.hints.iter().enumerate().take(shown).rev() {
             let marker = format!("Hint {}/{count}  ", at + 1);
-            self.item(&marker, self.theme.warning, hint.trim(), out);
+            self.item(&marker, self.theme.warning, hint.trim(), &mut out);
+            out.push(Line::default());
         }
+        out
     }
 
     fn background(&self, out: &mut Vec<Line<'static>>) {

@@ -38,7 +38,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     let found = found.as_ref().map(|it| it as &dyn Lookup);
     let figures = figures.as_ref().map(|it| it as &dyn Lookup);
     let columns = usize::from(inner.width);
-    let mut asked = if app.asked_here() {
+    let mut asked = if app.asked_here() || app.view.beat.is_some() {
         question::lines(app, columns, found, theme)
     } else {
         Vec::new()

@@ -21,6 +21,12 @@ pub fn lines(
     let Some(stage) = app.stage() else {
         return Vec::new();
     };
+    if app.view.beat.is_some() {
+        // The room is asked anew, whatever was answered before.
+        let mut out = vec![rule("predict", columns, theme)];
+        out.extend(choices(&stage.prediction, app, columns, figures, theme));
+        return out;
+    }
     if let Some(of) = app.study.estimate(stage) {
         let mut out = vec![rule("how much", columns, theme)];
         out.extend(prose::item(

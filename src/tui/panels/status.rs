@@ -106,6 +106,9 @@ fn render_pointer(frame: &mut Frame<'_>, area: Rect, app: &App, at: usize, theme
     frame.render_widget(Paragraph::new(lines), area);
 }
 
+/// Steps below which a spread says nothing.
+const FEW: u64 = 5;
+
 /// The status line: as many parts as fit, the less telling ones dropped first.
 pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let run = app.run.shown();
@@ -136,6 +139,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         // Times of handing work over spread over anything: their rate is no throughput.
         let rate = match it.clock.as_str() {
             "enqueue" => format!("{} samples/s without a sync", number(it.samples_per_s)),
+            _ if it.step_ms.n < FEW => format!("{} samples/s", number(it.samples_per_s)),
             _ => format!(
                 "{} ± {} samples/s",
                 number(it.samples_per_s),

@@ -86,10 +86,11 @@ impl Sheet<'_> {
                 Outcome::NotMeasured => (self.theme.symbols.ghost, self.theme.dim),
             };
             let optional = if line.optional { " (optional)" } else { "" };
-            let text = format!(
-                "{}{optional}: {}; measured: {}",
-                line.name, line.asked, line.measured
-            );
+            let found = match line.outcome {
+                Outcome::NotMeasured => line.measured.clone(),
+                _ => format!("measured: {}", line.measured),
+            };
+            let text = format!("{}{optional}: {}; {found}", line.name, line.asked);
             out.extend(prose::item(
                 &format!("{mark} "),
                 style,
