@@ -277,6 +277,19 @@ impl App {
 
 /// The only way in which the state changes.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
+    let mut effects = taken(app, message);
+    if app.study.aside.is_some() {
+        effects.retain(|effect| {
+            !matches!(
+                effect,
+                Effect::SaveStage { .. } | Effect::SaveCurrent { .. }
+            )
+        });
+    }
+    effects
+}
+
+fn taken(app: &mut App, message: Message) -> Vec<Effect> {
     app.revision += 1;
     match message {
         Message::Did(action) => app.act(action),

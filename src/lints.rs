@@ -181,7 +181,7 @@ fn backward_too_short(f: &Facts) -> Option<Lint> {
             "Backward takes {:.2} of the forward's time; with twice the products it should take about 2.",
             p.backward / p.forward
         ),
-        "Either backward leaves work out (see the gradient audit), or forward does too much (see the kernels).",
+        "Either backward leaves work out (see the gradients panel), or forward does too much (see the kernels).",
     )
 }
 

@@ -453,7 +453,7 @@ fn checks_answer_line_by_line() {
 }
 
 #[test]
-fn an_unclear_ratio_never_passes() {
+fn an_unclear_ratio_passes_by_its_whole_interval_alone() {
     let course = Course::builtin("en");
     let stage = course.stage_by_id("naive-swiglu").expect("stage 4");
     let ratio = |pair: &Pair| {
@@ -474,12 +474,14 @@ fn an_unclear_ratio_never_passes() {
     let mut pair = Pair {
         n: 30,
         ratio: 3.0,
-        low: 2.5,
+        low: 0.97,
         high: 3.5,
         verdict: Verdict::Unclear,
         ..Pair::default()
     };
     assert_eq!(ratio(&pair), Outcome::NotMeasured);
+    pair.low = 2.5;
+    assert_eq!(ratio(&pair), Outcome::Passed);
     pair.verdict = Verdict::Faster;
     assert_eq!(ratio(&pair), Outcome::Passed);
     (pair.low, pair.verdict) = (0.98, Verdict::Same);

@@ -125,8 +125,8 @@ fn letters_of_a_and_b_differ_without_colour() {
             for line in [
                 "c linear bwd",
                 "C linear bwd",
-                "c d e: A broken",
-                "C D E: B fixed",
+                "c-z: A broken",
+                "C-Z: B fixed",
             ] {
                 assert!(drawn.contains(line), "{drawn}");
             }

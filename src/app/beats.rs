@@ -45,9 +45,17 @@ impl App {
     pub(super) fn present(&mut self) -> Vec<Effect> {
         if self.view.beat.take().is_some() {
             (self.view.expanded, self.view.lesson_open) = (false, false);
-            self.tell("Presenter mode is off", false);
+            // What was shown to a room is nobody's progress.
+            if let Some(progress) = self.study.aside.take() {
+                self.study.progress = *progress;
+            }
+            self.tell(
+                "Presenter mode is off; your own progress is as it was",
+                false,
+            );
             return Vec::new();
         }
+        self.study.aside = Some(Box::new(self.study.progress.clone()));
         self.show_beat(0)
     }
 
@@ -68,7 +76,7 @@ impl App {
         effects
     }
 
-    /// The beat before; before the first one, the last of the stage before.
+    /// The beat before; before the first one, the first of the stage before, whose run begins anew.
     pub(super) fn previous_beat(&mut self) -> Vec<Effect> {
         let Some(at) = self.view.beat else {
             return Vec::new();
@@ -82,8 +90,7 @@ impl App {
             return Vec::new();
         }
         let effects = self.act(Action::PreviousStage);
-        let last = self.stage().map_or(0, |stage| cues(stage).len() - 1);
-        self.look_at(last);
+        self.look_at(0);
         effects
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::clean;
 
-mod drivers;
+pub mod drivers;
 
 pub use drivers::harmless;
 

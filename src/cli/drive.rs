@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::out::{Exit, Stop, notice, usage};
+use crate::app::log::drivers::harmless;
 use crate::engine::client::{Client, EngineCommand, Heard, Limits, Over};
 use crate::protocol::{Command, Event, Line};
 use crate::record::Recorder;
@@ -152,7 +153,8 @@ impl Drive {
                 }
                 Some(Heard::Stray(text)) => {
                     // Drivers repeat themselves, once for each adapter they look at.
-                    if last_stray.as_ref() != Some(&text) {
+                    // What is known to mean nothing stands in `doctor`, with its reason.
+                    if last_stray.as_ref() != Some(&text) && harmless(&text).is_none() {
                         (self.say)(&format!("engine: {text}"));
                     }
                     last_stray = Some(text);

@@ -260,15 +260,16 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
                 "{:.3}x [{:.3}, {:.3}], n={}, {}",
                 pair.ratio, pair.low, pair.high, pair.n, pair.verdict
             );
-            if pair.verdict == Verdict::Unclear {
-                return answer(asked, shown, Outcome::NotMeasured);
-            }
             // The end of the interval that speaks against the claim decides.
             let worst = match check.test {
                 Test::Below(_) | Test::AtMost(_) => pair.high,
                 _ => pair.low,
             };
             let passed = holds(&check.test, worst, config, measured.finished).unwrap_or(false);
+            // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
+            if !passed && pair.verdict == Verdict::Unclear {
+                return answer(asked, shown, Outcome::NotMeasured);
+            }
             answer(asked, shown, verdict(passed))
         }
         Metric::Lint(name) => {

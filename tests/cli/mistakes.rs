@@ -26,9 +26,10 @@ fn help_shows_every_command_with_examples() {
 #[test]
 fn a_wrong_command_line_is_one_message_and_two() {
     let learner = Learner::new();
-    learner
-        .says(&["runn"])
-        .fails(2, &["unrecognized subcommand 'runn'", "'run'"]);
+    learner.says(&["runn"]).fails(
+        2,
+        &["there is no command `runn`", "Did you mean: perflings run"],
+    );
     learner.says(&["run"]).fails(2, &["<STAGE>"]);
     learner
         .says(&["run", "1", "--as", "mended"])

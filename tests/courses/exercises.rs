@@ -231,7 +231,7 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
     for (verdict, low, passes) in [
         (Verdict::Faster, 2.5, true),
         (Verdict::Same, 0.99, false),
-        (Verdict::Unclear, 2.5, false),
+        (Verdict::Unclear, 0.97, false),
     ] {
         let pair = Pair {
             n: 30,

@@ -102,8 +102,14 @@ fn beats_go_forth_and_back_with_a_clicker() {
     assert_eq!(at(&app).map(|(_, at, _)| at), Some(1));
     act(&mut app, Action::PreviousBeat);
     assert_eq!(app.stage().map(|stage| stage.number), Some(1));
-    assert_eq!(at(&app).map(|(_, at, _)| at), Some(count));
+    assert_eq!(
+        at(&app).map(|(_, at, _)| at),
+        Some(1),
+        "its run begins anew"
+    );
     act(&mut app, Action::Present);
+    let known = app.study.progress.stage("broken-init");
+    assert_eq!(known.prediction, None, "a room's progress is nobody's");
     assert_eq!((app.cue(), app.view.expanded), (None, false));
 }
 

@@ -7,6 +7,8 @@ use super::{Lookup, Subject, problem, subject, value};
 pub enum Awaited {
     /// A run has to go on.
     Run,
+    /// The mended version has to run.
+    Mended,
     /// Broken and fixed have to be measured against each other.
     Pairs,
 }
@@ -17,7 +19,7 @@ pub fn awaited<'a>(names: impl Iterator<Item = &'a str>, from: &dyn Lookup) -> O
     for name in names {
         match awaits(name, from) {
             Some(Awaited::Pairs) => return Some(Awaited::Pairs),
-            Some(Awaited::Run) => found = Some(Awaited::Run),
+            Some(run) => found = Some(run),
             None => {}
         }
     }
@@ -32,6 +34,7 @@ fn awaits(name: &str, from: &dyn Lookup) -> Option<Awaited> {
     match name.split('.').next().unwrap_or(name) {
         "pair" => Some(Awaited::Pairs),
         "ratio" => (pending(Subject::Broken) || pending(Subject::Fixed)).then_some(Awaited::Pairs),
+        "fixed" => pending(Subject::Fixed).then_some(Awaited::Mended),
         head => subject(head).is_some_and(pending).then_some(Awaited::Run),
     }
 }

@@ -11,6 +11,7 @@ struct Words {
     language: &'static str,
     run: &'static str,
     /// `{}` is the key that measures pairs.
+    mended: &'static str,
     pairs: &'static str,
     never: &'static str,
     skipped: &'static str,
@@ -21,6 +22,7 @@ const WORDS: &[Words] = &[
     Words {
         language: "en",
         run: "(Figures of the run belong here; they come when it has made its steps.)",
+        mended: "(Figures of the mended run belong here; they come when it has made its steps.)",
         pairs: "({} measures both in turns; the figures that belong here come then.)",
         never: "(not measured)",
         skipped: "(skipped)",
@@ -28,6 +30,7 @@ const WORDS: &[Words] = &[
     Words {
         language: "de",
         run: "(Hier stehen Zahlen des Laufs, sobald er seine Schritte gemacht hat.)",
+        mended: "(Hier stehen Zahlen des behobenen Laufs, sobald er seine Schritte gemacht hat.)",
         pairs: "({} misst beide im Wechsel; dann stehen hier die Zahlen.)",
         never: "(nicht gemessen)",
         skipped: "(übersprungen)",
@@ -48,6 +51,7 @@ pub fn notice<'a>(
     let words = words(from.language());
     Some(match awaited(names, from)? {
         Awaited::Run => words.run.to_owned(),
+        Awaited::Mended => words.mended.to_owned(),
         Awaited::Pairs => words.pairs.replace("{}", key),
     })
 }

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::{card, ms, sentence, show};
 use crate::app::guide::{next_move, number};
 use crate::app::{App, RunState};
-use crate::protocol::{FailedKind, Verdict};
+use crate::protocol::{FailedKind, Pair, Verdict};
 use crate::tui::layout::centred;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -113,7 +113,17 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     let progress = if pair.done {
         let (a, b) = (ms(pair.a_ms.median), ms(pair.b_ms.median));
-        format!("{} pairs: A {a} ms, B {b} ms per step", pair.n)
+        let still = match pair.verdict {
+            Verdict::Unclear => format!(
+                "; a difference beyond {:.1} % is ruled out",
+                100.0 * beyond(pair)
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "{} pairs, the median of A over B; A {a} ms, B {b} ms{still}",
+            pair.n
+        )
     } else {
         let left = pair.remaining_s.clamp(0.0, 1e6);
         format!("pair {} of {}, about {left:.0} s left", pair.n, pair.wanted)
@@ -127,6 +137,11 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         ));
     }
     lines
+}
+
+/// How far from 1 the interval reaches.
+fn beyond(pair: &Pair) -> f64 {
+    (1.0 - pair.low).abs().max((pair.high - 1.0).abs())
 }
 
 fn three(ratio: f64) -> String {

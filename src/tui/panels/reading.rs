@@ -74,6 +74,7 @@ fn words(panel: Panel, app: &App) -> &'static [&'static str] {
         Panel::Roofline => &[
             "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes; over 100 % under the slope, data lay in a cache.",
+            "Bytes count each operand once, as shapes say. A letter far below the roof moves more than it must, or waits.",
         ],
         Panel::Ledger => &[
             "One step. Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
@@ -95,7 +96,7 @@ fn words(panel: Panel, app: &App) -> &'static [&'static str] {
              rounding stays below 1e-4.",
         ],
         Panel::Lints => &[
-            "A lint is something that a sound run does not do: what was seen, and where to look next. No lint proves nothing.",
+            "A lint is something that a sound run does not do: what was seen, and where to look next. A run in which none holds may still be wrong.",
         ],
     }
 }

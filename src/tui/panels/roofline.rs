@@ -162,7 +162,7 @@ fn cut(area: Rect) -> (Rect, Rect) {
 fn legend(app: &App, shown: &Shown, roof: &Roof, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let mut spans = Vec::new();
     for (slot, _) in shown {
-        let letters = if *slot == Slot::A { "c d e" } else { "C D E" };
+        let letters = if *slot == Slot::A { "c-z" } else { "C-Z" };
         let name = format!("{letters}: {}   ", app.slot_name(*slot));
         spans.push(Span::styled(name, theme.slot(*slot)));
     }

@@ -27,7 +27,7 @@ const STEPS: [(&str, &str); 5] = [
     ("fix", "toggle the fix while it trains, or edit the file"),
     (
         "check",
-        "both versions are measured in turns; checks pass or do not",
+        "measured checks pass or do not; pairs run both in turns",
     ),
     ("look back", "your prediction beside the numbers"),
 ];
