@@ -339,7 +339,10 @@ impl App {
                 _ => "",
             };
             self.tell(
-                &format!("Stage {} passed: every check holds{foretold}", stage.number),
+                &format!(
+                    "Stage {} passed: every check it needs holds{foretold}",
+                    stage.number
+                ),
                 false,
             );
             self.open_page(Page::Result);

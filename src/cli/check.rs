@@ -80,17 +80,22 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The exercises that the learner has begun, one after the other: those with files of theirs.
+/// The exercises that the learner has begun, one after the other: those with files of theirs, recordings looked at.
 fn all_begun(shelf: &Shelf, args: &CheckArgs) -> Result<Exit> {
     let mut exit = Exit::Ok;
+    let known = progress_of(shelf);
     for exercise in &shelf.course.exercises {
-        if shelf.exercise_folder(exercise).is_none() {
+        let begun = match &exercise.body {
+            Body::Detective(_) => known.stage(&exercise.id).state != State::New,
+            _ => shelf.exercise_folder(exercise).is_some(),
+        };
+        if !begun {
             continue;
         }
         let checked = match &exercise.body {
             Body::Kernel(kernels) => kernels::check(shelf, exercise, kernels, args)?,
             Body::Config(configs) => configs::check(shelf, exercise, configs, args)?,
-            Body::Detective(_) => Exit::Ok,
+            Body::Detective(detective) => detective::check(shelf, exercise, detective, args)?,
         };
         if checked == Exit::Failed {
             exit = Exit::Failed;

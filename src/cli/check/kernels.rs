@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::super::drive::engine_command;
-use super::super::out::{self, Exit, Stop, notice, result};
+use super::super::out::{self, Exit, Stop, notice, result, usage};
 use super::super::shelf::Shelf;
 use super::super::workshop::exercise::in_folder;
 use super::{CheckArgs, state};
@@ -19,16 +19,22 @@ pub fn check(
     kernels: &Kernels,
     args: &CheckArgs,
 ) -> Result<Exit> {
+    if !args.answer.is_empty() {
+        return Err(usage(format!(
+            "{} takes no --answer: its answer is the kernel in your file",
+            exercise.label()
+        )));
+    }
     let folder = shelf.exercise_folder(exercise);
     match &folder {
         Some(folder) => notice(&format!(
             "{}: your files in {}",
-            exercise.id,
+            exercise.label(),
             folder.display()
         )),
         None => notice(&format!(
             "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
-            exercise.id
+            exercise.label()
         )),
     }
     let job = in_folder(
@@ -41,13 +47,23 @@ pub fn check(
     if args.json {
         out::json(&report)?;
     } else {
+        let verdict = if report.passed {
+            "passed"
+        } else {
+            "not passed"
+        };
+        result(&format!(
+            "{} {}: {verdict}",
+            exercise.label(),
+            exercise.title
+        ))?;
         for line in &report.card {
             let mark = match line.good {
                 Some(true) => "pass",
                 Some(false) => "FAIL",
                 None => "    ",
             };
-            result(&format!("{mark}  {}", line.text))?;
+            result(&format!("  {mark}  {}", line.text))?;
         }
     }
     state::exercise(shelf, exercise, report.passed);
