@@ -302,9 +302,9 @@ fn words(name: &str, run: &Finished) -> Option<String> {
         "top_kernel" => {
             let top = run.kernels.top.first()?;
             some(format!(
-                "{} ({}, {} ms)",
-                top.kernel,
+                "{} ({}), {} ms",
                 top.scope,
+                top.kernel,
                 show(top.ms, 2)
             ))
         }
