@@ -29,6 +29,8 @@ pub struct Exercises {
     pub open: Option<usize>,
     /// Hints on screen, of the open one.
     pub hints: u32,
+    /// The task or a hint is what comes next, not the last check: until the learner saves.
+    pub text_first: bool,
     /// The panels show the recorded run of the open one; the engine stands still.
     pub watching: bool,
     /// The engine ended meanwhile.

@@ -53,8 +53,9 @@ impl App {
         let (passed, swap) = (report.passed, report.swap.clone());
         let desk = self.exercises.desk_mut(exercise);
         desk.checking = None;
-        desk.report = Some(report);
-        if open {
+        let again = desk.report.replace(report).is_some();
+        if open && (again || passed) {
+            self.exercises.text_first = false;
             // The card is what was waited for.
             self.view.scroll.remove(&Panel::Lesson);
         }

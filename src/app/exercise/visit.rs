@@ -28,7 +28,7 @@ impl App {
         let mut effects = self.leave_exercise();
         self.show_text();
         self.notice = None;
-        self.exercises.open = Some(at);
+        (self.exercises.open, self.exercises.text_first) = (Some(at), true);
         let known = self.study.progress.stages.entry(exercise.id.clone());
         let known = known.or_default();
         known.state = known.state.max(State::Seen);

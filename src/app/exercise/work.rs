@@ -18,6 +18,7 @@ impl App {
                 return false;
             }
             app.exercises.hints += 1;
+            app.exercises.text_first = true;
             let shown = app.exercises.hints;
             let known = app.study.progress.stages.entry(exercise.id.clone());
             let known = known.or_default();

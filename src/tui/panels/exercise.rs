@@ -71,6 +71,10 @@ pub fn render(
     let long = foot.len() * 5 > height * 3;
     let mut text = Vec::new();
     if (small || long) && foot.len() + head.len() + tail.len() > height {
+        if app.exercises.text_first {
+            text.append(&mut head);
+            text.push(Line::default());
+        }
         text.append(&mut foot);
         text.push(Line::default());
     }
