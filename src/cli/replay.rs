@@ -12,6 +12,7 @@ use super::shelf::Shelf;
 use super::{ReplayArgs, summary, workshop};
 use crate::config::file::FileError;
 use crate::course::exercise::Body;
+use crate::protocol::Finished;
 use crate::record::Recording;
 
 pub use source::Replay;
@@ -27,11 +28,11 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
         return workshop::show_recording(args);
     }
     let shelf = Shelf::load(&args.course)?;
-    let recording = match detective(&shelf, args) {
-        Some(recording) => recording?,
-        None => open(&args.file)?,
+    let said = match detective(&shelf, args) {
+        Some(recording) => text(&recording?, summary::without_lints),
+        None => text(&open(&args.file)?, summary::text),
     };
-    result(&text(&recording))?;
+    result(&said)?;
     Ok(Exit::Ok)
 }
 
@@ -48,7 +49,7 @@ pub fn detective(shelf: &Shelf, args: &ReplayArgs) -> Option<Result<Recording, F
     }
 }
 
-fn text(recording: &Recording) -> String {
+fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {
     let mut parts = vec![format!(
         "recording of {}, {} lines",
         recording.badge(),
@@ -58,6 +59,6 @@ fn text(recording: &Recording) -> String {
     if finished.is_empty() {
         parts.push(markdown(recording).trim_end().to_owned());
     }
-    parts.extend(finished.iter().map(summary::text));
+    parts.extend(finished.iter().map(summary));
     parts.join("\n\n")
 }

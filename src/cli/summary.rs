@@ -9,6 +9,28 @@ use crate::protocol::{Finished, Num, Phases};
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {
+    let mut lines = figures(f);
+    if f.lints.is_empty() {
+        lines.push(row("lints", "none"));
+    }
+    for lint in &f.lints {
+        let why = lint.why.trim_end_matches('.');
+        lines.push(row(
+            "lint",
+            &format!("{}: {why}. Next: {}", lint.name, lint.next),
+        ));
+    }
+    lines.join("\n")
+}
+
+/// The same of a recording whose lints are left out, because they would name its fault.
+pub fn without_lints(f: &Finished) -> String {
+    let mut lines = figures(f);
+    lines.push(row("lints", "left out: they would name the fault"));
+    lines.join("\n")
+}
+
+fn figures(f: &Finished) -> Vec<String> {
     let mut lines = Vec::new();
     let what = if f.stage == 0 {
         f.variant.clone()
@@ -50,17 +72,7 @@ pub fn text(f: &Finished) -> String {
     ));
     lines.push(row("kernels", &kernels(f)));
     lines.push(row("memory", &memory(f)));
-    if f.lints.is_empty() {
-        lines.push(row("lints", "none"));
-    }
-    for lint in &f.lints {
-        let why = lint.why.trim_end_matches('.');
-        lines.push(row(
-            "lint",
-            &format!("{}: {why}. Next: {}", lint.name, lint.next),
-        ));
-    }
-    lines.join("\n")
+    lines
 }
 
 fn row(name: &str, text: &str) -> String {

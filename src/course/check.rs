@@ -84,6 +84,13 @@ pub enum Outcome {
     NotMeasured,
 }
 
+impl Outcome {
+    /// Of a criterion that was measured.
+    pub const fn of(passed: bool) -> Self {
+        if passed { Self::Passed } else { Self::Failed }
+    }
+}
+
 /// One criterion with its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
@@ -179,11 +186,7 @@ fn scope(stage: &Stage, config: &RunConfig) -> Line {
         } else {
             format!("{} differs", other.join(", "))
         },
-        outcome: if other.is_empty() {
-            Outcome::Passed
-        } else {
-            Outcome::Failed
-        },
+        outcome: Outcome::of(other.is_empty()),
         optional: false,
     }
 }
@@ -197,13 +200,6 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
         measured,
         outcome,
         optional: check.optional,
-    };
-    let verdict = |passed| {
-        if passed {
-            Outcome::Passed
-        } else {
-            Outcome::Failed
-        }
     };
     match &check.metric {
         Metric::Figure(name) => {
@@ -236,7 +232,7 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
             };
             let shown = placeholder::measured(name, found);
             match holds(&check.test, found, config, measured.finished) {
-                Some(passed) => answer(asked, shown, verdict(passed)),
+                Some(passed) => answer(asked, shown, Outcome::of(passed)),
                 None => answer(
                     asked,
                     format!("{shown}; the other side was not measured"),
@@ -270,7 +266,7 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
             if !passed && pair.verdict == Verdict::Unclear {
                 return answer(asked, shown, Outcome::NotMeasured);
             }
-            answer(asked, shown, verdict(passed))
+            answer(asked, shown, Outcome::of(passed))
         }
         Metric::Lint(name) => {
             let wanted = check.test == Test::Present;
@@ -289,7 +285,7 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
             answer(
                 asked,
                 if found { "present" } else { "absent" }.to_owned(),
-                verdict(found == wanted),
+                Outcome::of(found == wanted),
             )
         }
         Metric::Part(part) => {
@@ -305,7 +301,7 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
                 Some(found) => answer(
                     asked,
                     if found { "there" } else { "not there" }.to_owned(),
-                    verdict(found == wanted),
+                    Outcome::of(found == wanted),
                 ),
                 None => answer(
                     asked,
@@ -323,7 +319,11 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
                     "not measured: not answered yet".to_owned(),
                     Outcome::NotMeasured,
                 ),
-                Some(right) => answer(asked, format!("{right} of {all}"), verdict(right >= all)),
+                Some(right) => answer(
+                    asked,
+                    format!("{right} of {all}"),
+                    Outcome::of(right >= all),
+                ),
             }
         }
     }

@@ -5,6 +5,7 @@ mod awaited;
 mod pieces;
 mod ratio;
 mod told;
+mod words;
 
 pub use awaited::{Awaited, awaited};
 pub use pieces::{Piece, measured, pieces, show};
@@ -13,6 +14,7 @@ pub use told::{NO_FIGURE, figure, notice, told};
 use super::{formula, metric};
 use crate::config::{KNOBS, RunConfig, nearest};
 use crate::protocol::{Finished, Pair};
+use words::{TEXTS, words};
 
 /// What stands where a figure is missing.
 pub const NOT_MEASURED: &str = "not measured yet";
@@ -117,15 +119,6 @@ impl Lookup for Figures<'_> {
 }
 
 const PAIR: &[&str] = &["ratio", "low", "high", "n", "verdict", "a_ms", "b_ms"];
-const TEXTS: &[&str] = &[
-    "device",
-    "clock",
-    "state",
-    "lints",
-    "rms",
-    "strides",
-    "top_kernel",
-];
 
 /// What is wrong with a name, or nothing.
 pub fn problem(name: &str) -> Option<String> {
@@ -262,52 +255,6 @@ fn pair(name: &str, pair: &Pair) -> Option<String> {
         "verdict" => Some(pair.verdict.to_string()),
         "a_ms" => Some(format!("{} ms", show(pair.a_ms.median, 2))),
         "b_ms" => Some(format!("{} ms", show(pair.b_ms.median, 2))),
-        _ => None,
-    }
-}
-
-fn words(name: &str, run: &Finished) -> Option<String> {
-    let some = |text: String| (!text.is_empty()).then_some(text);
-    match name {
-        "device" => some(run.device.name.clone()),
-        "clock" => some(run.clock.clone()),
-        "state" => some(run.state.to_string()),
-        "lints" if run.lints.is_empty() => Some("none".to_owned()),
-        "lints" => some(
-            run.lints
-                .iter()
-                .map(|lint| lint.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
-        ),
-        "rms" => {
-            let rms = &run.evidence.as_ref()?.rms;
-            some(
-                rms.iter()
-                    .map(|x| show(x.0, 3))
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            )
-        }
-        "strides" => {
-            let strides = &run.evidence.as_ref()?.strides;
-            some(
-                strides
-                    .iter()
-                    .map(|(name, s)| format!("{name} {s:?}"))
-                    .collect::<Vec<_>>()
-                    .join("  "),
-            )
-        }
-        "top_kernel" => {
-            let top = run.kernels.top.first()?;
-            some(format!(
-                "{} ({}), {} ms",
-                top.scope,
-                top.kernel,
-                show(top.ms, 2)
-            ))
-        }
         _ => None,
     }
 }

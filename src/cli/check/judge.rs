@@ -134,12 +134,7 @@ fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &Found
             answer: Some(right),
         }) => {
             let (passed, more) = fits(configs, check, found, mine, &right);
-            let outcome = if passed {
-                Outcome::Passed
-            } else {
-                Outcome::Failed
-            };
-            answer(asked, format!("{said}{more}"), outcome)
+            answer(asked, format!("{said}{more}"), Outcome::of(passed))
         }
     }
 }

@@ -44,14 +44,17 @@ pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme)
         };
         Line::styled(format!(" {mark} {}", notice.text), style)
     } else {
-        let mut line = sentence(&next_move(app), app, theme, theme.text);
-        line.spans.insert(
-            0,
-            Span::styled(format!(" {} ", theme.symbols.pointer), theme.key),
-        );
-        line
+        next_line(app, theme)
     };
     frame.render_widget(line, area);
+}
+
+/// The next move, after its mark.
+fn next_line(app: &App, theme: &Theme) -> Line<'static> {
+    let mut line = sentence(&next_move(app), app, theme, theme.text);
+    let mark = format!(" {} ", theme.symbols.pointer);
+    line.spans.insert(0, Span::styled(mark, theme.key));
+    line
 }
 
 /// A beat of presenter mode: its number, and what the room reads.
@@ -96,12 +99,7 @@ fn render_pointer(frame: &mut Frame<'_>, area: Rect, app: &App, at: usize, theme
         found.as_ref().map(|it| it as &dyn Lookup),
     );
     if lines.len() < usize::from(area.height) {
-        let mut line = sentence(&next_move(app), app, theme, theme.text);
-        line.spans.insert(
-            0,
-            Span::styled(format!(" {} ", theme.symbols.pointer), theme.key),
-        );
-        lines.push(line);
+        lines.push(next_line(app, theme));
     }
     frame.render_widget(Paragraph::new(lines), area);
 }

@@ -17,13 +17,6 @@ pub(super) fn figure(check: &ConfigCheck, found: &Found) -> Line {
         outcome,
         optional: outcome == Outcome::NotMeasured,
     };
-    let verdict = |passed| {
-        if passed {
-            Outcome::Passed
-        } else {
-            Outcome::Failed
-        }
-    };
     match &check.metric {
         ConfigMetric::QuadraticShare { of, at_most } => {
             let asked = format!(
@@ -41,7 +34,7 @@ pub(super) fn figure(check: &ConfigCheck, found: &Found) -> Line {
                         .sum();
                     let share = fit.coefficients.get(2).map_or(0.0, |c| c * x * x) / all;
                     let said = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
-                    answer(asked, said, verdict(share <= *at_most))
+                    answer(asked, said, Outcome::of(share <= *at_most))
                 }
             }
         }
@@ -83,7 +76,7 @@ pub(super) fn figure(check: &ConfigCheck, found: &Found) -> Line {
                             first.is_some_and(|first| (x - first).abs() <= share * first.abs())
                         }
                     };
-                    answer(asked, measured(name, x), verdict(passed))
+                    answer(asked, measured(name, x), Outcome::of(passed))
                 }
             }
         }
