@@ -45,17 +45,24 @@ impl App {
     pub(super) fn present(&mut self) -> Vec<Effect> {
         if self.view.beat.take().is_some() {
             (self.view.expanded, self.view.lesson_open) = (false, false);
-            // What was shown to a room is nobody's progress.
-            if let Some(progress) = self.study.aside.take() {
-                self.study.progress = *progress;
+            // What was shown to a room is nobody's progress: neither what it saw nor a fix it tried.
+            let at = self.study.at;
+            if let Some(own) = self.study.aside.take() {
+                self.study = *own;
+            }
+            let fixed = |run: &crate::protocol::RunSpec| run.variant != "broken";
+            let moved = self.study.at != at || self.run.wanted.as_ref().is_some_and(fixed);
+            let mut effects = Vec::new();
+            if moved && self.recording.is_none() {
+                effects = self.enter(at);
             }
             self.tell(
                 "Presenter mode is off; your own progress is as it was",
                 false,
             );
-            return Vec::new();
+            return effects;
         }
-        self.study.aside = Some(Box::new(self.study.progress.clone()));
+        self.study.aside = Some(Box::new(self.study.clone()));
         self.show_beat(0)
     }
 

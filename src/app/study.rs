@@ -50,8 +50,8 @@ pub struct Study {
     /// Index into the course's stages.
     pub at: usize,
     pub progress: Progress,
-    /// The learner's progress, put aside while presenter mode goes through the stages.
-    pub aside: Option<Box<Progress>>,
+    /// The learner's own, put aside while presenter mode goes through the stages.
+    pub aside: Option<Box<Study>>,
     /// Hints on screen, of this stage.
     pub hints: u32,
     /// The solution was asked for in this sitting.

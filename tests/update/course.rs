@@ -110,6 +110,13 @@ fn beats_go_forth_and_back_with_a_clicker() {
     act(&mut app, Action::Present);
     let known = app.study.progress.stage("broken-init");
     assert_eq!(known.prediction, None, "a room's progress is nobody's");
+    train(&mut app, 60);
+    let stage = app.stage().expect("a stage").clone();
+    let state = app.study.of(&stage).state;
+    assert!(
+        state < State::Passed && !app.study.tried(&stage),
+        "{state:?}"
+    );
     assert_eq!((app.cue(), app.view.expanded), (None, false));
 }
 
