@@ -3,13 +3,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Command as Process, Stdio};
+use std::process::{Child, Command as Process, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use perflings::config::{Preset, RunConfig};
 use perflings::protocol::{Command, Event, Line, PROTOCOL, RunSpec, Slot};
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use pty_process::Size;
+use pty_process::blocking::{Command as PtyCommand, Pty, open};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_perflings");
@@ -30,51 +31,46 @@ struct Shown {
 
 /// The program in a terminal of its own, with an empty home.
 struct Terminal {
-    child: Box<dyn Child + Send + Sync>,
-    input: Box<dyn Write + Send>,
+    child: Child,
+    pty: Arc<Pty>,
     shown: Arc<(Mutex<Shown>, Condvar)>,
     begun: Instant,
-    _master: Box<dyn MasterPty + Send>,
     _home: TempDir,
 }
 
 impl Terminal {
     fn start(args: &[&str], parse: bool) -> Self {
-        let size = PtySize {
-            rows: 36,
-            cols: 120,
-            ..PtySize::default()
-        };
-        let pair = native_pty_system().openpty(size).expect("a terminal opens");
+        let (pty, slave) = open().expect("a terminal opens");
+        pty.resize(Size::new(36, 120)).expect("resizes");
         let home = tempfile::tempdir().expect("a folder");
         // The welcome of a first start would take the first key.
         let state = home.path().join("STATE/perflings");
         let course = perflings::course::Course::builtin("en").id;
         perflings::course::progress::save_welcomed(&state.join(course)).expect("written");
-        let mut command = CommandBuilder::new(PROGRAM);
-        command.args(["--device", "cpu", "--stage", "1"]);
-        command.args(args);
-        command.cwd(home.path());
+        let mut command = PtyCommand::new(PROGRAM)
+            .args(["--device", "cpu", "--stage", "1"])
+            .args(args)
+            .current_dir(home.path());
         for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
-            command.env(format!("XDG_{name}_HOME"), home.path().join(name));
+            command = command.env(format!("XDG_{name}_HOME"), home.path().join(name));
         }
-        command.env("TERM", "xterm-256color");
-        command.env("LC_ALL", "C.UTF-8");
+        let command = command
+            .env("TERM", "xterm-256color")
+            .env("LC_ALL", "C.UTF-8");
         let shown = Shown {
             frames: 0,
             parser: parse.then(|| vt100::Parser::new(36, 120, 0)),
             tail: Vec::new(),
         };
         let shown = Arc::new((Mutex::new(shown), Condvar::new()));
-        let mut output = pair.master.try_clone_reader().expect("readable");
-        let input = pair.master.take_writer().expect("taken once");
         let begun = Instant::now();
-        let child = pair.slave.spawn_command(command).expect("perflings starts");
+        let child = command.spawn(slave).expect("perflings starts");
+        let pty = Arc::new(pty);
         std::thread::spawn({
-            let shown = Arc::clone(&shown);
+            let (shown, pty) = (Arc::clone(&shown), Arc::clone(&pty));
             move || {
                 let mut buffer = [0; 16 * 1024];
-                while let Ok(n @ 1..) = output.read(&mut buffer) {
+                while let Ok(n @ 1..) = (&*pty).read(&mut buffer) {
                     shown.0.lock().expect("not poisoned").take(&buffer[..n]);
                     shown.1.notify_all();
                 }
@@ -82,10 +78,9 @@ impl Terminal {
         });
         Self {
             child,
-            input,
+            pty,
             shown,
             begun,
-            _master: pair.master,
             _home: home,
         }
     }
@@ -104,8 +99,7 @@ impl Terminal {
     }
 
     fn press(&mut self, key: &str) {
-        let sent = self.input.write_all(key.as_bytes());
-        sent.and_then(|()| self.input.flush()).expect("typed");
+        (&*self.pty).write_all(key.as_bytes()).expect("typed");
     }
 
     fn quit(mut self) {
@@ -231,7 +225,7 @@ fn session(keys: usize, seconds: usize) {
         Duration::from_secs(seconds as u64).saturating_sub(terminal.begun.elapsed()),
     );
     let age = terminal.begun.elapsed().as_secs();
-    let [now, most] = memory(terminal.child.process_id().expect("it runs"));
+    let [now, most] = memory(terminal.child.id());
     println!(
         "{:<44} n   1  VmRSS {now:.1} MB, VmHWM {most:.1} MB, after {age} s  [target: 50 MB]",
         "memory of the UI process"

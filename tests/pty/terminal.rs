@@ -1,14 +1,17 @@
 //! A pseudo-terminal that the program runs in, with an empty home, and a parser that reads what it drew.
 
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use perflings::course::{Course, progress};
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use pty_process::Size;
+use pty_process::blocking::{Command, Pty, open};
 use tempfile::TempDir;
 
 /// Far above anything a healthy program needs: only a hang reaches it.
@@ -24,11 +27,9 @@ pub struct Shown {
 
 /// The program in a terminal of its own, with an empty home.
 pub struct Terminal {
-    child: Box<dyn Child + Send + Sync>,
+    child: Child,
     /// None once the terminal is closed.
-    master: Option<Box<dyn MasterPty + Send>>,
-    /// Taken when the first key is typed: the library types a line end into the program when it is dropped.
-    input: Option<Box<dyn Write + Send>>,
+    pty: Option<Arc<Pty>>,
     shown: Arc<Mutex<Shown>>,
     /// Asks the reader to stop; it notices at the program's next output.
     close: Arc<AtomicBool>,
@@ -40,15 +41,6 @@ pub struct Terminal {
 pub fn state(home: &TempDir) -> PathBuf {
     let course = Course::builtin("en").id;
     home.path().join("STATE/perflings").join(course)
-}
-
-pub const fn size(cols: u16, rows: u16) -> PtySize {
-    PtySize {
-        rows,
-        cols,
-        pixel_width: 0,
-        pixel_height: 0,
-    }
 }
 
 impl Terminal {
@@ -70,38 +62,38 @@ impl Terminal {
     }
 
     fn start_in(home: TempDir, args: &[&str], more: &[(&str, &str)]) -> Self {
-        let pair = native_pty_system()
-            .openpty(size(80, 24))
-            .expect("a terminal opens");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_perflings"));
-        command.args(["--device", "cpu"]);
-        command.args(args);
-        command.cwd(home.path());
+        let (pty, slave) = open().expect("a terminal opens");
+        pty.resize(Size::new(24, 80)).expect("resizes");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perflings"))
+            .args(["--device", "cpu"])
+            .args(args)
+            .current_dir(home.path());
         for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
-            command.env(format!("XDG_{name}_HOME"), home.path().join(name));
+            command = command.env(format!("XDG_{name}_HOME"), home.path().join(name));
         }
         for name in ["NO_COLOR", "COLORTERM", "COLORFGBG", "PERFLINGS_ASCII"] {
-            command.env_remove(name);
+            command = command.env_remove(name);
         }
         for (name, value) in [("TERM", "xterm-256color"), ("LC_ALL", "C.UTF-8")] {
-            command.env(name, value);
+            command = command.env(name, value);
         }
         for (name, value) in more {
-            command.env(name, value);
+            command = command.env(name, value);
         }
         let shown = Arc::new(Mutex::new(Shown {
             raw: Vec::new(),
             parser: vt100::Parser::new(24, 80, 0),
         }));
         let close = Arc::new(AtomicBool::new(false));
-        let mut output = pair.master.try_clone_reader().expect("readable");
-        let child = pair.slave.spawn_command(command).expect("perflings starts");
+        let child = command.spawn(slave).expect("perflings starts");
+        let pty = Arc::new(pty);
         let reader = std::thread::spawn({
             let (shown, close) = (Arc::clone(&shown), Arc::clone(&close));
+            let pty = Arc::clone(&pty);
             move || {
                 let mut buffer = [0; 16 * 1024];
                 // An error is the end: nobody holds the other side any more.
-                while let Ok(n @ 1..) = output.read(&mut buffer) {
+                while let Ok(n @ 1..) = (&*pty).read(&mut buffer) {
                     let mut shown = shown.lock().expect("not poisoned");
                     shown.raw.extend_from_slice(&buffer[..n]);
                     shown.parser.process(&buffer[..n]);
@@ -113,8 +105,7 @@ impl Terminal {
         });
         Self {
             child,
-            master: Some(pair.master),
-            input: None,
+            pty: Some(pty),
             shown,
             close,
             reader: Some(reader),
@@ -122,8 +113,8 @@ impl Terminal {
         }
     }
 
-    pub fn master(&self) -> &dyn MasterPty {
-        self.master.as_deref().expect("open")
+    pub fn pty(&self) -> &Pty {
+        self.pty.as_deref().expect("open")
     }
 
     pub fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -135,19 +126,15 @@ impl Terminal {
     }
 
     pub fn press(&mut self, keys: &str) {
-        let master = self.master.as_deref().expect("open");
-        let input = self
-            .input
-            .get_or_insert_with(|| master.take_writer().expect("not taken before"));
+        let mut input = self.pty();
         input
             .write_all(keys.as_bytes())
-            .and_then(|()| input.flush())
             .expect("the terminal takes keys");
     }
 
     pub fn resize(&self, cols: u16, rows: u16) {
         self.shown().parser.screen_mut().set_size(rows, cols);
-        self.master().resize(size(cols, rows)).expect("resizes");
+        self.pty().resize(Size::new(rows, cols)).expect("resizes");
     }
 
     /// Waits until the screen shows all of these.
@@ -184,7 +171,7 @@ impl Terminal {
 
     /// The engine, once the program has started one.
     pub fn engine(&self) -> u32 {
-        let ours = self.child.process_id().expect("it runs");
+        let ours = self.child.id();
         let mut found = None;
         wait("an engine", || {
             found = engine_of(ours);
@@ -194,7 +181,7 @@ impl Terminal {
     }
 
     /// Waits for the program's own end; the result is its exit code.
-    pub fn ended(&mut self) -> u32 {
+    pub fn ended(&mut self) -> i32 {
         let mut status = None;
         wait("end of the program", || {
             status = self.child.try_wait().expect("our child");
@@ -202,7 +189,7 @@ impl Terminal {
         });
         let status = status.expect("waited for");
         assert_eq!(status.signal(), None, "it ended by itself");
-        status.exit_code()
+        status.code().expect("not by a signal")
     }
 
     /// Everything that was ever sent to the terminal. The program has ended.
@@ -218,7 +205,7 @@ impl Terminal {
         self.close.store(true, Ordering::SeqCst);
         let reader = self.reader.take().expect("open");
         wait("output of a run", || reader.is_finished());
-        (self.input, self.master) = (None, None);
+        self.pty = None;
     }
 }
 
