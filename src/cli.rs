@@ -1,9 +1,9 @@
 //! The command line: its grammar, its exit codes, and which command does what. Each command is a file of its own
 //! in `cli/`. Results go to stdout, notices to stderr; nothing here ends the process.
 
-mod args;
+pub(crate) mod args;
 mod bench;
-mod check;
+pub(crate) mod check;
 mod compare;
 mod course_check;
 mod doctor;
@@ -14,12 +14,12 @@ mod machine;
 mod out;
 mod replay;
 mod run;
-mod shelf;
+pub(crate) mod shelf;
 mod summary;
 mod unknown;
 mod variant;
 mod workshop;
-mod workspace;
+pub(crate) mod workspace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -9,6 +9,7 @@
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
+//! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
 
 pub mod app;
@@ -25,3 +26,4 @@ pub mod profile;
 pub mod protocol;
 pub mod record;
 pub mod tui;
+pub mod workshop;

@@ -1,8 +1,6 @@
 //! `perflings replay`: a recording in the workshop's screen, badged with its device and date; its summary where
 //! there is no terminal.
 
-mod source;
-
 use anyhow::Result;
 
 use super::check::state;
@@ -14,8 +12,6 @@ use crate::config::file::FileError;
 use crate::course::exercise::Body;
 use crate::protocol::Finished;
 use crate::record::Recording;
-
-pub use source::Replay;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
     if !(args.speed.is_finite() && args.speed > 0.0) {

@@ -7,10 +7,10 @@ use anyhow::Result;
 use super::super::drive::engine_command;
 use super::super::out::{self, Exit, Stop, notice, result, usage};
 use super::super::shelf::Shelf;
-use super::super::workshop::exercise::in_folder;
 use super::{CheckArgs, state};
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
+use crate::workshop::exercise::in_folder;
 
 /// Checks the learner's files, else the starter, and prints the card.
 pub fn check(

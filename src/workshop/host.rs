@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
 use super::exercise::Desk;
+use super::replay::Replay;
 use super::watch::Watch;
 use crate::app::source::{ReplayControl, Source as _};
 use crate::app::{App, Message};
-use crate::cli::replay::Replay;
 use crate::cli::shelf::Shelf;
 use crate::cli::workspace;
 use crate::config::file::{FileError, load};
@@ -292,7 +292,7 @@ mod tests {
     use crate::tui::Host as _;
 
     fn host(dir: &std::path::Path) -> Host {
-        let args = crate::cli::CourseArgs::default();
+        let args = crate::cli::args::CourseArgs::default();
         let mut shelf = Shelf::load(&args).expect("the built-in course");
         shelf.state = Some(dir.join("state"));
         // Ends at once: what a check says of that is enough here.
