@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`protocol`], [`config`] | plain data: what crosses between processes, what a run is |
+//! | [`random`] | the one random generator and the one hash |
 //! | [`data`], [`model`], [`ops`] | tokens, the network, its operations with their versions and gradients |
 //! | [`profile`], [`lints`] | statistics, kernel rows, plausibility checks |
 //! | [`engine`] | the child process that trains, and the parent's handle on it |
@@ -28,5 +29,6 @@ pub mod ops;
 pub mod out;
 pub mod profile;
 pub mod protocol;
+pub mod random;
 pub mod record;
 pub mod tui;
