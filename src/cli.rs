@@ -1,36 +1,32 @@
 //! The command line: its grammar, its exit codes, and which command does what. Each command is a file of its own
 //! in `cli/`. Results go to stdout, notices to stderr; nothing here ends the process.
 
-pub(crate) mod args;
+mod args;
 mod bench;
 pub(crate) mod check;
 mod compare;
 mod course_check;
 mod doctor;
-mod drive;
 mod export;
 mod list;
-mod machine;
-mod out;
 mod replay;
 mod run;
-pub(crate) mod shelf;
 mod summary;
 mod unknown;
 mod variant;
 mod workshop;
-pub(crate) mod workspace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub use out::{Exit, Stop};
+pub use crate::out::{Exit, Stop};
 
 use args::*;
 
 use crate::course::Course;
+use crate::out;
 
 #[derive(Debug, Parser)]
 #[command(

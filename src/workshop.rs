@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use crate::app::source::Source;
 use crate::app::{App, Options};
-use crate::cli::shelf::Shelf;
+use crate::course::context::CourseContext;
 use crate::course::progress::Progress;
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
@@ -29,7 +29,7 @@ use host::Host;
 /// by `command`.
 pub fn show(
     source: &mut dyn Source,
-    shelf: Shelf,
+    shelf: CourseContext,
     collector: Rc<RefCell<Collector>>,
     command: EngineCommand,
     progress: Progress,

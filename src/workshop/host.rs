@@ -13,12 +13,12 @@ use super::replay::Replay;
 use super::watch::Watch;
 use crate::app::source::{ReplayControl, Source as _};
 use crate::app::{App, Message};
-use crate::cli::shelf::Shelf;
-use crate::cli::workspace;
 use crate::config::file::{FileError, load};
+use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::exercise::config::{ANSWERS, Answers};
 use crate::course::progress::{self, Progress, StageProgress};
+use crate::course::workspace;
 use crate::course::{Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
@@ -27,7 +27,7 @@ use crate::tui::{self, terminal};
 
 /// The learner's files and programs.
 pub struct Host {
-    shelf: Shelf,
+    shelf: CourseContext,
     collector: Rc<RefCell<Collector>>,
     editor: Option<Editor>,
     watch: Watch,
@@ -44,7 +44,7 @@ pub struct Host {
 
 impl Host {
     pub fn new(
-        shelf: Shelf,
+        shelf: CourseContext,
         collector: Rc<RefCell<Collector>>,
         replaying: bool,
         engine: EngineCommand,
@@ -292,8 +292,7 @@ mod tests {
     use crate::tui::Host as _;
 
     fn host(dir: &std::path::Path) -> Host {
-        let args = crate::cli::args::CourseArgs::default();
-        let mut shelf = Shelf::load(&args).expect("the built-in course");
+        let mut shelf = CourseContext::load(None, None).expect("the built-in course");
         shelf.state = Some(dir.join("state"));
         // Ends at once: what a check says of that is enough here.
         let engine = EngineCommand::parse("true").expect("a command");
