@@ -6,7 +6,6 @@ pub mod judge;
 mod kernels;
 pub mod state;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
@@ -64,7 +63,6 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
             if let Some(state) = &context.state {
                 let passed = StageProgress {
                     state: State::Passed,
-                    best: BTreeMap::new(),
                     ..known.stage(&stage.id)
                 };
                 if let Ok((_, Some(problem))) | Err(problem) = save_stage(state, &stage.id, &passed)

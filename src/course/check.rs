@@ -3,9 +3,9 @@
 
 mod read;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-pub use read::read;
+pub use read::{CheckToml, checked};
 
 use super::{Stage, formula, metric, placeholder};
 use crate::config::{RunConfig, Swiglu};
@@ -58,7 +58,11 @@ pub enum Test {
 }
 
 /// A number, or the name of one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "it takes a number or the quoted name of a figure"
+)]
 pub enum Target {
     Number(f64),
     /// `formula.first_loss`, `ln_vocab`, `entropy`, or another metric.
@@ -66,7 +70,8 @@ pub enum Target {
 }
 
 /// What a criterion must say of the starter, so that `course check` can tell a fault from an accident.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Starter {
     #[default]
     Fails,

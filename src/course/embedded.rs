@@ -2,10 +2,15 @@
 
 use include_dir::{Dir, DirEntry, include_dir};
 
-use super::source::Entry;
-
 static EXERCISES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/exercises");
 static LESSONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lessons");
+
+/// One entry of a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    pub name: String,
+    pub folder: bool,
+}
 
 /// The tree a path belongs to, and the rest of the path.
 fn split(path: &str) -> Option<(&'static Dir<'static>, &str)> {

@@ -2,20 +2,17 @@
 //! with a fault to name. Data with its checks; what is launched and measured is the engine's business. `exercise.toml` is
 //! read here; what a kernel computes and on which buffers is a `KernelSpec`, which the engine gets as it is.
 
-pub mod answers;
 pub mod config;
 mod detective;
-mod parts;
 mod read;
-mod vary;
 
-pub use config::{ConfigCheck, ConfigMetric};
+pub use config::{Change, ConfigCheck, ConfigMetric, Configs, Sweep, apply};
 pub use detective::Detective;
 pub use read::read;
 
 use super::placeholder::{Piece, pieces};
 use super::{Level, Question, StageFile};
-use crate::config::{KNOBS, Knob, RunConfig, Value, nearest};
+use crate::config::nearest;
 use crate::protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
 };
@@ -170,77 +167,4 @@ pub fn substitute(text: &str, sizes: &Sizes) -> Result<String, (usize, String)> 
 fn unknown_size(name: &str, sizes: &Sizes) -> String {
     let near = nearest(name, sizes.keys().map(String::as_str));
     format!("unknown size `{name}`; the nearest known one is `{near}`")
-}
-
-/// A config exercise: one configuration, what to vary, and what to say about it before it is measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Configs {
-    pub text: String,
-    pub config: RunConfig,
-    /// `answer.toml` as it begins: every answer is still a question mark.
-    pub answers: String,
-    pub checks: Vec<ConfigCheck>,
-    /// Steps of each run.
-    pub steps: u64,
-    pub sweep: Option<Sweep>,
-    /// Changes to put in order, by their effect on the step time, before they are measured.
-    pub rank: Vec<Change>,
-}
-
-/// One key over several values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sweep {
-    pub key: String,
-    pub values: Vec<String>,
-    /// Other settings to repeat the sweep with, such as `model.attention=flash`.
-    pub with: Vec<String>,
-    /// Metrics to tabulate.
-    pub metrics: Vec<String>,
-}
-
-/// One optimisation to rank.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    pub label: String,
-    /// `model.norm=fused`
-    pub set: Vec<String>,
-}
-
-impl Configs {
-    /// The letters of the changes to rank.
-    pub fn letters(&self) -> Vec<String> {
-        (b'a'..=b'z')
-            .take(self.rank.len())
-            .map(|letter| char::from(letter).to_string())
-            .collect()
-    }
-
-    /// Every run of the sweep, in order: the setting it is repeated with, and the value.
-    pub fn points(&self) -> Vec<(Option<&str>, &str)> {
-        let Some(sweep) = &self.sweep else {
-            return Vec::new();
-        };
-        let with: Vec<Option<&str>> = match sweep.with.as_slice() {
-            [] => vec![None],
-            with => with.iter().map(|set| Some(set.as_str())).collect(),
-        };
-        with.into_iter()
-            .flat_map(|with| sweep.values.iter().map(move |value| (with, value.as_str())))
-            .collect()
-    }
-}
-
-/// The configuration with `section.key=value` applied, if that can run.
-pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> {
-    let (path, word) = assignment
-        .split_once('=')
-        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
-    let mut changed = config.clone();
-    let knob = KNOBS.iter().find(|knob| knob.path == path.trim());
-    let knob = knob.map_or_else(|| Knob::find(path.trim()), Ok)?;
-    knob.set(&mut changed, &Value::from_word(word.trim()))?;
-    match changed.problems().first() {
-        None => Ok(changed),
-        Some(problem) => Err(problem.what.clone()),
-    }
 }

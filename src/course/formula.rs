@@ -20,251 +20,84 @@ pub fn find(name: &str) -> Option<&'static Formula> {
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Every computed figure.
-pub static FORMULAS: &[Formula] = &[
-    Formula {
-        name: "first_loss",
-        decimals: 3,
-        says: "ln V + hidden·σ²/2, σ = 0.02: the logits of small random weights have variance hidden·σ²",
-        value: |c| c.ln_vocab() + hidden(c) * INIT_STD * INIT_STD / 2.0,
-    },
-    Formula {
-        name: "broken_loss",
-        decimals: 0,
-        says: "hidden / rms(x_L), approximate: |e|² ≈ hidden for an embedding row of N(0, 1), divided by the final norm",
-        value: |c| hidden(c) / broken_rms(c),
-    },
-    Formula {
-        name: "broken_rms",
-        decimals: 3,
-        says: "√(1 + layers·(0.011 + 0.16·H(T)/T)), approximate: 1 from the embedding, 0.011 from each feed-forward \
-               block, the rest from attention averaging over T positions; H(T) = 1 + 1/2 + … + 1/T",
-        value: broken_rms,
-    },
-    Formula {
-        name: "broken_logit_std",
-        decimals: 1,
-        says: "√(hidden + (hidden/rms)²/V), approximate: chance products of unit vectors, and one own token in V",
-        value: |c| (hidden(c) + (hidden(c) / broken_rms(c)).powi(2) / vocab(c)).sqrt(),
-    },
-    Formula {
-        name: "sqrt_hidden",
-        decimals: 1,
-        says: "√hidden",
-        value: |c| hidden(c).sqrt(),
-    },
-    Formula {
-        name: "fixed_logit_std",
-        decimals: 2,
-        says: "σ·√hidden, σ = 0.02",
-        value: |c| INIT_STD * hidden(c).sqrt(),
-    },
-    Formula {
-        name: "parameters",
-        decimals: 0,
-        says: "hidden·(2·hidden + 2·hidden·kv/heads + 3·ffn + 2)·layers + V·hidden + hidden",
-        value: |c| c.parameters() as f64,
-    },
-    Formula {
-        name: "head_parameters",
-        decimals: 0,
-        says: "V·hidden",
-        value: |c| vocab(c) * hidden(c),
-    },
-    Formula {
-        name: "head_pct",
-        decimals: 1,
-        says: "100·V·hidden / parameters",
-        value: |c| 100.0 * vocab(c) * hidden(c) / c.parameters() as f64,
-    },
-    Formula {
-        name: "weights_mib",
-        decimals: 1,
-        says: "4 B · parameters",
-        value: |c| 4.0 * c.parameters() as f64 / MIB,
-    },
-    Formula {
-        name: "moments_mib",
-        decimals: 1,
-        says: "8 B · parameters: AdamW keeps two numbers for each",
-        value: |c| 8.0 * c.parameters() as f64 / MIB,
-    },
-    Formula {
-        name: "training_mib",
-        decimals: 1,
-        says: "16 B · parameters: weights, gradients, two moments",
-        value: |c| 16.0 * c.parameters() as f64 / MIB,
-    },
-    Formula {
-        name: "missing_moments_mib",
-        decimals: 1,
-        says: "8 B · (parameters − V·hidden)",
-        value: |c| 8.0 * (c.parameters() as f64 - vocab(c) * hidden(c)) / MIB,
-    },
-    Formula {
-        name: "scores_mib",
-        decimals: 2,
-        says: "4 B · batch·heads·T²: one layer's attention scores",
-        value: |c| 4.0 * (batch(c) * heads(c) * context(c) * context(c)) / MIB,
-    },
-    Formula {
-        name: "tokens",
-        decimals: 0,
-        says: "batch·T",
-        value: |c| tokens(c),
-    },
-    Formula {
-        name: "forward_gflop",
-        decimals: 2,
-        says: "2·M·K·N for every matrix product, 4·batch·T²·hidden for each attention",
-        value: |c| c.forward_flops() / 1e9,
-    },
-    Formula {
-        name: "step_gflop",
-        decimals: 2,
-        says: "3 × forward: the backward pass computes two products for each one forward",
-        value: |c| 3.0 * c.forward_flops() / 1e9,
-    },
-    Formula {
-        name: "attention_flops_pct",
-        decimals: 1,
-        says: "4·batch·T²·hidden·layers / forward",
-        value: |c| 100.0 * attention_flops(c) / c.forward_flops(),
-    },
-    Formula {
-        name: "attention_limit",
-        decimals: 2,
-        says: "1 / (1 − p), p = attention's share of the FLOPs: the most a step could gain if attention cost nothing \
-               and time followed FLOPs",
-        value: |c| 1.0 / (1.0 - attention_flops(c) / c.forward_flops()),
-    },
-    Formula {
-        name: "ffn_flops_pct",
-        decimals: 1,
-        says: "6·tokens·hidden·ffn·layers / forward",
-        value: |c| 600.0 * tokens(c) * hidden(c) * ffn(c) * layers(c) / c.forward_flops(),
-    },
-    Formula {
-        name: "head_dim",
-        decimals: 0,
-        says: "hidden / heads",
-        value: head_dim,
-    },
-    Formula {
-        name: "row",
-        decimals: 0,
-        says: "heads·head_dim = hidden: one token's row",
-        value: hidden,
-    },
-    Formula {
-        name: "kv_row",
-        decimals: 0,
-        says: "kv-heads·head_dim: one token's keys of all heads",
-        value: |c| c.model.kv_heads as f64 * head_dim(c),
-    },
-    Formula {
-        name: "kv_plane",
-        decimals: 0,
-        says: "T·head_dim: one head's keys when they lie together",
-        value: |c| context(c) * head_dim(c),
-    },
-    Formula {
-        name: "swiglu_outputs",
-        decimals: 0,
-        says: "batch·T·ffn: one invocation each in the naive kernel",
-        value: |c| tokens(c) * ffn(c),
-    },
-    Formula {
-        name: "swiglu_gflop",
-        decimals: 2,
-        says: "4·tokens·hidden·ffn: two products per layer",
-        value: |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / 1e9,
-    },
-    Formula {
-        name: "swiglu_naive_mb",
-        decimals: 0,
-        says: "12 B · tokens·ffn·hidden: each output loads a row of x and a column of both weights",
-        value: |c| swiglu_naive(c) / 1e6,
-    },
-    Formula {
-        name: "swiglu_needed_mb",
-        decimals: 1,
-        says: "4 B · (tokens·hidden + 2·hidden·ffn + tokens·ffn): each operand once",
-        value: |c| swiglu_needed(c) / 1e6,
-    },
-    Formula {
-        name: "swiglu_excess",
-        decimals: 0,
-        says: "bytes loaded by the naive kernel / bytes needed",
-        value: |c| swiglu_naive(c) / swiglu_needed(c),
-    },
-    Formula {
-        name: "swiglu_naive_intensity",
-        decimals: 2,
-        says: "4·hidden FLOP / 12·hidden B = 1/3 FLOP per byte, at any size",
-        value: |c| 4.0 * hidden(c) / (12.0 * hidden(c)),
-    },
-    Formula {
-        name: "swiglu_best_intensity",
-        decimals: 0,
-        says: "4·tokens·hidden·ffn / bytes needed",
-        value: |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / swiglu_needed(c),
-    },
-    Formula {
-        name: "launches_goal",
-        decimals: 0,
-        says: "34·layers + 20: nine operations a layer forward, about twice that backward, a few for loss and optimizer",
-        value: |c| 34.0 * layers(c) + 20.0,
-    },
-    Formula {
-        name: "qkv_saving_pct",
-        decimals: 0,
-        says: "1 − fused/separate bytes of the three projections, weights and outputs included: x is read once, not \
-               three times",
-        value: |c| {
-            let (x, out) = (tokens(c) * hidden(c), hidden(c) * (1.0 + 2.0 * kv_share(c)));
-            let rest = hidden(c) * out + tokens(c) * out;
-            100.0 * (1.0 - (x + rest) / (3.0 * x + rest))
-        },
-    },
-    Formula {
-        name: "gate_up_saving_pct",
-        decimals: 0,
-        says: "1 − fused/separate bytes of gate and up, weights and outputs included",
-        value: |c| {
-            let rest = 2.0 * hidden(c) * ffn(c) + 2.0 * tokens(c) * ffn(c);
-            let x = tokens(c) * hidden(c);
-            100.0 * (1.0 - (x + rest) / (2.0 * x + rest))
-        },
-    },
-];
-
-fn hidden(c: &RunConfig) -> f64 {
-    c.model.hidden as f64
+macro_rules! formulas {
+    ($($name:literal $decimals:literal $says:literal $value:expr;)+) => {
+        /// Every computed figure.
+        pub static FORMULAS: &[Formula] =
+            &[$(Formula { name: $name, decimals: $decimals, says: $says, value: $value }),+];
+    };
 }
 
-fn layers(c: &RunConfig) -> f64 {
-    c.model.layers as f64
+formulas! {
+    "first_loss" 3 "ln V + hidden·σ²/2, σ = 0.02: the logits of small random weights have variance hidden·σ²"
+        |c| c.ln_vocab() + hidden(c) * INIT_STD * INIT_STD / 2.0;
+    "broken_loss" 0 "hidden / rms(x_L), approximate: |e|² ≈ hidden for an embedding row of N(0, 1), divided by the final norm"
+        |c| hidden(c) / broken_rms(c);
+    "broken_rms" 3 "√(1 + layers·(0.011 + 0.16·H(T)/T)), approximate: 1 from the embedding, 0.011 from each feed-forward block, the rest from attention averaging over T positions; H(T) = 1 + 1/2 + … + 1/T"
+        broken_rms;
+    "broken_logit_std" 1 "√(hidden + (hidden/rms)²/V), approximate: chance products of unit vectors, and one own token in V"
+        |c| (hidden(c) + (hidden(c) / broken_rms(c)).powi(2) / vocab(c)).sqrt();
+    "sqrt_hidden" 1 "√hidden" |c| hidden(c).sqrt();
+    "fixed_logit_std" 2 "σ·√hidden, σ = 0.02" |c| INIT_STD * hidden(c).sqrt();
+    "parameters" 0 "hidden·(2·hidden + 2·hidden·kv/heads + 3·ffn + 2)·layers + V·hidden + hidden"
+        |c| c.parameters() as f64;
+    "head_parameters" 0 "V·hidden" |c| vocab(c) * hidden(c);
+    "head_pct" 1 "100·V·hidden / parameters" |c| 100.0 * vocab(c) * hidden(c) / c.parameters() as f64;
+    "weights_mib" 1 "4 B · parameters" |c| 4.0 * c.parameters() as f64 / MIB;
+    "moments_mib" 1 "8 B · parameters: AdamW keeps two numbers for each" |c| 8.0 * c.parameters() as f64 / MIB;
+    "training_mib" 1 "16 B · parameters: weights, gradients, two moments" |c| 16.0 * c.parameters() as f64 / MIB;
+    "missing_moments_mib" 1 "8 B · (parameters − V·hidden)"
+        |c| 8.0 * (c.parameters() as f64 - vocab(c) * hidden(c)) / MIB;
+    "scores_mib" 2 "4 B · batch·heads·T²: one layer's attention scores"
+        |c| 4.0 * (batch(c) * heads(c) * context(c) * context(c)) / MIB;
+    "tokens" 0 "batch·T" |c| tokens(c);
+    "forward_gflop" 2 "2·M·K·N for every matrix product, 4·batch·T²·hidden for each attention"
+        |c| c.forward_flops() / 1e9;
+    "step_gflop" 2 "3 × forward: the backward pass computes two products for each one forward"
+        |c| 3.0 * c.forward_flops() / 1e9;
+    "attention_flops_pct" 1 "4·batch·T²·hidden·layers / forward" |c| 100.0 * attention_flops(c) / c.forward_flops();
+    "attention_limit" 2 "1 / (1 − p), p = attention's share of the FLOPs: the most a step could gain if attention cost nothing and time followed FLOPs"
+        |c| 1.0 / (1.0 - attention_flops(c) / c.forward_flops());
+    "ffn_flops_pct" 1 "6·tokens·hidden·ffn·layers / forward"
+        |c| 600.0 * tokens(c) * hidden(c) * ffn(c) * layers(c) / c.forward_flops();
+    "head_dim" 0 "hidden / heads" head_dim;
+    "row" 0 "heads·head_dim = hidden: one token's row" hidden;
+    "kv_row" 0 "kv-heads·head_dim: one token's keys of all heads" |c| c.model.kv_heads as f64 * head_dim(c);
+    "kv_plane" 0 "T·head_dim: one head's keys when they lie together" |c| context(c) * head_dim(c);
+    "swiglu_outputs" 0 "batch·T·ffn: one invocation each in the naive kernel" |c| tokens(c) * ffn(c);
+    "swiglu_gflop" 2 "4·tokens·hidden·ffn: two products per layer" |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / 1e9;
+    "swiglu_naive_mb" 0 "12 B · tokens·ffn·hidden: each output loads a row of x and a column of both weights"
+        |c| swiglu_naive(c) / 1e6;
+    "swiglu_needed_mb" 1 "4 B · (tokens·hidden + 2·hidden·ffn + tokens·ffn): each operand once"
+        |c| swiglu_needed(c) / 1e6;
+    "swiglu_excess" 0 "bytes loaded by the naive kernel / bytes needed" |c| swiglu_naive(c) / swiglu_needed(c);
+    "swiglu_naive_intensity" 2 "4·hidden FLOP / 12·hidden B = 1/3 FLOP per byte, at any size"
+        |c| 4.0 * hidden(c) / (12.0 * hidden(c));
+    "swiglu_best_intensity" 0 "4·tokens·hidden·ffn / bytes needed"
+        |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / swiglu_needed(c);
+    "launches_goal" 0 "34·layers + 20: nine operations a layer forward, about twice that backward, a few for loss and optimizer"
+        |c| 34.0 * layers(c) + 20.0;
+    "qkv_saving_pct" 0 "1 − fused/separate bytes of the three projections, weights and outputs included: x is read once, not three times"
+        qkv_saving;
+    "gate_up_saving_pct" 0 "1 − fused/separate bytes of gate and up, weights and outputs included" gate_up_saving;
 }
 
-fn heads(c: &RunConfig) -> f64 {
-    c.model.heads as f64
+macro_rules! sizes {
+    ($($name:ident: $section:ident.$field:ident;)+) => {
+        $(fn $name(c: &RunConfig) -> f64 {
+            c.$section.$field as f64
+        })+
+    };
 }
 
-fn ffn(c: &RunConfig) -> f64 {
-    c.model.ffn as f64
-}
-
-fn vocab(c: &RunConfig) -> f64 {
-    c.model.vocab as f64
-}
-
-fn batch(c: &RunConfig) -> f64 {
-    c.train.batch as f64
-}
-
-fn context(c: &RunConfig) -> f64 {
-    c.train.context as f64
+sizes! {
+    hidden: model.hidden;
+    layers: model.layers;
+    heads: model.heads;
+    ffn: model.ffn;
+    vocab: model.vocab;
+    batch: train.batch;
+    context: train.context;
 }
 
 fn tokens(c: &RunConfig) -> f64 {
@@ -281,6 +114,18 @@ fn kv_share(c: &RunConfig) -> f64 {
 
 fn attention_flops(c: &RunConfig) -> f64 {
     4.0 * tokens(c) * context(c) * hidden(c) * layers(c)
+}
+
+fn qkv_saving(c: &RunConfig) -> f64 {
+    let (x, out) = (tokens(c) * hidden(c), hidden(c) * (1.0 + 2.0 * kv_share(c)));
+    let rest = hidden(c) * out + tokens(c) * out;
+    100.0 * (1.0 - (x + rest) / (3.0 * x + rest))
+}
+
+fn gate_up_saving(c: &RunConfig) -> f64 {
+    let rest = 2.0 * hidden(c) * ffn(c) + 2.0 * tokens(c) * ffn(c);
+    let x = tokens(c) * hidden(c);
+    100.0 * (1.0 - (x + rest) / (2.0 * x + rest))
 }
 
 fn swiglu_naive(c: &RunConfig) -> f64 {

@@ -1,89 +1,71 @@
-//! Markdown to sections and blocks. It knows no width and no colour, and passes nothing on that a terminal would obey.
-//! A section's kind is a comment in its heading: `## Why <!-- why -->`; a key is `<kbd>t</kbd>`.
+//! The text of a stage: sections and blocks without width or colour.
 
-mod builder;
+mod markdown;
 
-use pulldown_cmark::{Options, Parser, TextMergeWithOffset};
+pub use markdown::{Mark, MarkKind, Parsed, parse, spans};
 
-use super::fields::escape_removed;
-use super::{Block, Lesson, SectionKind, Span, text};
-use crate::config::file::FileError;
-use builder::Builder;
-
-/// A lesson with what was wrong with it and what it refers to.
+/// The text of a stage.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
-    pub lesson: Lesson,
-    pub problems: Vec<FileError>,
-    pub marks: Vec<Mark>,
+pub struct Lesson {
+    pub sections: Vec<Section>,
 }
 
-/// Something a lesson names that must exist, and where.
+/// A part of a lesson under its own heading.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    pub title: String,
+    pub kind: SectionKind,
+    pub blocks: Vec<Block>,
+}
+
+/// What a section is for. `Why` and `Debrief` stay hidden until the prediction was answered or skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SectionKind {
+    Symptom,
+    Evidence,
+    Why,
+    Debrief,
+    #[default]
+    Background,
+}
+
+/// A block of text, without width or colour.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    Heading(u8, Vec<Span>),
+    Paragraph(Vec<Span>),
+    /// One line of a list; `depth` counts from 0, `marker` is `•` or `3.`; an empty marker continues the item above.
+    Item {
+        depth: u8,
+        marker: String,
+        spans: Vec<Span>,
+    },
+    /// Shown as it is: code, or a drawing.
+    Code {
+        language: String,
+        text: String,
+    },
+    Quote(Vec<Span>),
+    Table {
+        head: Vec<Vec<Span>>,
+        rows: Vec<Vec<Vec<Span>>>,
+    },
+    Rule,
+}
+
+/// A run of text with one meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    pub line: usize,
-    pub kind: MarkKind,
-    pub text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkKind {
-    /// `<kbd>t</kbd>`
-    Key,
-    /// Inline code or a `sh` block line that begins with `perflings`.
-    Command,
-    /// `{{run.loss_first}}`
-    Placeholder,
-    /// The target of a link.
-    Link,
-    /// Inline code that names an exercise: `k03-copy`, `k03`.
-    Exercise,
-    /// A line of a drawing or of code, which cannot be wrapped.
-    Code,
-    /// The words of one block, line breaks kept; names, code, keys and links stand as `\u{fffc}`.
-    Prose,
-}
-
-const KINDS: &[(&str, SectionKind)] = &[
-    ("symptom", SectionKind::Symptom),
-    ("evidence", SectionKind::Evidence),
-    ("why", SectionKind::Why),
-    ("debrief", SectionKind::Debrief),
-    ("background", SectionKind::Background),
-];
-
-/// Parses a lesson; `path` is for messages.
-pub fn parse(raw: &str, path: &str) -> Parsed {
-    let (text, removed) = text::clean(raw);
-    let mut builder = Builder::new(path, &text);
-    builder
-        .out
-        .problems
-        .extend(removed.into_iter().map(|line| escape_removed(path, line)));
-    let events = Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter();
-    for (event, range) in TextMergeWithOffset::new(events) {
-        builder.event(event, &range);
-    }
-    builder.finish()
-}
-
-/// A line of text with inline marks, for the texts of a `stage.toml`.
-pub fn spans(text: &str) -> Vec<Span> {
-    let parsed = parse(text, "");
-    parsed
-        .lesson
-        .sections
-        .into_iter()
-        .flat_map(|section| section.blocks)
-        .flat_map(|block| match block {
-            Block::Paragraph(spans)
-            | Block::Quote(spans)
-            | Block::Heading(_, spans)
-            | Block::Item { spans, .. } => spans,
-            Block::Code { text, .. } => vec![Span::Code(text)],
-            Block::Table { .. } | Block::Rule => Vec::new(),
-        })
-        .collect()
+pub enum Span {
+    Text(String),
+    Strong(String),
+    Emphasis(String),
+    Code(String),
+    Link {
+        text: String,
+        to: String,
+    },
+    /// The name between `{{` and `}}`: a figure of this learner's run.
+    Placeholder(String),
 }
 
 /// The words of a line without their marks; a placeholder keeps its braces.

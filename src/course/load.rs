@@ -1,7 +1,9 @@
 //! Puts a course together from its files. Total: whatever is wrong with a file is named, and the rest is there.
 
-use super::fields::{Fields, escape_removed, root};
+use serde::Deserialize;
+
 use super::source::Source;
+use super::toml_file::TomlFile;
 use super::{Course, Lesson, Reading, Stage, exercise, lesson, stage, text, translation};
 use crate::config::file::FileError;
 
@@ -112,10 +114,7 @@ fn readings(
     loose
         .filter_map(|entry| {
             let (path, _) = translation::find(source, &entry.name, language)?;
-            let raw = source
-                .read(&path)
-                .map_err(|error| problems.push(error))
-                .ok()?;
+            let raw = source.text(&path, problems)?;
             let title = raw.lines().find_map(|line| line.strip_prefix("# "));
             let title = text::one_line(title.unwrap_or(&entry.name));
             let mut parsed = lesson::parse(&raw, &source.shown(&path));
@@ -145,46 +144,29 @@ fn taken(id: &str, stages: &[Stage], exercises: &[exercise::Exercise]) -> Option
         .map(|(_, path)| path.clone())
 }
 
+/// `course.toml` as it is written.
+#[derive(Deserialize)]
+struct CourseToml {
+    id: String,
+    title: String,
+}
+
 /// Id and title from `course.toml`; stand-ins where there is none.
 fn head(source: &Source, problems: &mut Vec<FileError>) -> (String, String) {
-    let stand_in = || ("course".to_owned(), "A course without a title".to_owned());
     let path = "exercises/course.toml";
-    let raw = match source.read(path) {
-        Ok(raw) => raw,
-        Err(error) => {
-            problems.push(error);
-            return stand_in();
+    let (mut id, mut title) = ("course".to_owned(), "A course without a title".to_owned());
+    if let Some(raw) = source.text(path, problems) {
+        let (file, found) = TomlFile::read::<CourseToml>(&raw, &source.shown(path));
+        if let Some(found) = found {
+            stage::check_id(&file, &found.id, "tiny-llama");
+            if stage::plain_name(&found.id) {
+                id = found.id;
+            }
+            title = found.title;
         }
-    };
-    let mut fields = Fields::new(&raw, &source.shown(path));
-    let document = fields.document();
-    let found = document.as_ref().map(|document| {
-        let table = root(document);
-        fields.known(table, &["id", "title"]);
-        let id = fields.text(table, "id");
-        if !stage::plain_name(&id) && !id.is_empty() {
-            let line = fields.line_of(table, "id");
-            fields.fail(
-                line,
-                "`id` takes lower-case letters, digits and `-`, such as \"tiny-llama\"".to_owned(),
-            );
-        }
-        (id, fields.text(table, "title"))
-    });
-    problems.append(&mut fields.problems);
-    let (id, title) = found.unwrap_or_else(stand_in);
-    (
-        if stage::plain_name(&id) {
-            id
-        } else {
-            stand_in().0
-        },
-        if title.is_empty() {
-            stand_in().1
-        } else {
-            title
-        },
-    )
+        file.finish(problems);
+    }
+    (id, title)
 }
 
 enum Folder {
@@ -215,21 +197,12 @@ fn one_stage(
     language: &str,
     problems: &mut Vec<FileError>,
 ) -> Option<Stage> {
-    let read = stage::read(source, folder, number, problems)?;
-    let mut stage = read.stage;
-    stage.lesson_file.clone_from(&read.lesson);
-    match translation::find(source, &read.lesson, language) {
-        Some((path, language)) => {
-            if let Some(lesson) = one_lesson(source, &path, problems) {
-                stage.lesson = lesson;
-                stage.language = language;
-            }
-        }
-        None => {
-            if let Err(error) = source.read(&format!("lessons/{}", read.lesson)) {
-                problems.push(error);
-            }
-        }
+    let mut stage = stage::read(source, folder, number, problems)?;
+    let path = format!("lessons/{}", stage.lesson_file);
+    let (path, found) = translation::find(source, &stage.lesson_file, language)
+        .unwrap_or_else(|| (path, stage.language.clone()));
+    if let Some(lesson) = one_lesson(source, &path, problems) {
+        (stage.lesson, stage.language) = (lesson, found);
     }
     if language != "en" {
         translation::apply(source, folder, language, &mut stage, problems);
@@ -271,18 +244,8 @@ fn is_new(source: &Source, stage: &Stage, known: &[Stage], problems: &mut Vec<Fi
 }
 
 fn one_lesson(source: &Source, path: &str, problems: &mut Vec<FileError>) -> Option<Lesson> {
-    let raw = source
-        .read(path)
-        .map_err(|error| problems.push(error))
-        .ok()?;
+    let raw = source.text(path, problems)?;
     let mut parsed = lesson::parse(&raw, &source.shown(path));
     problems.append(&mut parsed.problems);
     Some(parsed.lesson)
-}
-
-/// Complaints about control characters in a text that is shown as it is.
-pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String {
-    let (text, removed) = text::clean(raw);
-    problems.extend(removed.into_iter().map(|line| escape_removed(shown, line)));
-    text
 }

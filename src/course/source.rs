@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{embedded, text};
+use super::embedded::{self, Entry};
+use super::text;
 use crate::config::file::{FileError, MAX_BYTES, read_text};
 
 /// Most entries of one folder that are looked at.
@@ -81,6 +82,17 @@ impl Source {
             }
     }
 
+    /// The text of a file; what is wrong with it goes to `problems`.
+    pub fn text(&self, path: &str, problems: &mut Vec<FileError>) -> Option<String> {
+        self.read(path).map_err(|error| problems.push(error)).ok()
+    }
+
+    /// The same without control characters, which are reported too.
+    pub fn clean(&self, path: &str, problems: &mut Vec<FileError>) -> Option<String> {
+        let raw = self.text(path, problems)?;
+        Some(text::cleaned(&raw, &self.shown(path), problems))
+    }
+
     /// The text of a file of the course.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let fail = |what: String| FileError {
@@ -126,11 +138,4 @@ fn inside(path: &str) -> bool {
     Path::new(path)
         .components()
         .all(|part| matches!(part, std::path::Component::Normal(_)))
-}
-
-/// One entry of a folder.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    pub name: String,
-    pub folder: bool,
 }

@@ -1,40 +1,165 @@
-//! Reads one stage: `stage.toml`, its two configurations and its kernels, raw to checked. A stage with a fault is
-//! reported and left out; a removed control character is reported and the stage kept.
+//! A stage as checked data, and how it is read: `stage.toml`, its two configurations and its kernels. A stage with a
+//! fault is reported and left out; a removed control character is reported and the stage kept.
 
-mod cues;
-mod files;
+use serde::{Deserialize, Deserializer};
 
-use super::fields::{Fields, Table, root};
+use super::check::{self, Check, CheckToml};
+use super::lesson::Lesson;
 use super::source::Source;
-use super::{Claim, Estimate, Lesson, Level, Pointer, Question, Stage, StageFile, check};
-use crate::config::file::FileError;
+use super::toml_file::{TomlFile, one_of};
+use super::{placeholder, text};
+use crate::config::file::{self, FileError};
 use crate::config::{KNOBS, Preset, RunConfig, Value, nearest};
-use files::{config, kernels, scope_problems};
 
-const KEYS: &[&str] = &[
-    "id",
-    "title",
-    "level",
-    "symptom",
-    "fault",
-    "fix",
-    "cpu-note",
-    "varies",
-    "steps",
-    "files",
+/// What a learner is expected to do: look, take apart, write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    #[default]
+    Beginner,
+    Intermediate,
+    Advanced,
+}
+
+impl Level {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Beginner => "beginner",
+            Self::Intermediate => "intermediate",
+            Self::Advanced => "advanced",
+        }
+    }
+}
+
+/// One fault: seen, predicted, explained, fixed, measured.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Key of the learner's progress; never changes once published.
+    pub id: String,
+    pub number: u32,
+    pub title: String,
+    pub level: Level,
+    /// One or two sentences: what the panels show, unexplained.
+    pub symptom: String,
+    pub prediction: Question,
+    /// How much a figure will change, as the learner's own range.
+    pub estimate: Option<Estimate>,
+    pub evidence: Vec<Pointer>,
+    /// Exactly three; the last all but gives it away.
+    pub hints: Vec<String>,
+    pub quiz: Vec<Question>,
+    pub broken: RunConfig,
+    pub fixed: RunConfig,
+    /// Paths at which broken and fixed may differ.
+    pub varies: Vec<String>,
+    pub claims: Vec<Claim>,
+    pub checks: Vec<Check>,
+    pub lesson: Lesson,
+    /// What is wrong: shown only after the prediction.
+    pub fault: String,
+    /// One line: what `t` toggles.
+    pub fix: String,
+    /// What a CPU device cannot show of this stage, if anything: shown only after the prediction.
+    pub cpu_note: Option<String>,
+    /// What the learner edits.
+    pub files: Vec<StageFile>,
+    /// Steps that `check` trains before it looks.
+    pub steps: u64,
+    /// The beats of presenter mode.
+    pub cues: Vec<Cue>,
+    /// Name of its lesson's file: `01-broken-init.md`.
+    pub lesson_file: String,
+    /// Language of the lesson that was found.
+    pub language: String,
+    /// Where the stage came from, for messages: `exercises/01-broken-init`.
+    pub path: String,
+    /// Line of the id in `stage.toml`, for messages.
+    pub id_line: usize,
+}
+
+/// A question with its choices, a first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Question {
+    pub prompt: String,
+    #[serde(default)]
+    pub choices: Vec<String>,
+    /// Index into `choices`.
+    #[serde(deserialize_with = "letter")]
+    pub answer: usize,
+    pub explanation: String,
+}
+
+/// A figure to guess before it is measured.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct Estimate {
+    pub prompt: String,
+    /// The placeholder name that holds the truth, such as `pair.ratio`.
+    pub of: String,
+    #[serde(default)]
+    pub unit: String,
+    /// The scale on which the range is drawn.
+    pub from: f64,
+    pub to: f64,
+    /// Draw the scale logarithmically.
+    #[serde(default)]
+    pub log: bool,
+}
+
+/// Where to look.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Pointer {
+    /// One of [`PANELS`] but `lesson`.
+    #[serde(deserialize_with = "panel")]
+    pub panel: String,
+    pub text: String,
+}
+
+/// A number somebody published, never ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Claim {
+    pub text: String,
+    /// Who, on what device, when.
+    pub source: String,
+}
+
+/// One beat of presenter mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Cue {
+    /// The panel to look at: one of [`PANELS`].
+    #[serde(deserialize_with = "panel_or_lesson")]
+    pub show: String,
+    /// What the room reads.
+    pub say: String,
+    #[serde(default)]
+    pub does: CueDoes,
+}
+
+/// What a beat does when it is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CueDoes {
+    #[default]
+    Nothing,
+    /// Switches to the solution, while the run goes on.
+    Toggle,
+    /// Measures both in pairs.
+    Pair,
+    /// Shows the next hint.
+    Hint,
+}
+
+/// A file of a stage: what the learner starts from and what passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageFile {
+    /// `config.toml`, `kernel.wgsl`.
+    pub name: String,
+    pub starter: String,
+    pub solution: String,
+}
+
+/// Panels that a beat may show; a pointer may name all but the first.
+const PANELS: &[&str] = &[
     "lesson",
-    "hints",
-    "prediction",
-    "estimate",
-    "evidence",
-    "quiz",
-    "claim",
-    "check",
-    "beat",
-];
-
-/// Panels that a pointer may name.
-pub const PANELS: &[&str] = &[
     "loss",
     "throughput",
     "kernels",
@@ -46,157 +171,181 @@ pub const PANELS: &[&str] = &[
     "roofline",
 ];
 
-/// What was read from a stage's folder, before its lesson is known.
-pub struct Read {
-    pub stage: Stage,
-    /// Path of the lesson inside the course, without a language.
-    pub lesson: String,
+/// Most characters of what a beat says: three lines of a small screen.
+const LONGEST_BEAT: usize = 210;
+
+fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    const LETTERS: &[&str] = &["a", "b", "c", "d"];
+    let found = one_of(deserializer, LETTERS)?;
+    Ok(LETTERS
+        .iter()
+        .position(|letter| *letter == found)
+        .unwrap_or(0))
 }
 
-/// Reads the folder `exercises/NN-name`. `None`: it cannot be used, and `problems` says why.
+fn panel<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    one_of(deserializer, &PANELS[1..])
+}
+
+fn panel_or_lesson<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    one_of(deserializer, PANELS)
+}
+
+/// `stage.toml` as it is written.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct StageToml {
+    id: String,
+    title: String,
+    level: Level,
+    symptom: String,
+    fault: String,
+    fix: String,
+    cpu_note: Option<String>,
+    #[serde(default)]
+    varies: Vec<String>,
+    steps: Option<u64>,
+    #[serde(default)]
+    files: Vec<String>,
+    lesson: Option<String>,
+    #[serde(default)]
+    hints: Vec<String>,
+    prediction: Question,
+    estimate: Option<Estimate>,
+    #[serde(default)]
+    evidence: Vec<Pointer>,
+    #[serde(default)]
+    quiz: Vec<Question>,
+    #[serde(default)]
+    claim: Vec<Claim>,
+    #[serde(default)]
+    check: Vec<CheckToml>,
+    #[serde(default)]
+    beat: Vec<Cue>,
+}
+
+/// Reads the folder `exercises/NN-name`, without its lesson. `None`: it cannot be used, and `problems` says why.
 pub fn read(
     source: &Source,
     folder: &str,
     number: u32,
     problems: &mut Vec<FileError>,
-) -> Option<Read> {
+) -> Option<Stage> {
     let path = format!("exercises/{folder}");
-    let toml = format!("{path}/stage.toml");
-    let raw = source
-        .read(&toml)
-        .map_err(|error| problems.push(error))
-        .ok()?;
-    let mut fields = Fields::new(&raw, &source.shown(&toml));
-    let document = fields.document();
-    let read = document
-        .as_ref()
-        .map(|document| checked(&mut fields, root(document), folder, number));
-    let failed = fields.failed;
-    problems.append(&mut fields.problems);
-    let mut read = read?;
-    read.stage.path.clone_from(&path);
+    let toml_path = format!("{path}/stage.toml");
+    let toml = source.text(&toml_path, problems)?;
+    let (file, found) = TomlFile::read::<StageToml>(&toml, &source.shown(&toml_path));
+    let stage = found.map(|found| checked(&file, found, folder, number));
+    let usable = file.finish(problems);
+    let mut stage = stage?;
 
     let broken = config(source, &format!("{path}/config.toml"), problems);
     let fixed = config(source, &format!("{path}/solution/config.toml"), problems);
-    let kernels = kernels(source, &path, &read.stage.files, problems);
-    let ((starter, broken), (solution, fixed), kernels) = (broken?, fixed?, kernels?);
-    if failed {
+    let mut missing = false;
+    for file in stage.files.iter_mut().skip(1) {
+        let starter = source.clean(&format!("{path}/{}", file.name), problems);
+        let solution = source.clean(&format!("{path}/solution/{}", file.name), problems);
+        missing |= starter.is_none() || solution.is_none();
+        file.starter = starter.unwrap_or_default();
+        file.solution = solution.unwrap_or_default();
+    }
+    let ((starter, broken), (solution, fixed)) = (broken?, fixed?);
+    if missing || !usable {
         return None;
     }
-    let stage = &mut read.stage;
-    stage.files = vec![StageFile {
-        name: "config.toml".to_owned(),
-        starter,
-        solution,
-    }];
-    stage.files.extend(kernels);
-    (stage.broken, stage.fixed) = (broken, fixed);
-    let found = scope_problems(stage);
-    let failed = !found.is_empty();
-    problems.extend(found.into_iter().map(|what| FileError {
-        path: source.shown(&toml),
+    (stage.files[0].starter, stage.files[0].solution) = (starter, solution);
+    (stage.broken, stage.fixed, stage.path) = (broken, fixed, path);
+    let wrong = scope_problems(&stage);
+    let usable = wrong.is_empty();
+    problems.extend(wrong.into_iter().map(|what| FileError {
+        path: source.shown(&toml_path),
         line: 0,
         what,
     }));
-    (!failed).then_some(read)
+    usable.then_some(stage)
 }
 
-fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> Read {
-    fields.known(t, KEYS);
-    let id = fields.text(t, "id");
-    if !id.is_empty() && !plain_name(&id) {
-        let line = fields.line_of(t, "id");
-        fields.fail(
-            line,
-            "`id` takes lower-case letters, digits and `-`, such as \"broken-init\"".to_owned(),
+fn checked(file: &TomlFile<'_>, found: StageToml, folder: &str, number: u32) -> Stage {
+    check_id(file, &found.id, "broken-init");
+    check_hints(file, &found.hints);
+    check_question(file, "prediction", &found.prediction);
+    check_quiz(file, &found.quiz);
+    if let Some(estimate) = &found.estimate {
+        if let Some(what) = placeholder::problem(&estimate.of) {
+            file.fail("estimate.of", what);
+        }
+        if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
+            file.fail(
+                "estimate.from",
+                "the scale needs `from` below `to`, and above 0 when `log = true`",
+            );
+        }
+    }
+    for (at, cue) in found.beat.iter().enumerate() {
+        let length = cue.say.chars().count();
+        if length > LONGEST_BEAT {
+            file.fail(
+                &format!("beat.{at}.say"),
+                format!("`say` has {length} characters; a room reads at most {LONGEST_BEAT}"),
+            );
+        }
+    }
+    if found.varies.is_empty() {
+        file.fail(
+            "varies",
+            "`varies` names no key; list the keys under study, such as [\"model.init\"]",
         );
     }
-    let level = fields
-        .word(t, "level", Level::NAMES)
-        .and_then(|word| Level::parse(&word));
-    if level.is_none() && !Fields::has(t, "level") {
-        fields.missing(t, "level", "= \"beginner\"");
+    check_keys(file, "varies", &found.varies);
+    if found.check.is_empty() {
+        file.fail("check", "has no check; write at least one `[[check]]`");
     }
-    let hints = fields.texts(t, "hints");
-    if hints.len() != 3 && !fields.was_meant(t, "hints") {
-        let line = fields.line_of(t, "hints");
-        fields.fail(
-            line,
-            format!(
-                "has {} hints; write exactly 3, the last all but gives it away",
-                hints.len()
-            ),
-        );
-    }
-    let prediction = fields
-        .table(t, "prediction")
-        .map(|table| question(fields, table))
-        .unwrap_or_default();
-    if !Fields::has(t, "prediction") && !fields.was_meant(t, "prediction") {
-        fields.fail(
-            1,
-            "has no question; write a table `[prediction]`".to_owned(),
-        );
-    }
-    let estimate = fields
-        .table(t, "estimate")
-        .map(|table| estimate(fields, table));
-    let evidence = fields
-        .tables(t, "evidence")
-        .into_iter()
-        .map(|table| pointer(fields, table))
-        .collect();
-    let quiz = fields
-        .tables(t, "quiz")
-        .into_iter()
-        .map(|table| question(fields, table))
-        .collect();
-    let claims = fields
-        .tables(t, "claim")
-        .into_iter()
-        .map(|table| claim(fields, table))
-        .collect();
-    let checks: Vec<_> = fields
-        .tables(t, "check")
-        .into_iter()
-        .map(|table| check::read(fields, table))
-        .collect();
-    if checks.is_empty() {
-        fields.fail(1, "has no check; write at least one `[[check]]`".to_owned());
-    }
-    let files = fields.texts(t, "files");
-    for name in files
+    for name in found
+        .files
         .iter()
         .filter(|name| !plain_file(name, &["toml", "wgsl"]))
     {
-        let line = fields.line_of(t, "files");
-        fields.fail(
-            line,
+        file.fail(
+            "files",
             format!(
                 "`files` names `{name}`; name files beside stage.toml, such as \"kernel.wgsl\""
             ),
         );
     }
-    let stage = Stage {
-        id,
+    let lesson_file = found.lesson.unwrap_or_else(|| format!("{folder}.md"));
+    if !plain_file(&lesson_file, &["md"]) {
+        file.fail(
+            "lesson",
+            format!(
+                "`lesson` is `{lesson_file}`; name a file of lessons/, such as \"{folder}.md\""
+            ),
+        );
+    }
+    let mut files = found.files;
+    files.retain(|name| name != "config.toml");
+    files.insert(0, "config.toml".to_owned());
+    let checks = found.check.into_iter().enumerate();
+    Stage {
         number,
-        title: fields.text(t, "title"),
-        level: level.unwrap_or_default(),
-        symptom: fields.text(t, "symptom"),
-        prediction,
-        estimate,
-        evidence,
-        hints,
-        quiz,
+        title: found.title,
+        level: found.level,
+        symptom: found.symptom,
+        prediction: found.prediction,
+        estimate: found.estimate,
+        evidence: found.evidence,
+        hints: found.hints,
+        quiz: found.quiz,
         broken: RunConfig::preset(Preset::default()),
         fixed: RunConfig::preset(Preset::default()),
-        varies: varies(fields, t),
-        claims,
-        checks,
+        varies: found.varies,
+        claims: found.claim,
+        checks: checks
+            .map(|(at, raw)| check::checked(file, &format!("check.{at}"), raw))
+            .collect(),
         lesson: Lesson::default(),
-        fault: fields.text(t, "fault"),
-        fix: fields.text(t, "fix"),
-        cpu_note: fields.optional_text(t, "cpu-note"),
+        fault: found.fault,
+        fix: found.fix,
+        cpu_note: found.cpu_note,
         files: files
             .into_iter()
             .map(|name| StageFile {
@@ -204,120 +353,99 @@ fn checked(fields: &mut Fields<'_>, t: Table<'_>, folder: &str, number: u32) -> 
                 ..StageFile::default()
             })
             .collect(),
-        steps: fields.whole(t, "steps").unwrap_or(20),
-        cues: cues::cues(fields, t),
-        lesson_file: String::new(),
+        steps: found.steps.unwrap_or(20),
+        cues: found.beat,
+        lesson_file,
         language: "en".to_owned(),
         path: String::new(),
-        id_line: fields.line_of(t, "id"),
-    };
-    let lesson = fields
-        .optional_text(t, "lesson")
-        .unwrap_or_else(|| format!("{folder}.md"));
-    if !plain_file(&lesson, &["md"]) {
-        let line = fields.line_of(t, "lesson");
-        fields.fail(
-            line,
-            format!("`lesson` is `{lesson}`; name a file of lessons/, such as \"{folder}.md\""),
+        id_line: file.line("id"),
+        id: found.id,
+    }
+}
+
+/// Reports an id that could not be the name of a table or a folder.
+pub fn check_id(file: &TomlFile<'_>, id: &str, example: &str) {
+    if !plain_name(id) {
+        file.fail(
+            "id",
+            format!("`id` takes lower-case letters, digits and `-`, such as \"{example}\""),
         );
     }
-    Read { stage, lesson }
 }
 
-const QUESTION: &[&str] = &["prompt", "choices", "answer", "explanation"];
-
-pub(super) fn question(fields: &mut Fields<'_>, t: Table<'_>) -> Question {
-    fields.known(t, QUESTION);
-    let choices = fields.texts(t, "choices");
-    if choices.len() != 4 {
-        let line = fields.line_of(t, "choices");
-        fields.fail(
-            line,
-            format!("has {} choices; write 4, a to d", choices.len()),
+pub fn check_hints(file: &TomlFile<'_>, hints: &[String]) {
+    if hints.len() != 3 {
+        file.fail(
+            "hints",
+            format!(
+                "has {} hints; write exactly 3, the last all but gives it away",
+                hints.len()
+            ),
         );
     }
-    let answer = fields.word(t, "answer", &["a", "b", "c", "d"]);
-    if answer.is_none() && !Fields::has(t, "answer") {
-        fields.missing(t, "answer", "= \"a\"");
-    }
-    let answer = answer
-        .and_then(|letter| ["a", "b", "c", "d"].iter().position(|l| *l == letter))
-        .unwrap_or(0);
-    Question {
-        prompt: fields.text(t, "prompt"),
-        choices,
-        answer,
-        explanation: fields.text(t, "explanation"),
+}
+
+pub fn check_quiz(file: &TomlFile<'_>, quiz: &[Question]) {
+    for (at, question) in quiz.iter().enumerate() {
+        check_question(file, &format!("quiz.{at}"), question);
     }
 }
 
-fn estimate(fields: &mut Fields<'_>, t: Table<'_>) -> Estimate {
-    fields.known(t, &["prompt", "of", "unit", "from", "to", "log"]);
-    let of = fields.text(t, "of");
-    if let Some(what) = super::placeholder::problem(&of).filter(|_| !of.is_empty()) {
-        let line = fields.line_of(t, "of");
-        fields.fail(line, what);
-    }
-    let (from, to) = (fields.number(t, "from"), fields.number(t, "to"));
-    let log = fields.flag(t, "log").unwrap_or(false);
-    let (from, to) = (from.unwrap_or(0.0), to.unwrap_or(0.0));
-    if from >= to || (log && from <= 0.0) {
-        let line = fields.line_of(t, "from");
-        fields.fail(
-            line,
-            "the scale needs `from` below `to`, and above 0 when `log = true`".to_owned(),
+pub fn check_question(file: &TomlFile<'_>, path: &str, question: &Question) {
+    let choices = question.choices.len();
+    if choices != 4 {
+        file.fail(
+            &format!("{path}.choices"),
+            format!("has {choices} choices; write 4, a to d"),
         );
     }
-    let unit = fields.optional_text(t, "unit").unwrap_or_default();
-    Estimate {
-        prompt: fields.text(t, "prompt"),
-        of,
-        unit,
-        from,
-        to,
-        log,
-    }
 }
 
-fn pointer(fields: &mut Fields<'_>, t: Table<'_>) -> Pointer {
-    fields.known(t, &["panel", "text"]);
-    let panel = fields.word(t, "panel", PANELS);
-    if panel.is_none() && !Fields::has(t, "panel") {
-        fields.missing(t, "panel", "= \"loss\"");
-    }
-    Pointer {
-        panel: panel.unwrap_or_default(),
-        text: fields.text(t, "text"),
-    }
-}
-
-fn claim(fields: &mut Fields<'_>, t: Table<'_>) -> Claim {
-    fields.known(t, &["text", "source"]);
-    Claim {
-        text: fields.text(t, "text"),
-        source: fields.text(t, "source"),
-    }
-}
-
-fn varies(fields: &mut Fields<'_>, t: Table<'_>) -> Vec<String> {
-    let found = fields.texts(t, "varies");
-    let line = fields.line_of(t, "varies");
-    if found.is_empty() {
-        fields.fail(
-            line,
-            "`varies` names no key; list the keys under study, such as [\"model.init\"]".to_owned(),
-        );
-    }
-    for path in &found {
+/// Reports every path in the list `key` that is not a configuration's.
+pub fn check_keys(file: &TomlFile<'_>, key: &str, paths: &[String]) {
+    for path in paths {
         if !KNOBS.iter().any(|knob| knob.path == path) {
             let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
-            fields.fail(
-                line,
-                format!(
-                    "`varies` names an unknown key `{path}`; the nearest known key is `{near}`"
-                ),
+            file.fail(
+                key,
+                format!("`{key}` names an unknown key `{path}`; the nearest known key is `{near}`"),
             );
         }
+    }
+}
+
+/// A configuration of the stage and its text.
+fn config(
+    source: &Source,
+    path: &str,
+    problems: &mut Vec<FileError>,
+) -> Option<(String, RunConfig)> {
+    let raw = source.text(path, problems)?;
+    let shown = source.shown(path);
+    let text = text::cleaned(&raw, &shown, problems);
+    match file::parse(&raw, &shown) {
+        Ok(config) => Some((text, config)),
+        Err(mut error) => {
+            error.what = text::one_line(&error.what);
+            problems.push(error);
+            None
+        }
+    }
+}
+
+/// A stage whose two sides differ in anything else than it says teaches something else than it says.
+fn scope_problems(stage: &Stage) -> Vec<String> {
+    let differs = stage.broken.differences(&stage.fixed);
+    let mut found: Vec<String> = differs
+        .iter()
+        .filter(|path| !stage.varies.iter().any(|v| v == *path))
+        .map(|path| format!("config.toml and solution/config.toml differ in `{path}`; add it to `varies` or make it equal"))
+        .collect();
+    if differs.is_empty() && stage.files.len() < 2 {
+        found.push(
+            "config.toml and solution/config.toml say the same; the starter must hold the fault"
+                .to_owned(),
+        );
     }
     found
 }

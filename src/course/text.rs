@@ -1,5 +1,7 @@
 //! Text from a course file made safe to show: no terminal escapes, no control characters, no hidden direction changes.
 
+use crate::config::file::FileError;
+
 /// `text` without anything a terminal would obey, and the lines (from 1) where something was removed.
 /// Line breaks stay; a tab becomes four spaces.
 pub fn clean(text: &str) -> (String, Vec<usize>) {
@@ -25,6 +27,23 @@ pub fn clean(text: &str) -> (String, Vec<usize>) {
     }
     removed.dedup();
     (out, removed)
+}
+
+/// `raw` cleaned, with a problem for every line in which something was removed; `shown` is the name of its file.
+pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String {
+    let (text, removed) = clean(raw);
+    problems.extend(removed.into_iter().map(|line| escape_removed(shown, line)));
+    text
+}
+
+/// The problem of a line in which something was removed.
+pub fn escape_removed(shown: &str, line: usize) -> FileError {
+    FileError {
+        path: shown.to_owned(),
+        line,
+        what: "holds a control character or terminal escape, which was removed; write plain text"
+            .to_owned(),
+    }
 }
 
 /// One line of text for a message: cleaned, line breaks as spaces.

@@ -2,8 +2,10 @@
 //! `lessons/de/01-name.toml`. Each records the hash of the original it was made from, so that `course check` can say
 //! when the original has moved on. What is not translated stays English.
 
-use super::fields::{Fields, Table, root};
+use serde::Deserialize;
+
 use super::source::Source;
+use super::toml_file::TomlFile;
 use super::{Question, Stage};
 use crate::config::file::FileError;
 
@@ -19,22 +21,40 @@ pub fn find(source: &Source, lesson: &str, language: &str) -> Option<(String, St
         .then(|| (original, "en".to_owned()))
 }
 
-const KEYS: &[&str] = &[
-    "translates",
-    "title",
-    "symptom",
-    "fault",
-    "fix",
-    "cpu-note",
-    "hints",
-    "evidence",
-    "claims",
-    "checks",
-    "estimate",
-    "prediction",
-    "quiz",
-    "beats",
-];
+/// `lessons/de/01-name.toml` as it is written: what is left out stays as it is.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct TranslationToml {
+    #[serde(rename = "translates")]
+    _translates: Option<String>,
+    title: Option<String>,
+    symptom: Option<String>,
+    fault: Option<String>,
+    fix: Option<String>,
+    cpu_note: Option<String>,
+    estimate: Option<String>,
+    prediction: Option<QuestionToml>,
+    #[serde(default)]
+    hints: Vec<String>,
+    #[serde(default)]
+    evidence: Vec<String>,
+    #[serde(default)]
+    claims: Vec<String>,
+    #[serde(default)]
+    checks: Vec<String>,
+    #[serde(default)]
+    beats: Vec<String>,
+    #[serde(default)]
+    quiz: Vec<QuestionToml>,
+}
+
+#[derive(Deserialize)]
+struct QuestionToml {
+    prompt: Option<String>,
+    #[serde(default)]
+    choices: Vec<String>,
+    explanation: Option<String>,
+}
 
 /// Puts the translated texts over the stage's; one that does not fit is reported and left English.
 pub fn apply(
@@ -48,121 +68,70 @@ pub fn apply(
     if !source.exists(&path) {
         return;
     }
-    let raw = match source.read(&path) {
-        Ok(raw) => raw,
-        Err(error) => return problems.push(error),
+    let Some(raw) = source.text(&path, problems) else {
+        return;
     };
-    let mut fields = Fields::new(&raw, &source.shown(&path));
-    let document = fields.document();
-    if let Some(document) = &document {
-        overlay(&mut fields, root(document), stage);
+    let (file, found) = TomlFile::read::<TranslationToml>(&raw, &source.shown(&path));
+    if let Some(found) = found {
+        overlay(&file, found, stage);
     }
-    problems.append(&mut fields.problems);
+    file.finish(problems);
 }
 
-fn overlay(fields: &mut Fields<'_>, t: Table<'_>, stage: &mut Stage) {
-    fields.known(t, KEYS);
-    for (key, place) in [
-        ("title", &mut stage.title),
-        ("symptom", &mut stage.symptom),
-        ("fault", &mut stage.fault),
-        ("fix", &mut stage.fix),
-    ] {
-        one(fields, t, key, place);
-    }
+fn overlay(file: &TomlFile<'_>, found: TranslationToml, stage: &mut Stage) {
+    let put = |place: &mut String, text: Option<String>| *place = text.unwrap_or(place.clone());
+    put(&mut stage.title, found.title);
+    put(&mut stage.symptom, found.symptom);
+    put(&mut stage.fault, found.fault);
+    put(&mut stage.fix, found.fix);
     if let Some(note) = &mut stage.cpu_note {
-        one(fields, t, "cpu-note", note);
+        put(note, found.cpu_note);
     }
     if let Some(estimate) = &mut stage.estimate {
-        one(fields, t, "estimate", &mut estimate.prompt);
+        put(&mut estimate.prompt, found.estimate);
     }
-    many(fields, t, "hints", stage.hints.iter_mut().collect());
-    many(
-        fields,
-        t,
-        "evidence",
-        stage
-            .evidence
-            .iter_mut()
-            .map(|pointer| &mut pointer.text)
-            .collect(),
-    );
-    many(
-        fields,
-        t,
-        "claims",
-        stage
-            .claims
-            .iter_mut()
-            .map(|claim| &mut claim.text)
-            .collect(),
-    );
-    many(
-        fields,
-        t,
-        "checks",
-        stage
-            .checks
-            .iter_mut()
-            .map(|check| &mut check.name)
-            .collect(),
-    );
-    many(
-        fields,
-        t,
-        "beats",
-        stage.cues.iter_mut().map(|cue| &mut cue.say).collect(),
-    );
-    if let Some(table) = fields.table(t, "prediction") {
-        question(fields, table, &mut stage.prediction);
+    let evidence = stage.evidence.iter_mut().map(|pointer| &mut pointer.text);
+    let claims = stage.claims.iter_mut().map(|claim| &mut claim.text);
+    let checks = stage.checks.iter_mut().map(|check| &mut check.name);
+    let cues = stage.cues.iter_mut().map(|cue| &mut cue.say);
+    replace(file, "hints", found.hints, stage.hints.iter_mut());
+    replace(file, "evidence", found.evidence, evidence);
+    replace(file, "claims", found.claims, claims);
+    replace(file, "checks", found.checks, checks);
+    replace(file, "beats", found.beats, cues);
+    let question = |path: &str, found: QuestionToml, original: &mut Question| {
+        put(&mut original.prompt, found.prompt);
+        put(&mut original.explanation, found.explanation);
+        let path = format!("{path}.choices");
+        replace(file, &path, found.choices, original.choices.iter_mut());
+    };
+    if let Some(found) = found.prediction {
+        question("prediction", found, &mut stage.prediction);
     }
-    let quiz = fields.tables(t, "quiz");
-    if !quiz.is_empty() && quiz.len() != stage.quiz.len() {
-        let line = quiz.first().map_or(0, |table| table.line);
-        fields.fail(
-            line,
-            format!(
-                "has {} quiz questions, the original has {}",
-                quiz.len(),
-                stage.quiz.len()
-            ),
+    let (own, original) = (found.quiz.len(), stage.quiz.len());
+    if own > 0 && own != original {
+        let what = format!("has {own} quiz questions, the original has {original}");
+        return file.fail("quiz", what);
+    }
+    for (at, (found, original)) in found.quiz.into_iter().zip(&mut stage.quiz).enumerate() {
+        question(&format!("quiz.{at}"), found, original);
+    }
+}
+
+/// Puts the texts of the list at `path` in the places of the original's, if there are as many.
+fn replace<'s>(
+    file: &TomlFile<'_>,
+    path: &str,
+    texts: Vec<String>,
+    places: impl ExactSizeIterator<Item = &'s mut String>,
+) {
+    if !texts.is_empty() && texts.len() != places.len() {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        let (own, original) = (texts.len(), places.len());
+        return file.fail(
+            path,
+            format!("`{key}` has {own} texts, the original has {original}"),
         );
-        return;
-    }
-    for (table, original) in quiz.into_iter().zip(&mut stage.quiz) {
-        question(fields, table, original);
-    }
-}
-
-fn question(fields: &mut Fields<'_>, t: Table<'_>, original: &mut Question) {
-    fields.known(t, &["prompt", "choices", "explanation"]);
-    one(fields, t, "prompt", &mut original.prompt);
-    one(fields, t, "explanation", &mut original.explanation);
-    many(fields, t, "choices", original.choices.iter_mut().collect());
-}
-
-fn one(fields: &mut Fields<'_>, t: Table<'_>, key: &str, place: &mut String) {
-    if let Some(text) = fields.optional_text(t, key) {
-        *place = text;
-    }
-}
-
-fn many(fields: &mut Fields<'_>, t: Table<'_>, key: &str, places: Vec<&mut String>) {
-    let texts = fields.texts(t, key);
-    if texts.is_empty() {
-        return;
-    }
-    if texts.len() != places.len() {
-        let line = fields.line_of(t, key);
-        fields.fail(
-            line,
-            format!(
-                "`{key}` has {} texts, the original has {}",
-                texts.len(),
-                places.len()
-            ),
-        );
-        return;
     }
     for (text, place) in texts.into_iter().zip(places) {
         *place = text;

@@ -1,144 +1,125 @@
-//! Reads one `[[check]]`, with every complaint at its line.
+//! One `[[check]]` of a stage as it is written, and the criterion that it means.
+
+use serde::Deserialize;
 
 use super::{Check, Metric, Starter, Target, Test};
-use crate::config::nearest;
-use crate::course::fields::{Fields, Table};
+use crate::course::toml_file::TomlFile;
 use crate::course::{formula, metric};
 
-const KEYS: &[&str] = &[
-    "name", "metric", "lint", "part", "present", "within", "of", "at-least", "at-most", "above",
-    "below", "starter", "optional",
-];
+/// One `[[check]]` as it is written.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CheckToml {
+    name: String,
+    metric: String,
+    lint: Option<String>,
+    part: Option<String>,
+    present: Option<bool>,
+    within: Option<f64>,
+    of: Option<Target>,
+    at_least: Option<Target>,
+    at_most: Option<Target>,
+    above: Option<Target>,
+    below: Option<Target>,
+    #[serde(default)]
+    starter: Starter,
+    #[serde(default)]
+    optional: bool,
+}
 
-/// Reads one `[[check]]`.
-pub fn read(fields: &mut Fields<'_>, table: Table<'_>) -> Check {
-    fields.known(table, KEYS);
-    let name = fields.text(table, "name");
-    let metric = read_metric(fields, table);
-    let test = read_test(fields, table, &metric);
-    let starter = match fields
-        .word(table, "starter", &["fails", "passes", "any"])
-        .as_deref()
-    {
-        Some("passes") => Starter::Passes,
-        Some("any") => Starter::Any,
-        _ => Starter::Fails,
+/// The criterion that the table at `path` means; reports what it cannot mean.
+pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Check {
+    let at = |key: &str| format!("{path}.{key}");
+    let presence = || {
+        if raw.present.is_none() {
+            file.missing(&at("present"), "true` or `present = false");
+        }
+        match raw.present {
+            Some(true) => Test::Present,
+            _ => Test::Absent,
+        }
     };
-    let optional = fields.flag(table, "optional").unwrap_or(false);
+    let named = |key: &str, name: &Option<String>| {
+        if name.is_none() {
+            file.missing(&at(key), "\"…\"");
+        }
+        name.clone().unwrap_or_default()
+    };
+    let (metric, test) = match raw.metric.as_str() {
+        "quiz" => (Metric::Quiz, Test::Right),
+        "lint" => (Metric::Lint(named("lint", &raw.lint)), presence()),
+        "part" => (Metric::Part(named("part", &raw.part)), presence()),
+        "ratio" => (Metric::Ratio, test(file, path, &raw)),
+        name => {
+            if !metric::known(name) {
+                let all = metric::METRICS.iter().map(|metric| metric.name);
+                let all = all.chain(["ratio", "lint", "part", "quiz"]);
+                file.unknown(&at("metric"), "metric", name, all);
+            }
+            (Metric::Figure(name.to_owned()), test(file, path, &raw))
+        }
+    };
     Check {
-        name,
+        name: raw.name,
         metric,
         test,
-        starter,
-        optional,
-        line: table.line,
+        starter: raw.starter,
+        optional: raw.optional,
+        line: file.line(path),
     }
 }
 
-fn read_metric(fields: &mut Fields<'_>, table: Table<'_>) -> Metric {
-    let word = fields.text(table, "metric");
-    match word.as_str() {
-        "ratio" => Metric::Ratio,
-        "quiz" => Metric::Quiz,
-        "lint" => Metric::Lint(fields.text(table, "lint")),
-        "part" => Metric::Part(fields.text(table, "part")),
-        name => {
-            if !name.is_empty() && !metric::known(name) {
-                let all = metric::METRICS
-                    .iter()
-                    .map(|metric| metric.name)
-                    .chain(["ratio", "lint", "part", "quiz"]);
-                let near = nearest(name, all);
-                let line = fields.line_of(table, "metric");
-                fields.fail(
-                    line,
-                    format!("unknown metric `{name}`; the nearest known one is `{near}`"),
-                );
-            }
-            Metric::Figure(name.to_owned())
+/// The one condition of a figure.
+fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Test {
+    let at = |key: &str| format!("{path}.{key}");
+    let share = raw.within.unwrap_or_default();
+    let within = raw.within.map(|_| {
+        if raw.of.is_none() {
+            file.missing(&at("of"), "\"formula.first_loss\"");
         }
-    }
-}
-
-fn read_test(fields: &mut Fields<'_>, table: Table<'_>, metric: &Metric) -> Test {
-    match metric {
-        Metric::Quiz => return Test::Right,
-        Metric::Lint(_) | Metric::Part(_) => {
-            return match fields.flag(table, "present") {
-                Some(true) => Test::Present,
-                Some(false) => Test::Absent,
-                None => {
-                    if !Fields::has(table, "present") {
-                        fields.missing(table, "present", "= true` or `present = false");
-                    }
-                    Test::Absent
-                }
-            };
-        }
-        Metric::Figure(_) | Metric::Ratio => {}
-    }
-    let given: Vec<&str> = ["within", "at-least", "at-most", "above", "below"]
+        raw.of.clone().unwrap_or(Target::Number(0.0))
+    });
+    type Make<'a> = &'a dyn Fn(Target) -> Test;
+    let conditions: [(&str, Option<Target>, &str, Make<'_>); 5] = [
+        ("within", within, "of", &|target| {
+            Test::Within(share, target)
+        }),
+        ("at-least", raw.at_least.clone(), "at-least", &Test::AtLeast),
+        ("at-most", raw.at_most.clone(), "at-most", &Test::AtMost),
+        ("above", raw.above.clone(), "above", &Test::Above),
+        ("below", raw.below.clone(), "below", &Test::Below),
+    ];
+    let mut given = conditions
         .into_iter()
-        .filter(|key| Fields::has(table, key))
-        .collect();
-    let fallback = Test::AtLeast(Target::Number(0.0));
-    match given.as_slice() {
-        ["within"] => {
-            let share = fields.number(table, "within").unwrap_or(0.0);
-            if !Fields::has(table, "of") {
-                fields.missing(table, "of", "= \"formula.first_loss\"");
-                return fallback;
-            }
-            Test::Within(share, read_target(fields, table, "of"))
-        }
-        [key] => {
-            let target = read_target(fields, table, key);
-            match *key {
-                "at-least" => Test::AtLeast(target),
-                "at-most" => Test::AtMost(target),
-                "above" => Test::Above(target),
-                _ => Test::Below(target),
-            }
-        }
-        [] => {
-            let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them";
-            fields.fail(table.line, what.to_owned());
-            fallback
-        }
-        [first, second, ..] => {
-            let line = fields.line_of(table, second);
-            fields.fail(
-                line,
-                format!(
-                    "a check has one condition, this has `{first}` and `{second}`; write two checks"
-                ),
-            );
-            fallback
-        }
-    }
-}
-
-fn read_target(fields: &mut Fields<'_>, table: Table<'_>, key: &str) -> Target {
-    if !Fields::is_text(table, key) {
-        return Target::Number(fields.number(table, key).unwrap_or(f64::NAN));
-    }
-    let name = fields.text(table, key);
-    let known = name.strip_prefix("formula.").map_or_else(
-        || metric::known(&name),
-        |name| formula::find(name).is_some(),
-    );
-    if !known {
-        let all: Vec<String> = formula::FORMULAS
-            .iter()
-            .map(|formula| format!("formula.{}", formula.name))
-            .chain(metric::METRICS.iter().map(|metric| metric.name.to_owned()))
-            .collect();
-        let near = nearest(&name, all.iter().map(String::as_str));
-        let line = fields.line_of(table, key);
-        fields.fail(
-            line,
-            format!("unknown figure `{name}`; the nearest known one is `{near}`"),
+        .filter_map(|(key, target, place, make)| Some((key, target?, place, make)));
+    let Some((first, target, place, make)) = given.next() else {
+        file.fail(
+            path,
+            "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them",
+        );
+        return Test::AtLeast(Target::Number(0.0));
+    };
+    if let Some((second, ..)) = given.next() {
+        file.fail(
+            &at(second),
+            format!(
+                "a check has one condition, this has `{first}` and `{second}`; write two checks"
+            ),
         );
     }
-    Target::Named(name)
+    if let Target::Named(name) = &target {
+        let known = match name.strip_prefix("formula.") {
+            Some(name) => formula::find(name).is_some(),
+            None => metric::known(name),
+        };
+        if !known {
+            let formulas = formula::FORMULAS.iter();
+            let all: Vec<String> = formulas
+                .map(|formula| format!("formula.{}", formula.name))
+                .chain(metric::METRICS.iter().map(|metric| metric.name.to_owned()))
+                .collect();
+            file.unknown(&at(place), "figure", name, all.iter().map(String::as_str));
+        }
+    }
+    make(target)
 }

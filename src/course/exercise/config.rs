@@ -1,18 +1,113 @@
-//! The checks of a config exercise, and the learner's `answer.toml`: what they expect, written down before anything is
-//! measured. A question mark is no answer, and without an answer nothing is measured.
+//! A config exercise: a configuration, what to vary, the checks, and the learner's `answer.toml`: what they expect,
+//! written down before anything is measured. A question mark is not an answer yet, and without an answer nothing is
+//! measured.
 
 use std::collections::BTreeMap;
 
-use toml_edit::{Document, Value};
+use serde::{Deserialize, Deserializer};
+use toml_edit::{Document, DocumentMut, Value, value};
 
-use super::Sweep;
 use crate::config::file::line_of;
-use crate::config::nearest;
-use crate::course::fields::{Fields, Table};
-use crate::course::{metric, text};
+use crate::config::{self, KNOBS, Knob, RunConfig};
+use crate::course::text;
 
 /// The learner's file.
 pub const ANSWERS: &str = "answer.toml";
+
+/// A config exercise: one configuration, what to vary, and what to say about it before it is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configs {
+    pub text: String,
+    pub config: RunConfig,
+    /// `answer.toml` as it begins: every answer is still a question mark.
+    pub answers: String,
+    pub checks: Vec<ConfigCheck>,
+    /// Steps of each run.
+    pub steps: u64,
+    pub sweep: Option<Sweep>,
+    /// Changes to put in order, by their effect on the step time, before they are measured.
+    pub rank: Vec<Change>,
+}
+
+/// One key over several values.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Sweep {
+    pub key: String,
+    #[serde(default, deserialize_with = "words_of_numbers")]
+    pub values: Vec<String>,
+    /// Other settings to repeat the sweep with, such as `model.attention=flash`.
+    #[serde(default)]
+    pub with: Vec<String>,
+    /// Metrics to tabulate.
+    #[serde(default)]
+    pub metrics: Vec<String>,
+}
+
+/// One optimisation to rank.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Change {
+    pub label: String,
+    /// `model.norm=fused`
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+impl Configs {
+    /// The letters of the changes to rank.
+    pub fn letters(&self) -> Vec<String> {
+        (b'a'..=b'z')
+            .take(self.rank.len())
+            .map(|letter| char::from(letter).to_string())
+            .collect()
+    }
+
+    /// Every run of the sweep, in order: the setting it is repeated with, and the value.
+    pub fn points(&self) -> Vec<(Option<&str>, &str)> {
+        let Some(sweep) = &self.sweep else {
+            return Vec::new();
+        };
+        let with: Vec<Option<&str>> = match sweep.with.as_slice() {
+            [] => vec![None],
+            with => with.iter().map(|set| Some(set.as_str())).collect(),
+        };
+        with.into_iter()
+            .flat_map(|with| sweep.values.iter().map(move |value| (with, value.as_str())))
+            .collect()
+    }
+}
+
+/// The configuration with `section.key=value` applied, if that can run.
+pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> {
+    let (path, word) = assignment
+        .split_once('=')
+        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
+    let mut changed = config.clone();
+    let knob = KNOBS.iter().find(|knob| knob.path == path.trim());
+    let knob = knob.map_or_else(|| Knob::find(path.trim()), Ok)?;
+    knob.set(&mut changed, &config::Value::from_word(word.trim()))?;
+    match changed.problems().first() {
+        None => Ok(changed),
+        Some(problem) => Err(problem.what.clone()),
+    }
+}
+
+/// A list of numbers or words, each as it is written in a command line.
+fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "it takes a list of numbers or quoted words")]
+    enum Word {
+        Integer(i64),
+        Number(f64),
+        Text(String),
+    }
+    let words = Vec::<Word>::deserialize(deserializer)?.into_iter();
+    let written = words.map(|word| match word {
+        Word::Integer(n) => n.to_string(),
+        Word::Number(x) => x.to_string(),
+        Word::Text(text) => text,
+    });
+    Ok(written.collect())
+}
 
 /// A criterion of a config exercise.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,151 +167,6 @@ impl ConfigCheck {
             ConfigMetric::Speed { .. } => SPEEDS.iter().map(|word| (*word).to_owned()).collect(),
             _ => Vec::new(),
         }
-    }
-}
-
-const METRICS: &[&str] = &[
-    "bend",
-    "quadratic-leads",
-    "quadratic-share",
-    "order",
-    "speed",
-];
-
-/// Reads every `[[check]]`.
-pub fn read(
-    fields: &mut Fields<'_>,
-    t: Table<'_>,
-    sweep: Option<&Sweep>,
-    changes: usize,
-) -> Vec<ConfigCheck> {
-    let checks: Vec<ConfigCheck> = fields
-        .tables(t, "check")
-        .into_iter()
-        .map(|table| check(fields, table, sweep, changes))
-        .collect();
-    if !checks.iter().any(|check| check.answer.is_some()) && !fields.failed {
-        let what = "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
-        fields.fail(1, what.to_owned());
-    }
-    checks
-}
-
-fn check(
-    fields: &mut Fields<'_>,
-    t: Table<'_>,
-    sweep: Option<&Sweep>,
-    changes: usize,
-) -> ConfigCheck {
-    fields.known(
-        t,
-        &[
-            "name", "metric", "answer", "ask", "of", "factor", "at-most", "at-least", "within",
-        ],
-    );
-    let name = fields.text(t, "name");
-    let word = fields.text(t, "metric");
-    let metric = match word.as_str() {
-        "bend" => ConfigMetric::Bend {
-            factor: required(fields, t, "factor", 1.5),
-        },
-        "quadratic-leads" => ConfigMetric::Leads {
-            of: of(fields, t, sweep, true),
-        },
-        "quadratic-share" => ConfigMetric::QuadraticShare {
-            of: of(fields, t, sweep, true),
-            at_most: required(fields, t, "at-most", 0.1),
-        },
-        "order" => ConfigMetric::Order {
-            at_most: fields.whole(t, "at-most").unwrap_or(0),
-        },
-        "speed" => ConfigMetric::Speed {
-            of: of(fields, t, sweep, false),
-        },
-        name => {
-            if !name.is_empty() && !metric::known(name) {
-                let all = METRICS
-                    .iter()
-                    .copied()
-                    .chain(metric::METRICS.iter().map(|metric| metric.name));
-                let near = nearest(name, all);
-                let line = fields.line_of(t, "metric");
-                fields.fail(
-                    line,
-                    format!("unknown metric `{name}`; the nearest known one is `{near}`"),
-                );
-            }
-            ConfigMetric::Figure {
-                name: name.to_owned(),
-                of: of(fields, t, sweep, false),
-                test: figure_test(fields, t),
-            }
-        }
-    };
-    if matches!(metric, ConfigMetric::Order { .. }) && changes < 2 {
-        let line = fields.line_of(t, "metric");
-        fields.fail(
-            line,
-            "`order` needs changes to rank; write at least two `[[rank]]`".to_owned(),
-        );
-    }
-    let judged = matches!(
-        metric,
-        ConfigMetric::Bend { .. }
-            | ConfigMetric::Leads { .. }
-            | ConfigMetric::Order { .. }
-            | ConfigMetric::Speed { .. }
-    );
-    let answer = judged.then(|| (fields.text(t, "answer"), fields.text(t, "ask")));
-    ConfigCheck {
-        name,
-        metric,
-        answer,
-    }
-}
-
-fn required(fields: &mut Fields<'_>, t: Table<'_>, key: &str, otherwise: f64) -> f64 {
-    if !Fields::has(t, key) {
-        fields.missing(t, key, &format!("= {otherwise}"));
-    }
-    fields.number(t, key).unwrap_or(otherwise)
-}
-
-/// The setting or the value that `of` names.
-fn of(fields: &mut Fields<'_>, t: Table<'_>, sweep: Option<&Sweep>, with: bool) -> String {
-    let named = fields.text(t, "of");
-    let Some(sweep) = sweep else {
-        fields.fail(t.line, "needs a `[sweep]`; write one".to_owned());
-        return named;
-    };
-    let all = if with { &sweep.with } else { &sweep.values };
-    if !named.is_empty() && !all.contains(&named) {
-        let line = fields.line_of(t, "of");
-        let near = nearest(&named, all.iter().map(String::as_str)).to_owned();
-        let place = if with { "with" } else { "values" };
-        fields.fail(
-            line,
-            format!("`of` names `{named}`, which is not in the sweep's `{place}`; the nearest there is `{near}`"),
-        );
-    }
-    named
-}
-
-fn figure_test(fields: &mut Fields<'_>, t: Table<'_>) -> FigureTest {
-    let given: Vec<&str> = ["within", "at-least", "at-most"]
-        .into_iter()
-        .filter(|key| Fields::has(t, key))
-        .collect();
-    let [key] = given.as_slice() else {
-        let what = "a figure needs one of `within`, `at-least`, `at-most`; write one of them";
-        fields.fail(t.line, what.to_owned());
-        return FigureTest::AtLeast(0.0);
-    };
-    let number = fields.number(t, key).unwrap_or(0.0);
-    match *key {
-        "within" => FigureTest::WithinOfFirst(number),
-        "at-least" => FigureTest::AtLeast(number),
-        _ => FigureTest::AtMost(number),
     }
 }
 
@@ -294,6 +244,25 @@ pub fn starter(raw: &str, checks: &[ConfigCheck]) -> Result<(), (usize, String)>
     Ok(())
 }
 
+/// The line of a key, from 1; none where it is not there.
+pub fn line_of_key(raw: &str, key: &str) -> Option<usize> {
+    let document = Document::parse(raw).ok()?;
+    let span = document.as_table().get(key)?.span()?;
+    Some(line_of(raw, span.start))
+}
+
+/// The text with these answers; its comments stay. A text that does not read gives way to the starter's.
+pub fn written(raw: &str, starter: &str, answers: &Answers) -> String {
+    let mut document = [raw, starter]
+        .iter()
+        .find_map(|text| text.parse::<DocumentMut>().ok())
+        .unwrap_or_default();
+    for (key, words) in answers {
+        document[key.as_str()] = value(words.join(","));
+    }
+    document.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,5 +283,16 @@ mod tests {
                 "`b` takes a number, a quoted word or a list of words".to_owned()
             ))
         );
+    }
+
+    #[test]
+    fn answers_are_written_where_the_question_marks_are() {
+        let raw = "# first\nf16 = \"?\"\n# second\nbf16 = \"?\"\n";
+        assert_eq!(line_of_key(raw, "bf16"), Some(4));
+        assert_eq!(line_of_key(raw, "f8"), None);
+        let answers = Answers::from([("bf16".to_owned(), vec!["same".to_owned()])]);
+        let text = "# first\nf16 = \"?\"\n# second\nbf16 = \"same\"\n";
+        assert_eq!(written(raw, "", &answers), text);
+        assert_eq!(written("f16 = [", raw, &answers), text);
     }
 }

@@ -3,11 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::config::file::FileError;
-use crate::config::{KNOBS, Knob, RunConfig, Value, nearest};
+use crate::config::{KNOBS, Knob, RunConfig, Value};
 use crate::course::Question;
-use crate::course::fields::{Fields, Table};
-use crate::course::stage::question;
 use crate::protocol::{Device, Event, Finished, Line, RunSpec};
 
 /// A recorded run, and what to find in it.
@@ -26,6 +23,37 @@ pub struct Detective {
 }
 
 impl Detective {
+    /// Reads the head of the recording; the error has the line, 0 where no line is at fault.
+    pub fn new(
+        question: Question,
+        hide: Vec<String>,
+        recording: String,
+        file: String,
+    ) -> Result<Self, (usize, &'static str)> {
+        let mut head = recording
+            .lines()
+            .map_while(|text| serde_json::from_str::<Line>(text).ok())
+            .map(|line| line.event);
+        let Some(Event::Hello(hello)) = head.next() else {
+            let what =
+                "is not a recording; write one with `perflings run --config FILE --record FILE`";
+            return Err((1, what));
+        };
+        let device = head.find_map(|event| match event {
+            Event::Started(started) => Some(started.device),
+            _ => None,
+        });
+        let what = "starts no run; record one with `perflings run --config FILE --record FILE`";
+        Ok(Self {
+            question,
+            device: device.ok_or((0, what))?,
+            recording: recording.into(),
+            file,
+            date: hello.date,
+            hide,
+        })
+    }
+
     /// Where and when it was recorded.
     pub fn badge(&self) -> String {
         format!("{}, {}", self.device.name, self.date)
@@ -116,73 +144,4 @@ impl Detective {
             )
         })
     }
-}
-
-/// Reads the question and the head of the recording.
-pub fn read(
-    fields: &mut Fields<'_>,
-    t: Table<'_>,
-    recording: String,
-    shown: &str,
-) -> Option<Detective> {
-    let question = fields
-        .table(t, "question")
-        .map(|table| question(fields, table));
-    if question.is_none() && !Fields::has(t, "question") {
-        fields.fail(1, "has no question; write a table `[question]`".to_owned());
-    }
-    let hide = fields.texts(t, "hide");
-    if hide.is_empty() && !fields.was_meant(t, "hide") {
-        fields.missing(t, "hide", "= [\"model.init\"]");
-    }
-    for path in &hide {
-        if !KNOBS.iter().any(|knob| knob.path == path) {
-            let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
-            let line = fields.line_of(t, "hide");
-            fields.fail(
-                line,
-                format!("`hide` names an unknown key `{path}`; the nearest known key is `{near}`"),
-            );
-        }
-    }
-    let mut head = recording
-        .lines()
-        .map_while(|text| serde_json::from_str::<Line>(text).ok())
-        .map(|line| line.event);
-    let date = match head.next() {
-        Some(Event::Hello(hello)) => hello.date,
-        _ => {
-            fields.problems.push(FileError {
-                path: shown.to_owned(),
-                line: 1,
-                what:
-                    "is not a recording; write one with `perflings run --config FILE --record FILE`"
-                        .to_owned(),
-            });
-            fields.failed = true;
-            return None;
-        }
-    };
-    let device = head.find_map(|event| match event {
-        Event::Started(started) => Some(started.device),
-        _ => None,
-    });
-    let Some(device) = device else {
-        fields.problems.push(FileError {
-            path: shown.to_owned(),
-            line: 0,
-            what: "starts no run; record one with `perflings run --config FILE --record FILE`"
-                .to_owned(),
-        });
-        fields.failed = true;
-        return None;
-    };
-    Some(Detective {
-        question: question?,
-        recording: recording.into(),
-        file: shown.to_owned(),
-        device,
-        date,
-        hide,
-    })
 }

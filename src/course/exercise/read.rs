@@ -1,348 +1,549 @@
-//! Reads one `exercise.toml` with the files beside it, raw to checked. An exercise with a fault is reported and left out.
+//! Reads one `exercise.toml` with the files beside it. An exercise with a fault is reported and left out.
 
-use super::parts::{binding, check, of_word, product, shape};
-use super::vary::{change, sweep};
-use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, config, detective};
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use super::config::{ANSWERS, ConfigCheck, ConfigMetric, FigureTest, starter};
+use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, Sweep, apply};
 use crate::config::file::{self, FileError};
-use crate::course::fields::{Fields, Table, root};
-use crate::course::load::cleaned;
+use crate::config::nearest;
+use crate::course::metric;
 use crate::course::source::Source;
-use crate::course::stage::{plain_file, plain_name, question};
-use crate::course::{Level, StageFile};
+use crate::course::stage::{
+    Level, Question, StageFile, check_hints, check_id, check_keys, check_question, check_quiz,
+    plain_file,
+};
+use crate::course::toml_file::TomlFile;
 use crate::protocol::{
-    KernelBinding, KernelCheck, KernelRole, KernelShape, KernelSpec, KernelStarter,
+    KernelBinding, KernelCheck, KernelMetric, KernelReference, KernelRole, KernelShape, KernelSpec,
+    KernelStarter, MAX_SIZE, Product, Sizes, is_size_name,
 };
 
-const KEYS: &[&str] = &[
-    "id",
-    "kind",
-    "title",
-    "level",
-    "task",
-    "size",
-    "hints",
-    "lesson",
-    "quiz",
-    "replaces",
-    "kernel",
-    "shape",
-    "check",
-    "sweep",
-    "rank",
-    "steps",
-    "debrief",
-    "question",
-    "recording",
-    "hide",
-];
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Kernel,
+    Config,
+    Detective,
+}
 
-/// As `KernelReference` has them.
-const REFERENCES: &[&str] = &[
-    "swiglu",
-    "swiglu-backward",
-    "rms-norm",
-    "heads-first",
-    "matmul",
-    "rope",
-    "softmax",
-    "attention",
-    "adamw",
-    "residual",
-];
+/// `exercise.toml` as it is written; its kind decides what a `[[check]]` holds.
+#[derive(Deserialize)]
+struct ExerciseToml<C> {
+    id: String,
+    #[serde(rename = "kind")]
+    _kind: Kind,
+    title: String,
+    level: Option<Level>,
+    task: String,
+    size: String,
+    #[serde(default)]
+    hints: Vec<String>,
+    lesson: Option<String>,
+    #[serde(default)]
+    quiz: Vec<Question>,
+    debrief: Option<String>,
+    #[serde(default = "Vec::new")]
+    check: Vec<C>,
+    // Of a kernel exercise.
+    replaces: Option<String>,
+    #[serde(default)]
+    shape: Vec<BTreeMap<String, LabelOrSize>>,
+    #[serde(default)]
+    kernel: Vec<KernelToml>,
+    // Of a config exercise.
+    steps: Option<u64>,
+    sweep: Option<Sweep>,
+    #[serde(default)]
+    rank: Vec<Change>,
+    // Of a recorded run.
+    question: Option<Question>,
+    recording: Option<String>,
+    #[serde(default)]
+    hide: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "it takes a whole number, or a text for `label`")]
+enum LabelOrSize {
+    Size(i64),
+    Label(String),
+}
+
+#[derive(Deserialize)]
+struct KernelToml {
+    starter: Option<String>,
+    solution: Option<String>,
+    reference: KernelReference,
+    #[serde(default)]
+    grid: Vec<Product>,
+    tolerance: Option<f64>,
+    #[serde(default)]
+    binding: Vec<KernelBinding>,
+}
+
+/// `[[check]]` of a config exercise.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct ConfigCheckToml {
+    name: String,
+    metric: String,
+    answer: Option<String>,
+    ask: Option<String>,
+    of: Option<String>,
+    factor: Option<f64>,
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    within: Option<f64>,
+}
 
 /// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
 pub fn read(source: &Source, folder: &str, problems: &mut Vec<FileError>) -> Option<Exercise> {
+    #[derive(Deserialize)]
+    struct KindToml {
+        kind: Kind,
+    }
     let path = format!("exercises/{folder}");
-    let toml = format!("{path}/exercise.toml");
-    let raw = source
-        .read(&toml)
-        .map_err(|error| problems.push(error))
-        .ok()?;
-    let mut fields = Fields::new(&raw, &source.shown(&toml));
-    let document = fields.document();
+    let raw = source.text(&format!("{path}/exercise.toml"), problems)?;
+    match toml::from_str::<KindToml>(&raw).map(|found| found.kind) {
+        Ok(Kind::Kernel) => of_kind(source, &path, &raw, |r, toml| r.kernels(toml), problems),
+        Ok(Kind::Config) => of_kind(source, &path, &raw, |r, toml| r.configs(toml), problems),
+        Ok(Kind::Detective) => of_kind(source, &path, &raw, |r, toml| r.detective(toml), problems),
+        // It has no kind: only the other problems are of interest.
+        Err(_) => of_kind::<IgnoredAny>(source, &path, &raw, |_, _| None, problems),
+    }
+}
+
+fn of_kind<C: DeserializeOwned>(
+    source: &Source,
+    path: &str,
+    raw: &str,
+    body: impl Fn(&mut Reader<'_>, &mut ExerciseToml<C>) -> Option<Body>,
+    problems: &mut Vec<FileError>,
+) -> Option<Exercise> {
+    let shown = source.shown(&format!("{path}/exercise.toml"));
+    let (file, found) = TomlFile::read::<ExerciseToml<C>>(raw, &shown);
     let mut reader = Reader {
         source,
-        path: &path,
+        path,
+        file: &file,
         problems: Vec::new(),
-        missing: false,
     };
-    let found = document
-        .as_ref()
-        .map(|document| reader.exercise(&mut fields, root(document)));
-    let failed = fields.failed || reader.missing;
-    problems.append(&mut fields.problems);
-    problems.append(&mut reader.problems);
-    found.flatten().filter(|_| !failed)
+    let exercise = found.and_then(|mut found| {
+        check_id(&file, &found.id, "swiglu");
+        check_hints(&file, &found.hints);
+        check_quiz(&file, &found.quiz);
+        let body = body(&mut reader, &mut found)?;
+        Some(Exercise {
+            id: found.id,
+            title: found.title,
+            level: found.level.unwrap_or(Level::Advanced),
+            task: found.task,
+            size: found.size,
+            hints: found.hints,
+            lesson: found.lesson,
+            quiz: found.quiz,
+            debrief: found.debrief,
+            body,
+            path: path.to_owned(),
+        })
+    });
+    let mut beside = reader.problems;
+    let usable = file.finish(problems);
+    problems.append(&mut beside);
+    exercise.filter(|_| usable)
 }
 
 struct Reader<'a> {
     source: &'a Source,
     path: &'a str,
+    file: &'a TomlFile<'a>,
+    /// Of the files beside exercise.toml.
     problems: Vec<FileError>,
-    missing: bool,
 }
 
 impl Reader<'_> {
-    fn exercise(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Option<Exercise> {
-        fields.known(t, KEYS);
-        let id = fields.text(t, "id");
-        if !id.is_empty() && !plain_name(&id) {
-            let line = fields.line_of(t, "id");
-            fields.fail(
-                line,
-                "`id` takes lower-case letters, digits and `-`, such as \"swiglu\"".to_owned(),
-            );
+    fn kernels(&mut self, found: &mut ExerciseToml<KernelCheck>) -> Option<Body> {
+        let file = self.file;
+        let mut shapes = Vec::new();
+        for (at, raw) in std::mem::take(&mut found.shape).into_iter().enumerate() {
+            shapes.push(self.shape(&format!("shape.{at}"), raw));
         }
-        let hints = fields.texts(t, "hints");
-        if hints.len() != 3 && !fields.was_meant(t, "hints") {
-            let line = fields.line_of(t, "hints");
-            fields.fail(
-                line,
-                format!(
-                    "has {} hints; write exactly 3, the last all but gives it away",
-                    hints.len()
-                ),
-            );
-        }
-        let quiz = fields
-            .tables(t, "quiz")
-            .into_iter()
-            .map(|table| question(fields, table))
-            .collect();
-        let kind = fields.word(t, "kind", &["kernel", "config", "detective"]);
-        if kind.is_none() && !Fields::has(t, "kind") {
-            fields.missing(t, "kind", "= \"kernel\"");
-        }
-        let body = match kind?.as_str() {
-            "kernel" => Body::Kernel(self.kernels(fields, t)),
-            "config" => Body::Config(self.configs(fields, t)?),
-            _ => Body::Detective(self.detective(fields, t)?),
-        };
-        let level = fields
-            .word(t, "level", Level::NAMES)
-            .and_then(|word| Level::parse(&word))
-            .unwrap_or(Level::Advanced);
-        Some(Exercise {
-            id,
-            title: fields.text(t, "title"),
-            level,
-            task: fields.text(t, "task"),
-            size: fields.text(t, "size"),
-            hints,
-            lesson: fields.optional_text(t, "lesson"),
-            quiz,
-            debrief: fields.optional_text(t, "debrief"),
-            body,
-            path: self.path.to_owned(),
-        })
-    }
-
-    fn kernels(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Kernels {
-        let shapes: Vec<KernelShape> = fields
-            .tables(t, "shape")
-            .into_iter()
-            .map(|table| shape(fields, table))
-            .collect();
         if shapes.is_empty() {
-            fields.fail(
-                1,
-                "has no shape; write at least one `[[shape]]` with a label and its sizes"
-                    .to_owned(),
+            file.fail(
+                "shape",
+                "has no shape; write at least one `[[shape]]` with a label and its sizes",
             );
         }
-        let kernels: Vec<Kernel> = fields
-            .tables(t, "kernel")
-            .into_iter()
-            .map(|table| self.kernel(fields, table, &shapes))
-            .collect();
-        if kernels.is_empty() {
-            fields.fail(
-                1,
-                "has no kernel; write at least one `[[kernel]]`".to_owned(),
+        if found.kernel.is_empty() {
+            file.fail("kernel", "has no kernel; write at least one `[[kernel]]`");
+        }
+        for (at, check) in found.check.iter().enumerate() {
+            let limited = matches!(
+                check.metric,
+                KernelMetric::Speed | KernelMetric::Invocations
+            );
+            if limited && check.at_least == 0.0 {
+                file.missing(&format!("check.{at}.at-least"), "1.5");
+            }
+        }
+        let fails = |check: &KernelCheck| check.starter == KernelStarter::Fails;
+        if !found.check.iter().any(fails) {
+            file.fail(
+                "check",
+                "no check fails on the starter; leave out `starter` on one",
             );
         }
-        let checks: Vec<KernelCheck> = fields
-            .tables(t, "check")
-            .into_iter()
-            .map(|table| check(fields, table))
-            .collect();
-        if !checks
-            .iter()
-            .any(|check| check.starter == KernelStarter::Fails)
-        {
-            fields.fail(
-                1,
-                "no check fails on the starter; leave out `starter` on one".to_owned(),
-            );
+        let mut kernels = Vec::new();
+        for (at, raw) in std::mem::take(&mut found.kernel).into_iter().enumerate() {
+            kernels.push(self.kernel(&format!("kernel.{at}"), raw, &shapes));
         }
-        Kernels {
-            kernels,
+        Some(Body::Kernel(Kernels {
+            kernels: kernels.into_iter().collect::<Option<_>>()?,
             shapes,
-            replaces: fields.optional_text(t, "replaces"),
-            checks,
+            replaces: found.replaces.take(),
+            checks: std::mem::take(&mut found.check),
+        }))
+    }
+
+    fn shape(&self, path: &str, raw: BTreeMap<String, LabelOrSize>) -> KernelShape {
+        let (mut label, mut sizes) = (None, Sizes::new());
+        for (key, value) in raw {
+            let at = format!("{path}.{key}");
+            match value {
+                LabelOrSize::Label(text) if key == "label" => label = Some(text),
+                _ if key == "label" => {
+                    self.file
+                        .fail(&at, "`label` is a number; it takes a quoted text");
+                    label = Some(String::new());
+                }
+                _ if !is_size_name(&key) => self.file.fail(
+                    &at,
+                    format!("`{key}` is not a size; name sizes in capitals, such as N"),
+                ),
+                LabelOrSize::Size(n) if n > 0 && n as u64 <= MAX_SIZE => {
+                    sizes.insert(key, n as u64);
+                }
+                LabelOrSize::Size(_) | LabelOrSize::Label(_) => self.file.fail(
+                    &at,
+                    format!("`{key}` takes a whole number from 1 to {MAX_SIZE}"),
+                ),
+            }
+        }
+        if label.is_none() {
+            self.file.missing(&format!("{path}.label"), "\"…\"");
+        }
+        KernelShape {
+            label: label.unwrap_or_default(),
+            sizes,
         }
     }
 
-    fn kernel(&mut self, fields: &mut Fields<'_>, t: Table<'_>, shapes: &[KernelShape]) -> Kernel {
-        fields.known(
-            t,
-            &[
-                "starter",
-                "solution",
-                "reference",
-                "grid",
-                "tolerance",
-                "binding",
-            ],
-        );
-        let starter = fields
-            .optional_text(t, "starter")
-            .unwrap_or_else(|| "starter.wgsl".to_owned());
-        let solution = fields
-            .optional_text(t, "solution")
-            .unwrap_or_else(|| "kernel.wgsl".to_owned());
+    fn kernel(&mut self, path: &str, raw: KernelToml, shapes: &[KernelShape]) -> Option<Kernel> {
+        let file = self.file;
+        let starter = raw.starter.unwrap_or_else(|| "starter.wgsl".to_owned());
+        let solution = raw.solution.unwrap_or_else(|| "kernel.wgsl".to_owned());
         let mut named = true;
         for (key, name) in [("starter", &starter), ("solution", &solution)] {
             if !plain_file(name, &["wgsl"]) {
                 named = false;
-                let line = fields.line_of(t, key);
-                fields.fail(
-                    line,
+                file.fail(
+                    &format!("{path}.{key}"),
                     format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml"),
                 );
             }
         }
-        let reference = fields.word(t, "reference", REFERENCES);
-        if reference.is_none() && !Fields::has(t, "reference") {
-            fields.missing(t, "reference", "= \"matmul\"");
-        }
-        let bindings: Vec<KernelBinding> = fields
-            .tables(t, "binding")
-            .into_iter()
-            .map(|table| binding(fields, table, shapes))
-            .collect();
-        if !bindings
+        if raw
+            .binding
             .iter()
-            .any(|binding| binding.role != KernelRole::In)
+            .all(|binding| binding.role == KernelRole::In)
         {
-            fields.fail(
-                t.line,
-                "writes no buffer; give one `[[kernel.binding]]` the role \"out\"".to_owned(),
+            file.fail(
+                path,
+                "writes no buffer; give one `[[kernel.binding]]` the role \"out\"",
             );
         }
-        let line = fields.line_of(t, "grid");
-        let grid = fields.texts(t, "grid");
-        let grid = grid
-            .iter()
-            .take(3)
-            .map(|text| product(fields, line, text, shapes, &["WX", "WY", "WZ"]))
-            .collect();
-        let paths = [
-            format!("{}/{starter}", self.path),
-            format!("{}/solution/{solution}", self.path),
-        ];
-        // A name that is none was reported; nothing is read in its place.
-        let [task, solved] = paths.map(|path| match named {
-            true => self.text(&path),
-            false => String::new(),
+        for (at, binding) in raw.binding.iter().enumerate() {
+            let at = format!("{path}.binding.{at}.count");
+            fits(file, &at, &binding.count, shapes, &[]);
+        }
+        for (at, product) in raw.grid.iter().enumerate() {
+            let at = format!("{path}.grid.{at}");
+            fits(file, &at, product, shapes, &["WX", "WY", "WZ"]);
+        }
+        // A wrong name was reported; nothing is read in its place.
+        let texts = named.then(|| {
+            (
+                self.text(&starter),
+                self.text(&format!("solution/{solution}")),
+            )
         });
-        let file = StageFile {
-            starter: task,
-            solution: solved,
-            name: starter,
-        };
-        Kernel {
-            file,
-            spec: KernelSpec {
-                reference: of_word(reference),
-                bindings,
-                grid,
-                tolerance: fields.number(t, "tolerance").unwrap_or(1e-4),
+        let (task, solved) = texts?;
+        Some(Kernel {
+            file: StageFile {
+                name: starter,
+                starter: task?,
+                solution: solved?,
             },
-        }
-    }
-
-    fn configs(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Option<Configs> {
-        let path = format!("{}/config.toml", self.path);
-        let raw = self.text(&path);
-        let config = match file::parse(&raw, &self.source.shown(&path)) {
-            Ok(config) => config,
-            Err(error) => {
-                self.problems.push(error);
-                self.missing = true;
-                return None;
-            }
-        };
-        let sweep = fields
-            .table(t, "sweep")
-            .map(|table| sweep(fields, table, &config));
-        let rank: Vec<Change> = fields
-            .tables(t, "rank")
-            .into_iter()
-            .map(|table| change(fields, table, &config))
-            .collect();
-        if sweep.is_none() && rank.is_empty() {
-            fields.fail(
-                1,
-                "varies nothing; write a `[sweep]` or several `[[rank]]`".to_owned(),
-            );
-        }
-        let answers = self.text(&format!("{}/{}", self.path, config::ANSWERS));
-        let checks = config::read(fields, t, sweep.as_ref(), rank.len());
-        let shown = self
-            .source
-            .shown(&format!("{}/{}", self.path, config::ANSWERS));
-        if let (Err((line, what)), false) = (config::starter(&answers, &checks), self.missing) {
-            self.problems.push(FileError {
-                path: shown,
-                line,
-                what,
-            });
-            self.missing = true;
-        }
-        Some(Configs {
-            text: raw,
-            config,
-            answers,
-            checks,
-            steps: fields.whole(t, "steps").unwrap_or(12).max(1),
-            sweep,
-            rank,
+            spec: KernelSpec {
+                reference: raw.reference,
+                bindings: raw.binding,
+                grid: raw.grid.into_iter().take(3).collect(),
+                tolerance: raw.tolerance.unwrap_or(1e-4),
+            },
         })
     }
 
-    fn detective(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Option<Detective> {
-        let name = fields
-            .optional_text(t, "recording")
-            .unwrap_or_else(|| "run.jsonl".to_owned());
-        if !plain_file(&name, &["jsonl"]) {
-            let line = fields.line_of(t, "recording");
-            fields.fail(
+    fn configs(&mut self, found: &mut ExerciseToml<ConfigCheckToml>) -> Option<Body> {
+        let file = self.file;
+        let text = self.text("config.toml");
+        let answers = self.text(ANSWERS);
+        let text = text?;
+        let shown = self.source.shown(&format!("{}/config.toml", self.path));
+        let config = file::parse(&text, &shown)
+            .map_err(|error| self.problems.push(error))
+            .ok()?;
+        let try_set = |path: &str, assignment: &str| {
+            if let Err(what) = apply(&config, assignment) {
+                file.fail(path, what);
+            }
+        };
+        let (sweep, rank) = (found.sweep.take(), std::mem::take(&mut found.rank));
+        if let Some(sweep) = &sweep {
+            if sweep.values.len() < 2 {
+                file.fail(
+                    "sweep.values",
+                    "`values` needs at least two values to compare",
+                );
+            }
+            for value in &sweep.values {
+                try_set("sweep.values", &format!("{}={value}", sweep.key));
+            }
+            for set in &sweep.with {
+                try_set("sweep.with", set);
+            }
+            for name in sweep.metrics.iter().filter(|name| !metric::known(name)) {
+                let known = metric::METRICS.iter().map(|metric| metric.name);
+                file.unknown("sweep.metrics", "metric", name, known);
+            }
+        } else if rank.is_empty() {
+            file.fail(
+                "sweep",
+                "varies nothing; write a `[sweep]` or several `[[rank]]`",
+            );
+        }
+        for (at, change) in rank.iter().enumerate() {
+            let at = format!("rank.{at}.set");
+            if change.set.is_empty() {
+                file.fail(
+                    &at,
+                    "`set` changes nothing; write set = [\"model.norm=fused\"]",
+                );
+            }
+            change.set.iter().for_each(|set| try_set(&at, set));
+        }
+        let raw = std::mem::take(&mut found.check).into_iter().enumerate();
+        let checks: Vec<ConfigCheck> = raw
+            .map(|(at, raw)| {
+                config_check(
+                    file,
+                    &format!("check.{at}"),
+                    raw,
+                    sweep.as_ref(),
+                    rank.len(),
+                )
+            })
+            .collect();
+        if !checks.iter().any(|check| check.answer.is_some()) {
+            file.fail(
+                "check",
+                "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`",
+            );
+        }
+        let answers = answers?;
+        if let Err((line, what)) = starter(&answers, &checks) {
+            self.problems.push(FileError {
+                path: self.source.shown(&format!("{}/{ANSWERS}", self.path)),
                 line,
+                what,
+            });
+            return None;
+        }
+        Some(Body::Config(Configs {
+            text,
+            config,
+            answers,
+            checks,
+            steps: found.steps.unwrap_or(12).max(1),
+            sweep,
+            rank,
+        }))
+    }
+
+    fn detective(&mut self, found: &mut ExerciseToml<IgnoredAny>) -> Option<Body> {
+        let file = self.file;
+        let question = found.question.take();
+        match &question {
+            Some(question) => check_question(file, "question", question),
+            None => file.fail("question", "has no question; write a table `[question]`"),
+        }
+        if found.hide.is_empty() {
+            file.missing("hide", "[\"model.init\"]");
+        }
+        check_keys(file, "hide", &found.hide);
+        let name = found.recording.as_deref().unwrap_or("run.jsonl");
+        if !plain_file(name, &["jsonl"]) {
+            file.fail(
+                "recording",
                 format!("`recording` is `{name}`; name a .jsonl file beside exercise.toml"),
             );
             return None;
         }
         let path = format!("{}/{name}", self.path);
-        let raw = match self.source.read(&path) {
-            Ok(raw) => raw,
-            Err(error) => {
-                self.problems.push(error);
-                self.missing = true;
-                return None;
-            }
-        };
-        detective::read(fields, t, raw, &self.source.shown(&path))
-    }
-
-    fn text(&mut self, path: &str) -> String {
-        match self.source.read(path) {
-            Ok(raw) => cleaned(&raw, &self.source.shown(path), &mut self.problems),
-            Err(error) => {
-                self.problems.push(error);
-                self.missing = true;
-                String::new()
+        let recording = self.source.text(&path, &mut self.problems)?;
+        let shown = self.source.shown(&path);
+        let hide = std::mem::take(&mut found.hide);
+        match Detective::new(question.unwrap_or_default(), hide, recording, shown.clone()) {
+            Ok(detective) => Some(Body::Detective(detective)),
+            Err((line, what)) => {
+                self.problems.push(FileError {
+                    path: shown,
+                    line,
+                    what: what.to_owned(),
+                });
+                None
             }
         }
+    }
+
+    /// The text of a file beside exercise.toml.
+    fn text(&mut self, name: &str) -> Option<String> {
+        let path = format!("{}/{name}", self.path);
+        self.source.clean(&path, &mut self.problems)
+    }
+}
+
+/// Reports a product that has no value at one of the shapes; `extra` are names that the engine fills in.
+fn fits(
+    file: &TomlFile<'_>,
+    path: &str,
+    product: &Product,
+    shapes: &[KernelShape],
+    extra: &[&str],
+) {
+    for shape in shapes {
+        let mut sizes = shape.sizes.clone();
+        sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
+        if let Err(what) = product.value(&sizes) {
+            return file.fail(path, format!("{what}, in shape `{}`", shape.label));
+        }
+    }
+}
+
+/// The criterion that the table at `path` means; `changes` is the number of changes to rank.
+fn config_check(
+    file: &TomlFile<'_>,
+    path: &str,
+    raw: ConfigCheckToml,
+    sweep: Option<&Sweep>,
+    changes: usize,
+) -> ConfigCheck {
+    let at = |key: &str| format!("{path}.{key}");
+    let required = |key: &str, found: Option<f64>, example: f64| {
+        if found.is_none() {
+            file.missing(&at(key), &example.to_string());
+        }
+        found.unwrap_or(example)
+    };
+    let text = |key: &str, found: Option<String>| {
+        if found.is_none() {
+            file.missing(&at(key), "\"…\"");
+        }
+        found.unwrap_or_default()
+    };
+    // The setting (`with`) or the value that `of` names.
+    let of = |place: &str| {
+        let Some(sweep) = sweep else {
+            file.fail(path, "needs a `[sweep]`; write one");
+            return String::new();
+        };
+        let all = match place {
+            "with" => &sweep.with,
+            _ => &sweep.values,
+        };
+        let named = text("of", raw.of.clone());
+        if !all.contains(&named) {
+            let near = nearest(&named, all.iter().map(String::as_str));
+            file.fail(
+                &at("of"),
+                format!("`of` names `{named}`, which is not in the sweep's `{place}`; the nearest there is `{near}`"),
+            );
+        }
+        named
+    };
+    let metric = match raw.metric.as_str() {
+        "bend" => ConfigMetric::Bend {
+            factor: required("factor", raw.factor, 1.5),
+        },
+        "quadratic-leads" => ConfigMetric::Leads { of: of("with") },
+        "quadratic-share" => ConfigMetric::QuadraticShare {
+            of: of("with"),
+            at_most: required("at-most", raw.at_most, 0.1),
+        },
+        "order" => {
+            if changes < 2 {
+                let what = "`order` needs changes to rank; write at least two `[[rank]]`";
+                file.fail(&at("metric"), what);
+            }
+            ConfigMetric::Order {
+                at_most: raw.at_most.unwrap_or(0.0) as u64,
+            }
+        }
+        "speed" => ConfigMetric::Speed { of: of("values") },
+        name => {
+            if !metric::known(name) {
+                let own = [
+                    "bend",
+                    "quadratic-leads",
+                    "quadratic-share",
+                    "order",
+                    "speed",
+                ];
+                let all = metric::METRICS.iter().map(|metric| metric.name);
+                file.unknown(&at("metric"), "metric", name, own.into_iter().chain(all));
+            }
+            let test = match (raw.within, raw.at_least, raw.at_most) {
+                (Some(share), None, None) => FigureTest::WithinOfFirst(share),
+                (None, Some(least), None) => FigureTest::AtLeast(least),
+                (None, None, Some(most)) => FigureTest::AtMost(most),
+                _ => {
+                    let what =
+                        "a figure needs one of `within`, `at-least`, `at-most`; write one of them";
+                    file.fail(path, what);
+                    FigureTest::AtLeast(0.0)
+                }
+            };
+            ConfigMetric::Figure {
+                name: name.to_owned(),
+                of: of("values"),
+                test,
+            }
+        }
+    };
+    let judged = !matches!(
+        metric,
+        ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. }
+    );
+    ConfigCheck {
+        name: raw.name,
+        metric,
+        answer: judged.then(|| {
+            (
+                text("answer", raw.answer.clone()),
+                text("ask", raw.ask.clone()),
+            )
+        }),
     }
 }

@@ -1,25 +1,79 @@
 //! The file of the progress: read, set aside, locked, written whole.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toml_edit::DocumentMut;
+use serde::Deserialize;
+use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::{Progress, table};
+use super::{Prediction, Progress, StageProgress, State};
 use crate::config::file::{FileError, read_text};
 use crate::course::text;
+use crate::course::toml_file::TomlFile;
 
-pub const FILE: &str = "progress.toml";
+const FILE: &str = "progress.toml";
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const HEADER: &str =
     "# What this learner has done, by stage. Written by perflings; unknown keys are kept.\n";
 
-pub fn edit(
-    dir: &Path,
-    change: impl FnOnce(&mut DocumentMut),
-) -> Result<(Progress, Option<FileError>), FileError> {
+/// `$XDG_STATE_HOME/perflings/<course>`, or the platform's place for such things.
+pub fn directory(course: &str) -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    let base = named.map(|path| path.join("perflings")).or_else(|| {
+        let dirs = directories::ProjectDirs::from("", "", "perflings")?;
+        Some(
+            dirs.state_dir()
+                .unwrap_or_else(|| dirs.data_local_dir())
+                .to_owned(),
+        )
+    })?;
+    Some(base.join(course))
+}
+
+/// Reads the progress; the second part says what was set aside, or why nothing could be read.
+pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
+    match read(dir) {
+        Ok((document, notice)) => (progress(&document), notice),
+        Err(error) => (Progress::default(), Some(error)),
+    }
+}
+
+/// What the file says after a change; the second part names a file that was set aside.
+type Saved = Result<(Progress, Option<FileError>), FileError>;
+
+/// Merges one stage into the file: nothing another instance has achieved in it is taken back.
+pub fn save_stage(dir: &Path, id: &str, stage: &StageProgress) -> Saved {
+    edit(dir, |document| {
+        let merged = progress(document).stage(id).merge(stage);
+        write_stage(stage_table(document, id), &merged);
+    })
+}
+
+/// Records where the learner is.
+pub fn save_current(dir: &Path, id: &str) -> Saved {
+    edit(dir, |document| document["current"] = value(id))
+}
+
+/// Records that the welcome was shown.
+pub fn save_welcomed(dir: &Path) -> Saved {
+    edit(dir, |document| document["welcomed"] = value(true))
+}
+
+/// Forgets one stage; the only way back.
+pub fn reset_stage(dir: &Path, id: &str) -> Saved {
+    edit(dir, |document| {
+        if let Some(stages) = document.get_mut("stage").and_then(Item::as_table_like_mut) {
+            stages.remove(id);
+        }
+    })
+}
+
+fn edit(dir: &Path, change: impl FnOnce(&mut DocumentMut)) -> Saved {
     let failed = |what: &str, error: &std::io::Error| FileError {
         path: text::one_line(&dir.display().to_string()),
         line: 0,
@@ -30,11 +84,11 @@ pub fn edit(
     let (mut document, notice) = read(dir)?;
     change(&mut document);
     write(dir, &document).map_err(|error| failed("cannot be written", &error))?;
-    Ok((table::progress(&document), notice))
+    Ok((progress(&document), notice))
 }
 
 /// Waits up to a second for another instance; then goes on without, since each write is whole anyway.
-pub fn lock(dir: &Path) -> std::io::Result<File> {
+fn lock(dir: &Path) -> std::io::Result<File> {
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -51,7 +105,7 @@ pub fn lock(dir: &Path) -> std::io::Result<File> {
 }
 
 /// The document as it is; an unreadable one is moved aside first, and named.
-pub fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
+fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
     let path = dir.join(FILE);
     match fs::metadata(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok((DocumentMut::new(), None)),
@@ -87,7 +141,7 @@ pub fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
     Ok((DocumentMut::new(), Some(FileError { what, ..damage })))
 }
 
-pub fn parse(text: &str) -> Result<DocumentMut, (usize, String)> {
+fn parse(text: &str) -> Result<DocumentMut, (usize, String)> {
     let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let line = error
             .span()
@@ -109,7 +163,7 @@ pub fn parse(text: &str) -> Result<DocumentMut, (usize, String)> {
     }
 }
 
-pub fn write(dir: &Path, document: &DocumentMut) -> std::io::Result<()> {
+fn write(dir: &Path, document: &DocumentMut) -> std::io::Result<()> {
     // A link, as from a folder of dot files, stays a link.
     let path = dir
         .join(FILE)
@@ -124,4 +178,261 @@ pub fn write(dir: &Path, document: &DocumentMut) -> std::io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// `progress.toml` as it is written. A key of the wrong type counts as one that is not there.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ProgressToml {
+    current: Option<String>,
+    welcomed: bool,
+    stage: BTreeMap<String, StageToml>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct StageToml {
+    state: State,
+    /// A letter, or `skipped`.
+    prediction: Option<String>,
+    prediction_right: bool,
+    estimate: Vec<f64>,
+    measured: Option<f64>,
+    hints: u64,
+    solution_shown: bool,
+    quiz_right: Vec<usize>,
+}
+
+fn progress(document: &DocumentMut) -> Progress {
+    let text = document.to_string();
+    let found: Option<ProgressToml> = TomlFile::read(&text, FILE).1;
+    let found = found.unwrap_or_default();
+    let stages = found.stage.into_iter();
+    Progress {
+        current: found.current,
+        welcomed: found.welcomed,
+        stages: stages.map(|(id, raw)| (id, stage(raw))).collect(),
+    }
+}
+
+fn stage(raw: StageToml) -> StageProgress {
+    let prediction = raw.prediction.as_deref().map(str::as_bytes);
+    StageProgress {
+        state: raw.state,
+        prediction: match prediction {
+            Some(b"skipped") => Some(Prediction::Skipped),
+            Some([letter @ b'a'..=b'd']) => Some(Prediction::Choice {
+                choice: usize::from(letter - b'a'),
+                right: raw.prediction_right,
+            }),
+            _ => None,
+        },
+        estimate: match raw.estimate[..] {
+            [low, high] => Some((low, high)),
+            _ => None,
+        },
+        measured: raw.measured,
+        hints: raw.hints.min(3) as u32,
+        solution_shown: raw.solution_shown,
+        quiz: raw.quiz_right,
+    }
+}
+
+/// The table `[stage.<id>]`, made where it is missing.
+fn stage_table<'a>(document: &'a mut DocumentMut, id: &str) -> &'a mut dyn toml_edit::TableLike {
+    let stages = document.entry("stage").or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    // `parse` refuses a `stage` of any other form.
+    let item = &mut stages[id];
+    if !item.is_table_like() {
+        *item = Item::Table(Table::new());
+    }
+    item.as_table_like_mut().expect("a table was put here")
+}
+
+/// Writes the keys this version knows; others in the table stay.
+fn write_stage(table: &mut dyn toml_edit::TableLike, stage: &StageProgress) {
+    table.insert("state", value(stage.state.name()));
+    match stage.prediction {
+        Some(Prediction::Skipped) => drop(table.insert("prediction", value("skipped"))),
+        Some(Prediction::Choice { choice, right }) => {
+            let letter = char::from(b'a' + u8::try_from(choice.min(3)).unwrap_or(3));
+            table.insert("prediction", value(letter.to_string()));
+            table.insert("prediction-right", value(right));
+        }
+        None => {}
+    }
+    if let Some((low, high)) = stage.estimate {
+        table.insert("estimate", value(Array::from_iter([low, high])));
+    }
+    if let Some(measured) = stage.measured {
+        table.insert("measured", value(measured));
+    }
+    table.insert("hints", value(i64::from(stage.hints)));
+    table.insert("solution-shown", value(stage.solution_shown));
+    if !stage.quiz.is_empty() {
+        let list = stage.quiz.iter().filter_map(|n| i64::try_from(*n).ok());
+        table.insert("quiz-right", value(list.collect::<Array>()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    fn passed() -> StageProgress {
+        StageProgress {
+            state: State::Passed,
+            prediction: Some(Prediction::Choice {
+                choice: 1,
+                right: true,
+            }),
+            estimate: Some((2.0, 4.0)),
+            measured: Some(3.0),
+            hints: 2,
+            quiz: vec![0, 2],
+            ..StageProgress::default()
+        }
+    }
+
+    #[test]
+    fn what_was_saved_is_loaded() {
+        let dir = folder();
+        save_stage(dir.path(), "broken-init", &passed()).expect("saved");
+        save_current(dir.path(), "strides").expect("saved");
+        let (progress, notice) = load(dir.path());
+        assert_eq!(notice, None);
+        assert_eq!(progress.stage("broken-init"), passed());
+        assert_eq!(progress.current.as_deref(), Some("strides"));
+        let score = progress.calibration();
+        assert_eq!(
+            (score.answered, score.right, score.ranges, score.held),
+            (1, 1, 1, 1)
+        );
+        assert_eq!(progress.stage("unknown"), StageProgress::default());
+    }
+
+    #[test]
+    fn the_welcome_comes_once() {
+        let dir = folder();
+        assert!(load(dir.path()).0.is_first());
+        let (progress, _) = save_welcomed(dir.path()).expect("saved");
+        assert!(progress.welcomed && !progress.is_first());
+        // It is not forgotten with a stage, and whoever was here without it needs none.
+        reset_stage(dir.path(), "a").expect("reset");
+        assert!(!load(dir.path()).0.is_first());
+        let elsewhere = folder();
+        save_stage(elsewhere.path(), "a", &passed()).expect("saved");
+        assert!(!load(elsewhere.path()).0.is_first());
+    }
+
+    #[test]
+    fn unknown_keys_and_stages_stay() {
+        let dir = folder();
+        let file = dir.path().join(FILE);
+        let text = "# mine\nfuture = 7\n[stage.broken-init]\nstate = \"seen\"\nmood = \"good\"\n[stage.later]\nx = 1\n";
+        fs::write(&file, text).expect("written");
+        save_stage(dir.path(), "broken-init", &passed()).expect("saved");
+        let after = fs::read_to_string(&file).expect("read");
+        for kept in [
+            "# mine",
+            "future = 7",
+            "mood = \"good\"",
+            "[stage.later]",
+            "x = 1",
+            "state = \"passed\"",
+        ] {
+            assert!(after.contains(kept), "{kept} is gone from:\n{after}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_back_but_by_a_reset() {
+        let dir = folder();
+        save_stage(dir.path(), "a", &passed()).expect("saved");
+        let worse = StageProgress {
+            state: State::Seen,
+            prediction: Some(Prediction::Skipped),
+            ..StageProgress::default()
+        };
+        let (progress, _) = save_stage(dir.path(), "a", &worse).expect("saved");
+        let stage = progress.stage("a");
+        assert_eq!(
+            (stage.state, stage.prediction, stage.hints),
+            (State::Passed, passed().prediction, 2)
+        );
+        let (progress, _) = reset_stage(dir.path(), "a").expect("reset");
+        assert_eq!(progress.stage("a"), StageProgress::default());
+    }
+
+    #[test]
+    fn a_damaged_file_is_set_aside_and_named() {
+        let dir = folder();
+        for (n, damage) in [&b"state = ["[..], b"\xff\xfe\x00", b"stage = 5\n"]
+            .into_iter()
+            .enumerate()
+        {
+            fs::write(dir.path().join(FILE), damage).expect("written");
+            let (progress, notice) = load(dir.path());
+            let aside = format!("progress.toml.damaged-{}", n + 1);
+            assert_eq!(progress, Progress::default());
+            assert!(notice.expect("a notice").what.contains(&aside));
+            assert_eq!(fs::read(dir.path().join(&aside)).expect("kept"), damage);
+            let (_, notice) = save_stage(dir.path(), "a", &passed()).expect("saved");
+            assert_eq!(notice, None);
+        }
+    }
+
+    #[test]
+    fn two_instances_do_not_destroy_each_other() {
+        let dir = folder();
+        let path = dir.path();
+        std::thread::scope(|scope| {
+            for worker in 0..4 {
+                scope.spawn(move || {
+                    for n in 0..10 {
+                        save_stage(path, &format!("s{worker}-{n}"), &passed()).expect("saved");
+                    }
+                });
+            }
+        });
+        assert_eq!(load(path).0.stages.len(), 40);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let (dir, elsewhere) = (folder(), folder());
+        let real = elsewhere.path().join("mine.toml");
+        fs::write(&real, "current = \"a\"\n").expect("written");
+        std::os::unix::fs::symlink(&real, dir.path().join(FILE)).expect("linked");
+        save_current(dir.path(), "b").expect("saved");
+        assert!(
+            dir.path()
+                .join(FILE)
+                .symlink_metadata()
+                .expect("there")
+                .is_symlink()
+        );
+        assert!(
+            fs::read_to_string(real)
+                .expect("read")
+                .contains("current = \"b\"")
+        );
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_one_message() {
+        let dir = folder();
+        fs::write(dir.path().join("file"), "x").expect("written");
+        let error = save_current(&dir.path().join("file/state"), "a").expect_err("refused");
+        assert!(error.what.contains("progress is not saved"), "{error}");
+    }
 }

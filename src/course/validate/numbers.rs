@@ -2,14 +2,25 @@
 //! stands in words that `lessons/sources.toml` traces: to a formula, which is computed here, to a run with its device
 //! and date, to somebody's publication, or to a definition.
 
-use super::super::fields::{Fields, Table, root};
-use super::super::{Course, Source};
+use serde::Deserialize;
+
 use super::arithmetic;
-use super::prose::Prose;
 use crate::config::file::FileError;
+use crate::course::toml_file::TomlFile;
+use crate::course::{Course, Source};
 
 /// The file with the sources.
 pub const FILE: &str = "lessons/sources.toml";
+
+/// A text whose numbers are traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prose {
+    pub line: usize,
+    /// Line breaks kept, placeholders as `\u{fffc}`.
+    pub text: String,
+    /// Numbers that need no source here.
+    pub given: Vec<String>,
+}
 
 /// Words of a lesson whose numbers are traced.
 struct Traced {
@@ -98,75 +109,77 @@ fn path_of(name: &str) -> String {
     }
 }
 
-const KINDS: &[&str] = &["formula", "run", "source", "definition"];
+/// `sources.toml` as it is written.
+#[derive(Deserialize)]
+struct SourcesToml {
+    #[serde(default)]
+    number: Vec<NumberToml>,
+}
 
-fn entries(raw: &str, shown: &str, found: &mut Vec<FileError>) -> Vec<Traced> {
-    let mut fields = Fields::new(raw, shown);
-    let document = fields.document();
-    let mut traced = Vec::new();
-    if let Some(document) = &document {
-        let table = root(document);
-        fields.known(table, &["number"]);
-        for t in fields.tables(table, "number") {
-            entry(&mut fields, t, &mut traced);
+#[derive(Deserialize)]
+struct NumberToml {
+    r#in: OneOrMany,
+    says: OneOrMany,
+    formula: Option<String>,
+    run: Option<String>,
+    source: Option<String>,
+    definition: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "it takes a quoted text or a list of them")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    fn list(self) -> Vec<String> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::Many(texts) => texts,
         }
     }
-    found.append(&mut fields.problems);
+}
+
+fn entries(raw: &str, shown: &str, found: &mut Vec<FileError>) -> Vec<Traced> {
+    let (file, sources) = TomlFile::read::<SourcesToml>(raw, shown);
+    let numbers = sources.map(|sources| sources.number).unwrap_or_default();
+    let mut traced = Vec::new();
+    for (at, number) in numbers.into_iter().enumerate() {
+        entry(&file, &format!("number.{at}"), number, &mut traced);
+    }
+    file.finish(found);
     traced
 }
 
-fn entry(fields: &mut Fields<'_>, t: Table<'_>, traced: &mut Vec<Traced>) {
-    fields.known(t, &["in", "says", "formula", "run", "source", "definition"]);
-    let lessons = if Fields::is_text(t, "in") {
-        vec![fields.text(t, "in")]
-    } else {
-        fields.texts(t, "in")
-    };
-    let says = if Fields::is_text(t, "says") {
-        vec![fields.text(t, "says")]
-    } else {
-        fields.texts(t, "says")
-    };
-    if lessons.is_empty() {
-        fields.missing(t, "in", "= \"02-strides.md\"");
-    }
-    if says.is_empty() {
-        fields.missing(t, "says", "= \"15.2 to 310.8 samples/s\"");
-    }
-    let given: Vec<&str> = KINDS
-        .iter()
-        .copied()
-        .filter(|kind| Fields::has(t, kind))
-        .collect();
-    let [kind] = given.as_slice() else {
-        fields.fail(
-            t.line,
-            format!(
-                "needs one of `{}`; write where the number is from",
-                KINDS.join("`, `")
-            ),
+fn entry(file: &TomlFile<'_>, path: &str, number: NumberToml, traced: &mut Vec<Traced>) {
+    let (lessons, says) = (number.r#in.list(), number.says.list());
+    let given = [
+        &number.formula,
+        &number.run,
+        &number.source,
+        &number.definition,
+    ];
+    if given.into_iter().flatten().count() != 1 {
+        return file.fail(
+            path,
+            "needs one of `formula`, `run`, `source`, `definition`; write where the number is from",
         );
-        return;
-    };
-    let why = fields.text(t, kind);
-    if *kind == "formula" {
-        for one in why.split(';') {
-            if let Err(what) = arithmetic::holds(one, &says) {
-                let line = fields.line_of(t, "formula");
-                fields.fail(line, what);
-            }
+    }
+    for sum in number.formula.iter().flat_map(|formula| formula.split(';')) {
+        if let Err(what) = arithmetic::holds(sum, &says) {
+            file.fail(&format!("{path}.formula"), what);
         }
     }
+    let line = file.line(&format!("{path}.says"));
     for lesson in &lessons {
-        for words in &says {
-            let line = fields.line_of(t, "says");
-            traced.push(Traced {
-                lesson: lesson.clone(),
-                says: words.split_whitespace().collect::<Vec<_>>().join(" "),
-                line,
-                found: false,
-            });
-        }
+        traced.extend(says.iter().map(|words| Traced {
+            lesson: lesson.clone(),
+            says: words.split_whitespace().collect::<Vec<_>>().join(" "),
+            line,
+            found: false,
+        }));
     }
 }
 

@@ -2,22 +2,13 @@
 //! their numbers are traced like those of a lesson. What a question gives is given: its prompt sets the numbers, and its
 //! wrong choices may say what they like.
 
-use toml_edit::{Document, Item, TableLike, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
-use super::super::Source;
-use super::super::lesson::{Mark, MarkKind};
-use super::numbers::{Sources, numbers};
+use super::numbers::{Prose, Sources, numbers};
 use crate::config::file::{FileError, line_of};
-
-/// One text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prose {
-    pub line: usize,
-    /// Line breaks kept, placeholders as `\u{fffc}`.
-    pub text: String,
-    /// Numbers that need no source here.
-    pub given: Vec<String>,
-}
+use crate::course::Source;
+use crate::course::lesson::{Mark, MarkKind};
 
 /// Keys whose values are read by a learner. `size`, `label` and the words of a criterion say what is asked, `fix` names
 /// values of the configurations, and a claim has its own source.
@@ -78,32 +69,32 @@ fn files(source: &Source) -> Vec<(String, String)> {
     found
 }
 
-/// The texts of one file.
+/// The texts of one file, in their order.
 pub fn read(raw: &str) -> Vec<Prose> {
     let mut found = Vec::new();
-    if let Ok(document) = Document::parse(raw) {
-        table(raw, document.as_table(), &mut found);
+    if let Ok(root) = DeTable::parse(raw) {
+        table(raw, root.get_ref(), &mut found);
     }
+    found.sort_by_key(|prose: &Prose| prose.line);
     found
 }
 
-fn table(raw: &str, of: &dyn TableLike, found: &mut Vec<Prose>) {
-    let value = |key: &str| of.get(key).and_then(Item::as_value);
-    if let (Some(prompt), Some(choices)) = (value("prompt"), value("choices")) {
-        question(raw, prompt, choices, of, found);
-        return;
+fn table(raw: &str, of: &DeTable<'_>, found: &mut Vec<Prose>) {
+    if let (Some(prompt), Some(choices)) = (of.get("prompt"), of.get("choices")) {
+        return question(raw, prompt, choices.get_ref(), of, found);
     }
-    for (key, item) in of.iter() {
-        if let Some(value) = item.as_value() {
-            if KEYS.contains(&key) {
-                words(raw, value, &[], found);
-            }
-        } else if key == "claim" {
+    for (key, value) in of {
+        let key = key.get_ref().as_ref();
+        match value.get_ref() {
             // Quoted, with its source beside it.
-        } else if let Some(tables) = item.as_array_of_tables() {
-            tables.iter().for_each(|one| table(raw, one, found));
-        } else if let Some(one) = item.as_table_like() {
-            table(raw, one, found);
+            DeValue::Table(_) | DeValue::Array(_) if key == "claim" => {}
+            DeValue::Table(one) => table(raw, one, found),
+            DeValue::Array(list) if list.iter().any(|one| one.get_ref().is_table()) => {
+                let tables = list.iter().filter_map(|one| one.get_ref().as_table());
+                tables.for_each(|one| table(raw, one, found));
+            }
+            _ if KEYS.contains(&key) => words(raw, value, &[], found),
+            _ => {}
         }
     }
 }
@@ -111,9 +102,9 @@ fn table(raw: &str, of: &dyn TableLike, found: &mut Vec<Prose>) {
 /// A question's right choice and its explanation; both may use what the prompt gives.
 fn question(
     raw: &str,
-    prompt: &Value,
-    choices: &Value,
-    of: &dyn TableLike,
+    prompt: &Spanned<DeValue<'_>>,
+    choices: &DeValue<'_>,
+    of: &DeTable<'_>,
     found: &mut Vec<Prose>,
 ) {
     let mut given = Vec::new();
@@ -123,27 +114,27 @@ fn question(
         .flat_map(|prose| numbers(&prose.text))
         .map(|(_, number)| number.to_owned())
         .collect();
-    let letter = of.get("answer").and_then(Item::as_str);
+    let letter = of
+        .get("answer")
+        .and_then(|answer| answer.get_ref().as_str());
     let right = letter.and_then(|it| Some(usize::from(it.bytes().next()?.wrapping_sub(b'a'))));
     if let Some(choice) = right.and_then(|at| choices.as_array()?.get(at)) {
         words(raw, choice, &given, found);
     }
-    if let Some(why) = of.get("explanation").and_then(Item::as_value) {
+    if let Some(why) = of.get("explanation") {
         words(raw, why, &given, found);
     }
 }
 
-fn words(raw: &str, value: &Value, given: &[String], found: &mut Vec<Prose>) {
-    if let Some(list) = value.as_array() {
-        for one in list {
-            words(raw, one, given, found);
-        }
-    } else if let (Value::String(_), Some(span)) = (value, value.span()) {
-        found.push(Prose {
-            line: line_of(raw, span.start),
-            text: plain(&raw[span]),
+fn words(raw: &str, value: &Spanned<DeValue<'_>>, given: &[String], found: &mut Vec<Prose>) {
+    match value.get_ref() {
+        DeValue::Array(list) => list.iter().for_each(|one| words(raw, one, given, found)),
+        DeValue::String(_) => found.push(Prose {
+            line: line_of(raw, value.span().start),
+            text: plain(&raw[value.span()]),
             given: given.to_vec(),
-        });
+        }),
+        _ => {}
     }
 }
 

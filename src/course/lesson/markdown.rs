@@ -1,0 +1,453 @@
+//! Markdown to sections and blocks. It knows no width and no colour, and passes nothing on that a terminal would obey.
+//! A section's kind is a comment in its heading: `## Why <!-- why -->`; a key is `<kbd>t</kbd>`.
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
+
+use super::{Block, Lesson, Section, SectionKind, Span, plain};
+use crate::config::file::{FileError, line_of};
+use crate::config::nearest;
+use crate::course::placeholder::{self, Piece};
+use crate::course::text;
+
+/// A lesson with what was wrong with it and what it refers to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    pub lesson: Lesson,
+    pub problems: Vec<FileError>,
+    pub marks: Vec<Mark>,
+}
+
+/// Something a lesson names that must exist, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub line: usize,
+    pub kind: MarkKind,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// `<kbd>t</kbd>`
+    Key,
+    /// Inline code or a `sh` block line that begins with `perflings`.
+    Command,
+    /// `{{run.loss_first}}`
+    Placeholder,
+    /// The target of a link.
+    Link,
+    /// Inline code that names an exercise: `k03-copy`, `k03`.
+    Exercise,
+    /// A line of a drawing or of code, which cannot be wrapped.
+    Code,
+    /// The words of one block, line breaks kept; names, code, keys and links stand as `\u{fffc}`.
+    Prose,
+}
+
+const KINDS: &[(&str, SectionKind)] = &[
+    ("symptom", SectionKind::Symptom),
+    ("evidence", SectionKind::Evidence),
+    ("why", SectionKind::Why),
+    ("debrief", SectionKind::Debrief),
+    ("background", SectionKind::Background),
+];
+
+/// Parses a lesson; `path` is for messages.
+pub fn parse(raw: &str, path: &str) -> Parsed {
+    let mut problems = Vec::new();
+    let text = text::cleaned(raw, path, &mut problems);
+    let mut builder = Builder::new(path, &text);
+    builder.out.problems = problems;
+    let events = Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter();
+    for (event, range) in TextMergeWithOffset::new(events) {
+        builder.at = range.start;
+        builder.event(event);
+    }
+    builder.finish()
+}
+
+/// A line of text with inline marks, for the texts of a `stage.toml`.
+pub fn spans(text: &str) -> Vec<Span> {
+    let parsed = parse(text, "");
+    parsed
+        .lesson
+        .sections
+        .into_iter()
+        .flat_map(|section| section.blocks)
+        .flat_map(|block| match block {
+            Block::Paragraph(spans)
+            | Block::Quote(spans)
+            | Block::Heading(_, spans)
+            | Block::Item { spans, .. } => spans,
+            Block::Code { text, .. } => vec![Span::Code(text)],
+            Block::Table { .. } | Block::Rule => Vec::new(),
+        })
+        .collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Strong,
+    Emphasis,
+}
+
+#[derive(Default)]
+struct Builder<'a> {
+    path: &'a str,
+    source: &'a str,
+    /// Where the current event begins in `source`.
+    at: usize,
+    out: Parsed,
+    section: Option<Section>,
+    spans: Vec<Span>,
+    styles: Vec<Style>,
+    link: Option<(String, String)>,
+    key: bool,
+    heading: Option<u8>,
+    kind: Option<SectionKind>,
+    code: Option<(String, String)>,
+    quotes: usize,
+    /// Next number of each open list, `None` where it is not numbered.
+    lists: Vec<Option<u64>>,
+    marker: Option<String>,
+    table: Option<(Vec<Cell>, Vec<Vec<Cell>>)>,
+    row: Vec<Cell>,
+    /// Words of the block so far, and the line they began at.
+    prose: (usize, String),
+}
+
+/// What stands in `MarkKind::Prose` for anything but words.
+const OBJECT: &str = "\u{fffc}";
+
+type Cell = Vec<Span>;
+
+impl<'a> Builder<'a> {
+    fn new(path: &'a str, source: &'a str) -> Self {
+        Self {
+            path,
+            source,
+            ..Self::default()
+        }
+    }
+
+    /// The line of the current event.
+    fn line(&self) -> usize {
+        line_of(self.source, self.at)
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => self.text(&text),
+            Event::Code(text) => {
+                if text.starts_with("perflings ") {
+                    self.mark(MarkKind::Command, &text);
+                }
+                if names_exercise(&text) {
+                    self.mark(MarkKind::Exercise, &text);
+                }
+                self.words(OBJECT);
+                self.spans.push(Span::Code(text.into_string()));
+            }
+            Event::Html(html) | Event::InlineHtml(html) => self.html(html.trim()),
+            Event::SoftBreak => {
+                self.words("\n");
+                self.text(" ");
+            }
+            Event::HardBreak => {
+                self.words("\n");
+                self.text("\n");
+            }
+            Event::Rule => self.push(Block::Rule),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.flush();
+                self.heading = Some(level as u8);
+                self.kind = None;
+            }
+            Tag::Paragraph => self.flush(),
+            Tag::BlockQuote(_) => {
+                self.flush();
+                self.quotes += 1;
+            }
+            Tag::CodeBlock(kind) => {
+                self.flush();
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => {
+                        info.split_whitespace().next().unwrap_or("").to_owned()
+                    }
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(first) => {
+                self.flush();
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.flush();
+                let marker = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}.", *number - 1)
+                    }
+                    _ => "•".to_owned(),
+                };
+                self.marker = Some(marker);
+            }
+            Tag::Table(_) => {
+                self.flush();
+                self.table = Some((Vec::new(), Vec::new()));
+            }
+            Tag::TableHead | Tag::TableRow => self.row.clear(),
+            Tag::Strong => self.styles.push(Style::Strong),
+            Tag::Emphasis => self.styles.push(Style::Emphasis),
+            Tag::Link { dest_url, .. } => self.link = Some((String::new(), dest_url.into_string())),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Heading(_) => self.end_heading(),
+            TagEnd::Paragraph | TagEnd::Item => self.flush(),
+            TagEnd::BlockQuote(_) => {
+                self.flush();
+                self.quotes = self.quotes.saturating_sub(1);
+            }
+            TagEnd::CodeBlock => {
+                if let Some((language, text)) = self.code.take() {
+                    self.push(Block::Code {
+                        language,
+                        text: text.trim_end_matches('\n').to_owned(),
+                    });
+                }
+            }
+            TagEnd::List(_) => {
+                self.flush();
+                self.lists.pop();
+            }
+            TagEnd::TableCell => {
+                self.end_prose();
+                let spans = std::mem::take(&mut self.spans);
+                self.row.push(spans);
+            }
+            TagEnd::TableHead => {
+                if let Some((head, _)) = &mut self.table {
+                    *head = std::mem::take(&mut self.row);
+                }
+            }
+            TagEnd::TableRow => {
+                if let Some((_, rows)) = &mut self.table {
+                    rows.push(std::mem::take(&mut self.row));
+                }
+            }
+            TagEnd::Table => {
+                if let Some((head, rows)) = self.table.take() {
+                    self.push(Block::Table { head, rows });
+                }
+            }
+            TagEnd::Strong | TagEnd::Emphasis => {
+                self.styles.pop();
+            }
+            TagEnd::Link => {
+                if let Some((text, to)) = self.link.take() {
+                    self.spans.push(Span::Link { text, to });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end_heading(&mut self) {
+        let level = self.heading.take().unwrap_or(1);
+        self.prose.1.clear();
+        let spans = std::mem::take(&mut self.spans);
+        // The title of the lesson is the stage's title; sections begin at the second level.
+        match level {
+            1 => {}
+            2 => {
+                self.close_section();
+                let title = plain(&spans).trim().to_owned();
+                self.section = Some(Section {
+                    title,
+                    kind: self.kind.take().unwrap_or_default(),
+                    blocks: Vec::new(),
+                });
+            }
+            _ => self.push(Block::Heading(level, spans)),
+        }
+    }
+
+    /// Ends the block under construction.
+    fn flush(&mut self) {
+        self.end_prose();
+        let marker = self.marker.take();
+        let spans = std::mem::take(&mut self.spans);
+        if spans.is_empty() {
+            // The marker belongs to what follows: `- ` and then a paragraph.
+            self.marker = marker;
+            return;
+        }
+        let depth = u8::try_from(self.lists.len().saturating_sub(1)).unwrap_or(u8::MAX);
+        let block = if !self.lists.is_empty() {
+            Block::Item {
+                depth,
+                marker: marker.unwrap_or_default(),
+                spans,
+            }
+        } else if self.quotes > 0 {
+            Block::Quote(spans)
+        } else {
+            Block::Paragraph(spans)
+        };
+        self.push(block);
+    }
+
+    fn push(&mut self, block: Block) {
+        self.section.get_or_insert_default().blocks.push(block);
+    }
+
+    fn close_section(&mut self) {
+        if let Some(section) = self.section.take() {
+            self.out.lesson.sections.push(section);
+        }
+    }
+
+    fn finish(mut self) -> Parsed {
+        self.flush();
+        self.close_section();
+        self.out
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some((language, code)) = &mut self.code {
+            code.push_str(text);
+            let shell = matches!(language.as_str(), "sh" | "console" | "shell");
+            for (i, line) in text.lines().enumerate() {
+                let line_number = self.line() + i;
+                let command = line.trim_start_matches("$ ").trim();
+                if shell && command.starts_with("perflings") {
+                    self.mark_at(line_number, MarkKind::Command, command);
+                }
+                self.mark_at(line_number, MarkKind::Code, line);
+            }
+            return;
+        }
+        if self.key {
+            self.words(OBJECT);
+            self.mark(MarkKind::Key, text);
+            self.spans.push(Span::Code(text.to_owned()));
+            return;
+        }
+        if let Some((label, to)) = &mut self.link {
+            label.push_str(text);
+            let to = to.clone();
+            self.words(OBJECT);
+            self.mark(MarkKind::Link, &to);
+            return;
+        }
+        for piece in placeholder::pieces(text) {
+            match piece {
+                Piece::Name(name) => {
+                    self.words(OBJECT);
+                    self.mark(MarkKind::Placeholder, name);
+                    self.spans.push(Span::Placeholder(name.to_owned()));
+                }
+                Piece::Text(text) => {
+                    // A line break was noted as one already.
+                    if !matches!(text, " " | "\n") {
+                        self.words(text);
+                    }
+                    self.plain_text(text);
+                }
+            }
+        }
+    }
+
+    /// Adds to the run of text before it where the style is the same.
+    fn plain_text(&mut self, text: &str) {
+        let style = self.styles.last().copied();
+        match (self.spans.last_mut(), style) {
+            (Some(Span::Text(before)), None)
+            | (Some(Span::Strong(before)), Some(Style::Strong))
+            | (Some(Span::Emphasis(before)), Some(Style::Emphasis)) => before.push_str(text),
+            (_, None) => self.spans.push(Span::Text(text.to_owned())),
+            (_, Some(Style::Strong)) => self.spans.push(Span::Strong(text.to_owned())),
+            (_, Some(Style::Emphasis)) => self.spans.push(Span::Emphasis(text.to_owned())),
+        }
+    }
+
+    fn html(&mut self, html: &str) {
+        match html {
+            "<kbd>" => self.key = true,
+            "</kbd>" => self.key = false,
+            _ => {
+                let Some(word) = html
+                    .strip_prefix("<!--")
+                    .and_then(|rest| rest.strip_suffix("-->"))
+                    .map(str::trim)
+                else {
+                    self.problem("holds HTML, which is not shown; write Markdown".to_owned());
+                    return;
+                };
+                if self.heading.is_none() {
+                    return;
+                }
+                self.kind = KINDS
+                    .iter()
+                    .find(|(name, _)| *name == word)
+                    .map(|(_, kind)| *kind);
+                if self.kind.is_none() {
+                    let near = nearest(word, KINDS.iter().map(|(name, _)| *name));
+                    self.problem(format!(
+                        "unknown kind of section `{word}`; the nearest known one is `{near}`"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Adds to the block's words.
+    fn words(&mut self, text: &str) {
+        if self.prose.1.is_empty() {
+            self.prose.0 = self.line();
+        }
+        self.prose.1.push_str(text);
+    }
+
+    fn end_prose(&mut self) {
+        let (line, text) = std::mem::take(&mut self.prose);
+        if !text.trim().is_empty() {
+            self.mark_at(line, MarkKind::Prose, &text);
+        }
+    }
+
+    fn mark(&mut self, kind: MarkKind, text: &str) {
+        self.mark_at(self.line(), kind, text);
+    }
+
+    fn mark_at(&mut self, line: usize, kind: MarkKind, text: &str) {
+        let text = text.to_owned();
+        self.out.marks.push(Mark { line, kind, text });
+    }
+
+    fn problem(&mut self, what: String) {
+        self.out.problems.push(FileError {
+            path: self.path.to_owned(),
+            line: self.line(),
+            what,
+        });
+    }
+}
+
+/// `k03`, `c01-batch`: a letter and two digits, and perhaps a name.
+fn names_exercise(text: &str) -> bool {
+    let head = text.split('-').next().unwrap_or(text);
+    matches!(head.as_bytes(), [b'k' | b'c' | b'd', tens, ones] if tens.is_ascii_digit() && ones.is_ascii_digit())
+}
