@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::machine::bytes;
 use crate::course::placeholder::show;
+use crate::measure::machine::bytes;
 use crate::profile::operations;
 use crate::protocol::{Finished, Num, Phases};
 

@@ -1,8 +1,8 @@
 //! What the kernels of the exercises have to compute, in the plainest Rust: inputs in, outputs out, sums in f64. Slow on
 //! purpose; every kernel is held against it. Inputs come from a seeded generator of our own.
 
-use crate::data::rng::Rng;
 use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, Sizes};
+use crate::random::Rng;
 
 /// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer.
 pub type Reference = fn(&[Vec<f32>], &Sizes) -> Vec<Vec<f32>>;

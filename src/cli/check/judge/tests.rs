@@ -3,6 +3,7 @@
 use super::*;
 use crate::course::Course;
 use crate::course::exercise::Body;
+use crate::course::sweep::{SweepPoint as Point, SweepRun as Run};
 use crate::protocol::{Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {

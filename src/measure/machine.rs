@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use super::out::usage;
 use crate::config::{RunConfig, nearest};
 use crate::course::placeholder::show;
+use crate::out::usage;
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
