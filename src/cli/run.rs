@@ -8,8 +8,8 @@ use super::out::{Exit, progress, result};
 use super::shelf::Shelf;
 use super::variant::{Subject, preset_of};
 use super::{As, RunArgs, machine, summary};
-use crate::course::placeholder::show;
 use crate::protocol::{Command, Event, Finished, RunSpec, Slot};
+use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let preset = preset_of(&args.change)?;

@@ -3,7 +3,7 @@
 use super::Found;
 use crate::cli::bench::fit::{Fit, polynomial};
 use crate::course::metric;
-use crate::course::placeholder::show;
+use crate::units::show;
 
 /// Peak memory in MiB over the sweep's values, with this setting.
 fn memory(found: &Found, with: &str) -> (Vec<(f64, f64)>, Option<String>) {

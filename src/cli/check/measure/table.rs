@@ -6,8 +6,8 @@ use super::super::judge::Found;
 use crate::app::exercise::measuring::{Row, Table};
 use crate::course::exercise::{ConfigMetric, Configs};
 use crate::course::metric;
-use crate::course::placeholder::show;
 use crate::protocol::{Finished, Pair};
+use crate::units::show;
 
 /// Heads of columns that are shorter than their metric's name.
 const HEADS: &[(&str, &str)] = &[
