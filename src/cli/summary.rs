@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::machine::bytes;
+use crate::measure::machine::bytes;
 use crate::profile::operations;
 use crate::protocol::{Finished, Num, Phases};
 use crate::units::show;

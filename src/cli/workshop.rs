@@ -6,6 +6,7 @@ pub mod exercise;
 mod host;
 mod last_resort;
 mod live;
+mod replay;
 mod sweep;
 mod watch;
 
@@ -14,22 +15,20 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::drive::engine_command;
-use super::export::collect;
-use super::out::{Exit, notice, usage};
-use super::replay::Replay;
-use super::shelf::Shelf;
 use super::variant::preset_of;
 use super::{ChangeArgs, ReplayArgs, RunArgs, WorkshopArgs, run};
 use crate::app::{self, App, Options, ThemeName};
 use crate::config::nearest;
 use crate::course::progress;
-use crate::export::report::Collector;
+use crate::export::report::{Collector, collect};
+use crate::measure::drive::engine_command;
+use crate::out::{Exit, notice, usage};
 use crate::record::{Recorder, Recording};
 use crate::tui::{self, Outcome, terminal};
 
 use host::Host;
 use live::Live;
+use replay::Replay;
 
 /// Whether there is somebody to show a screen to, and keys to read.
 pub fn has_terminal() -> bool {
@@ -42,7 +41,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     }
     let preset = preset_of(&changes(args))?;
     let theme = theme_of(args.theme.as_deref())?;
-    let shelf = Shelf::load(&args.course)?;
+    let shelf = args.course.load()?;
     let stage = args
         .stage
         .as_deref()
@@ -83,7 +82,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
 /// Shows a recording in the same screen.
 pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
     let theme = theme_of(args.theme.as_deref())?;
-    let shelf = Shelf::load(&args.course)?;
+    let shelf = args.course.load()?;
     let detective = super::replay::detective(&shelf, args);
     let riddle = detective.is_some();
     let recording = match detective {

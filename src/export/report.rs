@@ -3,6 +3,7 @@
 
 use crate::profile::roofline::reached;
 use crate::protocol::*;
+use crate::record::Recording;
 use crate::units::{bytes, show};
 
 /// The last figures of every run of a stream.
@@ -14,6 +15,15 @@ pub struct Collector {
     current: [Option<usize>; 2],
     /// The last paired comparison of each stage.
     pairs: Vec<(u32, Pair)>,
+}
+
+/// What a recording showed.
+pub fn collect(recording: &Recording) -> Collector {
+    let mut collector = Collector::default();
+    recording
+        .iter()
+        .for_each(|line| collector.hear(&line.event));
+    collector
 }
 
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{Answer, Measured};
 use crate::app::source::FromEngine;
 use crate::cli::check::judge;
-use crate::cli::shelf::Shelf;
 use crate::config::file::{MAX_BYTES, read_text};
+use crate::course::context::CourseContext;
 use crate::course::exercise::answers::{line_of_key, written};
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
 use crate::course::exercise::{Configs, Exercise, Kernels};
@@ -57,7 +57,7 @@ impl Desk {
     }
 
     /// Makes the learner's files where there are none, and begins a check of what they hold.
-    pub fn open(&mut self, shelf: &Shelf, id: &str, device: &str) -> Result<()> {
+    pub fn open(&mut self, shelf: &CourseContext, id: &str, device: &str) -> Result<()> {
         let exercise = known(shelf, id)?;
         let work = shelf.workspace()?;
         for file in exercise.files() {
@@ -95,7 +95,7 @@ impl Desk {
     }
 
     /// Puts the starters back, and begins anew.
-    pub fn reset(&mut self, shelf: &Shelf, id: &str, device: &str) -> Result<String> {
+    pub fn reset(&mut self, shelf: &CourseContext, id: &str, device: &str) -> Result<String> {
         let exercise = known(shelf, id)?;
         self.sweeping = None;
         let mut kept = Vec::new();
@@ -105,7 +105,7 @@ impl Desk {
             .chain([shelf.workspace()?.folder(id)])
         {
             for file in exercise.files() {
-                kept.extend(crate::cli::workspace::restore(
+                kept.extend(crate::course::workspace::restore(
                     &folder.join(&file.name),
                     &file.starter,
                 )?);
@@ -144,7 +144,7 @@ impl Desk {
     }
 
     /// One of them was saved: begins a check. Says whether it is one of them.
-    pub fn saved(&mut self, shelf: &Shelf, path: &Path) -> bool {
+    pub fn saved(&mut self, shelf: &CourseContext, path: &Path) -> bool {
         let Some(open) = &mut self.open else {
             return false;
         };
@@ -200,7 +200,7 @@ impl Desk {
     }
 
     /// Makes the runs of the open exercise; messages say what comes of it, also where nothing does.
-    pub fn measure(&mut self, shelf: &Shelf, id: &str, device: &str) {
+    pub fn measure(&mut self, shelf: &CourseContext, id: &str, device: &str) {
         self.sweeping = match self.begin(shelf, id, device) {
             Ok(sweeping) => Some(sweeping),
             Err(error) => {
@@ -214,7 +214,7 @@ impl Desk {
         };
     }
 
-    fn begin(&self, shelf: &Shelf, id: &str, device: &str) -> Result<Sweeping> {
+    fn begin(&self, shelf: &CourseContext, id: &str, device: &str) -> Result<Sweeping> {
         let (configs, path) = self.answering(shelf, id)?;
         let (answer, said) = read_answers(configs, &path);
         if let Answer::Open(problems) = answer {
@@ -229,16 +229,21 @@ impl Desk {
     }
 
     /// Writes answers to the learner's file. It counts as saved.
-    pub fn write_answers(&mut self, shelf: &Shelf, id: &str, answers: &Answers) -> Result<PathBuf> {
+    pub fn write_answers(
+        &mut self,
+        shelf: &CourseContext,
+        id: &str,
+        answers: &Answers,
+    ) -> Result<PathBuf> {
         let (configs, path) = self.answering(shelf, id)?;
         let raw = read_text(&path, MAX_BYTES).unwrap_or_default();
-        crate::cli::workspace::write(&path, &written(&raw, &configs.answers, answers))?;
+        crate::course::workspace::write(&path, &written(&raw, &configs.answers, answers))?;
         self.look(shelf, true)?;
         Ok(path)
     }
 
     /// The open exercise's configurations, and where the learner's answers are.
-    fn answering<'a>(&self, shelf: &'a Shelf, id: &str) -> Result<(&'a Configs, PathBuf)> {
+    fn answering<'a>(&self, shelf: &'a CourseContext, id: &str) -> Result<(&'a Configs, PathBuf)> {
         let configs = known(shelf, id)?.configs();
         match (configs, &self.open) {
             (Some(configs), Some(open)) if open.id == id => {
@@ -266,7 +271,7 @@ impl Desk {
     }
 
     /// Looks at what the files hold, as they are opened or saved: checks kernels, reads answers.
-    fn look(&mut self, shelf: &Shelf, saved: bool) -> Result<()> {
+    fn look(&mut self, shelf: &CourseContext, saved: bool) -> Result<()> {
         let Some(open) = &self.open else {
             return Ok(());
         };
@@ -348,7 +353,7 @@ pub fn in_folder(
     job::job(exercise, kernels, read).map_err(|why| anyhow!("{}: {why}", exercise.path))
 }
 
-fn known<'a>(shelf: &'a Shelf, id: &str) -> Result<&'a Exercise> {
+fn known<'a>(shelf: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
     let found = shelf.course.exercises.iter().find(|it| it.id == id);
     found.ok_or_else(|| anyhow!("there is no exercise `{}`", id.escape_debug()))
 }

@@ -9,16 +9,16 @@ use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
 use super::exercise::Desk;
+use super::replay::Replay;
 use super::watch::Watch;
 use crate::app::source::{ReplayControl, Source as _};
 use crate::app::{App, Message};
-use crate::cli::replay::Replay;
-use crate::cli::shelf::Shelf;
-use crate::cli::workspace;
 use crate::config::file::{FileError, load};
+use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::exercise::config::{ANSWERS, Answers};
 use crate::course::progress::{self, Progress, StageProgress};
+use crate::course::workspace;
 use crate::course::{Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
@@ -27,7 +27,7 @@ use crate::tui::{self, terminal};
 
 /// The learner's files and programs.
 pub struct Host {
-    shelf: Shelf,
+    shelf: CourseContext,
     collector: Rc<RefCell<Collector>>,
     editor: Option<Editor>,
     watch: Watch,
@@ -44,7 +44,7 @@ pub struct Host {
 
 impl Host {
     pub fn new(
-        shelf: Shelf,
+        shelf: CourseContext,
         collector: Rc<RefCell<Collector>>,
         replaying: bool,
         engine: EngineCommand,

@@ -8,9 +8,9 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use crate::app::source::{FromEngine, Source};
-use crate::cli::out;
 use crate::engine::client::{Client, EngineCommand, Heard};
 use crate::export::report::Collector;
+use crate::out;
 use crate::protocol::{Command, Device, Event, Failed, FailedKind, Line, RunSpec};
 use crate::record::Recorder;
 

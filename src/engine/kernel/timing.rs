@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use burn::tensor::wgpu::wgpu;
+use burn_wgpu::wgpu;
 
 use super::gpu::{Gpu, Pipeline, Trouble};
 use super::trial::Trial;

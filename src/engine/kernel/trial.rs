@@ -1,7 +1,7 @@
 //! One kernel at one shape: run it on known numbers and say whether what it wrote is right. Outputs are poisoned before,
 //! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
 
-use burn::tensor::wgpu::wgpu;
+use burn_wgpu::wgpu;
 
 use super::gpu::{Gpu, Pipeline, Trouble};
 use super::template::Filled;

@@ -1,8 +1,9 @@
 //! Peak memory over a sweep, and the polynomial in its value that fits it.
 
 use super::Found;
-use crate::cli::bench::fit::{Fit, polynomial};
+
 use crate::course::metric;
+use crate::profile::fit::{Fit, polynomial};
 use crate::units::show;
 
 /// Peak memory in MiB over the sweep's values, with this setting.

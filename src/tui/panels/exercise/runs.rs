@@ -5,9 +5,10 @@ use ratatui::text::{Line, Span};
 
 use super::Page;
 use crate::app::Action;
-use crate::app::exercise::measuring::{Answer, Measured, Measuring, Row, Table};
+use crate::app::exercise::measuring::{Answer, Measured, Measuring};
 use crate::app::exercise::{Choice, Desk};
 use crate::course::check::{self, Outcome};
+use crate::course::sweep::{Row, Table};
 use crate::tui::panels::question;
 use crate::tui::text;
 

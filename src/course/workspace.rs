@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::course::{Stage, StageFile};
+use super::{Stage, StageFile};
 
 /// `<state>/<course>/work`, with a folder for each stage.
 #[derive(Clone, Debug)]

@@ -1,18 +1,14 @@
 //! The runs of a config exercise, one after the other, for the command line and the screen alike: the sweep, then pairs
 //! where times are held against each other.
 
-mod table;
-
 use anyhow::{Result, anyhow};
 
-use super::super::out::{Exit, Stop, usage};
-use super::Bench;
-use super::judge::{Found, Point};
+use super::bench::Bench;
 use crate::config::RunConfig;
 use crate::course::exercise::{ConfigMetric, Configs, apply};
+use crate::course::sweep::{SweepPoint, SweepRuns};
+use crate::out::{Exit, Stop, usage};
 use crate::protocol::Pair;
-
-pub use table::{table, text};
 
 /// What happens meanwhile.
 pub enum Told<'a> {
@@ -23,7 +19,7 @@ pub enum Told<'a> {
         what: &'a str,
     },
     /// Something is measured: everything so far.
-    Found(&'a Found),
+    Found(&'a SweepRuns),
 }
 
 /// Makes every run of the exercise; without `speed`, each only as long as it takes to see that it works. None when
@@ -33,8 +29,8 @@ pub fn measure(
     configs: &Configs,
     speed: bool,
     tell: &mut dyn FnMut(Told<'_>),
-) -> Result<Option<Found>> {
-    let mut found = Found::default();
+) -> Result<Option<SweepRuns>> {
+    let mut found = SweepRuns::default();
     let steps = if speed { configs.steps } else { 2 };
     let points = configs.points();
     let base = points
@@ -58,7 +54,7 @@ pub fn measure(
             Err(why) if found.points.is_empty() => return Err(anyhow!(why)),
             Err(why) => Err(why),
         };
-        found.points.push(Point {
+        found.points.push(SweepPoint {
             with: with.map(str::to_owned),
             value: (*value).to_owned(),
             run,
@@ -112,7 +108,7 @@ pub fn measure(
 
 /// Values of the sweep whose time is held against the first one's: those that a check asks about and that are not
 /// known to be refused.
-fn paired<'a>(configs: &'a Configs, found: &Found, speed: bool) -> Vec<&'a str> {
+fn paired<'a>(configs: &'a Configs, found: &SweepRuns, speed: bool) -> Vec<&'a str> {
     let refused = |of: &str| {
         let mut points = found.points.iter();
         points.any(|point| point.value == of && point.run.is_err())

@@ -1,13 +1,48 @@
-//! What was measured for an exercise as a table: a row for each run or comparison, for a screen or a terminal.
+//! What was measured for a config exercise, and its table: a row for each run or comparison, for a screen or a terminal.
 
 use unicode_width::UnicodeWidthStr;
 
-use super::super::judge::Found;
-use crate::app::exercise::measuring::{Row, Table};
-use crate::course::exercise::{ConfigMetric, Configs};
-use crate::course::metric;
+use super::exercise::{ConfigMetric, Configs};
+use super::metric;
 use crate::protocol::{Finished, Pair};
 use crate::units::show;
+
+/// One run of the sweep.
+#[derive(Clone, Debug)]
+pub struct SweepPoint {
+    pub with: Option<String>,
+    pub value: String,
+    /// Or why there is no run: a format that the device refuses.
+    pub run: Result<Finished, String>,
+}
+
+/// Everything measured for one exercise.
+#[derive(Clone, Debug, Default)]
+pub struct SweepRuns {
+    pub points: Vec<SweepPoint>,
+    /// Plain against each change, in the order of the exercise.
+    pub changes: Vec<Result<Pair, String>>,
+    /// The first value against each other one.
+    pub speeds: Vec<(String, Result<Pair, String>)>,
+}
+
+/// The table of a measurement, growing run by run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Above the names, then above each column.
+    pub head: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+/// One run or comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    pub name: String,
+    /// A missing figure is none.
+    pub cells: Vec<Option<String>>,
+    /// Why there are no figures.
+    pub why: Option<String>,
+}
 
 /// Heads of columns that are shorter than their metric's name.
 const HEADS: &[(&str, &str)] = &[
@@ -22,7 +57,7 @@ const HEADS: &[(&str, &str)] = &[
 ];
 
 /// Everything so far.
-pub fn table(configs: &Configs, found: &Found) -> Table {
+pub fn table(configs: &Configs, found: &SweepRuns) -> Table {
     if !configs.rank.is_empty() {
         return ranked(configs, found);
     }
@@ -67,7 +102,7 @@ pub fn table(configs: &Configs, found: &Found) -> Table {
     }
 }
 
-fn ranked(configs: &Configs, found: &Found) -> Table {
+fn ranked(configs: &Configs, found: &SweepRuns) -> Table {
     let row = |(letter, change): (String, &Result<Pair, String>), label: &str| {
         let cells = match change {
             Ok(pair) => vec![

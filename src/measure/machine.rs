@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::out::usage;
 use crate::config::{RunConfig, nearest};
+use crate::out::usage;
 pub use crate::units::bytes;
 use crate::units::show;
 

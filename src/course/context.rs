@@ -1,25 +1,24 @@
-//! The course a command works on, with the learner's files and progress beside it.
+//! An opened course with the learner's files and progress beside it.
 
 mod edits;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::CourseArgs;
-use super::out::{notice, usage};
-use super::variant::Subject;
+use super::named::NamedConfig;
 use super::workspace::{self, Workspace};
+use super::{Course, Exercise, Source, Stage, progress};
 use crate::config::file::load;
 use crate::config::{Preset, close};
-use crate::course::{Course, Exercise, Source, Stage, progress};
+use crate::out::usage;
 
 use edits::Edit;
 
-/// A loaded course and where its learner's things are.
+/// A loaded course and where its learner's files are.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct CourseContext {
     pub course: Course,
     pub source: Source,
     /// The course's state folder; none where the system has no place for one.
@@ -28,14 +27,15 @@ pub struct Shelf {
     edits: BTreeMap<String, Edit>,
 }
 
-impl Shelf {
-    /// The course as its author sees it: what could not be loaded is in `course.problems`.
-    pub fn load_as_author(args: &CourseArgs) -> Result<Self> {
-        let source = match &args.course {
+impl CourseContext {
+    /// The course as its author sees it: what could not be loaded is in `course.problems`. Without a folder it is the
+    /// course inside the program; without a language it is in English.
+    pub fn load_as_author(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
+        let source = match folder {
             Some(folder) => Source::folder(folder)?,
             None => Source::Embedded,
         };
-        let course = Course::open(&source, args.lang.as_deref().unwrap_or("en"));
+        let course = Course::open(&source, language.unwrap_or("en"));
         let state = progress::directory(&course.id);
         Ok(Self {
             course,
@@ -45,33 +45,11 @@ impl Shelf {
         })
     }
 
-    /// The course that the command line names, the one inside the program without `--course`, as its learner sees
-    /// it: what they edited is theirs, not the course's.
-    pub fn load(args: &CourseArgs) -> Result<Self> {
-        let mut shelf = Self::load_as_author(args)?;
-        shelf.edits = edits::adopt(&mut shelf.course, &shelf.source);
-        Ok(shelf)
-    }
-
-    /// As `load`; names what could not be loaded on stderr.
-    pub fn open(args: &CourseArgs) -> Result<Self> {
-        let shelf = Self::load(args)?;
-        shelf
-            .course
-            .problems
-            .iter()
-            .for_each(|problem| notice(&problem.to_string()));
-        Ok(shelf)
-    }
-
-    #[cfg(test)]
-    pub fn empty() -> Self {
-        Self {
-            course: Course::default(),
-            source: Source::Embedded,
-            state: None,
-            edits: BTreeMap::new(),
-        }
+    /// The same course as its learner sees it: starters and answers that they edited are theirs, not the course's.
+    pub fn load(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
+        let mut context = Self::load_as_author(folder, language)?;
+        context.edits = edits::adopt(&mut context.course, &context.source);
+        Ok(context)
     }
 
     /// The stage with this number or id.
@@ -169,25 +147,24 @@ impl Shelf {
         }
     }
 
-    /// What the learner has now: their copy of the file, or the starter they edited in place; else the stage as
-    /// shipped.
-    pub fn learner(&self, stage: &Stage, preset: Option<Preset>) -> Result<Subject> {
+    /// What the learner has now: their copy of the file, or the starter they edited in place, with its path; else the
+    /// stage as shipped.
+    pub fn learner(
+        &self,
+        stage: &Stage,
+        preset: Option<Preset>,
+    ) -> Result<(NamedConfig, Option<PathBuf>)> {
         let work = self.workspace().ok();
         let copy = work.and_then(|work| work.existing(stage, "config.toml"));
         let (path, mut config) = match (copy, self.edits.get(&stage.id)) {
             (Some(path), _) => (path.clone(), load(&path)?),
             (None, Some(edit)) => (edit.path.clone(), edit.config.clone()),
-            (None, None) => return Ok(Subject::broken(stage, preset)),
+            (None, None) => return Ok((NamedConfig::broken(stage, preset), None)),
         };
-        notice(&format!(
-            "stage {} with your {}",
-            stage.number,
-            path.display()
-        ));
         if let Some(preset) = preset.filter(|preset| *preset != config.preset) {
             config.set_preset(preset);
         }
-        Ok(Subject::of(stage, "custom", config))
+        Ok((NamedConfig::of(stage, "custom", config), Some(path)))
     }
 
     /// Puts the stage's files back as they began. Those that differ are kept beside them; the result names those.

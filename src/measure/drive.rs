@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::out::{Exit, Stop, notice, usage};
-use crate::app::log::drivers::harmless;
+use crate::drivers::harmless;
 use crate::engine::client::{Client, EngineCommand, Heard, Limits, Over};
+use crate::out::{Exit, Stop, notice, usage};
 use crate::protocol::{Command, Event, Line};
 use crate::record::Recorder;
 

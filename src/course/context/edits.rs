@@ -50,7 +50,7 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
                 known.broken = stage.broken;
                 known.files.clone_from(&stage.files);
             }
-            // A mended starter is a fault of a course, but not of a learner.
+            // A fixed starter is a fault of a course, but not of a learner.
             None => {
                 course
                     .problems
