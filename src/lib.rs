@@ -3,7 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`protocol`], [`config`] | plain data: what crosses between processes, what a run is |
-//! | [`random`] | the one random generator and the one hash |
+//! | [`random`], [`units`] | the one random generator and hash; numbers as people read them |
 //! | [`data`], [`model`], [`ops`] | tokens, the network, its operations with their versions and gradients |
 //! | [`profile`], [`lints`] | statistics, kernel rows, plausibility checks |
 //! | [`engine`] | the child process that trains, and the parent's handle on it |
@@ -11,6 +11,7 @@
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
+//! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
 //! | [`out`], [`drivers`] | exit codes and printed lines; lines of drivers that mean nothing |
 
@@ -32,3 +33,5 @@ pub mod protocol;
 pub mod random;
 pub mod record;
 pub mod tui;
+pub mod units;
+pub mod workshop;
