@@ -19,82 +19,109 @@ impl Course {
             language: "en".to_owned(),
             ..Self::default()
         };
-        let problems = &mut course.problems;
         if stage::plain_name(language) {
             language.clone_into(&mut course.language);
         } else {
-            let what = format!(
-                "language `{}` is none; write a code such as `de`",
-                text::one_line(language)
+            let language = text::one_line(language);
+            course.fail(
+                source.shown("lessons"),
+                0,
+                format!("`{language}` is not a language; write a code such as `de`"),
             );
-            problems.push(FileError {
-                path: source.shown("lessons"),
-                line: 0,
-                what,
-            });
         }
-        (course.id, course.title) = head(source, problems);
-        for entry in source
-            .entries("exercises")
-            .into_iter()
-            .filter(|entry| entry.folder)
-        {
-            let Some(kind) = kind(&entry.name) else {
-                let path = source.shown("exercises");
-                let what = format!(
-                    "folder `{}` is neither a stage nor an exercise; name it like `07-name`, `k01-name`, `c01-name` or `d01-name`",
-                    text::one_line(&entry.name.escape_debug().to_string())
-                );
-                problems.push(FileError {
-                    path,
-                    line: 0,
-                    what,
-                });
-                continue;
-            };
-            match kind {
-                Folder::Stage(number) => {
-                    if let Some(stage) =
-                        one_stage(source, &entry.name, number, &course.language, problems)
-                        && is_new(source, &stage, &course.stages, problems)
-                    {
-                        course.stages.push(stage);
-                    }
-                }
-                Folder::Exercise => {
-                    if let Some(exercise) = exercise::read(source, &entry.name, problems) {
-                        match taken(&exercise.id, &course.stages, &course.exercises) {
-                            Some(other) => problems.push(FileError {
-                                path: source
-                                    .shown(&format!("exercises/{}/exercise.toml", entry.name)),
-                                line: 1,
-                                what: format!(
-                                    "id `{}` is taken by `{other}`; choose another",
-                                    exercise.id
-                                ),
-                            }),
-                            None => course.exercises.push(exercise),
-                        }
-                    }
-                }
+        (course.id, course.title) = head(source, &mut course.problems);
+        for entry in source.entries("exercises") {
+            if entry.folder {
+                course.add(source, &entry.name);
             }
         }
         course.stages.sort_by_key(|stage| stage.number);
         if course.stages.is_empty() {
-            let what =
-                "holds no stage that can be used; add a folder like `01-name` with a stage.toml"
-                    .to_owned();
-            problems.push(FileError {
-                path: source.shown("exercises"),
-                line: 0,
-                what,
-            });
+            course.fail(
+                source.shown("exercises"),
+                0,
+                "holds no stage that can be used; add a folder like `01-name` with a stage.toml",
+            );
         }
         if let Some((path, _)) = translation::find(source, "glossary.md", &course.language) {
-            course.glossary = one_lesson(source, &path, problems);
+            course.glossary = one_lesson(source, &path, &mut course.problems);
         }
-        course.readings = readings(source, &course.language, &course.stages, problems);
+        course.readings = readings(
+            source,
+            &course.language,
+            &course.stages,
+            &mut course.problems,
+        );
         course
+    }
+
+    fn fail(&mut self, path: String, line: usize, what: impl Into<String>) {
+        self.problems.push(FileError {
+            path,
+            line,
+            what: what.into(),
+        });
+    }
+
+    /// Adds the stage or the exercise in a folder of `exercises/`, if it can be used and its id is free: progress is
+    /// kept by id, so stages and exercises share them.
+    fn add(&mut self, source: &Source, folder: &str) {
+        match kind(folder) {
+            Some(Folder::Stage(number)) => {
+                let language = &self.language;
+                let found = one_stage(source, folder, number, language, &mut self.problems);
+                let Some(stage) = found else {
+                    return;
+                };
+                let path = source.shown(&format!("{}/stage.toml", stage.path));
+                if let Some(other) = self.stage(number) {
+                    let entries = source.entries("exercises");
+                    let is_free = |n: &u32| {
+                        let prefix = format!("{n:02}-");
+                        entries.iter().all(|entry| !entry.name.starts_with(&prefix))
+                    };
+                    let free = (1..100).find(is_free).unwrap_or(99);
+                    let what = format!(
+                        "number {number} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
+                        other.path, stage.id
+                    );
+                    self.fail(path, stage.id_line, what);
+                } else if self.is_free(&stage.id, path, stage.id_line) {
+                    self.stages.push(stage);
+                }
+            }
+            Some(Folder::Exercise) => {
+                let path = source.shown(&format!("exercises/{folder}/exercise.toml"));
+                if let Some(exercise) = exercise::read(source, folder, &mut self.problems)
+                    && self.is_free(&exercise.id, path, 1)
+                {
+                    self.exercises.push(exercise);
+                }
+            }
+            None => {
+                let folder = text::one_line(&folder.escape_debug().to_string());
+                self.fail(
+                    source.shown("exercises"),
+                    0,
+                    format!(
+                        "folder `{folder}` is neither a stage nor an exercise; name it like `07-name`, `k01-name`, `c01-name` or `d01-name`"
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Whether no stage or exercise has this id; reports the file at `path` otherwise.
+    fn is_free(&mut self, id: &str, path: String, line: usize) -> bool {
+        let stages = self.stages.iter().map(|stage| (&stage.id, &stage.path));
+        let exercises = self.exercises.iter().map(|one| (&one.id, &one.path));
+        let other = stages.chain(exercises).find(|(known, _)| *known == id);
+        if let Some((_, other)) = other {
+            let what = format!("id `{id}` is taken by `{other}`; choose another");
+            self.fail(path, line, what);
+            return false;
+        }
+        true
     }
 }
 
@@ -107,9 +134,9 @@ fn readings(
 ) -> Vec<Reading> {
     let entries = source.entries("lessons").into_iter();
     let loose = entries.filter(|entry| {
-        let taken = stages.iter().any(|stage| stage.lesson_file == entry.name);
+        let of_stage = stages.iter().any(|stage| stage.lesson_file == entry.name);
         let plain = stage::plain_file(&entry.name, &["md"]);
-        !entry.folder && plain && !taken && entry.name != "glossary.md" && !numbered(&entry.name)
+        !entry.folder && plain && !of_stage && entry.name != "glossary.md" && !numbered(&entry.name)
     });
     loose
         .filter_map(|entry| {
@@ -134,16 +161,6 @@ fn numbered(name: &str) -> bool {
         .is_some_and(|(head, _)| two_digits(head).is_some())
 }
 
-/// Who has this id already: progress is kept by id, so stages and exercises share them.
-fn taken(id: &str, stages: &[Stage], exercises: &[exercise::Exercise]) -> Option<String> {
-    let stages = stages.iter().map(|stage| (&stage.id, &stage.path));
-    let exercises = exercises.iter().map(|one| (&one.id, &one.path));
-    stages
-        .chain(exercises)
-        .find(|(known, _)| *known == id)
-        .map(|(_, path)| path.clone())
-}
-
 /// `course.toml` as it is written.
 #[derive(Deserialize)]
 struct CourseToml {
@@ -162,7 +179,9 @@ fn head(source: &Source, problems: &mut Vec<FileError>) -> (String, String) {
             if stage::plain_name(&found.id) {
                 id = found.id;
             }
-            title = found.title;
+            if !found.title.is_empty() {
+                title = found.title;
+            }
         }
         file.finish(problems);
     }
@@ -208,39 +227,6 @@ fn one_stage(
         translation::apply(source, folder, language, &mut stage, problems);
     }
     Some(stage)
-}
-
-/// Whether neither id nor number is taken.
-fn is_new(source: &Source, stage: &Stage, known: &[Stage], problems: &mut Vec<FileError>) -> bool {
-    let mut fail = |what| {
-        let path = source.shown(&format!("{}/stage.toml", stage.path));
-        problems.push(FileError {
-            path,
-            line: stage.id_line,
-            what,
-        });
-        false
-    };
-    if let Some(other) = known.iter().find(|other| other.number == stage.number) {
-        let taken = |n: u32| {
-            source
-                .entries("exercises")
-                .iter()
-                .any(|entry| entry.name.starts_with(&format!("{n:02}-")))
-        };
-        let free = (1..100).find(|n| !taken(*n)).unwrap_or(99);
-        return fail(format!(
-            "number {} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
-            stage.number, other.path, stage.id
-        ));
-    }
-    if let Some(other) = known.iter().find(|other| other.id == stage.id) {
-        return fail(format!(
-            "id `{}` is taken by `{}`; choose another",
-            stage.id, other.path
-        ));
-    }
-    true
 }
 
 fn one_lesson(source: &Source, path: &str, problems: &mut Vec<FileError>) -> Option<Lesson> {

@@ -1,26 +1,21 @@
-//! `{{run.loss_first}}` and its kin: which names there are, and what each stands for in this learner's runs. A figure
-//! nobody measured reads `not measured yet`; a name nobody knows is an error of the course.
+//! Placeholders such as `{{run.loss_first}}`: their names, and the text that each one stands for in this learner's runs. A
+//! figure that was not measured reads `not measured yet`; an unknown name is an error of the course.
 
-mod awaited;
 mod pieces;
-mod ratio;
 mod told;
-mod words;
 
 pub use crate::units::show;
-pub use awaited::{Awaited, awaited};
 pub use pieces::{Piece, measured, pieces};
 pub use told::{NO_FIGURE, figure, notice, told};
 
 use super::{formula, metric};
 use crate::config::{KNOBS, RunConfig, nearest};
 use crate::protocol::{Finished, Pair};
-use words::{TEXTS, words};
 
-/// What stands where a figure is missing.
+/// The text in place of a missing figure.
 pub const NOT_MEASURED: &str = "not measured yet";
 
-/// Whose figure is meant.
+/// The run that a figure belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The run on the screen.
@@ -66,28 +61,19 @@ pub struct Figures<'a> {
     pub run: Option<&'a Finished>,
     pub broken: Option<&'a Finished>,
     pub fixed: Option<&'a Finished>,
-    pub a: Option<&'a Finished>,
-    pub b: Option<&'a Finished>,
-    pub pair: Option<&'a Pair>,
     pub config: &'a RunConfig,
     pub choice: Option<usize>,
-    pub estimate: Option<(f64, f64)>,
 }
 
 impl<'a> Figures<'a> {
     /// Nothing measured yet.
-    pub fn none(config: &'a RunConfig) -> Self {
-        let (run, broken, fixed, a, b) = (None, None, None, None, None);
+    pub const fn none(config: &'a RunConfig) -> Self {
         Self {
-            run,
-            broken,
-            fixed,
-            a,
-            b,
-            pair: None,
+            run: None,
+            broken: None,
+            fixed: None,
             config,
             choice: None,
-            estimate: None,
         }
     }
 }
@@ -98,13 +84,12 @@ impl Lookup for Figures<'_> {
             Subject::Run => self.run,
             Subject::Broken => self.broken,
             Subject::Fixed => self.fixed,
-            Subject::A => self.a,
-            Subject::B => self.b,
+            Subject::A | Subject::B => None,
         }
     }
 
     fn pair(&self) -> Option<&Pair> {
-        self.pair
+        None
     }
 
     fn config(&self) -> &RunConfig {
@@ -112,10 +97,8 @@ impl Lookup for Figures<'_> {
     }
 
     fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        let letter = self
-            .choice
-            .and_then(|choice| char::from_u32('a' as u32 + u32::try_from(choice).ok()?));
-        (letter.map(String::from), self.estimate)
+        let letter = |choice| char::from_u32('a' as u32 + u32::try_from(choice).ok()?);
+        (self.choice.and_then(letter).map(String::from), None)
     }
 }
 
@@ -148,34 +131,25 @@ pub fn problem(name: &str) -> Option<String> {
 
 /// Every name there is, but for `part.<name>.ms`.
 pub fn names() -> Vec<String> {
-    let mut all = vec![
-        "ln_vocab".to_owned(),
-        "prediction.choice".to_owned(),
-        "prediction.estimate".to_owned(),
-    ];
-    all.extend(
-        KNOBS
-            .iter()
-            .map(|knob| format!("config.{}", last(knob.path))),
-    );
-    all.extend(
-        formula::FORMULAS
-            .iter()
-            .map(|formula| format!("formula.{}", formula.name)),
-    );
-    all.extend(PAIR.iter().map(|name| format!("pair.{name}")));
-    all.extend(
-        metric::METRICS
-            .iter()
-            .map(|metric| format!("ratio.{}", metric.name)),
-    );
+    let metrics = || metric::METRICS.iter().map(|metric| metric.name);
+    let formulas = formula::FORMULAS.iter().map(|formula| formula.name);
+    let under = |head: &str, names: Vec<&str>| -> Vec<String> {
+        names.iter().map(|name| format!("{head}.{name}")).collect()
+    };
+    let mut all = vec!["ln_vocab".to_owned()];
+    all.extend(under("prediction", vec!["choice", "estimate"]));
+    all.extend(under(
+        "config",
+        KNOBS.iter().map(|knob| last(knob.path)).collect(),
+    ));
+    all.extend(under("formula", formulas.collect()));
+    all.extend(under("pair", PAIR.to_vec()));
+    all.extend(under("ratio", metrics().collect()));
     for (subject, _) in Subject::ALL {
-        all.extend(
-            metric::METRICS
-                .iter()
-                .map(|metric| format!("{subject}.{}", metric.name)),
-        );
-        all.extend(TEXTS.iter().map(|name| format!("{subject}.{name}")));
+        all.extend(under(
+            subject,
+            metrics().chain(TEXTS.iter().copied()).collect(),
+        ));
     }
     all
 }
@@ -239,7 +213,7 @@ fn value(name: &str, from: &dyn Lookup) -> Option<String> {
             let ratio = show(number(name, from)?, 2);
             Some(format!(
                 "{ratio}x{}",
-                ratio::profiles(rest, from).unwrap_or_default()
+                profiles(rest, from).unwrap_or_default()
             ))
         }
         _ if TEXTS.contains(&rest) => words(rest, from.finished(subject(head)?)?),
@@ -258,6 +232,67 @@ fn pair(name: &str, pair: &Pair) -> Option<String> {
         "b_ms" => Some(format!("{} ms", show(pair.b_ms.median, 2))),
         _ => None,
     }
+}
+
+/// Figures of a run that are words or lists of numbers.
+const TEXTS: &[&str] = &[
+    "device",
+    "clock",
+    "state",
+    "lints",
+    "rms",
+    "strides",
+    "top_kernel",
+];
+
+/// A figure of [`TEXTS`] in words; `None` where the run has not shown it.
+fn words(name: &str, run: &Finished) -> Option<String> {
+    let text = match name {
+        "device" => run.device.name.clone(),
+        "clock" => run.clock.clone(),
+        "state" => run.state.to_string(),
+        "lints" if run.lints.is_empty() => "none".to_owned(),
+        "lints" => run
+            .lints
+            .iter()
+            .map(|lint| lint.name.clone())
+            .collect::<Vec<_>>()
+            .join(", "),
+        "rms" => {
+            let rms = &run.evidence.as_ref()?.rms;
+            rms.iter()
+                .map(|x| show(x.0, 3))
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
+        "strides" => {
+            let strides = run.evidence.as_ref()?.strides.iter();
+            strides
+                .map(|(name, s)| format!("{name} {s:?}"))
+                .collect::<Vec<_>>()
+                .join("  ")
+        }
+        "top_kernel" => {
+            let top = run.kernels.top.first()?;
+            format!("{} ({}), {} ms", top.scope, top.kernel, show(top.ms, 2))
+        }
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// How many profiled steps are behind each side of a ratio of kernel times, which are profiled and not timed steps; `None`
+/// for other figures.
+fn profiles(name: &str, from: &dyn Lookup) -> Option<String> {
+    if !metric::of_profiles(name) {
+        return None;
+    }
+    let of = |subject| Some(from.finished(subject)?.kernels.profiles.max(1));
+    Some(match (of(Subject::Broken)?, of(Subject::Fixed)?) {
+        (1, 1) => " (one profile each)".to_owned(),
+        (a, b) if a == b => format!(" (medians, n {a} profiles each)"),
+        (a, b) => format!(" (medians, n {a} and {b} profiles)"),
+    })
 }
 
 fn subject(word: &str) -> Option<Subject> {
@@ -281,6 +316,7 @@ fn knob(name: &str) -> Option<&'static crate::config::Knob> {
 mod tests {
     use super::*;
     use crate::config::Preset;
+    use crate::protocol::TopKernel;
 
     #[test]
     fn every_listed_name_is_known_and_resolves_without_a_run() {
@@ -349,5 +385,32 @@ mod tests {
         assert_eq!(measured("phases.residual_pct", 8.8e-5), "< 0.1 %");
         assert_eq!(measured("parity", 3.66e-7), "3.7e-7");
         assert_eq!(measured("parity", 0.4219), "0.422");
+    }
+
+    #[test]
+    fn a_ratio_of_kernel_times_says_how_many_profiles_it_rests_on() {
+        let config = RunConfig::preset(Preset::Tiny);
+        let run = |ms: f64, profiles: u32| {
+            let mut run = Finished::default();
+            run.kernels.profiles = profiles;
+            run.kernels.top = vec![TopKernel {
+                scope: "attention/forward".to_owned(),
+                ms,
+                ..TopKernel::default()
+            }];
+            run
+        };
+        let said = |a: u32, b: u32| {
+            let (broken, fixed) = (run(3.0, a), run(2.0, b));
+            let figures = Figures {
+                broken: Some(&broken),
+                fixed: Some(&fixed),
+                ..Figures::none(&config)
+            };
+            resolve("ratio.part.attention.ms", &figures)
+        };
+        assert_eq!(said(0, 1), "1.50x (one profile each)");
+        assert_eq!(said(4, 4), "1.50x (medians, n 4 profiles each)");
+        assert_eq!(said(5, 2), "1.50x (medians, n 5 and 2 profiles)");
     }
 }

@@ -86,7 +86,7 @@ pub struct Calibration {
 }
 
 impl Progress {
-    /// Whether nobody was here before: no welcome was shown, and no stage was more than looked at.
+    /// Whether this is the first visit: no welcome was shown, and no stage was more than looked at.
     pub fn is_first(&self) -> bool {
         let untouched = |stage: &StageProgress| stage.state <= State::Seen;
         !self.welcomed && self.current.is_none() && self.stages.values().all(untouched)

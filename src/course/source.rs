@@ -1,4 +1,4 @@
-//! Where a course is read from: the binary itself, or a folder that nothing may lead out of.
+//! Where a course is read from: the binary itself, or a folder; no path and no link may lead out of that folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// A course folder; an error when it is none.
+    /// A course folder; an error when it holds no course.
     pub fn folder(path: &Path) -> Result<Self, FileError> {
         let fail = |what: String| FileError {
             path: text::one_line(&path.display().to_string()),
@@ -53,7 +53,7 @@ impl Source {
         }
     }
 
-    /// Names of the entries of a folder of the course, sorted; empty where there is none. Hidden entries do not count.
+    /// Names of the entries of a folder of the course, sorted, without hidden entries; empty if there is no such folder.
     pub fn entries(&self, under: &str) -> Vec<Entry> {
         let mut found: Vec<Entry> = match self {
             Self::Embedded => embedded::entries(under),
@@ -133,7 +133,7 @@ impl Source {
     }
 }
 
-/// Whether a path neither begins at the root nor climbs.
+/// Whether a path is relative and has no `..`.
 fn inside(path: &str) -> bool {
     Path::new(path)
         .components()

@@ -2,7 +2,7 @@
 
 use crate::config::file::FileError;
 
-/// `text` without anything a terminal would obey, and the lines (from 1) where something was removed.
+/// `text` without control characters and escape sequences, and the lines (from 1) where something was removed.
 /// Line breaks stay; a tab becomes four spaces.
 pub fn clean(text: &str) -> (String, Vec<usize>) {
     let mut out = String::with_capacity(text.len());
@@ -21,7 +21,7 @@ pub fn clean(text: &str) -> (String, Vec<usize>) {
                 skip_sequence(&mut rest);
                 removed.push(line);
             }
-            c if obeyed(c) => removed.push(line),
+            c if is_control(c) => removed.push(line),
             c => out.push(c),
         }
     }
@@ -84,8 +84,8 @@ fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// Whether a terminal, or the order in which a reader sees the text, would follow this character.
-fn obeyed(c: char) -> bool {
+/// Whether this character controls the terminal or the direction of the text.
+fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(
             c,

@@ -9,10 +9,9 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use serde::de::value::StrDeserializer;
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess,
-    SeqAccess, VariantAccess, Visitor,
+    self, DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -38,6 +37,8 @@ struct Found {
     settled: Vec<String>,
     /// Paths of keys that serde asked for and did not find.
     required: Vec<String>,
+    /// Path and line of the value that serde read last: errors that it raises itself are about this one.
+    last: (String, usize),
 }
 
 impl<'a> TomlFile<'a> {
@@ -73,22 +74,18 @@ impl<'a> TomlFile<'a> {
                 Ok(value) => break Some(value),
                 Err(fault) => fault,
             };
-            let (path, line) = fault.at.unwrap_or_default();
-            let missing = fault.missing.map(|name| join(&path, name));
-            let mut found = file.found.borrow_mut();
+            let missing = fault.missing.map(|(path, field)| join(&path, field));
+            let mut found = file.found.take();
             match missing {
                 Some(path) if !found.required.contains(&path) => {
-                    let required = std::mem::take(&mut found.required);
-                    *found = Found {
-                        required,
-                        ..Found::default()
-                    };
                     found.required.push(path);
+                    file.found.borrow_mut().required = found.required;
                 }
                 _ => {
-                    drop(found);
-                    let what = text::one_line(&fault.what);
-                    file.report(line, &path, format!("`{}`: {what}", key_of(&path)));
+                    let (path, line) = std::mem::take(&mut found.last);
+                    file.found.replace(found);
+                    let what = format!("`{}`: {}", key_of(&path), text::one_line(&fault.what));
+                    file.report(line, &path, what);
                     break None;
                 }
             }
@@ -159,6 +156,11 @@ impl<'a> TomlFile<'a> {
             value = inner.get_ref();
         }
         line
+    }
+
+    /// Whether a problem was reported that makes the file unusable.
+    pub fn failed(&self) -> bool {
+        self.found.borrow().failed
     }
 
     /// Hands over the problems in the order of their lines; whether the file can be used.
@@ -304,7 +306,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The values of the table; reports what is no table, and then has none.
+    /// The values of the table; empty, with a report, if the value is not a table.
     fn entries(&mut self) -> Vec<(String, Node<'t>)> {
         if let Some(DeValue::Table(table)) = self.single() {
             let entries = table.iter().map(|(key, value)| {
@@ -386,7 +388,7 @@ macro_rules! scalars {
                 self.mismatch($wanted, $example);
                 $otherwise
             });
-            visitor.$visit(value).map_err(|fault: Fault| fault.at(&self))
+            visitor.$visit(value)
         }
     )+};
 }
@@ -412,9 +414,7 @@ impl<'de> Deserializer<'de> for Node<'_> {
             let key = key_of(&self.path);
             self.report(format!("`{key}` is empty; write a text"));
         }
-        visitor
-            .visit_string(text)
-            .map_err(|fault: Fault| fault.at(&self))
+        visitor.visit_string(text)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -460,14 +460,11 @@ impl<'de> Deserializer<'de> for Node<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_seq(Entries::new(self.list()))
+        visitor.visit_seq(SeqDeserializer::new(self.list().into_iter()))
     }
 
     fn deserialize_map<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
-        let entries = self.entries();
-        visitor
-            .visit_map(Keys::new(entries))
-            .map_err(|fault| fault.at(&self))
+        visitor.visit_map(MapDeserializer::new(self.entries().into_iter()))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -476,10 +473,16 @@ impl<'de> Deserializer<'de> for Node<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let entries = self.fields(fields);
-        visitor
-            .visit_map(Keys::new(entries))
-            .map_err(|fault| fault.at(&self))
+        let entries = self.fields(fields).into_iter();
+        let found = visitor.visit_map(MapDeserializer::new(entries));
+        found.map_err(|mut fault| {
+            if let Some((path, _)) = &mut fault.missing
+                && path.is_empty()
+            {
+                path.clone_from(&self.path);
+            }
+            fault
+        })
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -512,84 +515,21 @@ impl<'de> Deserializer<'de> for Node<'_> {
     }
 }
 
-/// The entries of a list.
-struct Entries<'t>(std::vec::IntoIter<Node<'t>>);
+impl<'de> IntoDeserializer<'de, Fault> for Node<'_> {
+    type Deserializer = Self;
 
-impl<'t> Entries<'t> {
-    fn new(nodes: Vec<Node<'t>>) -> Self {
-        Self(nodes.into_iter())
+    fn into_deserializer(self) -> Self {
+        self.file.found.borrow_mut().last = (self.path.clone(), self.line);
+        self
     }
 }
 
-impl<'de> SeqAccess<'de> for Entries<'_> {
-    type Error = Fault;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Fault> {
-        let node = self.0.next();
-        node.map(|node| deserialize(seed, node)).transpose()
-    }
-}
-
-/// The keys and values of a table.
-struct Keys<'t> {
-    entries: std::vec::IntoIter<(String, Node<'t>)>,
-    value: Option<Node<'t>>,
-}
-
-impl<'t> Keys<'t> {
-    fn new(entries: Vec<(String, Node<'t>)>) -> Self {
-        Self {
-            entries: entries.into_iter(),
-            value: None,
-        }
-    }
-}
-
-impl<'de> MapAccess<'de> for Keys<'_> {
-    type Error = Fault;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Fault> {
-        let Some((key, node)) = self.entries.next() else {
-            return Ok(None);
-        };
-        self.value = Some(node);
-        seed.deserialize(text::one_line(&key).into_deserializer())
-            .map(Some)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
-        let node = self.value.take();
-        let node = node.ok_or_else(|| de::Error::custom("a value was asked for before its key"))?;
-        deserialize(seed, node)
-    }
-}
-
-fn deserialize<'de, S: DeserializeSeed<'de>>(seed: S, node: Node<'_>) -> Result<S::Value, Fault> {
-    seed.deserialize(node.clone())
-        .map_err(|fault| fault.at(&node))
-}
-
-/// An error that serde raises itself, such as a missing field.
+/// An error that serde raises itself.
 #[derive(Debug)]
 struct Fault {
     what: String,
-    missing: Option<&'static str>,
-    /// Path and line of the innermost value around it.
-    at: Option<(String, usize)>,
-}
-
-impl Fault {
-    fn at(mut self, node: &Node<'_>) -> Self {
-        self.at
-            .get_or_insert_with(|| (node.path.clone(), node.line));
-        self
-    }
+    /// The field that is missing, and the path of its table.
+    missing: Option<(String, &'static str)>,
 }
 
 impl de::Error for Fault {
@@ -597,14 +537,13 @@ impl de::Error for Fault {
         Self {
             what: what.to_string(),
             missing: None,
-            at: None,
         }
     }
 
     fn missing_field(field: &'static str) -> Self {
         Self {
-            missing: Some(field),
-            ..Self::custom(format!("`{field}` is missing"))
+            what: format!("`{field}` is missing"),
+            missing: Some((String::new(), field)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Prose in another language, beside the original: `lessons/de/01-name.md` and, for what stands in `stage.toml`,
 //! `lessons/de/01-name.toml`. Each records the hash of the original it was made from, so that `course check` can say
-//! when the original has moved on. What is not translated stays English.
+//! when the original was changed since. Texts without a translation stay English.
 
 use serde::Deserialize;
 

@@ -12,7 +12,7 @@ pub use behaviour::{Compare, Run, Tried, behaviour};
 
 use super::check::{Metric, Starter};
 use super::exercise::{Body, Exercise, substitute};
-use super::lesson::{MarkKind, Parsed, parse};
+use super::lesson::{Mark, MarkKind, parse};
 use super::{Course, Source, Stage, placeholder, text, translation};
 use crate::config::file::FileError;
 use crate::config::nearest;
@@ -20,7 +20,7 @@ use crate::config::nearest;
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
 
-/// What lessons may refer to, told by whoever knows.
+/// The names that lessons may refer to; other modules own them.
 pub struct Vocabulary<'a> {
     /// Labels of the keys, as the footer shows them.
     pub keys: &'a [String],
@@ -33,351 +33,263 @@ pub struct Vocabulary<'a> {
 /// Everything wrong with the course that reading shows, the loader's own complaints first.
 pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) -> Vec<FileError> {
     let mut found = course.problems.clone();
+    let sources = numbers::Sources::read(source, course, &mut found);
+    let mut check = Structure {
+        source,
+        course,
+        vocabulary,
+        sources,
+        found,
+    };
     for stage in &course.stages {
-        stage_structure(source, stage, vocabulary, &mut found);
+        check.stage(stage);
     }
     for exercise in &course.exercises {
-        exercise_structure(source, exercise, &mut found);
+        check.exercise(exercise);
     }
-    let mut sources = numbers::Sources::read(source, course, &mut found);
-    let lessons: Vec<String> = source
+    let (folders, files): (Vec<_>, Vec<_>) = source
         .entries("lessons")
         .into_iter()
-        .filter(|e| !e.folder && e.name.ends_with(".md"))
-        .map(|e| e.name)
-        .collect();
-    for name in &lessons {
-        lesson_structure(
-            source,
-            &format!("lessons/{name}"),
-            "lessons",
-            vocabulary,
-            course,
-            &mut sources,
-            &mut found,
-        );
+        .partition(|entry| entry.folder);
+    for file in files.iter().filter(|file| file.name.ends_with(".md")) {
+        check.lesson(&file.name, "lessons");
     }
-    for language in source
-        .entries("lessons")
-        .into_iter()
-        .filter(|entry| entry.folder)
-    {
+    for language in folders {
         let folder = format!("lessons/{}", language.name);
         for entry in source.entries(&folder) {
-            let path = format!("{folder}/{}", entry.name);
-            if entry.name.ends_with(".md") {
-                lesson_structure(
-                    source,
-                    &path,
-                    &folder,
-                    vocabulary,
-                    course,
-                    &mut sources,
-                    &mut found,
-                );
-                translated(
-                    source,
-                    &path,
-                    &format!("lessons/{}", entry.name),
-                    &mut found,
-                );
-            } else if let Some(stem) = entry.name.strip_suffix(".toml") {
-                translated(
-                    source,
-                    &path,
-                    &format!("exercises/{stem}/stage.toml"),
-                    &mut found,
-                );
-            }
+            let original = match entry.name.strip_suffix(".toml") {
+                Some(stem) => format!("exercises/{stem}/stage.toml"),
+                None if entry.name.ends_with(".md") => {
+                    check.lesson(&entry.name, &folder);
+                    format!("lessons/{}", entry.name)
+                }
+                None => continue,
+            };
+            check.translation(&format!("{folder}/{}", entry.name), &original);
         }
     }
+    let Structure {
+        mut sources,
+        mut found,
+        ..
+    } = check;
     prose::check(source, &mut sources, &mut found);
     sources.unused(source, &mut found);
-    let mut seen = Vec::new();
-    found.retain(|error| {
-        let new = !seen.contains(error);
-        if new {
-            seen.push(error.clone());
+    let mut unique: Vec<FileError> = Vec::new();
+    for problem in found {
+        if !unique.contains(&problem) {
+            unique.push(problem);
         }
-        new
-    });
-    found
+    }
+    unique
 }
 
-fn stage_structure(
-    source: &Source,
-    stage: &Stage,
-    vocabulary: &Vocabulary<'_>,
-    found: &mut Vec<FileError>,
-) {
-    let path = source.shown(&format!("{}/stage.toml", stage.path));
-    let mut fail = |line, what| {
-        found.push(FileError {
-            path: path.clone(),
+/// A check of a course by reading alone.
+struct Structure<'a> {
+    source: &'a Source,
+    course: &'a Course,
+    vocabulary: &'a Vocabulary<'a>,
+    sources: numbers::Sources,
+    found: Vec<FileError>,
+}
+
+impl Structure<'_> {
+    /// Reports a problem of the file at `path` of the course.
+    fn fail(&mut self, path: &str, line: usize, what: impl Into<String>) {
+        self.found.push(FileError {
+            path: self.source.shown(path),
             line,
-            what,
-        })
-    };
-    let mut texts: Vec<&str> = vec![&stage.symptom, &stage.fault, &stage.fix];
-    texts.extend(stage.cpu_note.as_deref());
-    texts.extend(stage.hints.iter().map(String::as_str));
-    texts.extend(stage.evidence.iter().map(|pointer| pointer.text.as_str()));
-    texts.extend(stage.claims.iter().map(|claim| claim.text.as_str()));
-    texts.extend(stage.cues.iter().map(|cue| cue.say.as_str()));
-    for question in std::iter::once(&stage.prediction).chain(&stage.quiz) {
-        texts.extend([question.prompt.as_str(), question.explanation.as_str()]);
-        texts.extend(question.choices.iter().map(String::as_str));
+            what: what.into(),
+        });
     }
-    for text in texts {
-        for piece in placeholder::pieces(text) {
+
+    fn stage(&mut self, stage: &Stage) {
+        let path = format!("{}/stage.toml", stage.path);
+        let mut texts: Vec<&str> = vec![&stage.symptom, &stage.fault, &stage.fix];
+        texts.extend(stage.cpu_note.as_deref());
+        texts.extend(stage.hints.iter().map(String::as_str));
+        texts.extend(stage.evidence.iter().map(|pointer| pointer.text.as_str()));
+        texts.extend(stage.claims.iter().map(|claim| claim.text.as_str()));
+        texts.extend(stage.cues.iter().map(|cue| cue.say.as_str()));
+        for question in std::iter::once(&stage.prediction).chain(&stage.quiz) {
+            texts.extend([question.prompt.as_str(), question.explanation.as_str()]);
+            texts.extend(question.choices.iter().map(String::as_str));
+        }
+        for piece in texts.into_iter().flat_map(placeholder::pieces) {
             if let placeholder::Piece::Name(name) = piece
                 && let Some(what) = placeholder::problem(name)
             {
-                fail(0, what);
+                self.fail(&path, 0, what);
+            }
+        }
+        if stage.quiz.is_empty() {
+            self.fail(&path, 1, "has no quiz; write at least one `[[quiz]]`");
+        }
+        if stage.evidence.is_empty() {
+            let what = "points at no panel; write at least one `[[evidence]]`";
+            self.fail(&path, 1, what);
+        }
+        let mut deciding = stage.checks.iter().filter(|check| !check.optional);
+        if !deciding.any(|check| check.metric != Metric::Quiz && check.starter == Starter::Fails) {
+            let what = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one";
+            self.fail(&path, 1, what);
+        }
+        for check in &stage.checks {
+            if let Metric::Lint(name) = &check.metric
+                && !self.vocabulary.lints.contains(name)
+            {
+                let near = nearest(name, self.vocabulary.lints.iter().map(String::as_str));
+                let what = format!("unknown lint `{name}`; the nearest known one is `{near}`");
+                self.fail(&path, check.line, what);
             }
         }
     }
-    if stage.quiz.is_empty() {
-        fail(1, "has no quiz; write at least one `[[quiz]]`".to_owned());
-    }
-    if stage.evidence.is_empty() {
-        fail(
-            1,
-            "points at no panel; write at least one `[[evidence]]`".to_owned(),
-        );
-    }
-    let decides = |check: &&super::Check| !check.optional && check.metric != Metric::Quiz;
-    if !stage
-        .checks
-        .iter()
-        .filter(decides)
-        .any(|check| check.starter == Starter::Fails)
-    {
-        let what = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one".to_owned();
-        fail(1, what);
-    }
-    for check in &stage.checks {
-        if let Metric::Lint(name) = &check.metric
-            && !vocabulary.lints.iter().any(|lint| lint == name)
+
+    fn exercise(&mut self, exercise: &Exercise) {
+        let path = format!("{}/exercise.toml", exercise.path);
+        if let Some(lesson) = &exercise.lesson
+            && let Some(what) = self.link_problem("lessons", lesson)
         {
-            let near = nearest(name, vocabulary.lints.iter().map(String::as_str));
-            fail(
-                check.line,
-                format!("unknown lint `{name}`; the nearest known one is `{near}`"),
-            );
+            self.fail(&path, 0, what);
+        }
+        match &exercise.body {
+            Body::Config(_) => {}
+            Body::Detective(detective) => {
+                self.found
+                    .extend(detective.problem().map(|(line, what)| FileError {
+                        path: detective.file.clone(),
+                        line,
+                        what,
+                    }));
+            }
+            Body::Kernel(body) => {
+                let sizes = body.shapes.first().map(|shape| &shape.sizes);
+                for file in body.kernels.iter().map(|kernel| &kernel.file) {
+                    if file.starter == file.solution {
+                        let what = "and its solution say the same; the starter must hold a task";
+                        self.fail(&path, 0, format!("{} {what}", file.name));
+                    }
+                    for text in [&file.starter, &file.solution] {
+                        if let Some(Err((line, what))) = sizes.map(|sizes| substitute(text, sizes))
+                        {
+                            let what =
+                                format!("{} or its solution, line {line}: {what}", file.name);
+                            self.fail(&path, 0, what);
+                        }
+                    }
+                }
+            }
         }
     }
-}
 
-fn exercise_structure(source: &Source, exercise: &Exercise, found: &mut Vec<FileError>) {
-    let path = source.shown(&format!("{}/exercise.toml", exercise.path));
-    let mut fail = |what| {
-        found.push(FileError {
-            path: path.clone(),
-            line: 0,
-            what,
-        })
-    };
-    if let Some(lesson) = &exercise.lesson
-        && let Some(what) = link_problem(source, "lessons", lesson)
-    {
-        fail(what);
+    fn lesson(&mut self, name: &str, folder: &str) {
+        let path = format!("{folder}/{name}");
+        let shown = self.source.shown(&path);
+        let Some(raw) = self.source.text(&path, &mut self.found) else {
+            return;
+        };
+        let mut parsed = parse(&raw, &shown);
+        self.found.append(&mut parsed.problems);
+        if parsed.lesson.sections.is_empty() {
+            self.fail(&path, 0, "is empty; write the stage's lesson");
+        }
+        let name = path.strip_prefix("lessons/").unwrap_or(&path);
+        let found = &mut self.found;
+        self.sources
+            .check(name, &prose::of_lesson(&parsed.marks), |line, what| {
+                let path = shown.clone();
+                found.push(FileError { path, line, what });
+            });
+        for mark in &parsed.marks {
+            if let Some(what) = self.mark_problem(mark, folder) {
+                self.fail(&path, mark.line, what);
+            }
+        }
+        for (i, line) in raw.lines().enumerate() {
+            if line.width() > 120 && !line.starts_with('|') {
+                let what = format!("the line is {} columns wide; wrap it at 80", line.width());
+                self.fail(&path, i + 1, what);
+            }
+        }
     }
-    if let Body::Detective(detective) = &exercise.body
-        && let Some((line, what)) = detective.problem()
-    {
-        found.push(FileError {
-            path: detective.file.clone(),
-            line,
-            what,
-        });
-        return;
+
+    /// What is wrong with something that a lesson names.
+    fn mark_problem(&self, mark: &Mark, folder: &str) -> Option<String> {
+        let text = &mark.text;
+        match mark.kind {
+            MarkKind::Prose => None,
+            MarkKind::Exercise => {
+                let mut exercises = self.course.exercises.iter();
+                if exercises.any(|one| one.folder() == text || one.label() == text) {
+                    return None;
+                }
+                let folders = self.course.exercises.iter().map(Exercise::folder);
+                Some(match nearest(text, folders) {
+                    "" => format!("there is no exercise `{text}`; this course has none"),
+                    near => format!("there is no exercise `{text}`; the nearest is `{near}`"),
+                })
+            }
+            MarkKind::Placeholder => placeholder::problem(text),
+            MarkKind::Key => (!self.vocabulary.keys.contains(text))
+                .then(|| format!("there is no key `{text}`; see `?` for the keys there are")),
+            MarkKind::Command => (self.vocabulary.command)(text)
+                .err()
+                .map(|what| format!("`{text}` is not a command: {}", text::one_line(&what))),
+            MarkKind::Link => self.link_problem(folder, text),
+            MarkKind::Code if text.width() > READING_WIDTH => Some(format!(
+                "a line of code is {} columns wide; keep it within {READING_WIDTH}",
+                text.width()
+            )),
+            MarkKind::Code => text.contains("{{").then(|| {
+                "a figure inside a code block is not filled in; move it into the text".to_owned()
+            }),
+        }
     }
-    let Body::Kernel(body) = &exercise.body else {
-        return;
-    };
-    for kernel in &body.kernels {
-        let (file, sizes) = (&kernel.file, body.shapes.first().map(|shape| &shape.sizes));
-        if file.starter == file.solution {
-            fail(format!(
-                "{} and its solution say the same; the starter must hold a task",
-                file.name
+
+    fn link_problem(&self, folder: &str, to: &str) -> Option<String> {
+        if to.starts_with("https://") {
+            return None;
+        }
+        if to.contains(':') {
+            return Some(format!(
+                "a link to `{to}` is not followed; use https:// or a lesson's file name"
             ));
         }
-        for text in [&file.starter, &file.solution] {
-            if let Some(Err((line, what))) = sizes.map(|sizes| substitute(text, sizes)) {
-                fail(format!(
-                    "{} or its solution, line {line}: {what}",
-                    file.name
-                ));
-            }
+        let file = to.split('#').next().unwrap_or("");
+        // A translation may link to a lesson that is not translated yet.
+        let known = |folder: &str| self.source.read(&format!("{folder}/{file}")).is_ok();
+        if file.is_empty() || known(folder) || known("lessons") {
+            return None;
         }
+        let entries = self.source.entries(folder);
+        let near = nearest(file, entries.iter().map(|entry| entry.name.as_str()));
+        Some(format!(
+            "links to `{to}`, which is missing; the nearest lesson is `{near}`"
+        ))
     }
-}
 
-fn lesson_structure(
-    source: &Source,
-    path: &str,
-    folder: &str,
-    vocabulary: &Vocabulary<'_>,
-    course: &Course,
-    sources: &mut numbers::Sources,
-    found: &mut Vec<FileError>,
-) {
-    let shown = source.shown(path);
-    let raw = match source.read(path) {
-        Ok(raw) => raw,
-        Err(error) => return found.push(error),
-    };
-    let Parsed {
-        lesson,
-        problems,
-        marks,
-    } = parse(&raw, &shown);
-    found.extend(problems);
-    let mut fail = |line, what| {
-        found.push(FileError {
-            path: shown.clone(),
-            line,
-            what,
-        })
-    };
-    if lesson.sections.is_empty() {
-        fail(0, "is empty; write the stage's lesson".to_owned());
-    }
-    let name = path.strip_prefix("lessons/").unwrap_or(path);
-    sources.check(name, &prose::of_lesson(&marks), &mut fail);
-    for mark in marks {
-        match mark.kind {
-            MarkKind::Prose => {}
-            MarkKind::Exercise => {
-                let known = |exercise: &Exercise| {
-                    exercise.folder() == mark.text || exercise.label() == mark.text
-                };
-                if !course.exercises.iter().any(known) {
-                    let near = nearest(&mark.text, course.exercises.iter().map(Exercise::folder));
-                    let there = match near {
-                        "" => "this course has none".to_owned(),
-                        near => format!("the nearest is `{near}`"),
-                    };
-                    fail(
-                        mark.line,
-                        format!("there is no exercise `{}`; {there}", mark.text),
-                    );
-                }
+    /// Reports a translation that was not made from the original as it is.
+    fn translation(&mut self, path: &str, original: &str) {
+        let (Ok(raw), Ok(text)) = (self.source.read(path), self.source.read(original)) else {
+            let what =
+                format!("translates {original}, which cannot be read; name it like its original");
+            return self.fail(path, 0, what);
+        };
+        let now = text::hash(&text);
+        match translation::recorded(&raw) {
+            Some(then) if then == now => {}
+            Some(_) => {
+                let what = format!(
+                    "is older than {original}; bring it up to date and record `translates` {now}"
+                );
+                self.fail(path, 1, what);
             }
-            MarkKind::Placeholder => {
-                if let Some(what) = placeholder::problem(&mark.text) {
-                    fail(mark.line, what);
-                }
-            }
-            MarkKind::Key => {
-                if !vocabulary.keys.contains(&mark.text) {
-                    fail(
-                        mark.line,
-                        format!(
-                            "there is no key `{}`; see `?` for the keys there are",
-                            mark.text
-                        ),
-                    );
-                }
-            }
-            MarkKind::Command => {
-                if let Err(what) = (vocabulary.command)(&mark.text) {
-                    fail(
-                        mark.line,
-                        format!("`{}` is no command: {}", mark.text, text::one_line(&what)),
-                    );
-                }
-            }
-            MarkKind::Link => {
-                if let Some(what) = link_problem(source, folder, &mark.text) {
-                    fail(mark.line, what);
-                }
-            }
-            MarkKind::Code => {
-                let width = mark.text.width();
-                if width > READING_WIDTH {
-                    fail(
-                        mark.line,
-                        format!(
-                            "a line of code is {width} columns wide; keep it within {READING_WIDTH}"
-                        ),
-                    );
-                }
-                if mark.text.contains("{{") {
-                    fail(
-                        mark.line,
-                        "a figure inside a code block is not filled in; move it into the text"
-                            .to_owned(),
-                    );
-                }
+            None => {
+                let what = format!(
+                    "does not say what it translates; record `translates` {now} for {original}"
+                );
+                self.fail(path, 1, what);
             }
         }
     }
-    for (i, line) in raw.lines().enumerate() {
-        if line.width() > 120 && !line.starts_with('|') {
-            fail(
-                i + 1,
-                format!("the line is {} columns wide; wrap it at 80", line.width()),
-            );
-        }
-    }
-}
-
-fn link_problem(source: &Source, folder: &str, to: &str) -> Option<String> {
-    if to.starts_with("https://") {
-        return None;
-    }
-    let file = to.split('#').next().unwrap_or("");
-    let near = || {
-        let names: Vec<String> = source
-            .entries(folder)
-            .into_iter()
-            .map(|entry| entry.name)
-            .collect();
-        nearest(file, names.iter().map(String::as_str)).to_owned()
-    };
-    if to.contains("://") || to.contains(':') {
-        return Some(format!(
-            "a link to `{to}` is not followed; use https:// or a lesson's file name"
-        ));
-    }
-    // A translation may link to a lesson that is not translated yet.
-    let known = source.read(&format!("{folder}/{file}")).is_ok()
-        || source.read(&format!("lessons/{file}")).is_ok();
-    (!file.is_empty() && !known).then(|| {
-        format!(
-            "links to `{to}`, which is missing; the nearest lesson is `{}`",
-            near()
-        )
-    })
-}
-
-/// Whether a translation was made from the original as it is.
-fn translated(source: &Source, path: &str, original: &str, found: &mut Vec<FileError>) {
-    let (Ok(raw), Ok(original_text)) = (source.read(path), source.read(original)) else {
-        let what =
-            format!("translates {original}, which cannot be read; name it like its original");
-        return found.push(FileError {
-            path: source.shown(path),
-            line: 0,
-            what,
-        });
-    };
-    let now = text::hash(&original_text);
-    let what = match translation::recorded(&raw) {
-        Some(then) if then == now => return,
-        Some(_) => {
-            format!("is older than {original}; bring it up to date and record `translates` {now}")
-        }
-        None => {
-            format!("does not say what it translates; record `translates` {now} for {original}")
-        }
-    };
-    found.push(FileError {
-        path: source.shown(path),
-        line: 1,
-        what,
-    });
 }

@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
-use toml_edit::{Document, DocumentMut, Value, value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use toml_edit::{DocumentMut, value};
 
 use crate::config::file::line_of;
-use crate::config::{self, KNOBS, Knob, RunConfig};
+use crate::config::{KNOBS, Knob, RunConfig, Value};
 use crate::course::text;
 
 /// The learner's file.
@@ -19,7 +21,7 @@ pub const ANSWERS: &str = "answer.toml";
 pub struct Configs {
     pub text: String,
     pub config: RunConfig,
-    /// `answer.toml` as it begins: every answer is still a question mark.
+    /// `answer.toml` at the start: every answer is still a question mark.
     pub answers: String,
     pub checks: Vec<ConfigCheck>,
     /// Steps of each run.
@@ -84,7 +86,7 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
     let mut changed = config.clone();
     let knob = KNOBS.iter().find(|knob| knob.path == path.trim());
     let knob = knob.map_or_else(|| Knob::find(path.trim()), Ok)?;
-    knob.set(&mut changed, &config::Value::from_word(word.trim()))?;
+    knob.set(&mut changed, &Value::from_word(word.trim()))?;
     match changed.problems().first() {
         None => Ok(changed),
         Some(problem) => Err(problem.what.clone()),
@@ -173,44 +175,46 @@ impl ConfigCheck {
 /// The learner's answers, by key: one word each, or several for an order.
 pub type Answers = BTreeMap<String, Vec<String>>;
 
-/// Reads `answer.toml`. Question marks are left out: they are no answers yet.
+/// Reads `answer.toml`. Question marks are left out: they are not answers yet.
 ///
 /// # Errors
-/// With the line, where it is no such file.
+/// With the line of the mistake.
 pub fn answers(raw: &str) -> Result<Answers, (usize, String)> {
     let (raw, _) = text::clean(raw);
-    let document = Document::parse(raw.as_str()).map_err(|error| {
-        let line = error.span().map_or(0, |span| line_of(&raw, span.start));
-        (
-            line,
-            format!("is not valid TOML: {}", text::one_line(error.message())),
-        )
-    })?;
     let mut found = Answers::new();
-    for (key, item) in document.as_table() {
-        let line = item.span().map_or(0, |span| line_of(&raw, span.start));
-        let words = item.as_value().and_then(words).ok_or_else(|| {
-            (
-                line,
-                format!("`{key}` takes a number, a quoted word or a list of words"),
-            )
+    for (key, value) in &parse(&raw)? {
+        let key = key.get_ref();
+        let words = words(value.get_ref()).ok_or_else(|| {
+            let what = format!("`{key}` takes a number, a quoted word or a list of words");
+            (line_of(&raw, value.span().start), what)
         })?;
         if !words.is_empty() && !words.iter().any(|word| word == "?" || word.is_empty()) {
-            found.insert(key.to_owned(), words);
+            found.insert(key.to_string(), words);
         }
     }
     Ok(found)
 }
 
-fn words(value: &Value) -> Option<Vec<String>> {
+fn parse(raw: &str) -> Result<DeTable<'_>, (usize, String)> {
+    DeTable::parse(raw)
+        .map(Spanned::into_inner)
+        .map_err(|error| {
+            let line = error.span().map_or(0, |span| line_of(raw, span.start));
+            let what = format!("is not valid TOML: {}", text::one_line(error.message()));
+            (line, what)
+        })
+}
+
+fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
     match value {
-        Value::String(text) => Some(split(text.value())),
-        Value::Integer(n) => Some(vec![n.value().to_string()]),
-        Value::Array(list) => list
-            .iter()
-            .map(words)
-            .collect::<Option<Vec<_>>>()
-            .map(|parts| parts.concat()),
+        DeValue::String(text) => Some(split(text)),
+        DeValue::Integer(n) => Some(vec![n.to_string()]),
+        DeValue::Array(list) => {
+            let parts = list.iter().map(|value| words(value.get_ref()));
+            parts
+                .collect::<Option<Vec<_>>>()
+                .map(|parts| parts.concat())
+        }
         _ => None,
     }
 }
@@ -224,7 +228,7 @@ pub fn split(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether `answer.toml` begins with every key and no answer.
+/// Whether the first `answer.toml` has every key and no answer.
 ///
 /// # Errors
 /// What is wrong, with its line.
@@ -235,9 +239,9 @@ pub fn starter(raw: &str, checks: &[ConfigCheck]) -> Result<(), (usize, String)>
             format!("answers `{key}` already; a starter writes {key} = \"?\""),
         ));
     }
-    let document = Document::parse(raw).map_err(|error| (0, error.to_string()))?;
+    let keys = parse(raw)?;
     for (key, _) in checks.iter().filter_map(|check| check.answer.as_ref()) {
-        if !document.as_table().contains_key(key) {
+        if !keys.contains_key(key.as_str()) {
             return Err((0, format!("does not ask for `{key}`; write {key} = \"?\"")));
         }
     }
@@ -246,9 +250,8 @@ pub fn starter(raw: &str, checks: &[ConfigCheck]) -> Result<(), (usize, String)>
 
 /// The line of a key, from 1; none where it is not there.
 pub fn line_of_key(raw: &str, key: &str) -> Option<usize> {
-    let document = Document::parse(raw).ok()?;
-    let span = document.as_table().get(key)?.span()?;
-    Some(line_of(raw, span.start))
+    let keys = parse(raw).ok()?;
+    Some(line_of(raw, keys.get(key)?.span().start))
 }
 
 /// The text with these answers; its comments stay. A text that does not read gives way to the starter's.

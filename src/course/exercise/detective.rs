@@ -1,5 +1,5 @@
 //! A recorded run with a hidden fault. The recording is an unchanged stream of a real run; what would name the fault
-//! outright (the knob that holds it, and the lints) is taken out when it is shown, and the screen says so.
+//! outright (the knob that holds it, and the lints) is removed before it is shown, and the screen says so.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl Detective {
     pub fn problem(&self) -> Option<(usize, String)> {
         for (at, text) in self.recording.lines().enumerate() {
             if let Err(error) = serde_json::from_str::<Line>(text) {
-                return Some((at + 1, format!("is no line of a recording: {error}")));
+                return Some((at + 1, format!("is not a line of a recording: {error}")));
             }
         }
         if self.finished().is_none() {

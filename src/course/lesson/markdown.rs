@@ -1,4 +1,4 @@
-//! Markdown to sections and blocks. It knows no width and no colour, and passes nothing on that a terminal would obey.
+//! Markdown to sections and blocks. It knows no width and no colour, and removes what would control a terminal.
 //! A section's kind is a comment in its heading: `## Why <!-- why -->`; a key is `<kbd>t</kbd>`.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
@@ -29,7 +29,7 @@ pub struct Mark {
 pub enum MarkKind {
     /// `<kbd>t</kbd>`
     Key,
-    /// Inline code or a `sh` block line that begins with `perflings`.
+    /// Inline code, or a line of a `sh` block, that starts with `perflings`.
     Command,
     /// `{{run.loss_first}}`
     Placeholder,
@@ -65,25 +65,6 @@ pub fn parse(raw: &str, path: &str) -> Parsed {
     builder.finish()
 }
 
-/// A line of text with inline marks, for the texts of a `stage.toml`.
-pub fn spans(text: &str) -> Vec<Span> {
-    let parsed = parse(text, "");
-    parsed
-        .lesson
-        .sections
-        .into_iter()
-        .flat_map(|section| section.blocks)
-        .flat_map(|block| match block {
-            Block::Paragraph(spans)
-            | Block::Quote(spans)
-            | Block::Heading(_, spans)
-            | Block::Item { spans, .. } => spans,
-            Block::Code { text, .. } => vec![Span::Code(text)],
-            Block::Table { .. } | Block::Rule => Vec::new(),
-        })
-        .collect()
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Strong,
@@ -94,7 +75,7 @@ enum Style {
 struct Builder<'a> {
     path: &'a str,
     source: &'a str,
-    /// Where the current event begins in `source`.
+    /// Byte offset of the current event in `source`.
     at: usize,
     out: Parsed,
     section: Option<Section>,

@@ -1,17 +1,17 @@
-//! A text whose figures may still be missing, as a learner reads it: sentences that wait for figures give way to one that
-//! says what brings them. A table keeps its place and gets that line below it.
+//! A text whose figures may still be missing, as a learner reads it: in place of the sentences that need them stands one
+//! that says how to get them. A table stays and gets that line below it.
 
-use super::{Awaited, Lookup, NOT_MEASURED, Piece, awaited, pieces, resolve};
+use super::{Lookup, NOT_MEASURED, Piece, Subject, pieces, problem, resolve, subject, value};
 
-/// Where a cell of a table has no figure.
+/// Shown in a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
 
-/// What is said in the place of missing figures, in one language.
+/// The notices in one language that replace missing figures.
 struct Words {
     language: &'static str,
     run: &'static str,
     /// `{}` is the key that measures pairs.
-    mended: &'static str,
+    fixed: &'static str,
     pairs: &'static str,
     never: &'static str,
     skipped: &'static str,
@@ -21,17 +21,17 @@ struct Words {
 const WORDS: &[Words] = &[
     Words {
         language: "en",
-        run: "(Figures of the run belong here; they come when it has made its steps.)",
-        mended: "(Figures of the mended run belong here; they come when it has made its steps.)",
-        pairs: "({} measures both in turns; the figures that belong here come then.)",
+        run: "(The figures of this run appear here once it has made enough steps.)",
+        fixed: "(The figures of the fixed run appear here once it has made enough steps.)",
+        pairs: "({} measures both runs in turns; then the figures appear here.)",
         never: "(not measured)",
         skipped: "(skipped)",
     },
     Words {
         language: "de",
-        run: "(Hier stehen Zahlen des Laufs, sobald er seine Schritte gemacht hat.)",
-        mended: "(Hier stehen Zahlen des behobenen Laufs, sobald er seine Schritte gemacht hat.)",
-        pairs: "({} misst beide im Wechsel; dann stehen hier die Zahlen.)",
+        run: "(Hier stehen die Zahlen dieses Laufs, sobald er genug Schritte gemacht hat.)",
+        fixed: "(Hier stehen die Zahlen des korrigierten Laufs, sobald er genug Schritte gemacht hat.)",
+        pairs: "({} misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)",
         never: "(nicht gemessen)",
         skipped: "(übersprungen)",
     },
@@ -42,7 +42,7 @@ fn words(language: &str) -> &'static Words {
     found.unwrap_or(&WORDS[0])
 }
 
-/// What stands for figures that these names wait for, if they do; `key` measures pairs.
+/// The notice to show instead of these names while their figures can still come; `key` is the key that measures pairs.
 pub fn notice<'a>(
     names: impl Iterator<Item = &'a str>,
     from: &dyn Lookup,
@@ -51,9 +51,53 @@ pub fn notice<'a>(
     let words = words(from.language());
     Some(match awaited(names, from)? {
         Awaited::Run => words.run.to_owned(),
-        Awaited::Mended => words.mended.to_owned(),
+        Awaited::Fixed => words.fixed.to_owned(),
         Awaited::Pairs => words.pairs.replace("{}", key),
     })
+}
+
+/// What has to happen before the figures are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    /// The run has to make more steps.
+    Run,
+    /// The solution has to run.
+    Fixed,
+    /// Broken and fixed have to be measured against each other.
+    Pairs,
+}
+
+/// What these names wait for. A figure that is still missing after many steps will not come, so nothing waits for it.
+fn awaited<'a>(names: impl Iterator<Item = &'a str>, from: &dyn Lookup) -> Option<Awaited> {
+    let mut found = None;
+    for name in names {
+        match awaits(name, from) {
+            Some(Awaited::Pairs) => return Some(Awaited::Pairs),
+            Some(run) => found = Some(run),
+            None => {}
+        }
+    }
+    found
+}
+
+fn awaits(name: &str, from: &dyn Lookup) -> Option<Awaited> {
+    if problem(name).is_some() || value(name, from).is_some() {
+        return None;
+    }
+    let pending = |subject: Subject| pending(subject, from);
+    match name.split('.').next().unwrap_or(name) {
+        "pair" => Some(Awaited::Pairs),
+        "ratio" => (pending(Subject::Broken) || pending(Subject::Fixed)).then_some(Awaited::Pairs),
+        "fixed" => pending(Subject::Fixed).then_some(Awaited::Fixed),
+        head => subject(head).is_some_and(pending).then_some(Awaited::Run),
+    }
+}
+
+/// Whether the run has made too few steps for everything to have been measured once.
+fn pending(subject: Subject, from: &dyn Lookup) -> bool {
+    let measure = &from.config().measure;
+    let due = measure.warmup.saturating_add(measure.profile_every);
+    from.finished(subject).is_none_or(|run| run.steps <= due)
 }
 
 /// A single figure as it stands in a sentence.
@@ -66,7 +110,7 @@ pub fn figure(name: &str, from: &dyn Lookup) -> String {
     }
 }
 
-/// The text with its figures. Sentences that wait for some are left out, and one notice says so.
+/// The text with its figures filled in. One notice replaces the sentences whose figures are still to come.
 pub fn told(text: &str, from: &dyn Lookup, key: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for sentence in sentences(text) {
@@ -89,7 +133,7 @@ pub fn told(text: &str, from: &dyn Lookup, key: &str) -> String {
     out.join(" ")
 }
 
-/// Sentences, split where one ends and a blank follows. Text without an end is one.
+/// The sentences of a text: a full stop, question mark or exclamation mark, a blank, and a capital letter separate two.
 fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -141,11 +185,11 @@ mod tests {
             "ln V is {{ln_vocab}}. It took {{run.step_ms}}. {{run.parity}} off, i.e. wrong! Why?";
         assert_eq!(
             told(text, &none, "T"),
-            "ln V is 6.908. (Figures of the run belong here; they come when it has made its steps.) Why?"
+            "ln V is 6.908. (The figures of this run appear here once it has made enough steps.) Why?"
         );
         assert_eq!(
             told("Wrong by {{pair.ratio}}", &German(none.clone()), "T"),
-            "(T misst beide im Wechsel; dann stehen hier die Zahlen.)"
+            "(T misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)"
         );
         let long = Finished {
             steps: 1_000_000,
@@ -160,5 +204,29 @@ mod tests {
             "It took (not measured).",
             "it never comes"
         );
+    }
+
+    #[test]
+    fn a_paragraph_waits_for_what_can_still_come() {
+        let config = RunConfig::preset(Preset::Tiny);
+        let none = Figures::none(&config);
+        let of = |names: &[&'static str], from: &Figures<'_>| awaited(names.iter().copied(), from);
+        assert_eq!(of(&["ln_vocab", "config.vocab"], &none), None);
+        assert_eq!(of(&["ln_vocab", "run.step_ms"], &none), Some(Awaited::Run));
+        assert_eq!(
+            of(&["pair.ratio", "fixed.step_ms"], &none),
+            Some(Awaited::Pairs)
+        );
+        assert_eq!(of(&["ratio.step_ms"], &none), Some(Awaited::Pairs));
+        assert_eq!(of(&["prediction.choice"], &none), None, "it was skipped");
+        let long = Finished {
+            steps: 1_000_000,
+            ..Finished::default()
+        };
+        let figures = Figures {
+            run: Some(&long),
+            ..Figures::none(&config)
+        };
+        assert_eq!(of(&["run.step_ms"], &figures), None, "it never comes");
     }
 }

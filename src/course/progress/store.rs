@@ -1,18 +1,16 @@
 //! The file of the progress: read, set aside, locked, written whole.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::{Prediction, Progress, StageProgress, State};
+use super::{Prediction, Progress, StageProgress};
 use crate::config::file::{FileError, read_text};
 use crate::course::text;
-use crate::course::toml_file::TomlFile;
 
 const FILE: &str = "progress.toml";
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -46,7 +44,7 @@ pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
 /// What the file says after a change; the second part names a file that was set aside.
 type Saved = Result<(Progress, Option<FileError>), FileError>;
 
-/// Merges one stage into the file: nothing another instance has achieved in it is taken back.
+/// Merges one stage into the file; what another instance recorded for it stays.
 pub fn save_stage(dir: &Path, id: &str, stage: &StageProgress) -> Saved {
     edit(dir, |document| {
         let merged = progress(document).stage(id).merge(stage);
@@ -129,7 +127,7 @@ fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
         .ok_or_else(|| damage.clone())?;
     let what = match fs::rename(&path, &aside) {
         Ok(()) => format!(
-            "{}; it was set aside as {}, and progress begins anew",
+            "{}; it was set aside as {}, and progress starts from zero",
             damage.what,
             aside.display()
         ),
@@ -159,7 +157,7 @@ fn parse(text: &str) -> Result<DocumentMut, (usize, String)> {
     if right {
         Ok(document)
     } else {
-        Err((0, "has a `stage` that is no table".to_owned()))
+        Err((0, "has a `stage` that is not a table".to_owned()))
     }
 }
 
@@ -180,62 +178,42 @@ fn write(dir: &Path, document: &DocumentMut) -> std::io::Result<()> {
     Ok(())
 }
 
-/// `progress.toml` as it is written. A key of the wrong type counts as one that is not there.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ProgressToml {
-    current: Option<String>,
-    welcomed: bool,
-    stage: BTreeMap<String, StageToml>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct StageToml {
-    state: State,
-    /// A letter, or `skipped`.
-    prediction: Option<String>,
-    prediction_right: bool,
-    estimate: Vec<f64>,
-    measured: Option<f64>,
-    hints: u64,
-    solution_shown: bool,
-    quiz_right: Vec<usize>,
-}
-
 fn progress(document: &DocumentMut) -> Progress {
-    let text = document.to_string();
-    let found: Option<ProgressToml> = TomlFile::read(&text, FILE).1;
-    let found = found.unwrap_or_default();
-    let stages = found.stage.into_iter();
+    let root: toml::Table = document.to_string().parse().unwrap_or_default();
+    let stages: toml::Table = value_of(&root, "stage").unwrap_or_default();
+    let stages = stages.into_iter();
     Progress {
-        current: found.current,
-        welcomed: found.welcomed,
-        stages: stages.map(|(id, raw)| (id, stage(raw))).collect(),
+        current: value_of(&root, "current").map(|id: String| text::one_line(&id)),
+        welcomed: value_of(&root, "welcomed").unwrap_or(false),
+        stages: stages
+            .filter_map(|(id, table)| Some((id, stage(table.as_table()?))))
+            .collect(),
     }
 }
 
-fn stage(raw: StageToml) -> StageProgress {
-    let prediction = raw.prediction.as_deref().map(str::as_bytes);
+fn stage(table: &toml::Table) -> StageProgress {
+    let prediction: Option<String> = value_of(table, "prediction");
     StageProgress {
-        state: raw.state,
-        prediction: match prediction {
+        state: value_of(table, "state").unwrap_or_default(),
+        prediction: match prediction.as_deref().map(str::as_bytes) {
             Some(b"skipped") => Some(Prediction::Skipped),
             Some([letter @ b'a'..=b'd']) => Some(Prediction::Choice {
                 choice: usize::from(letter - b'a'),
-                right: raw.prediction_right,
+                right: value_of(table, "prediction-right").unwrap_or(false),
             }),
             _ => None,
         },
-        estimate: match raw.estimate[..] {
-            [low, high] => Some((low, high)),
-            _ => None,
-        },
-        measured: raw.measured,
-        hints: raw.hints.min(3) as u32,
-        solution_shown: raw.solution_shown,
-        quiz: raw.quiz_right,
+        estimate: value_of(table, "estimate"),
+        measured: value_of(table, "measured"),
+        hints: value_of(table, "hints").unwrap_or(0).min(3),
+        solution_shown: value_of(table, "solution-shown").unwrap_or(false),
+        quiz: value_of(table, "quiz-right").unwrap_or_default(),
     }
+}
+
+/// The value of a key; a value of another type counts as missing.
+fn value_of<T: DeserializeOwned>(table: &toml::Table, key: &str) -> Option<T> {
+    table.get(key)?.clone().try_into().ok()
 }
 
 /// The table `[stage.<id>]`, made where it is missing.
@@ -282,6 +260,7 @@ fn write_stage(table: &mut dyn toml_edit::TableLike, stage: &StageProgress) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::course::progress::State;
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().expect("a temporary folder")
@@ -325,7 +304,7 @@ mod tests {
         assert!(load(dir.path()).0.is_first());
         let (progress, _) = save_welcomed(dir.path()).expect("saved");
         assert!(progress.welcomed && !progress.is_first());
-        // It is not forgotten with a stage, and whoever was here without it needs none.
+        // A reset of a stage does not bring it back, and a learner with progress does not get it.
         reset_stage(dir.path(), "a").expect("reset");
         assert!(!load(dir.path()).0.is_first());
         let elsewhere = folder();
@@ -354,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_back_but_by_a_reset() {
+    fn only_a_reset_takes_progress_back() {
         let dir = folder();
         save_stage(dir.path(), "a", &passed()).expect("saved");
         let worse = StageProgress {

@@ -1,4 +1,4 @@
-//! `8 * 31465984 / 2^20 = 240.07`: whether a sum that a lesson states is right, to the digits it states.
+//! `8 * 31465984 / 2^20 = 240.07`: checks that a calculation in a lesson is right, to the digits that it states.
 
 /// Whether both sides agree, and whether the words that are traced say the right-hand one.
 pub fn holds(text: &str, says: &[String]) -> Result<(), String> {
@@ -13,7 +13,7 @@ pub fn holds(text: &str, says: &[String]) -> Result<(), String> {
     let plain: String = stated.chars().filter(|c| *c != ',').collect();
     let number: f64 = plain
         .parse()
-        .map_err(|_| format!("`{stated}` is no number"))?;
+        .map_err(|_| format!("`{stated}` is not a number"))?;
     let decimals = plain.split_once('.').map_or(0, |(_, after)| after.len());
     // A trailing zero of a whole number may be a rounded digit: 190 for 190.2.
     let half = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));

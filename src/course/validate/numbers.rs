@@ -62,11 +62,11 @@ impl Sources {
                     covered[at..at + words.len()].fill(true);
                 }
             }
-            let mut told = 0;
+            let mut reported_to = 0;
             for (at, number) in numbers(&text) {
                 let given = mark.given.iter().any(|given| given == number);
                 let known = covered[at] || given || names_stage(&text[..at], number, &self.stages);
-                if known || at < told {
+                if known || at < reported_to {
                     continue;
                 }
                 let line = mark.line + mark.text[..at].matches('\n').count();
@@ -79,7 +79,7 @@ impl Sources {
                     ),
                 );
                 // One complaint for each sentence is enough.
-                told = text[at..].find(". ").map_or(text.len(), |end| at + end);
+                reported_to = text[at..].find(". ").map_or(text.len(), |end| at + end);
             }
         }
     }
@@ -183,7 +183,7 @@ fn entry(file: &TomlFile<'_>, path: &str, number: NumberToml, traced: &mut Vec<T
     }
 }
 
-/// Numerals and where they begin; digits inside a name such as `f32`, `H100` or `normal-0.02` are none.
+/// Numerals with their byte offsets, without the digits inside names such as `f32`, `H100` or `normal-0.02`.
 pub fn numbers(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut rest = 0;

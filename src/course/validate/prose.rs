@@ -32,7 +32,7 @@ pub fn of_lesson(marks: &[Mark]) -> Vec<Prose> {
 /// Complains about numbers in the course's `.toml` texts that come from nowhere.
 pub fn check(source: &Source, sources: &mut Sources, found: &mut Vec<FileError>) {
     for (path, name) in files(source) {
-        // What cannot be read was complained about by whoever loads it.
+        // A file that cannot be read was reported when it was loaded.
         let Ok(raw) = source.read(&path) else {
             continue;
         };
