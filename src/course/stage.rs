@@ -81,7 +81,6 @@ pub struct Stage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Question {
     pub prompt: String,
-    #[serde(default)]
     pub choices: Vec<String>,
     /// Index into `choices`.
     #[serde(deserialize_with = "letter")]
@@ -101,7 +100,6 @@ pub struct Estimate {
     pub from: f64,
     pub to: f64,
     /// Draw the scale logarithmically.
-    #[serde(default)]
     pub log: bool,
 }
 
@@ -202,25 +200,17 @@ struct StageToml {
     fault: String,
     fix: String,
     cpu_note: Option<String>,
-    #[serde(default)]
     varies: Vec<String>,
     steps: Option<u64>,
-    #[serde(default)]
     files: Vec<String>,
     lesson: Option<String>,
-    #[serde(default)]
     hints: Vec<String>,
     prediction: Question,
     estimate: Option<Estimate>,
-    #[serde(default)]
     evidence: Vec<Pointer>,
-    #[serde(default)]
     quiz: Vec<Question>,
-    #[serde(default)]
     claim: Vec<Claim>,
-    #[serde(default)]
     check: Vec<CheckToml>,
-    #[serde(default)]
     beat: Vec<Cue>,
 }
 
@@ -266,10 +256,8 @@ pub fn read(
 }
 
 fn checked(file: &TomlFile<'_>, found: StageToml, folder: &str, number: u32) -> Stage {
-    check_id(file, &found.id, "broken-init");
-    check_hints(file, &found.hints);
+    check_head(file, (&found.id, "broken-init"), &found.hints, &found.quiz);
     check_question(file, "prediction", &found.prediction);
-    check_quiz(file, &found.quiz);
     if let Some(estimate) = &found.estimate {
         if let Some(what) = placeholder::problem(&estimate.of) {
             file.fail("estimate.of", what);
@@ -363,31 +351,29 @@ fn checked(file: &TomlFile<'_>, found: StageToml, folder: &str, number: u32) -> 
     }
 }
 
+/// Checks what stages and exercises share: the id is a name for a folder, there are three hints, and each question of the
+/// quiz has four choices.
+pub fn check_head(
+    file: &TomlFile<'_>,
+    (id, example): (&str, &str),
+    hints: &[String],
+    quiz: &[Question],
+) {
+    check_id(file, id, example);
+    if hints.len() != 3 {
+        let what = "write exactly 3, the last all but gives it away";
+        file.fail("hints", format!("has {} hints; {what}", hints.len()));
+    }
+    for (at, question) in quiz.iter().enumerate() {
+        check_question(file, &format!("quiz.{at}"), question);
+    }
+}
+
 /// Reports an id that could not be the name of a table or a folder.
 pub fn check_id(file: &TomlFile<'_>, id: &str, example: &str) {
     if !plain_name(id) {
-        file.fail(
-            "id",
-            format!("`id` takes lower-case letters, digits and `-`, such as \"{example}\""),
-        );
-    }
-}
-
-pub fn check_hints(file: &TomlFile<'_>, hints: &[String]) {
-    if hints.len() != 3 {
-        file.fail(
-            "hints",
-            format!(
-                "has {} hints; write exactly 3, the last all but gives it away",
-                hints.len()
-            ),
-        );
-    }
-}
-
-pub fn check_quiz(file: &TomlFile<'_>, quiz: &[Question]) {
-    for (at, question) in quiz.iter().enumerate() {
-        check_question(file, &format!("quiz.{at}"), question);
+        let what = "`id` takes lower-case letters, digits and `-`, such as";
+        file.fail("id", format!("{what} \"{example}\""));
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`TomlFile::read`] runs serde over toml's tree of spanned values with a deserializer that does not stop at a mistake:
 //! it reports the problem and continues with a stand-in (an empty text, 0, the first word of a choice). What serde cannot
 //! know (a range, a name that must exist) is checked afterwards and reported with [`TomlFile::fail`], which takes the
-//! path of the key: `quiz.0.choices`.
+//! path of the key: `quiz.0.choices`. A list that is left out is empty, a flag that is left out is false.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -110,7 +110,7 @@ impl<'a> TomlFile<'a> {
     }
 
     /// Whether the key at `path` or a table around it was reported.
-    fn is_settled(&self, path: &str) -> bool {
+    pub fn is_settled(&self, path: &str) -> bool {
         let within = |settled: &String| {
             path.strip_prefix(settled.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -255,9 +255,13 @@ impl<'t> Node<'t> {
             }
             Place::Entry => format!("`{key}` holds {found}; each entry is {wanted}"),
             Place::NoList => {
-                format!("`{key}` is {found}; it takes a list such as {key} = [{example}]")
+                format!("`{key}` is {found}; it takes a list such as `{key} = [{example}]`")
             }
         });
+        if let (Place::Entry, Some((list, _))) = (self.place, self.path.rsplit_once('.')) {
+            // The list as a whole is not checked any further.
+            self.file.found.borrow_mut().settled.push(list.to_owned());
+        }
     }
 
     /// The value, unless it stands where a list must be.
@@ -275,6 +279,23 @@ impl<'t> Node<'t> {
             self.file.found.borrow_mut().problems.push(problem);
         }
         Some(text.trim_end().to_owned())
+    }
+
+    /// The text, which must not be empty if the key is required.
+    fn filled(&self) -> Option<String> {
+        let text = self.text()?;
+        if text.trim().is_empty() && self.place == Place::Required {
+            let key = key_of(&self.path);
+            self.report(format!("`{key}` is empty; write a text"));
+        }
+        Some(text)
+    }
+
+    fn flag(&self) -> Option<bool> {
+        match self.value {
+            None => Some(false),
+            Some(_) => self.single()?.as_bool(),
+        }
     }
 
     fn number(&self) -> Option<f64> {
@@ -397,28 +418,13 @@ impl<'de> Deserializer<'de> for Node<'_> {
     type Error = Fault;
 
     scalars! {
-        deserialize_bool visit_bool |node| node.single()?.as_bool(), false, "true or false", "true";
+        deserialize_bool visit_bool |node| node.flag(), false, "true or false", "true";
         deserialize_f64 visit_f64 |node| node.number(), 0.0, "a number", "1.0";
-        deserialize_f32 visit_f64 |node| node.number(), 0.0, "a number", "1.0";
         deserialize_i64 visit_i64 |node| node.integer(), 0, "a whole number", "1";
         deserialize_u64 visit_u64 |node| node.whole(), 0, "a whole number of 0 or more", "1";
         deserialize_u32 visit_u64 |node| node.whole(), 0, "a whole number of 0 or more", "1";
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let text = self.text().unwrap_or_else(|| {
-            self.mismatch("a quoted text", "\"…\"");
-            "…".to_owned()
-        });
-        if text.trim().is_empty() && self.place == Place::Required {
-            let key = key_of(&self.path);
-            self.report(format!("`{key}` is empty; write a text"));
-        }
-        visitor.visit_string(text)
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.deserialize_string(visitor)
+        deserialize_str visit_string |node| node.filled(), "…".to_owned(), "a quoted text", "\"…\"";
+        deserialize_string visit_string |node| node.filled(), "…".to_owned(), "a quoted text", "\"…\"";
     }
 
     fn deserialize_option<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
@@ -485,18 +491,6 @@ impl<'de> Deserializer<'de> for Node<'_> {
         })
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_unit()
-    }
-
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.value {
             None => visitor.visit_unit(),
@@ -511,7 +505,8 @@ impl<'de> Deserializer<'de> for Node<'_> {
     }
 
     serde::forward_to_deserialize_any! {
-        i8 i16 i32 u8 u16 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+        i8 i16 i32 u8 u16 f32 char bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct
+        identifier ignored_any
     }
 }
 

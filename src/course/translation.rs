@@ -34,24 +34,17 @@ struct TranslationToml {
     cpu_note: Option<String>,
     estimate: Option<String>,
     prediction: Option<QuestionToml>,
-    #[serde(default)]
     hints: Vec<String>,
-    #[serde(default)]
     evidence: Vec<String>,
-    #[serde(default)]
     claims: Vec<String>,
-    #[serde(default)]
     checks: Vec<String>,
-    #[serde(default)]
     beats: Vec<String>,
-    #[serde(default)]
     quiz: Vec<QuestionToml>,
 }
 
 #[derive(Deserialize)]
 struct QuestionToml {
     prompt: Option<String>,
-    #[serde(default)]
     choices: Vec<String>,
     explanation: Option<String>,
 }

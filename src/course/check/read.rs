@@ -23,7 +23,6 @@ pub struct CheckToml {
     below: Option<Target>,
     #[serde(default)]
     starter: Starter,
-    #[serde(default)]
     optional: bool,
 }
 
@@ -89,14 +88,18 @@ fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Test {
         ("above", raw.above.clone(), "above", &Test::Above),
         ("below", raw.below.clone(), "below", &Test::Below),
     ];
+    // A condition that was reported already is there, if wrong.
+    let reported = conditions.iter().any(|(key, ..)| file.is_settled(&at(key)));
     let mut given = conditions
         .into_iter()
         .filter_map(|(key, target, place, make)| Some((key, target?, place, make)));
     let Some((first, target, place, make)) = given.next() else {
-        file.fail(
-            path,
-            "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them",
-        );
+        if !reported {
+            file.fail(
+                path,
+                "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them",
+            );
+        }
         return Test::AtLeast(Target::Number(0.0));
     };
     if let Some((second, ..)) = given.next() {

@@ -35,13 +35,11 @@ pub struct Configs {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Sweep {
     pub key: String,
-    #[serde(default, deserialize_with = "words_of_numbers")]
+    #[serde(deserialize_with = "words_of_numbers")]
     pub values: Vec<String>,
     /// Other settings to repeat the sweep with, such as `model.attention=flash`.
-    #[serde(default)]
     pub with: Vec<String>,
     /// Metrics to tabulate.
-    #[serde(default)]
     pub metrics: Vec<String>,
 }
 
@@ -50,7 +48,6 @@ pub struct Sweep {
 pub struct Change {
     pub label: String,
     /// `model.norm=fused`
-    #[serde(default)]
     pub set: Vec<String>,
 }
 

@@ -12,8 +12,7 @@ use crate::config::nearest;
 use crate::course::metric;
 use crate::course::source::Source;
 use crate::course::stage::{
-    Level, Question, StageFile, check_hints, check_id, check_keys, check_question, check_quiz,
-    plain_file,
+    Level, Question, StageFile, check_head, check_keys, check_question, plain_file,
 };
 use crate::course::toml_file::TomlFile;
 use crate::protocol::{
@@ -39,29 +38,22 @@ struct ExerciseToml<C> {
     level: Option<Level>,
     task: String,
     size: String,
-    #[serde(default)]
     hints: Vec<String>,
     lesson: Option<String>,
-    #[serde(default)]
     quiz: Vec<Question>,
     debrief: Option<String>,
-    #[serde(default = "Vec::new")]
     check: Vec<C>,
     // Of a kernel exercise.
     replaces: Option<String>,
-    #[serde(default)]
     shape: Vec<BTreeMap<String, LabelOrSize>>,
-    #[serde(default)]
     kernel: Vec<KernelToml>,
     // Of a config exercise.
     steps: Option<u64>,
     sweep: Option<Sweep>,
-    #[serde(default)]
     rank: Vec<Change>,
     // Of a recorded run.
     question: Option<Question>,
     recording: Option<String>,
-    #[serde(default)]
     hide: Vec<String>,
 }
 
@@ -77,10 +69,8 @@ struct KernelToml {
     starter: Option<String>,
     solution: Option<String>,
     reference: KernelReference,
-    #[serde(default)]
     grid: Vec<Product>,
     tolerance: Option<f64>,
-    #[serde(default)]
     binding: Vec<KernelBinding>,
 }
 
@@ -132,9 +122,7 @@ fn of_kind<C: DeserializeOwned>(
         problems: Vec::new(),
     };
     let exercise = found.and_then(|mut found| {
-        check_id(&file, &found.id, "swiglu");
-        check_hints(&file, &found.hints);
-        check_quiz(&file, &found.quiz);
+        check_head(&file, (&found.id, "swiglu"), &found.hints, &found.quiz);
         let body = body(&mut reader, &mut found)?;
         Some(Exercise {
             id: found.id,
@@ -223,12 +211,19 @@ impl Reader<'_> {
                     &at,
                     format!("`{key}` is not a size; name sizes in capitals, such as N"),
                 ),
-                LabelOrSize::Size(n) if n > 0 && n as u64 <= MAX_SIZE => {
-                    sizes.insert(key, n as u64);
+                LabelOrSize::Size(n) => {
+                    let size = n.clamp(1, MAX_SIZE as i64);
+                    if size != n {
+                        self.file.fail(
+                            &at,
+                            format!("`{key}` is {n}; it takes a whole number from 1 to {MAX_SIZE}"),
+                        );
+                    }
+                    sizes.insert(key, size as u64);
                 }
-                LabelOrSize::Size(_) | LabelOrSize::Label(_) => self.file.fail(
+                LabelOrSize::Label(_) => self.file.fail(
                     &at,
-                    format!("`{key}` takes a whole number from 1 to {MAX_SIZE}"),
+                    format!("`{key}` is a text; it takes a whole number from 1 to {MAX_SIZE}"),
                 ),
             }
         }

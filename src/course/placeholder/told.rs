@@ -6,40 +6,33 @@ use super::{Lookup, NOT_MEASURED, Piece, Subject, pieces, problem, resolve, subj
 /// Shown in a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
 
-/// The notices in one language that replace missing figures.
-struct Words {
-    language: &'static str,
+/// The notices that replace missing figures.
+struct Notices {
     run: &'static str,
-    /// `{}` is the key that measures pairs.
     fixed: &'static str,
+    /// `{}` is the key that measures pairs.
     pairs: &'static str,
     never: &'static str,
     skipped: &'static str,
 }
 
-/// English first: other languages fall back to it.
-const WORDS: &[Words] = &[
-    Words {
-        language: "en",
-        run: "(The figures of this run appear here once it has made enough steps.)",
-        fixed: "(The figures of the fixed run appear here once it has made enough steps.)",
-        pairs: "({} measures both runs in turns; then the figures appear here.)",
-        never: "(not measured)",
-        skipped: "(skipped)",
-    },
-    Words {
-        language: "de",
-        run: "(Hier stehen die Zahlen dieses Laufs, sobald er genug Schritte gemacht hat.)",
-        fixed: "(Hier stehen die Zahlen des korrigierten Laufs, sobald er genug Schritte gemacht hat.)",
-        pairs: "({} misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)",
-        never: "(nicht gemessen)",
-        skipped: "(übersprungen)",
-    },
-];
-
-fn words(language: &str) -> &'static Words {
-    let found = WORDS.iter().find(|words| words.language == language);
-    found.unwrap_or(&WORDS[0])
+fn words(language: &str) -> Notices {
+    match language {
+        "de" => Notices {
+            run: "(Hier stehen die Zahlen dieses Laufs, sobald er genug Schritte gemacht hat.)",
+            fixed: "(Hier stehen die Zahlen des korrigierten Laufs, sobald er genug Schritte gemacht hat.)",
+            pairs: "({} misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)",
+            never: "(nicht gemessen)",
+            skipped: "(übersprungen)",
+        },
+        _ => Notices {
+            run: "(The figures of this run appear here once it has made enough steps.)",
+            fixed: "(The figures of the fixed run appear here once it has made enough steps.)",
+            pairs: "({} measures both runs in turns; then the figures appear here.)",
+            never: "(not measured)",
+            skipped: "(skipped)",
+        },
+    }
 }
 
 /// The notice to show instead of these names while their figures can still come; `key` is the key that measures pairs.
@@ -157,25 +150,8 @@ fn sentences(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::config::{Preset, RunConfig};
-    use crate::course::placeholder::{Figures, Subject};
-    use crate::protocol::{Finished, Pair};
-
-    struct German<'a>(Figures<'a>);
-
-    impl Lookup for German<'_> {
-        fn finished(&self, subject: Subject) -> Option<&Finished> {
-            self.0.finished(subject)
-        }
-        fn pair(&self) -> Option<&Pair> {
-            self.0.pair()
-        }
-        fn config(&self) -> &RunConfig {
-            self.0.config()
-        }
-        fn language(&self) -> &str {
-            "de"
-        }
-    }
+    use crate::course::placeholder::Figures;
+    use crate::protocol::Finished;
 
     #[test]
     fn sentences_wait_for_their_figures_and_the_others_stay() {
@@ -188,7 +164,14 @@ mod tests {
             "ln V is 6.908. (The figures of this run appear here once it has made enough steps.) Why?"
         );
         assert_eq!(
-            told("Wrong by {{pair.ratio}}", &German(none.clone()), "T"),
+            told(
+                "Wrong by {{pair.ratio}}",
+                &Figures {
+                    language: "de",
+                    ..none.clone()
+                },
+                "T"
+            ),
             "(T misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)"
         );
         let long = Finished {

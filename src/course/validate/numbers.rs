@@ -112,7 +112,6 @@ fn path_of(name: &str) -> String {
 /// `sources.toml` as it is written.
 #[derive(Deserialize)]
 struct SourcesToml {
-    #[serde(default)]
     number: Vec<NumberToml>,
 }
 
