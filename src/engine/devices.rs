@@ -6,7 +6,6 @@ use anyhow::{Result, anyhow, bail};
 use burn::tensor::Device;
 
 use super::adapters::{Found, adapters, gpu_index};
-use super::roof;
 use crate::protocol::{self, DeviceInfo, Roof};
 
 /// What to do where no GPU driver is found.
@@ -44,9 +43,6 @@ pub fn probe() -> Vec<DeviceInfo> {
         if found.iter().all(|known| known.select != adapter.select) {
             found.push(describe(adapter));
         }
-    }
-    for info in &mut found {
-        info.roof = roof::known(&info.device, &info.driver);
     }
     found
 }

@@ -1,15 +1,16 @@
 //! The conversation: one command after the other, one step of the current work between two looks at the inbox.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
 use super::devices::{self, Opened};
+use super::host::{memory_available, today};
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Wire;
-use super::{allocator, memory_available, roof};
+use super::{allocator, roof};
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
 };
@@ -62,9 +63,11 @@ impl Session<'_> {
             Command::Hello { protocol } => self.hello(protocol),
             Command::Probe => {
                 roof::notice().into_iter().for_each(|text| self.warn(text));
-                self.wire.send(Event::Devices {
-                    devices: devices::probe(),
-                });
+                let mut devices = devices::probe();
+                for info in &mut devices {
+                    info.roof = roof::known(&info.device, &info.driver);
+                }
+                self.wire.send(Event::Devices { devices });
             }
             Command::Open { device } => match self.open(&device) {
                 Ok(opened) => self.wire.send(Event::DeviceReady {
@@ -345,25 +348,4 @@ fn first_problem(run: &RunSpec) -> Result<()> {
         Some(problem) => Err(anyhow::anyhow!("{}", problem.what)),
         None => Ok(()),
     }
-}
-
-/// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
-pub fn today() -> String {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    let days = (since.as_secs() / 86_400) as i64 + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
 }

@@ -2,9 +2,6 @@
 
 mod inspection;
 mod summary;
-mod timing;
-
-use timing::Timing;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +11,7 @@ use anyhow::Result;
 use super::allocator;
 use super::devices::Opened;
 use super::observer::Compiling;
-use super::queue::Place;
+use super::queue::Queue;
 use super::wire::Outlet;
 use super::worker::Worker;
 use crate::config::Sync;
@@ -59,11 +56,20 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
     }
 }
 
+/// What one step was measured to take.
+struct Timing {
+    ms: f64,
+    synced: bool,
+    phases: Option<Phases>,
+    /// Where the step ended with a sync.
+    clocks: Option<Clocks>,
+}
+
 /// A run in progress.
 pub struct Trainer {
     pub spec: RunSpec,
     opened: Opened,
-    place: Place,
+    queue: Queue,
     source: Source,
     outlet: Outlet,
     facts: Facts,
@@ -110,16 +116,16 @@ impl Trainer {
     pub fn new(spec: RunSpec, opened: Opened, outlet: Outlet) -> Result<Self> {
         allocator::reset_peak();
         let (config, device) = (spec.config.clone(), opened.device.clone());
-        let mut place = Place::new(opened.queued, move || Worker::new(&config, &device))?;
+        let mut queue = Queue::new(opened.queued, move || Worker::new(&config, &device))?;
         let source = Source::new(&spec.config);
-        let tensors = place.ask(|worker| worker.model.parameters().len() as u32)?;
+        let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();
         let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
             facts: Facts::new(&spec.config, Some(source.entropy())),
             spec,
             opened,
-            place,
+            queue,
             source,
             outlet,
             lints: Vec::new(),
@@ -170,12 +176,12 @@ impl Trainer {
 
     /// Goes on with other knobs that keep the parameters.
     pub fn apply(&mut self, spec: RunSpec) -> Result<()> {
-        self.place.sync()?;
+        self.queue.sync()?;
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
         let config = spec.config.clone();
-        self.place.ask(move |worker| worker.reconfigure(&config))?;
+        self.queue.ask(move |worker| worker.reconfigure(&config))?;
         self.source = Source::new(&spec.config);
         self.facts = Facts::new(&spec.config, Some(self.source.entropy()));
         self.spec = spec;
@@ -227,7 +233,7 @@ impl Trainer {
     /// Takes one step, profiled when one is due.
     pub fn advance(&mut self) -> Result<()> {
         let batch = self.source.batch(self.step);
-        self.place.submit(move |worker| worker.load(&batch))?;
+        self.queue.submit(move |worker| worker.load(&batch))?;
         let finished = self.spec.steps.is_some_and(|steps| self.counted >= steps);
         if self.profile_due || finished || self.profile_is_due() {
             self.profiled_step()
@@ -268,7 +274,7 @@ impl Trainer {
             && (first || self.counted.is_multiple_of(AUDIT_EVERY));
         if drain || self.spec_synced() {
             // Nothing of the step before, and not the copy of this batch, is in this step's time.
-            self.place.sync()?;
+            self.queue.sync()?;
         }
         let timing = self.time_one(drain)?;
         drop(watch);
@@ -308,7 +314,7 @@ impl Trainer {
     /// Reads the losses of the steps since the last reading and reports those steps: this waits for the device, after
     /// the clocks have stopped. False when one of them is not finite.
     fn read_losses(&mut self) -> Result<bool> {
-        let losses = self.place.ask(Worker::losses)??;
+        let losses = self.queue.ask(Worker::losses)??;
         let pending = std::mem::take(&mut self.pending);
         let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
         let last = pending.len().saturating_sub(1);
@@ -351,5 +357,85 @@ impl Trainer {
     fn emit(&mut self, event: Event) {
         self.facts.observe(&event);
         self.outlet.send(event);
+    }
+
+    /// One step, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
+    fn time_one(&mut self, drained: bool) -> Result<Timing> {
+        let sync = self.spec.config.measure.sync;
+        let phases = sync == Sync::PerPhase;
+        let mut enqueue = 0.0;
+        let mut phase = |trainer: &mut Self, task: fn(&mut Worker)| -> Result<Instant> {
+            let began = Instant::now();
+            trainer.queue.submit(task)?;
+            enqueue += began.elapsed().as_secs_f64() * 1e3;
+            if phases {
+                trainer.queue.sync()?;
+            }
+            Ok(Instant::now())
+        };
+        let computed = self.queue.busy();
+        let t0 = Instant::now();
+        let t1 = phase(self, Worker::forward)?;
+        let t2 = phase(self, Worker::backward)?;
+        let t3 = phase(self, Worker::update)?;
+        if sync == Sync::PerStep || drained {
+            self.queue.sync()?;
+        }
+        let t4 = Instant::now();
+        let computed = self
+            .queue
+            .busy()
+            .zip(computed)
+            .map(|(now, before)| now - before);
+        let ms = |a: Instant, b: Instant| (b - a).as_secs_f64() * 1e3;
+        let (forward, backward, optimizer) = (ms(t0, t1), ms(t1, t2), ms(t2, t3));
+        let bracket = ms(t0, t4);
+        let ledger = Phases {
+            forward,
+            backward,
+            optimizer,
+            residual: bracket - (forward + backward + optimizer),
+            step: bracket,
+        };
+        let synced = sync != Sync::Never;
+        let clocks = (synced || drained).then(|| Clocks {
+            enqueue,
+            host_sync: bracket,
+            device: computed.map(|it| it.as_secs_f64() * 1e3),
+        });
+        Ok(Timing {
+            ms: if synced { bracket } else { ms(t0, t3) },
+            synced,
+            phases: (synced || drained).then_some(ledger),
+            clocks,
+        })
+    }
+
+    /// Keeps the three readings of a step, and tells them now and then: steps that compile are not among them.
+    fn tell_clocks(&mut self, clocks: Option<Clocks>) {
+        let Some(clocks) = clocks.filter(|_| self.counted >= self.warmup()) else {
+            return;
+        };
+        let first = self.clocks.is_none();
+        // The evidence has one device time for every device: that of the latest profiled step.
+        let device = self.kernels.as_ref().map(|kernels| kernels.device_ms);
+        self.clocks = Some(Clocks { device, ..clocks });
+        if first || self.counted.is_multiple_of(AUDIT_EVERY) {
+            self.show_clocks();
+        }
+    }
+
+    /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
+    fn show_clocks(&mut self) {
+        let device = self.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let clocks = self.clocks.as_mut().map(|clocks| {
+            clocks.device = device.or(clocks.device);
+            *clocks
+        });
+        if let (Some(evidence), Some(clocks)) = (&mut self.evidence, clocks) {
+            // The rest of it stays what was seen at its own step.
+            evidence.clocks = Some(clocks);
+            self.outlet.send(Event::Evidence(evidence.clone()));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! How patient the parent is with its engine.
+//! How long the parent waits for its engine.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub struct Limits {
     /// Between two lines, heartbeats included.
     pub silence: Duration,
     /// To end by itself after `quit`, or after closing its output.
-    pub farewell: Duration,
+    pub shutdown: Duration,
 }
 
 impl Default for Limits {
@@ -18,7 +18,7 @@ impl Default for Limits {
         Self {
             hello: Duration::from_secs(10),
             silence: Duration::from_secs(5),
-            farewell: Duration::from_millis(400),
+            shutdown: Duration::from_millis(400),
         }
     }
 }
@@ -27,4 +27,4 @@ impl Default for Limits {
 pub(super) const MAX_NONSENSE: u32 = 100;
 
 /// How long stderr of an engine that exited is waited for; something it started may hold it open.
-pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
+pub(super) const STDERR_WAIT: Duration = Duration::from_millis(200);

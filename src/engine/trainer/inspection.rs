@@ -22,9 +22,9 @@ impl Trainer {
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
-        let (took, mut audit, profiled) = self.place.ask(Worker::profiled_step)??;
+        let (took, mut audit, profiled) = self.queue.ask(audit::profiled_step)??;
         let total_ms = took.as_secs_f64() * 1e3;
-        let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+        let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
 
         audit.slot = self.slot();
         audit.step = self.step;
@@ -96,15 +96,15 @@ impl Trainer {
         let mut times = Vec::new();
         for _ in 0..UNBROKEN {
             let batch = self.source.batch(self.step);
-            self.place.submit(move |worker| worker.load(&batch))?;
-            self.place.sync()?;
+            self.queue.submit(move |worker| worker.load(&batch))?;
+            self.queue.sync()?;
             let began = Instant::now();
             for task in [Worker::forward, Worker::backward, Worker::update] {
-                self.place.submit(task)?;
+                self.queue.submit(task)?;
             }
-            self.place.sync()?;
+            self.queue.sync()?;
             let ms = began.elapsed().as_secs_f64() * 1e3;
-            let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+            let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
             self.apart(loss, ms);
             if !loss.is_finite() {
                 return Ok(());
@@ -138,7 +138,7 @@ impl Trainer {
 
     pub(super) fn evidence_now(&mut self) -> Result<()> {
         let peak = allocator::peak();
-        let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
+        let mut evidence = self.queue.ask(|worker| audit::evidence(worker))?;
         allocator::forget_since(peak);
         evidence.slot = self.slot();
         evidence.step = self.step;
@@ -149,7 +149,7 @@ impl Trainer {
     }
 
     pub(super) fn measure_memory(&mut self) -> Result<()> {
-        let (weights, moments, gradients) = self.place.ask(|worker| {
+        let (weights, moments, gradients) = self.queue.ask(|worker| {
             let parameters = worker.model.parameters();
             let weights: u64 = parameters
                 .iter()
@@ -188,7 +188,7 @@ impl Trainer {
     }
 
     pub(super) fn stop_not_finite(&mut self) -> Result<()> {
-        let tensor = self.place.ask(|worker| audit::not_finite(worker))?;
+        let tensor = self.queue.ask(|worker| audit::not_finite(worker))?;
         let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
         self.facts.stopped_at(step, &tensor);
         self.ended = Some(format!("not-finite: {tensor} at step {step}"));

@@ -1,19 +1,16 @@
 //! A config exercise's measurement held against what the learner said before it: one line for each criterion.
 
-mod figure;
-mod memory;
-mod right;
-
-use self::figure::figure;
-use self::right::{Truth, of};
-use crate::course::check::{Line, Outcome};
-use crate::course::exercise::config::Answers;
+use super::truth::{Truth, fitted, law, letter, of};
+use super::{Line, Outcome};
+use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
-use crate::course::sweep::SweepRuns as Found;
+use crate::course::metric;
+use crate::course::placeholder::measured;
+use crate::course::sweep::SweepRuns;
 use crate::protocol::Pair;
 
 /// Every criterion; an answer that is missing or is no word of the question fails by name.
-pub fn lines(configs: &Configs, answers: &Answers, found: &Found) -> Vec<Line> {
+pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<Line> {
     configs
         .checks
         .iter()
@@ -70,7 +67,7 @@ pub fn wanting<'a>(configs: &'a Configs, answers: &Answers) -> Vec<(&'a ConfigCh
 }
 
 /// The answers that this measurement makes right, as far as it can tell.
-pub fn truth(configs: &Configs, found: &Found) -> Answers {
+pub fn truth(configs: &Configs, found: &SweepRuns) -> Answers {
     configs
         .checks
         .iter()
@@ -89,7 +86,7 @@ pub const fn is_speed(metric: &ConfigMetric) -> bool {
     )
 }
 
-fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &Found) -> Line {
+fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &SweepRuns) -> Line {
     let answer = |asked: String, measured: String, outcome| Line {
         name: check.name.clone(),
         asked,
@@ -125,7 +122,7 @@ fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &Found
 fn fits(
     configs: &Configs,
     check: &ConfigCheck,
-    found: &Found,
+    found: &SweepRuns,
     mine: &[String],
     right: &[String],
 ) -> (bool, String) {
@@ -167,11 +164,80 @@ fn inversions(changes: &[Result<Pair, String>], order: &[String]) -> (u64, u64) 
     (wrong, clear)
 }
 
-fn letter(at: usize) -> String {
-    u8::try_from(at)
-        .ok()
-        .and_then(|at| b'a'.checked_add(at))
-        .map_or_else(String::new, |c| char::from(c).to_string())
+/// A criterion without an answer of the learner's, held against the runs; not measured where a run or its figure is missing.
+fn figure(check: &ConfigCheck, found: &SweepRuns) -> Line {
+    let answer = |asked: String, measured: String, outcome| Line {
+        name: check.name.clone(),
+        asked,
+        measured,
+        outcome,
+        optional: outcome == Outcome::NotMeasured,
+    };
+    match &check.metric {
+        ConfigMetric::QuadraticShare { of, at_most } => {
+            let asked = format!(
+                "at most {:.0} % of the memory at the largest value is quadratic, with {of}",
+                100.0 * at_most
+            );
+            match fitted(found, of) {
+                Err(why) => answer(asked, why, Outcome::NotMeasured),
+                Ok((fit, x)) => {
+                    let all: f64 = fit
+                        .coefficients
+                        .iter()
+                        .enumerate()
+                        .map(|(power, c)| c * x.powi(power as i32))
+                        .sum();
+                    let share = fit.coefficients.get(2).map_or(0.0, |c| c * x * x) / all;
+                    let said = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
+                    answer(asked, said, Outcome::of(share <= *at_most))
+                }
+            }
+        }
+        ConfigMetric::Figure { name, of, test } => {
+            let run = |value: &str| found.points.iter().find(|point| point.value == value);
+            let first = found
+                .points
+                .first()
+                .and_then(|point| metric::value(name, point.run.as_ref().ok()?));
+            let asked = match test {
+                FigureTest::AtLeast(x) => format!("{name} with {of} at least {x}"),
+                FigureTest::AtMost(x) => format!("{name} with {of} at most {x}"),
+                FigureTest::WithinOfFirst(share) => {
+                    let beside =
+                        first.map_or("the first value's".to_owned(), |x| measured(name, x));
+                    format!("{name} with {of} within {} % of {beside}", 100.0 * share)
+                }
+            };
+            match run(of).map(|point| &point.run) {
+                None => answer(
+                    asked,
+                    "not measured: no such run".to_owned(),
+                    Outcome::NotMeasured,
+                ),
+                Some(Err(_)) => answer(
+                    asked,
+                    "does not apply: this device refuses it".to_owned(),
+                    Outcome::NotMeasured,
+                ),
+                Some(Ok(run)) => {
+                    let Some(x) = metric::value(name, run) else {
+                        let why = "not measured: the run did not measure it".to_owned();
+                        return answer(asked, why, Outcome::NotMeasured);
+                    };
+                    let passed = match test {
+                        FigureTest::AtLeast(least) => x >= *least,
+                        FigureTest::AtMost(most) => x <= *most,
+                        FigureTest::WithinOfFirst(share) => {
+                            first.is_some_and(|first| (x - first).abs() <= share * first.abs())
+                        }
+                    };
+                    answer(asked, measured(name, x), Outcome::of(passed))
+                }
+            }
+        }
+        _ => answer(String::new(), String::new(), Outcome::NotMeasured),
+    }
 }
 
 #[cfg(test)]
