@@ -37,7 +37,7 @@ pub fn profiled_step(worker: &mut Worker) -> Result<(Duration, Gradients, Profil
     worker.backward();
     worker.sync()?;
     let mut took = began.elapsed();
-    let audit = profile.apart(|| gradients(worker));
+    let audit = profile.excluding(|| gradients(worker));
     let began = Instant::now();
     worker.update();
     worker.sync()?;

@@ -3,8 +3,6 @@
 
 mod command;
 mod heard;
-mod launch;
-mod limits;
 mod pipes;
 
 use std::process::Child;
@@ -17,12 +15,37 @@ use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL};
 
 pub use command::{EngineCommand, split_words};
 pub use heard::{Heard, Over};
-pub use limits::Limits;
 pub use pipes::MAX_LINE;
 
 use heard::{describe, newer};
-use limits::{MAX_NONSENSE, STDERR_WAIT};
 use pipes::FromPipe;
+
+/// Lines in a row that are not the protocol before the engine is given up.
+const MAX_NONSENSE: u32 = 100;
+
+/// How long stderr of an engine that exited is waited for; something it started may hold it open.
+const STDERR_WAIT: Duration = Duration::from_millis(200);
+
+/// How long an engine may take. Tests shorten these.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Until the engine's `hello`.
+    pub hello: Duration,
+    /// Between two lines, heartbeats included.
+    pub silence: Duration,
+    /// To end by itself after `quit`, or after closing its output.
+    pub shutdown: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(10),
+            silence: Duration::from_secs(5),
+            shutdown: Duration::from_millis(400),
+        }
+    }
+}
 
 #[derive(Debug)]
 enum Phase {
@@ -71,7 +94,7 @@ impl Client {
     /// As `spawn`, with other limits.
     pub fn spawn_within(command: EngineCommand, limits: Limits) -> Result<Self> {
         let now = Instant::now();
-        let (child, inbox, outbox) = launch::launch(&command)?;
+        let (child, inbox, outbox) = pipes::launch(&command)?;
         Ok(Self {
             command,
             limits,

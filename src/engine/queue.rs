@@ -1,6 +1,6 @@
 //! Where a worker runs. A GPU is asynchronous by itself: its worker runs inline and `sync` waits for the device. The
 //! CPU device gets a queue of ours: one device thread owns the worker, the host enqueues and goes on, at most two steps
-//! ahead. So what a missing sync does can be seen on a laptop, too.
+//! ahead. So the effect of a missing sync shows on a laptop, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use anyhow::{Result, anyhow};
 
 use super::worker::Worker;
 
-/// Two steps of four tasks each: batch, forward, backward, update.
-const AHEAD: usize = 8;
+/// Tasks that may wait: two steps of four each (batch, forward, backward, update).
+const MAX_WAITING: usize = 8;
 
 type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 
@@ -41,7 +41,7 @@ impl Queue {
         if !queued {
             return Ok(Self::Inline(Box::new(guard(make)??)));
         }
-        let (tasks, inbox) = sync_channel::<Task>(AHEAD);
+        let (tasks, inbox) = sync_channel::<Task>(MAX_WAITING);
         let (answer, made) = channel();
         let busy = Arc::new(AtomicU64::new(0));
         let thread = Builder::new().name("device".into()).spawn(move || {

@@ -49,7 +49,7 @@ pub fn run(wire: &Wire, commands: &Receiver<Command>) {
         };
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
-            Ok(command) => session.obey(command),
+            Ok(command) => session.carry_out(command),
             Err(TryRecvError::Empty) => {}
         }
         session.advance();
@@ -58,7 +58,7 @@ pub fn run(wire: &Wire, commands: &Receiver<Command>) {
 }
 
 impl Session<'_> {
-    fn obey(&mut self, command: Command) {
+    fn carry_out(&mut self, command: Command) {
         match command {
             Command::Hello { protocol } => self.hello(protocol),
             Command::Probe => {

@@ -32,7 +32,7 @@ const STEP_PAUSE: Duration = Duration::from_millis(50);
 /// Steps of an endless run that are all reported.
 const ALL_REPORTED: u64 = 200;
 /// Steps whose losses may wait to be read.
-const MOST_PENDING: usize = 256;
+const MAX_PENDING: usize = 256;
 /// Steps before the first profile on a device whose clocks rise with work.
 const FIRST_ON_DEVICE: u64 = 12;
 /// Rows in the summary.
@@ -98,9 +98,9 @@ pub struct Trainer {
     evidence: Option<Evidence>,
     clocks: Option<Clocks>,
     /// Steps of this spec that count in no statistic.
-    counted_apart: u64,
+    uncounted: u64,
     /// Milliseconds of a step that waits for the device at its end only.
-    unbroken: Option<f64>,
+    end_synced_ms: Option<f64>,
     memory: Memory,
     throughput: Option<Throughput>,
     ended: Option<String>,
@@ -151,8 +151,8 @@ impl Trainer {
             },
             evidence: None,
             clocks: None,
-            counted_apart: 0,
-            unbroken: None,
+            uncounted: 0,
+            end_synced_ms: None,
             memory: Memory::default(),
             throughput: None,
             ended: None,
@@ -196,9 +196,9 @@ impl Trainer {
             self.throughput,
             self.last_profile,
             self.clocks,
-            self.unbroken,
+            self.end_synced_ms,
         ) = (None, None, None, None, None, None);
-        self.counted_apart = 0;
+        self.uncounted = 0;
         self.profile_due = false;
         self.paused = Duration::ZERO;
         self.began = Instant::now();
@@ -279,7 +279,7 @@ impl Trainer {
         let timing = self.time_one(drain)?;
         drop(watch);
 
-        self.tell_clocks(timing.clocks);
+        self.keep_clocks(timing.clocks);
         let clocks = timing
             .clocks
             .filter(|_| self.counted.is_multiple_of(AUDIT_EVERY));
@@ -296,7 +296,7 @@ impl Trainer {
         self.step += 1;
         self.counted += 1;
         if may_read
-            && (self.must_report() || self.pending.len() > MOST_PENDING)
+            && (self.must_report() || self.pending.len() > MAX_PENDING)
             && !self.read_losses()?
         {
             return self.stop_not_finite();
@@ -412,7 +412,7 @@ impl Trainer {
     }
 
     /// Keeps the three readings of a step, and tells them now and then: steps that compile are not among them.
-    fn tell_clocks(&mut self, clocks: Option<Clocks>) {
+    fn keep_clocks(&mut self, clocks: Option<Clocks>) {
         let Some(clocks) = clocks.filter(|_| self.counted >= self.warmup()) else {
             return;
         };
@@ -421,12 +421,12 @@ impl Trainer {
         let device = self.kernels.as_ref().map(|kernels| kernels.device_ms);
         self.clocks = Some(Clocks { device, ..clocks });
         if first || self.counted.is_multiple_of(AUDIT_EVERY) {
-            self.show_clocks();
+            self.send_clocks();
         }
     }
 
     /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
-    fn show_clocks(&mut self) {
+    fn send_clocks(&mut self) {
         let device = self.kernels.as_ref().map(|kernels| kernels.device_ms);
         let clocks = self.clocks.as_mut().map(|clocks| {
             clocks.device = device.or(clocks.device);

@@ -1,5 +1,5 @@
-//! The two ends of the stream. A thread of its own writes, so a slow reader cannot stall a timed step; another beats
-//! the heart; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
+//! The two ends of the stream. A thread of its own writes, so a slow reader cannot stall a timed step; another sends
+//! heartbeats; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 
 use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
 
-/// Two beats a second.
-const BEAT: Duration = Duration::from_millis(500);
+/// Time between two heartbeats.
+const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Where events go.
 pub struct Wire {
@@ -59,18 +59,18 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
         .name("writer".into())
         .spawn(move || write(output, &events, began))?;
 
-    let beat = Outlet(sender.clone());
+    let heart = Outlet(sender.clone());
     Builder::new().name("heartbeat".into()).spawn(move || {
         loop {
-            std::thread::sleep(BEAT);
-            beat.send(Event::Heartbeat);
+            std::thread::sleep(HEARTBEAT);
+            heart.send(Event::Heartbeat);
         }
     })?;
 
     route_logs(Outlet(sender.clone()));
 
     let (to_session, commands) = channel();
-    let complaints = Outlet(sender.clone());
+    let errors = Outlet(sender.clone());
     Builder::new().name("reader".into()).spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { break };
@@ -85,7 +85,7 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
                 }
                 Err(error) => {
                     let reason = format!("not a command: {error}");
-                    complaints.send(Event::Failed(Failed {
+                    errors.send(Event::Failed(Failed {
                         kind: FailedKind::Usage,
                         reason,
                     }));

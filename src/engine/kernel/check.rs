@@ -8,7 +8,7 @@ use std::thread::Builder;
 use std::time::Instant;
 
 use super::gpu::{Gpu, Trouble};
-use super::timing::{self, Runner};
+use super::timing::{self, Launchable};
 use super::trial::Trial;
 use super::validate::{self, Checked};
 use super::watch::{At, Limits, Shared, State, fault, lock, watch};
@@ -221,7 +221,7 @@ impl Worker {
         };
         self.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
-        let kernel = Runner {
+        let kernel = Launchable {
             pipeline: gpu.compile(&checked.texts[number].text, file.spec.bindings.len())?,
             grid: trial.grid,
         };
@@ -277,12 +277,12 @@ impl Worker {
         text: &str,
         file: &KernelFile,
         number: usize,
-    ) -> Result<Option<Runner>, Trouble> {
+    ) -> Result<Option<Launchable>, Trouble> {
         let Ok(checked) = validate::validate(text, &file.spec, &self.job.shapes) else {
             return Ok(None);
         };
         let pipeline = gpu.compile(&checked.texts[number].text, file.spec.bindings.len())?;
-        Ok(Some(Runner {
+        Ok(Some(Launchable {
             pipeline,
             grid: checked.grids[number],
         }))

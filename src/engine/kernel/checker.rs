@@ -118,7 +118,7 @@ impl Checker {
                     )),
                     _ => None,
                 },
-                // Its heart beats on a thread of its own: a process that is silent stands still as a whole.
+                // Heartbeats come from a thread of their own: a silent process has stopped as a whole.
                 Some(Heard::Silent(since)) => Some(format!(
                     "the process that checks kernels has been silent for {:.0} s",
                     since.as_secs_f64()

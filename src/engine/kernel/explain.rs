@@ -12,7 +12,7 @@ use crate::config::nearest;
 use crate::protocol::KernelError;
 
 /// Labels of the front end that say less than its message.
-const IDLE: &[&str] = &[
+const SKIPPED_LABELS: &[&str] = &[
     "see msg",
     "unknown identifier",
     "invalid accessor",
@@ -30,7 +30,7 @@ pub fn parse(original: &str, filled: &Filled, found: &ParseError) -> KernelError
         .message()
         .replace("found \"\"", "found the end of the file");
     if let Some((_, label)) =
-        label.filter(|(_, label)| !message.contains(label) && !IDLE.contains(label))
+        label.filter(|(_, label)| !message.contains(label) && !SKIPPED_LABELS.contains(label))
     {
         message = format!("{message}: {label}");
     }
@@ -75,14 +75,14 @@ fn plain(text: &str) -> String {
     ] {
         out = out.replace(&format!("Scalar(Scalar {{ kind: {kind} }})"), name);
     }
-    for (said, meant) in SAID {
+    for (said, meant) in PHRASES {
         out = out.replace(said, meant);
     }
     out
 }
 
 /// Phrases of the validator, and what they mean once the numbers are gone.
-const SAID: &[(&str, &str)] = &[
+const PHRASES: &[(&str, &str)] = &[
     (
         "The type of doesn't match the type stored in",
         "what is stored has another type than the place it goes to",

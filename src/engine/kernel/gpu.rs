@@ -8,12 +8,9 @@ use std::time::{Duration, Instant};
 use burn::cubecl::future::block_on;
 use burn_wgpu::wgpu;
 
-use super::super::adapters::{Found, adapters, gpu_index};
+use super::super::adapters::{CPU_DRIVER, Found, adapters, named};
 use super::super::{devices, roof};
 use crate::protocol::{self, Roof};
-
-const NO_LAVAPIPE: &str = "a CPU driver of Vulkan runs kernels at small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or \
-                           vulkan-swrast (Arch)";
 
 /// Why something did not come back.
 #[derive(Clone, Debug, PartialEq)]
@@ -436,26 +433,12 @@ fn choose<'a>(select: &str, adapters: &'a [Found]) -> Result<&'a Found, String> 
     let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
     let none = || {
         format!(
-            "nothing here can run a WGSL kernel: no GPU was found, and no CPU driver of Vulkan. Without a GPU, {NO_LAVAPIPE}"
+            "nothing here can run a WGSL kernel: no GPU was found, and no CPU driver of Vulkan. Without a GPU, {CPU_DRIVER}"
         )
     };
     match select {
         "auto" => gpus.first().or(on_cpu.first()).copied().ok_or_else(none),
         "cpu" => on_cpu.first().or(gpus.first()).copied().ok_or_else(none),
-        "vulkan-cpu" => on_cpu
-            .first()
-            .copied()
-            .ok_or_else(|| format!("vulkan-cpu: there is no CPU driver of Vulkan; {NO_LAVAPIPE}")),
-        other => {
-            let index = gpu_index(other).ok_or_else(|| {
-                format!("unknown device `{other}`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
-            })?;
-            let found = gpus.len();
-            gpus.get(index).copied().ok_or_else(|| {
-                format!(
-                    "{other}: there are {found} GPUs, counted from 0. Without one, {NO_LAVAPIPE}"
-                )
-            })
-        }
+        other => named(other, adapters),
     }
 }

@@ -1,4 +1,4 @@
-//! A learner's file as text, or why it is none. Nothing here reads more than it has to.
+//! Reads a learner's file as text, or says why it is not text. A file that is too large is not read.
 
 use std::path::Path;
 

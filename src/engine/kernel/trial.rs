@@ -1,4 +1,4 @@
-//! One kernel at one shape: run it on known numbers and say whether what it wrote is right. Outputs are poisoned before,
+//! One kernel at one shape: runs it on known numbers and compares what it wrote. Outputs are filled with a marker before,
 //! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::protocol::{
 
 /// Numbers behind the end of each buffer in the second run.
 const GUARD: usize = 8192;
-/// A NaN that no arithmetic makes: what was never written.
+/// A NaN that no arithmetic produces: marks what was never written.
 const POISON: u32 = 0x7fc0_dead;
 /// Behind the end of an output; a finite number, so that reading it is seen as well.
 const SENTINEL: u32 = 0x5bad_c0de;

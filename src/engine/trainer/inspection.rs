@@ -14,7 +14,7 @@ use crate::profile::stats::median;
 use crate::protocol::{Event, GradSummary, Kernels, Memory, Num, Step};
 
 /// Steps taken to see how long the device alone takes.
-const UNBROKEN: usize = 3;
+const END_SYNCED_STEPS: usize = 3;
 
 impl Trainer {
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
@@ -34,10 +34,10 @@ impl Trainer {
             params_pct: audit.params_pct,
         };
         let step = self.step;
-        self.apart(loss, total_ms);
+        self.uncounted_step(loss, total_ms);
         self.emit(Event::Gradients(audit));
         if loss.is_finite() {
-            self.unbroken_steps()?;
+            self.end_synced_steps()?;
         }
         self.profiled(profiled, step, total_ms);
         self.measure_memory()?;
@@ -74,7 +74,7 @@ impl Trainer {
         };
         self.kernels = Some(kernels.clone());
         self.emit(Event::Kernels(kernels));
-        self.show_clocks();
+        self.send_clocks();
     }
 
     /// The step that kernel rows are held against; see `Kernels::step_ms`.
@@ -84,17 +84,21 @@ impl Trainer {
         }
         let per_step = self.spec.config.measure.sync == Sync::PerStep;
         let median = || self.times.spread().map(|it| it.median);
-        let found = if per_step { median() } else { self.unbroken };
+        let found = if per_step {
+            median()
+        } else {
+            self.end_synced_ms
+        };
         found.unwrap_or(profiled_ms)
     }
 
     /// On a GPU whose steps wait between phases, or not at all: a few steps that wait once, at the end.
-    fn unbroken_steps(&mut self) -> Result<()> {
+    fn end_synced_steps(&mut self) -> Result<()> {
         if self.opened.queued || self.spec.config.measure.sync == Sync::PerStep {
             return Ok(());
         }
         let mut times = Vec::new();
-        for _ in 0..UNBROKEN {
+        for _ in 0..END_SYNCED_STEPS {
             let batch = self.source.batch(self.step);
             self.queue.submit(move |worker| worker.load(&batch))?;
             self.queue.sync()?;
@@ -105,18 +109,18 @@ impl Trainer {
             self.queue.sync()?;
             let ms = began.elapsed().as_secs_f64() * 1e3;
             let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
-            self.apart(loss, ms);
+            self.uncounted_step(loss, ms);
             if !loss.is_finite() {
                 return Ok(());
             }
             times.push(ms);
         }
-        self.unbroken = Some(median(&times));
+        self.end_synced_ms = Some(median(&times));
         Ok(())
     }
 
     /// Reports a step that counts in no statistic.
-    fn apart(&mut self, loss: f64, ms: f64) {
+    fn uncounted_step(&mut self, loss: f64, ms: f64) {
         let event = Event::Step(Step {
             slot: self.slot(),
             step: self.step,
@@ -133,7 +137,7 @@ impl Trainer {
             self.bad_step = Some(self.step);
         }
         self.step += 1;
-        self.counted_apart += 1;
+        self.uncounted += 1;
     }
 
     pub(super) fn evidence_now(&mut self) -> Result<()> {

@@ -29,7 +29,7 @@ impl Trainer {
             .elapsed()
             .saturating_sub(self.paused)
             .as_secs_f64();
-        let steps = self.counted + self.counted_apart;
+        let steps = self.counted + self.uncounted;
         Some(Throughput {
             slot: self.slot(),
             step: self.step.saturating_sub(1),
