@@ -46,6 +46,26 @@ pub struct Line {
     pub optional: bool,
 }
 
+/// What was found, in words, and whether that is enough; `None` where it was not measured.
+type Found = (String, Option<bool>);
+
+impl Line {
+    fn new(name: &str, asked: String, (measured, passed): Found) -> Self {
+        Self {
+            name: name.to_owned(),
+            asked,
+            measured,
+            outcome: passed.map_or(Outcome::NotMeasured, Outcome::of),
+            optional: false,
+        }
+    }
+}
+
+/// The finding where there is none.
+fn not_measured(why: impl std::fmt::Display) -> Found {
+    (format!("not measured: {why}"), None)
+}
+
 /// All criteria of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {

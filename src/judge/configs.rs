@@ -1,13 +1,13 @@
 //! A config exercise's measurement held against what the learner said before it: one line for each criterion.
 
 use super::truth::{Truth, fitted, law, letter, of};
-use super::{Line, Outcome};
+use super::{Found, Line, not_measured};
 use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
 use crate::course::metric;
 use crate::course::placeholder::measured;
 use crate::course::sweep::SweepRuns;
-use crate::protocol::Pair;
+use crate::protocol::{Finished, Pair};
 
 /// Every criterion; an answer that is missing or is no word of the question fails by name.
 pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<Line> {
@@ -23,13 +23,9 @@ pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<Line> {
     wanting(configs, answers)
         .into_iter()
         .filter_map(|(check, why)| {
-            Some(Line {
-                name: check.name.clone(),
-                asked: check.answer.as_ref()?.1.clone(),
-                measured: format!("{why} in answer.toml, or use --answer"),
-                outcome: Outcome::Failed,
-                optional: false,
-            })
+            let asked = check.answer.as_ref()?.1.clone();
+            let why = format!("{why} in answer.toml, or use --answer");
+            Some(Line::new(&check.name, asked, (why, Some(false))))
         })
         .collect()
 }
@@ -87,35 +83,30 @@ pub const fn is_speed(metric: &ConfigMetric) -> bool {
 }
 
 fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &SweepRuns) -> Line {
-    let answer = |asked: String, measured: String, outcome| Line {
-        name: check.name.clone(),
-        asked,
-        measured,
-        outcome,
-        optional: false,
-    };
     let Some((key, ask)) = &check.answer else {
-        return figure(check, found);
+        let (asked, found) = figure(check, found);
+        return Line {
+            optional: found.1.is_none(),
+            ..Line::new(&check.name, asked, found)
+        };
     };
     let Some(mine) = answers.get(key) else {
-        return answer(ask.clone(), "no answer yet".to_owned(), Outcome::Failed);
+        let none = ("no answer yet".to_owned(), Some(false));
+        return Line::new(&check.name, ask.clone(), none);
     };
-    let asked = format!("{ask}; you said {}", mine.join(","));
-    match of(configs, check, found) {
-        None => answer(
-            asked,
-            "not measured: the runs it needs are missing".to_owned(),
-            Outcome::NotMeasured,
-        ),
-        Some(Truth { said, answer: None }) => answer(asked, said, Outcome::NotMeasured),
+    let found = match of(configs, check, found) {
+        None => not_measured("the runs it needs are missing"),
+        Some(Truth { said, answer: None }) => (said, None),
         Some(Truth {
             said,
             answer: Some(right),
         }) => {
             let (passed, more) = fits(configs, check, found, mine, &right);
-            answer(asked, format!("{said}{more}"), Outcome::of(passed))
+            (format!("{said}{more}"), Some(passed))
         }
-    }
+    };
+    let asked = format!("{ask}; you said {}", mine.join(","));
+    Line::new(&check.name, asked, found)
 }
 
 /// Whether the answer is near enough, and what to add to the measurement.
@@ -164,42 +155,30 @@ fn inversions(changes: &[Result<Pair, String>], order: &[String]) -> (u64, u64) 
     (wrong, clear)
 }
 
-/// A criterion without an answer of the learner's, held against the runs; not measured where a run or its figure is missing.
-fn figure(check: &ConfigCheck, found: &SweepRuns) -> Line {
-    let answer = |asked: String, measured: String, outcome| Line {
-        name: check.name.clone(),
-        asked,
-        measured,
-        outcome,
-        optional: outcome == Outcome::NotMeasured,
-    };
+/// A criterion without an answer of the learner's: what is asked, and what the runs say.
+fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
     match &check.metric {
         ConfigMetric::QuadraticShare { of, at_most } => {
             let asked = format!(
                 "at most {:.0} % of the memory at the largest value is quadratic, with {of}",
                 100.0 * at_most
             );
-            match fitted(found, of) {
-                Err(why) => answer(asked, why, Outcome::NotMeasured),
-                Ok((fit, x)) => {
-                    let all: f64 = fit
-                        .coefficients
-                        .iter()
-                        .enumerate()
-                        .map(|(power, c)| c * x.powi(power as i32))
-                        .sum();
+            let found = fitted(found, of).map_or_else(
+                |why| (why, None),
+                |(fit, x)| {
+                    let terms = fit.coefficients.iter().zip(0..);
+                    let all: f64 = terms.map(|(c, power)| c * x.powi(power)).sum();
                     let share = fit.coefficients.get(2).map_or(0.0, |c| c * x * x) / all;
                     let said = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
-                    answer(asked, said, Outcome::of(share <= *at_most))
-                }
-            }
+                    (said, Some(share <= *at_most))
+                },
+            );
+            (asked, found)
         }
         ConfigMetric::Figure { name, of, test } => {
-            let run = |value: &str| found.points.iter().find(|point| point.value == value);
-            let first = found
-                .points
-                .first()
-                .and_then(|point| metric::value(name, point.run.as_ref().ok()?));
+            let points = &found.points;
+            let value = |run: &Result<Finished, String>| metric::value(name, run.as_ref().ok()?);
+            let first = points.first().and_then(|point| value(&point.run));
             let asked = match test {
                 FigureTest::AtLeast(x) => format!("{name} with {of} at least {x}"),
                 FigureTest::AtMost(x) => format!("{name} with {of} at most {x}"),
@@ -209,22 +188,12 @@ fn figure(check: &ConfigCheck, found: &SweepRuns) -> Line {
                     format!("{name} with {of} within {} % of {beside}", 100.0 * share)
                 }
             };
-            match run(of).map(|point| &point.run) {
-                None => answer(
-                    asked,
-                    "not measured: no such run".to_owned(),
-                    Outcome::NotMeasured,
-                ),
-                Some(Err(_)) => answer(
-                    asked,
-                    "does not apply: this device refuses it".to_owned(),
-                    Outcome::NotMeasured,
-                ),
-                Some(Ok(run)) => {
-                    let Some(x) = metric::value(name, run) else {
-                        let why = "not measured: the run did not measure it".to_owned();
-                        return answer(asked, why, Outcome::NotMeasured);
-                    };
+            let run = points.iter().find(|point| point.value == *of);
+            let found = match run.map(|point| (&point.run, value(&point.run))) {
+                None => not_measured("no such run"),
+                Some((Err(_), _)) => ("does not apply: this device refuses it".to_owned(), None),
+                Some((Ok(_), None)) => not_measured("the run did not measure it"),
+                Some((Ok(_), Some(x))) => {
                     let passed = match test {
                         FigureTest::AtLeast(least) => x >= *least,
                         FigureTest::AtMost(most) => x <= *most,
@@ -232,11 +201,12 @@ fn figure(check: &ConfigCheck, found: &SweepRuns) -> Line {
                             first.is_some_and(|first| (x - first).abs() <= share * first.abs())
                         }
                     };
-                    answer(asked, measured(name, x), Outcome::of(passed))
+                    (measured(name, x), Some(passed))
                 }
-            }
+            };
+            (asked, found)
         }
-        _ => answer(String::new(), String::new(), Outcome::NotMeasured),
+        _ => (String::new(), (String::new(), None)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{Line, Outcome};
+use super::{Found, Line, Outcome};
 use crate::protocol::{
     KernelCheck, KernelError, KernelFault, KernelFaultKind, KernelFile, KernelJob, KernelMetric,
     KernelProgress, KernelRatio, KernelReport, KernelResult, KernelStarter, KernelSwap, KernelText,
@@ -144,22 +144,6 @@ fn right(report: &KernelReport, job: &KernelJob) -> bool {
 }
 
 fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Line {
-    let (asked, (measured, passed)) = judge(report, job, check);
-    Line {
-        name: check.name.clone(),
-        asked,
-        measured,
-        outcome: passed.map_or(Outcome::NotMeasured, Outcome::of),
-        optional: false,
-    }
-}
-
-/// What is asked, what was found, and whether that is enough; none where it does not count on this device.
-fn judge(
-    report: &KernelReport,
-    job: &KernelJob,
-    check: &KernelCheck,
-) -> (String, (String, Option<bool>)) {
     let least = check.at_least;
     let asked = match check.metric {
         KernelMetric::Correct => "every output right".to_owned(),
@@ -167,15 +151,10 @@ fn judge(
         KernelMetric::Invocations => format!("at least {least} invocations in a workgroup"),
         KernelMetric::Shared => "uses workgroup memory".to_owned(),
     };
-    (asked, found(report, job, check.metric, least))
+    Line::new(&check.name, asked, found(report, job, check.metric, least))
 }
 
-fn found(
-    report: &KernelReport,
-    job: &KernelJob,
-    metric: KernelMetric,
-    least: f64,
-) -> (String, Option<bool>) {
+fn found(report: &KernelReport, job: &KernelJob, metric: KernelMetric, least: f64) -> Found {
     if let Some(broken) = report.files.iter().find(|result| result.error.is_some()) {
         return (format!("{} does not compile", broken.name), Some(false));
     }
@@ -224,7 +203,7 @@ fn found(
     }
 }
 
-fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> (String, Option<bool>) {
+fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     if !right(report, job) {
         return (
             "not timed: it has to be right first".to_owned(),

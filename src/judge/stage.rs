@@ -1,6 +1,6 @@
 //! Holds the criteria of a stage against what a run reported. An unclear comparison never passes.
 
-use super::{Line, Outcome, Report};
+use super::{Found, Line, Report, not_measured};
 use crate::config::RunConfig;
 use crate::course::check::{Check, Metric, Target, Test};
 use crate::course::{Stage, formula, metric, placeholder};
@@ -45,160 +45,108 @@ fn scope(stage: &Stage, config: &RunConfig) -> Line {
         .into_iter()
         .filter(|path| !stage.varies.iter().any(|v| v == path))
         .collect();
-    Line {
-        name: "nothing else changed".to_owned(),
-        asked: format!(
-            "only {} may differ from the starter",
-            stage.varies.join(", ")
-        ),
-        measured: if other.is_empty() {
-            "nothing else differs".to_owned()
-        } else {
-            format!("{} differs", other.join(", "))
-        },
-        outcome: Outcome::of(other.is_empty()),
-        optional: false,
-    }
+    let measured = match other.as_slice() {
+        [] => "nothing else differs".to_owned(),
+        other => format!("{} differs", other.join(", ")),
+    };
+    let asked = format!(
+        "only {} may differ from the starter",
+        stage.varies.join(", ")
+    );
+    let passed = Some(other.is_empty());
+    Line::new("nothing else changed", asked, (measured, passed))
 }
 
 /// Answers one criterion.
 pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
-    let config = measured.config.unwrap_or(&stage.fixed);
-    let answer = |asked: String, measured: String, outcome| Line {
-        name: check.name.clone(),
-        asked,
-        measured,
-        outcome,
+    let (asked, found) = answer(stage, check, measured);
+    Line {
         optional: check.optional,
-    };
+        ..Line::new(&check.name, asked, found)
+    }
+}
+
+fn answer(stage: &Stage, check: &Check, measured: Measured<'_>) -> (String, Found) {
+    let config = measured.config.unwrap_or(&stage.fixed);
+    let run = measured.finished;
+    let wanted = check.test == Test::Present;
     match &check.metric {
         Metric::Figure(name) => {
-            let asked = format!(
-                "{name} {}",
-                asked(
-                    &check.test,
-                    config,
-                    measured.finished,
-                    metric::form(name).0.min(4)
-                )
-            );
-            if name == "parity"
-                && measured.finished.is_some()
-                && measured
-                    .config
-                    .is_some_and(|config| config.reference() == *config)
-            {
-                return answer(
-                    asked,
-                    "0, this is the reference itself".to_owned(),
-                    Outcome::Passed,
-                );
-            }
-            let Some(found) = measured.finished.and_then(|run| metric::value(name, run)) else {
-                let why = if measured.finished.is_none() {
-                    "no run yet"
-                } else {
-                    "this run did not measure it"
-                };
-                return answer(asked, format!("not measured: {why}"), Outcome::NotMeasured);
-            };
-            let shown = placeholder::measured(name, found);
-            match holds(&check.test, found, config, measured.finished) {
-                Some(passed) => answer(asked, shown, Outcome::of(passed)),
-                None => answer(
-                    asked,
-                    format!("{shown}; the other side was not measured"),
-                    Outcome::NotMeasured,
-                ),
-            }
+            let decimals = metric::form(name).0.min(4);
+            let asked = format!("{name} {}", asked(&check.test, config, run, decimals));
+            (asked, figure(name, check, measured, config))
         }
         Metric::Ratio => {
-            let asked = format!(
-                "ratio, its whole interval {}",
-                asked(&check.test, config, measured.finished, 2)
-            );
-            let Some(pair) = measured.pair.filter(|pair| pair.n > 0) else {
-                return answer(
-                    asked,
-                    "not measured: needs a paired comparison".to_owned(),
-                    Outcome::NotMeasured,
-                );
+            let asked = asked(&check.test, config, run, 2);
+            let found = match measured.pair.filter(|pair| pair.n > 0) {
+                Some(pair) => ratio(pair, check, config, run),
+                None => not_measured("needs a paired comparison"),
             };
-            let shown = format!(
-                "{:.3}x [{:.3}, {:.3}], n={}, {}",
-                pair.ratio, pair.low, pair.high, pair.n, pair.verdict
-            );
-            // The end of the interval that speaks against the claim decides.
-            let worst = match check.test {
-                Test::Below(_) | Test::AtMost(_) => pair.high,
-                _ => pair.low,
-            };
-            let passed = holds(&check.test, worst, config, measured.finished).unwrap_or(false);
-            // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
-            if !passed && pair.verdict == Verdict::Unclear {
-                return answer(asked, shown, Outcome::NotMeasured);
-            }
-            answer(asked, shown, Outcome::of(passed))
+            (format!("ratio, its whole interval {asked}"), found)
         }
         Metric::Lint(name) => {
-            let wanted = check.test == Test::Present;
-            let asked = format!(
-                "lint `{name}` {}",
-                if wanted { "present" } else { "absent" }
-            );
-            let Some(run) = measured.finished.filter(|run| run.steps > 0) else {
-                return answer(
-                    asked,
-                    "not measured: no run yet".to_owned(),
-                    Outcome::NotMeasured,
-                );
+            let word = |found| if found { "present" } else { "absent" };
+            let found = match run.filter(|run| run.steps > 0) {
+                Some(run) => {
+                    let found = run.lints.iter().any(|lint| lint.name == *name);
+                    (word(found).to_owned(), Some(found == wanted))
+                }
+                None => not_measured("no run yet"),
             };
-            let found = run.lints.iter().any(|lint| lint.name == *name);
-            answer(
-                asked,
-                if found { "present" } else { "absent" }.to_owned(),
-                Outcome::of(found == wanted),
-            )
+            (format!("lint `{name}` {}", word(wanted)), found)
         }
         Metric::Part(part) => {
-            let wanted = check.test == Test::Present;
-            let asked = format!(
-                "`{part}` {} the kernel list",
-                if wanted { "in" } else { "not in" }
-            );
-            match measured
-                .finished
-                .and_then(|run| metric::has_part(run, part))
-            {
-                Some(found) => answer(
-                    asked,
-                    if found { "there" } else { "not there" }.to_owned(),
-                    Outcome::of(found == wanted),
-                ),
-                None => answer(
-                    asked,
-                    "not measured: no step was profiled".to_owned(),
-                    Outcome::NotMeasured,
-                ),
-            }
+            let found = match run.and_then(|run| metric::has_part(run, part)) {
+                Some(true) => ("there".to_owned(), Some(wanted)),
+                Some(false) => ("not there".to_owned(), Some(!wanted)),
+                None => not_measured("no step was profiled"),
+            };
+            let place = if wanted { "in" } else { "not in" };
+            (format!("`{part}` {place} the kernel list"), found)
         }
         Metric::Quiz => {
             let all = stage.quiz.len();
-            let asked = format!("all {all} questions answered rightly");
-            match measured.quiz_right {
-                None => answer(
-                    asked,
-                    "not measured: not answered yet".to_owned(),
-                    Outcome::NotMeasured,
-                ),
-                Some(right) => answer(
-                    asked,
-                    format!("{right} of {all}"),
-                    Outcome::of(right >= all),
-                ),
-            }
+            let found = match measured.quiz_right {
+                Some(right) => (format!("{right} of {all}"), Some(right >= all)),
+                None => not_measured("not answered yet"),
+            };
+            (format!("all {all} questions answered rightly"), found)
         }
     }
+}
+
+fn figure(name: &str, check: &Check, measured: Measured<'_>, config: &RunConfig) -> Found {
+    let Some(run) = measured.finished else {
+        return not_measured("no run yet");
+    };
+    let is_reference = |config: &RunConfig| config.reference() == *config;
+    if name == "parity" && measured.config.is_some_and(is_reference) {
+        return ("0, this is the reference itself".to_owned(), Some(true));
+    }
+    let Some(found) = metric::value(name, run) else {
+        return not_measured("this run did not measure it");
+    };
+    let shown = placeholder::measured(name, found);
+    match holds(&check.test, found, config, Some(run)) {
+        Some(passed) => (shown, Some(passed)),
+        None => (format!("{shown}; the other side was not measured"), None),
+    }
+}
+
+fn ratio(pair: &Pair, check: &Check, config: &RunConfig, run: Option<&Finished>) -> Found {
+    let shown = format!(
+        "{:.3}x [{:.3}, {:.3}], n={}, {}",
+        pair.ratio, pair.low, pair.high, pair.n, pair.verdict
+    );
+    // The end of the interval that speaks against the claim decides.
+    let worst = match check.test {
+        Test::Below(_) | Test::AtMost(_) => pair.high,
+        _ => pair.low,
+    };
+    let passed = holds(&check.test, worst, config, run).unwrap_or(false);
+    // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
+    let open = !passed && pair.verdict == Verdict::Unclear;
+    (shown, (!open).then_some(passed))
 }
 
 /// The number a target stands for.

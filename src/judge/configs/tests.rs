@@ -4,7 +4,8 @@ use super::*;
 use crate::course::Course;
 use crate::course::exercise::Body;
 use crate::course::sweep::SweepPoint as Point;
-use crate::protocol::{Finished, Memory, Spread, Verdict};
+use crate::judge::Outcome;
+use crate::protocol::{Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {
     let course = Course::builtin("en");
