@@ -174,21 +174,24 @@ impl Session<'_> {
         }
     }
 
+    /// The device, or a report of why there is none.
+    fn opened(&mut self, device: &str) -> Option<Opened> {
+        let opened = self.open(device);
+        let report = |error| {
+            let kind = if format!("{error}").starts_with("unknown device") {
+                FailedKind::Usage
+            } else {
+                FailedKind::Device
+            };
+            self.fail(kind, &error);
+        };
+        opened.map_err(report).ok()
+    }
+
     fn start(&mut self, device: &str, run: RunSpec) {
         self.end(None);
-        let opened = match self.open(device) {
-            Ok(opened) => opened,
-            Err(error) => {
-                let unknown = error.to_string().starts_with("unknown device");
-                return self.fail(
-                    if unknown {
-                        FailedKind::Usage
-                    } else {
-                        FailedKind::Device
-                    },
-                    &error,
-                );
-            }
+        let Some(opened) = self.opened(device) else {
+            return;
         };
         if let Err(error) = refuse(&run, &opened) {
             return self.fail(FailedKind::Usage, &error);
@@ -222,9 +225,8 @@ impl Session<'_> {
 
     fn pair(&mut self, device: &str, a: RunSpec, b: RunSpec, pairs: u32) {
         self.end(None);
-        let opened = match self.open(device) {
-            Ok(opened) => opened,
-            Err(error) => return self.fail(FailedKind::Device, &error),
+        let Some(opened) = self.opened(device) else {
+            return;
         };
         if let Err(error) = refuse(&a, &opened).and_then(|()| refuse(&b, &opened)) {
             return self.fail(FailedKind::Usage, &error);
@@ -250,7 +252,7 @@ impl Session<'_> {
     fn resume(&mut self) {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Paused(mut trainer, since) => {
-                trainer.paused += since.elapsed();
+                trainer.stats.paused += since.elapsed();
                 self.wire.send(Event::Resumed {
                     slot: trainer.spec.slot,
                 });

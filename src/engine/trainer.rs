@@ -65,44 +65,50 @@ struct Timing {
     clocks: Option<Clocks>,
 }
 
+/// What begins anew when the run goes on with other knobs.
+#[derive(Default)]
+pub struct Statistics {
+    lints: Vec<Lint>,
+    /// Unprofiled steps.
+    counted: u64,
+    /// Steps that count in no statistic.
+    uncounted: u64,
+    times: Series,
+    phases: Vec<Phases>,
+    loss_first: Option<f64>,
+    /// Wall time spent paused.
+    pub paused: Duration,
+    profile_due: bool,
+    last_profile: Option<(Instant, u64)>,
+    kernels: Option<Kernels>,
+    evidence: Option<Evidence>,
+    clocks: Option<Clocks>,
+    /// Milliseconds of a step that waits for the device at its end only.
+    end_synced_ms: Option<f64>,
+    throughput: Option<Throughput>,
+}
+
 /// A run in progress.
 pub struct Trainer {
     pub spec: RunSpec,
+    pub stats: Statistics,
     opened: Opened,
     queue: Queue,
     source: Source,
     outlet: Outlet,
     facts: Facts,
-    lints: Vec<Lint>,
     /// Optimizer steps so far, profiled ones included.
     step: u64,
-    /// Unprofiled steps of this spec.
-    counted: u64,
-    times: Series,
-    phases: Vec<Phases>,
     /// Steps whose losses were not read yet.
     pending: Vec<(u64, Timing)>,
     bad_step: Option<u64>,
-    loss_first: Option<f64>,
     loss_last: f64,
     began: Instant,
-    /// Wall time spent paused.
-    pub paused: Duration,
-    profile_due: bool,
-    last_profile: Option<(Instant, u64)>,
     last_report: Instant,
     last_step_line: Instant,
     compiling: Option<Arc<Compiling>>,
-    kernels: Option<Kernels>,
     gradients: GradSummary,
-    evidence: Option<Evidence>,
-    clocks: Option<Clocks>,
-    /// Steps of this spec that count in no statistic.
-    uncounted: u64,
-    /// Milliseconds of a step that waits for the device at its end only.
-    end_synced_ms: Option<f64>,
     memory: Memory,
-    throughput: Option<Throughput>,
     ended: Option<String>,
 }
 
@@ -124,37 +130,24 @@ impl Trainer {
         let mut trainer = Self {
             facts: Facts::new(&spec.config, Some(source.entropy())),
             spec,
+            stats: Statistics::default(),
             opened,
             queue,
             source,
             outlet,
-            lints: Vec::new(),
             step: 0,
-            counted: 0,
-            times: Series::default(),
-            phases: Vec::new(),
             pending: Vec::new(),
             bad_step: None,
-            loss_first: None,
             loss_last: f64::NAN,
             began: now,
-            paused: Duration::ZERO,
-            profile_due: false,
-            last_profile: None,
             last_report: now - REPORT_PAUSE,
             last_step_line: now - STEP_PAUSE,
             compiling,
-            kernels: None,
             gradients: GradSummary {
                 tensors,
                 ..GradSummary::default()
             },
-            evidence: None,
-            clocks: None,
-            uncounted: 0,
-            end_synced_ms: None,
             memory: Memory::default(),
-            throughput: None,
             ended: None,
         };
         trainer.announce();
@@ -185,22 +178,7 @@ impl Trainer {
         self.source = Source::new(&spec.config);
         self.facts = Facts::new(&spec.config, Some(self.source.entropy()));
         self.spec = spec;
-        self.lints = Vec::new();
-        self.counted = 0;
-        self.times = Series::default();
-        self.phases = Vec::new();
-        self.loss_first = None;
-        (
-            self.kernels,
-            self.evidence,
-            self.throughput,
-            self.last_profile,
-            self.clocks,
-            self.end_synced_ms,
-        ) = (None, None, None, None, None, None);
-        self.uncounted = 0;
-        self.profile_due = false;
-        self.paused = Duration::ZERO;
+        self.stats = Statistics::default();
         self.began = Instant::now();
         self.announce();
         Ok(())
@@ -208,7 +186,7 @@ impl Trainer {
 
     /// Profiles the next step.
     pub fn request_profile(&mut self) {
-        self.profile_due = true;
+        self.stats.profile_due = true;
     }
 
     fn slot(&self) -> Slot {
@@ -224,18 +202,20 @@ impl Trainer {
     /// Whether nothing is left to do.
     pub fn done(&self) -> bool {
         self.ended.is_some()
-            || self
-                .spec
-                .steps
-                .is_some_and(|steps| self.counted >= steps && self.last_profile.is_some())
+            || self.spec.steps.is_some_and(|steps| {
+                self.stats.counted >= steps && self.stats.last_profile.is_some()
+            })
     }
 
     /// Takes one step, profiled when one is due.
     pub fn advance(&mut self) -> Result<()> {
         let batch = self.source.batch(self.step);
         self.queue.submit(move |worker| worker.load(&batch))?;
-        let finished = self.spec.steps.is_some_and(|steps| self.counted >= steps);
-        if self.profile_due || finished || self.profile_is_due() {
+        let finished = self
+            .spec
+            .steps
+            .is_some_and(|steps| self.stats.counted >= steps);
+        if self.stats.profile_due || finished || self.profile_is_due() {
             self.profiled_step()
         } else {
             self.timed_step()
@@ -244,7 +224,7 @@ impl Trainer {
 
     fn profile_is_due(&self) -> bool {
         let every = self.spec.config.measure.profile_every;
-        match self.last_profile {
+        match self.stats.last_profile {
             // The first look inside, when the kernels exist.
             None => {
                 let after = if self.opened.queued {
@@ -252,26 +232,26 @@ impl Trainer {
                 } else {
                     FIRST_ON_DEVICE
                 };
-                self.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
+                self.stats.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
             }
             Some((at, counted)) => {
                 self.spec.steps.is_none()
                     && every > 0
-                    && self.counted >= counted + every
+                    && self.stats.counted >= counted + every
                     && at.elapsed() >= PROFILE_PAUSE
             }
         }
     }
 
     fn timed_step(&mut self) -> Result<()> {
-        let first = self.counted == 0;
+        let first = self.stats.counted == 0;
         let watch = self
             .compiling
             .as_ref()
-            .filter(|_| self.counted < 2)
+            .filter(|_| self.stats.counted < 2)
             .map(Compiling::watch);
         let drain = self.spec.config.measure.sync == Sync::Never
-            && (first || self.counted.is_multiple_of(AUDIT_EVERY));
+            && (first || self.stats.counted.is_multiple_of(AUDIT_EVERY));
         if drain || self.spec_synced() {
             // Nothing of the step before, and not the copy of this batch, is in this step's time.
             self.queue.sync()?;
@@ -282,19 +262,19 @@ impl Trainer {
         self.keep_clocks(timing.clocks);
         let clocks = timing
             .clocks
-            .filter(|_| self.counted.is_multiple_of(AUDIT_EVERY));
+            .filter(|_| self.stats.counted.is_multiple_of(AUDIT_EVERY));
         let timing = Timing { clocks, ..timing };
-        if self.counted >= self.warmup() {
-            self.times.push(timing.ms);
-            self.phases.extend(timing.phases);
-            if self.phases.len() > 256 {
-                self.phases.remove(0);
+        if self.stats.counted >= self.warmup() {
+            self.stats.times.push(timing.ms);
+            self.stats.phases.extend(timing.phases);
+            if self.stats.phases.len() > 256 {
+                self.stats.phases.remove(0);
             }
         }
         let may_read = timing.synced || timing.phases.is_some();
         self.pending.push((self.step, timing));
         self.step += 1;
-        self.counted += 1;
+        self.stats.counted += 1;
         if may_read
             && (self.must_report() || self.pending.len() > MAX_PENDING)
             && !self.read_losses()?
@@ -304,7 +284,10 @@ impl Trainer {
         if first {
             self.evidence_now()?;
         }
-        let over = self.spec.steps.is_some_and(|steps| self.counted >= steps);
+        let over = self
+            .spec
+            .steps
+            .is_some_and(|steps| self.stats.counted >= steps);
         if self.last_report.elapsed() >= REPORT_PAUSE || over {
             self.report();
         }
@@ -320,7 +303,7 @@ impl Trainer {
         let last = pending.len().saturating_sub(1);
         self.last_step_line = Instant::now();
         for (index, ((step, timing), loss)) in pending.into_iter().zip(losses).enumerate() {
-            self.loss_first.get_or_insert(loss);
+            self.stats.loss_first.get_or_insert(loss);
             self.loss_last = loss;
             let event = Event::Step(Step {
                 slot: self.slot(),
@@ -413,26 +396,26 @@ impl Trainer {
 
     /// Keeps the three readings of a step, and tells them now and then: steps that compile are not among them.
     fn keep_clocks(&mut self, clocks: Option<Clocks>) {
-        let Some(clocks) = clocks.filter(|_| self.counted >= self.warmup()) else {
+        let Some(clocks) = clocks.filter(|_| self.stats.counted >= self.warmup()) else {
             return;
         };
-        let first = self.clocks.is_none();
+        let first = self.stats.clocks.is_none();
         // The evidence has one device time for every device: that of the latest profiled step.
-        let device = self.kernels.as_ref().map(|kernels| kernels.device_ms);
-        self.clocks = Some(Clocks { device, ..clocks });
-        if first || self.counted.is_multiple_of(AUDIT_EVERY) {
+        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        self.stats.clocks = Some(Clocks { device, ..clocks });
+        if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
             self.send_clocks();
         }
     }
 
     /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
     fn send_clocks(&mut self) {
-        let device = self.kernels.as_ref().map(|kernels| kernels.device_ms);
-        let clocks = self.clocks.as_mut().map(|clocks| {
+        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let clocks = self.stats.clocks.as_mut().map(|clocks| {
             clocks.device = device.or(clocks.device);
             *clocks
         });
-        if let (Some(evidence), Some(clocks)) = (&mut self.evidence, clocks) {
+        if let (Some(evidence), Some(clocks)) = (&mut self.stats.evidence, clocks) {
             // The rest of it stays what was seen at its own step.
             evidence.clocks = Some(clocks);
             self.outlet.send(Event::Evidence(evidence.clone()));

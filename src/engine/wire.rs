@@ -17,7 +17,7 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Where events go.
 pub struct Wire {
-    sender: Sender<Option<Event>>,
+    outlet: Outlet,
     writer: JoinHandle<()>,
 }
 
@@ -35,17 +35,17 @@ impl Outlet {
 impl Wire {
     /// Queues an event.
     pub fn send(&self, event: Event) {
-        let _ = self.sender.send(Some(event));
+        self.outlet.send(event);
     }
 
     /// A handle for another thread.
     pub fn outlet(&self) -> Outlet {
-        Outlet(self.sender.clone())
+        self.outlet.clone()
     }
 
     /// Writes what is queued and ends.
     pub fn close(self) {
-        let _ = self.sender.send(None);
+        let _ = self.outlet.0.send(None);
         let _ = self.writer.join();
     }
 }
@@ -59,7 +59,8 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
         .name("writer".into())
         .spawn(move || write(output, &events, began))?;
 
-    let heart = Outlet(sender.clone());
+    let outlet = Outlet(sender);
+    let heart = outlet.clone();
     Builder::new().name("heartbeat".into()).spawn(move || {
         loop {
             std::thread::sleep(HEARTBEAT);
@@ -67,10 +68,10 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
         }
     })?;
 
-    route_logs(Outlet(sender.clone()));
+    route_logs(outlet.clone());
 
     let (to_session, commands) = channel();
-    let errors = Outlet(sender.clone());
+    let errors = outlet.clone();
     Builder::new().name("reader".into()).spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { break };
@@ -95,7 +96,7 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
         // The reader is gone. The main thread may be inside a kernel that never returns; nothing is left to save.
         std::process::exit(0);
     })?;
-    Ok((Wire { sender, writer }, commands))
+    Ok((Wire { outlet, writer }, commands))
 }
 
 fn write(mut output: impl Write, events: &Receiver<Option<Event>>, began: Instant) {

@@ -41,8 +41,8 @@ impl Trainer {
         }
         self.profiled(profiled, step, total_ms);
         self.measure_memory()?;
-        self.profile_due = false;
-        self.last_profile = Some((Instant::now(), self.counted));
+        self.stats.profile_due = false;
+        self.stats.last_profile = Some((Instant::now(), self.stats.counted));
         self.report();
         if self.bad_step.is_none() {
             return Ok(());
@@ -72,7 +72,7 @@ impl Trainer {
             reason,
             rows: p.rows,
         };
-        self.kernels = Some(kernels.clone());
+        self.stats.kernels = Some(kernels.clone());
         self.emit(Event::Kernels(kernels));
         self.send_clocks();
     }
@@ -83,11 +83,11 @@ impl Trainer {
             return profiled_ms;
         }
         let per_step = self.spec.config.measure.sync == Sync::PerStep;
-        let median = || self.times.spread().map(|it| it.median);
+        let median = || self.stats.times.spread().map(|it| it.median);
         let found = if per_step {
             median()
         } else {
-            self.end_synced_ms
+            self.stats.end_synced_ms
         };
         found.unwrap_or(profiled_ms)
     }
@@ -115,7 +115,7 @@ impl Trainer {
             }
             times.push(ms);
         }
-        self.end_synced_ms = Some(median(&times));
+        self.stats.end_synced_ms = Some(median(&times));
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl Trainer {
             self.bad_step = Some(self.step);
         }
         self.step += 1;
-        self.uncounted += 1;
+        self.stats.uncounted += 1;
     }
 
     pub(super) fn evidence_now(&mut self) -> Result<()> {
@@ -146,8 +146,8 @@ impl Trainer {
         allocator::forget_since(peak);
         evidence.slot = self.slot();
         evidence.step = self.step;
-        evidence.clocks = self.clocks;
-        self.evidence = Some(evidence.clone());
+        evidence.clocks = self.stats.clocks;
+        self.stats.evidence = Some(evidence.clone());
         self.emit(Event::Evidence(evidence));
         Ok(())
     }
