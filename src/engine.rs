@@ -6,6 +6,7 @@ pub mod allocator;
 pub mod audit;
 pub mod client;
 pub mod devices;
+mod host;
 pub mod kernel;
 mod observer;
 mod pair;
@@ -17,20 +18,6 @@ mod wire;
 mod worker;
 
 use anyhow::Result;
-
-/// Bytes of memory that can be had without swapping, where the system says.
-fn memory_available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim()
-        .trim_end_matches("kB")
-        .trim()
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib * 1024)
-}
 
 /// Serves one reader until its input ends or it says `quit`.
 ///

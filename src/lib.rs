@@ -9,6 +9,7 @@
 //! | [`engine`] | the child process that trains, and the parent's handle on it |
 //! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
 //! | [`course`] | stages, lessons, checks and progress, as data |
+//! | [`judge`] | turns measured facts into outcomes and the lines that say so |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
 //! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
@@ -23,6 +24,7 @@ pub mod data;
 pub mod drivers;
 pub mod engine;
 pub mod export;
+pub mod judge;
 pub mod lints;
 pub mod measure;
 pub mod model;

@@ -12,9 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflings::config::{Data, RunConfig};
-use perflings::course::check::{Measured, Outcome, evaluate};
-use perflings::course::validate::{Vocabulary, behaviour, structure};
+use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Block, Course, SectionKind, Source, Span, lesson, text};
+use perflings::judge::Outcome;
+use perflings::judge::course::behaviour;
+use perflings::judge::stage::{Measured, evaluate};
 use perflings::protocol::{Finished, Pair, Verdict};
 use proptest::prelude::*;
 

@@ -14,9 +14,10 @@ use perflings::app::{
     Action, App, Confirm, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::course::Course;
-use perflings::course::check::{self, Outcome};
 use perflings::course::progress::{Progress, State};
 use perflings::course::sweep::{Row, Table};
+use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
+use perflings::judge::{self, Outcome};
 use perflings::protocol::*;
 
 use screen::{text, with_styles};
@@ -81,18 +82,21 @@ fn line(good: Option<bool>, text: &str) -> CardLine {
     }
 }
 
-fn report(passed: bool, card: Vec<CardLine>) -> KernelReport {
-    KernelReport {
-        exercise: "swiglu".to_owned(),
-        device: Some(sample::device()),
+fn report(passed: bool, card: Vec<CardLine>) -> KernelVerdict {
+    KernelVerdict {
+        facts: KernelReport {
+            exercise: "swiglu".to_owned(),
+            device: Some(sample::device()),
+            seconds: 0.4,
+            ..KernelReport::default()
+        },
         card,
         passed,
-        seconds: 0.4,
-        ..KernelReport::default()
+        ..KernelVerdict::default()
     }
 }
 
-fn starter() -> KernelReport {
+fn starter() -> KernelVerdict {
     report(
         false,
         vec![
@@ -108,23 +112,22 @@ fn starter() -> KernelReport {
     )
 }
 
-fn nonsense() -> KernelReport {
+fn nonsense() -> KernelVerdict {
     let text = "does not compile: starter.wgsl:13:5 `upp`: no definition in scope for identifier";
-    KernelReport {
-        files: vec![KernelResult {
-            name: "backward.wgsl".to_owned(),
-            error: Some(KernelError {
-                line: 13,
-                column: 5,
-                ..KernelError::default()
-            }),
-            ..KernelResult::default()
-        }],
-        ..report(false, vec![line(Some(false), text)])
-    }
+    let mut report = report(false, vec![line(Some(false), text)]);
+    report.facts.files = vec![KernelResult {
+        name: "backward.wgsl".to_owned(),
+        error: Some(KernelError {
+            line: 13,
+            column: 5,
+            ..KernelError::default()
+        }),
+        ..KernelResult::default()
+    }];
+    report
 }
 
-fn passed() -> KernelReport {
+fn passed() -> KernelVerdict {
     let card = vec![
         line(Some(true), "compiles: workgroups of 64 × 1 × 1"),
         line(
@@ -148,7 +151,7 @@ fn passed() -> KernelReport {
             "every output is right: every element of every shape",
         ),
     ];
-    KernelReport {
+    KernelVerdict {
         swap: Some(swap()),
         ..report(true, card)
     }
@@ -162,16 +165,12 @@ fn swap() -> KernelSwap {
     }
 }
 
-fn no_adapter() -> KernelReport {
+fn no_adapter() -> KernelVerdict {
     let why = "vulkan-cpu: there is no CPU driver of Vulkan; a CPU driver of Vulkan runs kernels at small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast (Arch)";
-    KernelReport {
-        failed: Some(why.to_owned()),
-        device: None,
-        ..report(
-            false,
-            vec![line(Some(false), &format!("not checked: {why}"))],
-        )
-    }
+    let card = vec![line(Some(false), &format!("not checked: {why}"))];
+    let mut report = report(false, card);
+    (report.facts.failed, report.facts.device) = (Some(why.to_owned()), None);
+    report
 }
 
 fn opened() -> App {
@@ -184,7 +183,7 @@ fn opened() -> App {
     app
 }
 
-fn checked(report: KernelReport) -> App {
+fn checked(report: KernelVerdict) -> App {
     let mut app = opened();
     news(&mut app, ExerciseNews::Checked(Box::new(report)));
     app
@@ -193,10 +192,9 @@ fn checked(report: KernelReport) -> App {
 fn checking() -> App {
     let mut app = checked(starter());
     news(&mut app, ExerciseNews::Begun);
-    let progress = KernelProgress {
+    let progress = KernelChecking {
         card: vec![line(Some(true), "compiles: workgroups of 64 × 1 × 1")],
         now: "runs starter.wgsl at `odd`".to_owned(),
-        ..KernelProgress::default()
     };
     news(&mut app, ExerciseNews::Progress(Box::new(progress)));
     let now_ms = app.now_ms + 2_000;
@@ -475,7 +473,7 @@ fn result(passed: bool) -> Measured {
     };
     Measured {
         passed,
-        lines: vec![check::Line {
+        lines: vec![judge::Line {
             name: "the bend is where you said".to_owned(),
             asked: "the largest batch; you said 2".to_owned(),
             measured: "step time by batch: 1: 7.81 ms, 2: 1.10x, 4: 2.65x; the bend is at 2"

@@ -20,7 +20,8 @@ use std::sync::OnceLock;
 use perflings::course::Course;
 use perflings::course::exercise::{Body, Exercise, Kernels};
 use perflings::engine::kernel::{self, Limits};
-use perflings::protocol::{KernelError, KernelJob, KernelReport};
+use perflings::judge::kernel::{KernelVerdict, verdict};
+use perflings::protocol::{KernelError, KernelJob};
 
 /// The course that is built in.
 fn builtin() -> &'static Course {
@@ -65,10 +66,16 @@ fn edited(id: &str, from: &str, to: &str) -> KernelJob {
     job
 }
 
+/// Checks and judges.
+fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelVerdict {
+    verdict(job, kernel::check(job, device, limits))
+}
+
 /// Checks on a CPU driver; `None` where there is none.
-fn on_lavapipe(job: &KernelJob) -> Option<KernelReport> {
-    let report = kernel::check(job, "vulkan-cpu", Limits::default());
+fn on_lavapipe(job: &KernelJob) -> Option<KernelVerdict> {
+    let report = check(job, "vulkan-cpu", Limits::default());
     let none = report
+        .facts
         .failed
         .as_ref()
         .is_some_and(|why| why.contains("no CPU driver of Vulkan"));
@@ -76,12 +83,12 @@ fn on_lavapipe(job: &KernelJob) -> Option<KernelReport> {
         eprintln!("skipped: no adapter");
         return None;
     }
-    assert_eq!(report.failed, None);
+    assert_eq!(report.facts.failed, None);
     Some(report)
 }
 
 /// The lines of the card that say something bad.
-fn complaints(report: &KernelReport) -> Vec<String> {
+fn complaints(report: &KernelVerdict) -> Vec<String> {
     report
         .card
         .iter()

@@ -16,6 +16,7 @@ use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Message, Options, spec, update};
 use perflings::course::progress::Progress;
 use perflings::course::{Course, Exercise};
+use perflings::judge::kernel::{CardLine, KernelVerdict};
 use perflings::protocol::*;
 use perflings::tui::keys::BINDINGS;
 use perflings::tui::mouse;
@@ -131,12 +132,15 @@ fn exercise(app: &App, kind: u8, which: u8) -> Message {
             failed: which.is_multiple_of(3).then(|| "no device".to_owned()),
             ..Measured::default()
         })),
-        _ => ExerciseNews::Checked(Box::new(KernelReport {
+        _ => ExerciseNews::Checked(Box::new(KernelVerdict {
             passed: which.is_multiple_of(3),
-            failed: which.is_multiple_of(5).then(|| "no device".to_owned()),
+            facts: KernelReport {
+                failed: which.is_multiple_of(5).then(|| "no device".to_owned()),
+                ..KernelReport::default()
+            },
             swap: which.is_multiple_of(2).then(KernelSwap::default),
             card: vec![CardLine::default(); usize::from(which % 70)],
-            ..KernelReport::default()
+            ..KernelVerdict::default()
         })),
     };
     Message::Exercise { exercise: id, news }

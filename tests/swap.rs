@@ -8,6 +8,7 @@ use perflings::course::Course;
 use perflings::data::Source;
 use perflings::engine::devices;
 use perflings::engine::kernel::{Limits, adopt, check, live, why_not};
+use perflings::judge::kernel::verdict;
 use perflings::model::{Model, Tokens, weights};
 use perflings::protocol::{KernelJob, KernelSwap};
 
@@ -80,8 +81,9 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let before_fused = computed(&fused, &device);
     let mut swaps: Vec<KernelSwap> = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
-        let report = check(&own(id), select, Limits::default());
-        if report.failed.is_some() {
+        let job = own(id);
+        let report = verdict(&job, check(&job, select, Limits::default()));
+        if report.facts.failed.is_some() {
             return eprintln!("skipped: no adapter");
         }
         let swap = report.swap.expect("it passed, and it replaces a part");

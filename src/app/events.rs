@@ -10,9 +10,9 @@ use super::run::tame;
 use super::source::FromEngine;
 use super::{App, Effect, RunState};
 use crate::course::Stage;
-use crate::course::check::{Measured, evaluate};
 use crate::course::placeholder::number;
 use crate::course::progress::{Prediction, State};
+use crate::judge::stage::{Measured, evaluate};
 use crate::protocol::*;
 
 impl App {

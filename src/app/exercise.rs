@@ -20,7 +20,8 @@ use crate::course::Question;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::exercise::{Body, Detective};
 use crate::course::progress::{StageProgress, State};
-use crate::protocol::{CardLine, KernelProgress, KernelReport, KernelSwap};
+use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
+use crate::protocol::KernelSwap;
 
 /// The exercises of this sitting.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +47,7 @@ pub struct Desk {
     pub files: Vec<String>,
     pub checking: Option<Checking>,
     /// The last check.
-    pub report: Option<KernelReport>,
+    pub report: Option<KernelVerdict>,
     pub in_model: InModel,
     /// The solution was asked for in this sitting.
     pub solution: bool,
@@ -89,8 +90,8 @@ pub enum ExerciseNews {
     Files(Vec<String>),
     /// A check begins: the exercise was opened or a file saved.
     Begun,
-    Progress(Box<KernelProgress>),
-    Checked(Box<KernelReport>),
+    Progress(Box<KernelChecking>),
+    Checked(Box<KernelVerdict>),
     /// What the learner's answers say, and whether they were saved just now.
     Answers {
         answer: Answer,
@@ -200,7 +201,7 @@ impl App {
             .exercises
             .desk(exercise)
             .and_then(|desk| desk.report.as_ref());
-        let results = report.map_or(&[][..], |report| &report.files);
+        let results = report.map_or(&[][..], |report| &report.facts.files);
         let wrong = results
             .iter()
             .find(|result| result.error.is_some() || result.fault.is_some());

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::estimate::Guess;
-use crate::course::check::Report;
 use crate::course::progress::{Prediction, Progress, StageProgress, State};
 use crate::course::{Estimate, Question, Stage};
+use crate::judge::Report;
 use crate::protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.

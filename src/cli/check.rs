@@ -2,7 +2,6 @@
 
 pub mod configs;
 pub mod detective;
-pub mod judge;
 mod kernels;
 pub mod state;
 
@@ -14,10 +13,12 @@ use super::CheckArgs;
 use super::list::progress_of;
 use crate::config::RunConfig;
 use crate::course::Stage;
-use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
+use crate::course::check::Metric;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::progress::{StageProgress, State, save_stage};
+use crate::judge::stage::{Measured, evaluate};
+use crate::judge::{Line, Outcome, Report};
 use crate::measure::bench::Bench;
 use crate::out::{self, Exit, notice, progress, result, usage};
 

@@ -1,15 +1,9 @@
-//! The criteria of a stage: read from `[[check]]`, held against what a run reported, answered line by line. Nothing
-//! here runs a model; what was not measured is neither passed nor failed, and `unclear` never passes.
+//! The criteria of a stage, as `[[check]]` of its file gives them. Whether a run meets them is the judge's business.
 
-mod read;
+use serde::Deserialize;
 
-use serde::{Deserialize, Serialize};
-
-pub use read::{CheckToml, checked};
-
-use super::{Stage, formula, metric, placeholder};
-use crate::config::{RunConfig, Swiglu};
-use crate::protocol::{Finished, Pair, Verdict};
+use super::toml_file::TomlFile;
+use super::{formula, metric};
 
 /// One criterion.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,309 +74,123 @@ pub enum Starter {
     Any,
 }
 
-/// How a criterion came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// One `[[check]]` as it is written.
+#[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    Passed,
-    Failed,
-    NotMeasured,
+pub struct CheckToml {
+    name: String,
+    metric: String,
+    lint: Option<String>,
+    part: Option<String>,
+    present: Option<bool>,
+    within: Option<f64>,
+    of: Option<Target>,
+    at_least: Option<Target>,
+    at_most: Option<Target>,
+    above: Option<Target>,
+    below: Option<Target>,
+    #[serde(default)]
+    starter: Starter,
+    optional: bool,
 }
 
-impl Outcome {
-    /// Of a criterion that was measured.
-    pub const fn of(passed: bool) -> Self {
-        if passed { Self::Passed } else { Self::Failed }
-    }
-}
-
-/// One criterion with its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
-    pub name: String,
-    /// `loss_first within 3 % of 6.933`.
-    pub asked: String,
-    /// `122.04`, or why there is nothing.
-    pub measured: String,
-    pub outcome: Outcome,
-    pub optional: bool,
-}
-
-/// All criteria of a stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    pub stage: String,
-    pub lines: Vec<Line>,
-}
-
-impl Report {
-    /// Failed as soon as one line failed; passed when every line that decides passed.
-    pub fn outcome(&self) -> Outcome {
-        let mut deciding = self
-            .lines
-            .iter()
-            .filter(|line| !line.optional)
-            .map(|line| line.outcome)
-            .peekable();
-        if deciding.peek().is_none() || self.lines.is_empty() {
-            return Outcome::NotMeasured;
+/// The criterion that the table at `path` means; reports what it cannot mean.
+pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Check {
+    let at = |key: &str| format!("{path}.{key}");
+    let presence = || {
+        if raw.present.is_none() {
+            file.missing(&at("present"), "true` or `present = false");
         }
-        deciding
-            .max_by_key(|outcome| match outcome {
-                Outcome::Passed => 0,
-                Outcome::NotMeasured => 1,
-                Outcome::Failed => 2,
-            })
-            .unwrap_or(Outcome::NotMeasured)
-    }
-
-    pub fn passed(&self) -> bool {
-        self.outcome() == Outcome::Passed
-    }
-}
-
-/// What there is to hold the criteria against.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Measured<'a> {
-    /// The configuration the learner has now.
-    pub config: Option<&'a RunConfig>,
-    /// The end of its run.
-    pub finished: Option<&'a Finished>,
-    /// Broken (A) against the learner's (B).
-    pub pair: Option<&'a Pair>,
-    /// Questions answered rightly at the first or a later try; `None`: not asked yet.
-    pub quiz_right: Option<usize>,
-}
-
-/// Answers every criterion of the stage.
-pub fn evaluate(stage: &Stage, measured: Measured<'_>) -> Report {
-    let mut lines = Vec::new();
-    if let Some(config) = measured.config {
-        lines.push(scope(stage, config));
-    }
-    lines.extend(
-        stage
-            .checks
-            .iter()
-            .map(|check| line(stage, check, measured)),
-    );
-    Report {
-        stage: stage.id.clone(),
-        lines,
+        match raw.present {
+            Some(true) => Test::Present,
+            _ => Test::Absent,
+        }
+    };
+    let named = |key: &str, name: &Option<String>| {
+        if name.is_none() {
+            file.missing(&at(key), "\"…\"");
+        }
+        name.clone().unwrap_or_default()
+    };
+    let (metric, test) = match raw.metric.as_str() {
+        "quiz" => (Metric::Quiz, Test::Right),
+        "lint" => (Metric::Lint(named("lint", &raw.lint)), presence()),
+        "part" => (Metric::Part(named("part", &raw.part)), presence()),
+        "ratio" => (Metric::Ratio, test(file, path, &raw)),
+        name => {
+            if !metric::known(name) {
+                let all = metric::METRICS.iter().map(|metric| metric.name);
+                let all = all.chain(["ratio", "lint", "part", "quiz"]);
+                file.unknown(&at("metric"), "metric", name, all);
+            }
+            (Metric::Figure(name.to_owned()), test(file, path, &raw))
+        }
+    };
+    Check {
+        name: raw.name,
+        metric,
+        test,
+        starter: raw.starter,
+        optional: raw.optional,
+        line: file.line(path),
     }
 }
 
-/// A comparison is worth something when nothing but the knobs under study changed.
-fn scope(stage: &Stage, config: &RunConfig) -> Line {
-    let started = stage.broken_at(config.preset);
-    let other: Vec<&str> = started
-        .differences(config)
+/// The one condition of a figure.
+fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Test {
+    let at = |key: &str| format!("{path}.{key}");
+    let share = raw.within.unwrap_or_default();
+    let within = raw.within.map(|_| {
+        if raw.of.is_none() {
+            file.missing(&at("of"), "\"formula.first_loss\"");
+        }
+        raw.of.clone().unwrap_or(Target::Number(0.0))
+    });
+    type Make<'a> = &'a dyn Fn(Target) -> Test;
+    let conditions: [(&str, Option<Target>, &str, Make<'_>); 5] = [
+        ("within", within, "of", &|target| {
+            Test::Within(share, target)
+        }),
+        ("at-least", raw.at_least.clone(), "at-least", &Test::AtLeast),
+        ("at-most", raw.at_most.clone(), "at-most", &Test::AtMost),
+        ("above", raw.above.clone(), "above", &Test::Above),
+        ("below", raw.below.clone(), "below", &Test::Below),
+    ];
+    // A condition that was reported already is there, if wrong.
+    let reported = conditions.iter().any(|(key, ..)| file.is_settled(&at(key)));
+    let mut given = conditions
         .into_iter()
-        .filter(|path| !stage.varies.iter().any(|v| v == path))
-        .collect();
-    Line {
-        name: "nothing else changed".to_owned(),
-        asked: format!(
-            "only {} may differ from the starter",
-            stage.varies.join(", ")
-        ),
-        measured: if other.is_empty() {
-            "nothing else differs".to_owned()
-        } else {
-            format!("{} differs", other.join(", "))
-        },
-        outcome: Outcome::of(other.is_empty()),
-        optional: false,
-    }
-}
-
-/// Answers one criterion.
-pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
-    let config = measured.config.unwrap_or(&stage.fixed);
-    let answer = |asked: String, measured: String, outcome| Line {
-        name: check.name.clone(),
-        asked,
-        measured,
-        outcome,
-        optional: check.optional,
+        .filter_map(|(key, target, place, make)| Some((key, target?, place, make)));
+    let Some((first, target, place, make)) = given.next() else {
+        if !reported {
+            file.fail(
+                path,
+                "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them",
+            );
+        }
+        return Test::AtLeast(Target::Number(0.0));
     };
-    match &check.metric {
-        Metric::Figure(name) => {
-            let asked = format!(
-                "{name} {}",
-                asked(
-                    &check.test,
-                    config,
-                    measured.finished,
-                    metric::form(name).0.min(4)
-                )
-            );
-            if name == "parity"
-                && measured.finished.is_some()
-                && measured.config.is_some_and(is_reference)
-            {
-                return answer(
-                    asked,
-                    "0, this is the reference itself".to_owned(),
-                    Outcome::Passed,
-                );
-            }
-            let Some(found) = measured.finished.and_then(|run| metric::value(name, run)) else {
-                let why = if measured.finished.is_none() {
-                    "no run yet"
-                } else {
-                    "this run did not measure it"
-                };
-                return answer(asked, format!("not measured: {why}"), Outcome::NotMeasured);
-            };
-            let shown = placeholder::measured(name, found);
-            match holds(&check.test, found, config, measured.finished) {
-                Some(passed) => answer(asked, shown, Outcome::of(passed)),
-                None => answer(
-                    asked,
-                    format!("{shown}; the other side was not measured"),
-                    Outcome::NotMeasured,
-                ),
-            }
-        }
-        Metric::Ratio => {
-            let asked = format!(
-                "ratio, its whole interval {}",
-                asked(&check.test, config, measured.finished, 2)
-            );
-            let Some(pair) = measured.pair.filter(|pair| pair.n > 0) else {
-                return answer(
-                    asked,
-                    "not measured: needs a paired comparison".to_owned(),
-                    Outcome::NotMeasured,
-                );
-            };
-            let shown = format!(
-                "{:.3}x [{:.3}, {:.3}], n={}, {}",
-                pair.ratio, pair.low, pair.high, pair.n, pair.verdict
-            );
-            // The end of the interval that speaks against the claim decides.
-            let worst = match check.test {
-                Test::Below(_) | Test::AtMost(_) => pair.high,
-                _ => pair.low,
-            };
-            let passed = holds(&check.test, worst, config, measured.finished).unwrap_or(false);
-            // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
-            if !passed && pair.verdict == Verdict::Unclear {
-                return answer(asked, shown, Outcome::NotMeasured);
-            }
-            answer(asked, shown, Outcome::of(passed))
-        }
-        Metric::Lint(name) => {
-            let wanted = check.test == Test::Present;
-            let asked = format!(
-                "lint `{name}` {}",
-                if wanted { "present" } else { "absent" }
-            );
-            let Some(run) = measured.finished.filter(|run| run.steps > 0) else {
-                return answer(
-                    asked,
-                    "not measured: no run yet".to_owned(),
-                    Outcome::NotMeasured,
-                );
-            };
-            let found = run.lints.iter().any(|lint| lint.name == *name);
-            answer(
-                asked,
-                if found { "present" } else { "absent" }.to_owned(),
-                Outcome::of(found == wanted),
-            )
-        }
-        Metric::Part(part) => {
-            let wanted = check.test == Test::Present;
-            let asked = format!(
-                "`{part}` {} the kernel list",
-                if wanted { "in" } else { "not in" }
-            );
-            match measured
-                .finished
-                .and_then(|run| metric::has_part(run, part))
-            {
-                Some(found) => answer(
-                    asked,
-                    if found { "there" } else { "not there" }.to_owned(),
-                    Outcome::of(found == wanted),
-                ),
-                None => answer(
-                    asked,
-                    "not measured: no step was profiled".to_owned(),
-                    Outcome::NotMeasured,
-                ),
-            }
-        }
-        Metric::Quiz => {
-            let all = stage.quiz.len();
-            let asked = format!("all {all} questions answered rightly");
-            match measured.quiz_right {
-                None => answer(
-                    asked,
-                    "not measured: not answered yet".to_owned(),
-                    Outcome::NotMeasured,
-                ),
-                Some(right) => answer(
-                    asked,
-                    format!("{right} of {all}"),
-                    Outcome::of(right >= all),
-                ),
-            }
+    if let Some((second, ..)) = given.next() {
+        file.fail(
+            &at(second),
+            format!(
+                "a check has one condition, this has `{first}` and `{second}`; write two checks"
+            ),
+        );
+    }
+    if let Target::Named(name) = &target {
+        let known = match name.strip_prefix("formula.") {
+            Some(name) => formula::find(name).is_some(),
+            None => metric::known(name),
+        };
+        if !known {
+            let formulas = formula::FORMULAS.iter();
+            let all: Vec<String> = formulas
+                .map(|formula| format!("formula.{}", formula.name))
+                .chain(metric::METRICS.iter().map(|metric| metric.name.to_owned()))
+                .collect();
+            file.unknown(&at(place), "figure", name, all.iter().map(String::as_str));
         }
     }
-}
-
-/// Whether every operation runs in the version that the others are held against, so that there is nothing to compare.
-fn is_reference(config: &RunConfig) -> bool {
-    let (m, plain) = (&config.model, RunConfig::preset(config.preset).model);
-    (m.kv_layout, m.attention, m.norm) == (plain.kv_layout, plain.attention, plain.norm)
-        && (m.loss, m.gradient, m.matmul) == (plain.loss, plain.gradient, plain.matmul)
-        && matches!(m.swiglu, Swiglu::Separate | Swiglu::FusedGateUp)
-}
-
-/// The number a target stands for.
-fn target(target: &Target, config: &RunConfig, finished: Option<&Finished>) -> Option<f64> {
-    match target {
-        Target::Number(x) => Some(*x),
-        Target::Named(name) => match name.strip_prefix("formula.") {
-            Some(name) => Some((formula::find(name)?.value)(config)),
-            None if name == "ln_vocab" => Some(config.ln_vocab()),
-            None => metric::value(name, finished?),
-        },
-    }
-}
-
-fn holds(test: &Test, found: f64, config: &RunConfig, finished: Option<&Finished>) -> Option<bool> {
-    let of = |t: &Target| target(t, config, finished);
-    Some(match test {
-        Test::Within(share, t) => {
-            let wanted = of(t)?;
-            (found - wanted).abs() <= share * wanted.abs()
-        }
-        Test::AtLeast(t) => found >= of(t)?,
-        Test::AtMost(t) => found <= of(t)?,
-        Test::Above(t) => found > of(t)?,
-        Test::Below(t) => found < of(t)?,
-        Test::Present | Test::Absent | Test::Right => return None,
-    })
-}
-
-fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {
-    let of = |t: &Target| match (t, target(t, config, finished)) {
-        (Target::Number(x), _) => x.to_string(),
-        (Target::Named(name), Some(x)) => format!("{} ({name})", placeholder::show(x, decimals)),
-        (Target::Named(name), None) => name.clone(),
-    };
-    match test {
-        Test::Within(share, t) => format!("within {} % of {}", share * 100.0, of(t)),
-        Test::AtLeast(t) => format!("at least {}", of(t)),
-        Test::AtMost(t) => format!("at most {}", of(t)),
-        Test::Above(t) => format!("above {}", of(t)),
-        Test::Below(t) => format!("below {}", of(t)),
-        Test::Present => "present".to_owned(),
-        Test::Absent => "absent".to_owned(),
-        Test::Right => "right".to_owned(),
-    }
+    make(target)
 }

@@ -2,13 +2,10 @@
 //! through a closure that the caller supplies. It trains nothing itself.
 
 mod arithmetic;
-mod behaviour;
 mod numbers;
 mod prose;
 
 use unicode_width::UnicodeWidthStr;
-
-pub use behaviour::{Compare, Run, Tried, behaviour};
 
 use super::check::{Metric, Starter};
 use super::exercise::{Body, Exercise, substitute};

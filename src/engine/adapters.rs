@@ -125,8 +125,43 @@ fn name_all(on_cpu: &[bool]) -> Vec<String> {
     on_cpu.iter().map(name).collect()
 }
 
+/// What to install where there is no GPU.
+pub const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast \
+                              (Arch)";
+
+/// The adapter that `gpu`, `gpu:N` or `vulkan-cpu` means.
+///
+/// # Errors
+/// When there is none, with what to do about it.
+pub fn named<'a>(select: &str, adapters: &'a [Found]) -> Result<&'a Found, String> {
+    let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
+    if select == "vulkan-cpu" {
+        return on_cpu
+            .first()
+            .copied()
+            .ok_or_else(|| format!("vulkan-cpu: there is no CPU driver of Vulkan; {CPU_DRIVER}"));
+    }
+    let index = gpu_index(select).ok_or_else(|| {
+        format!("unknown device `{select}`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
+    })?;
+    gpus.get(index).copied().ok_or_else(|| {
+        let names: Vec<_> = gpus.iter().map(|it| it.info.name.as_str()).collect();
+        if names.is_empty() {
+            format!(
+                "{select}: no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters. Without a GPU, {CPU_DRIVER}"
+            )
+        } else {
+            format!(
+                "{select}: there are {} GPUs, counted from 0: {}",
+                names.len(),
+                names.join(", ")
+            )
+        }
+    })
+}
+
 /// The N of `gpu` or `gpu:N`; None for any other text.
-pub fn gpu_index(select: &str) -> Option<usize> {
+fn gpu_index(select: &str) -> Option<usize> {
     match select.strip_prefix("gpu")? {
         "" => Some(0),
         rest => rest.strip_prefix(':')?.parse().ok(),

@@ -15,13 +15,13 @@ const DEPTH: usize = 32;
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-struct Shelf {
+struct KeptBlocks {
     blocks: [usize; DEPTH],
     count: usize,
 }
 
-static SHELVES: [Mutex<Shelf>; CLASSES] = [const {
-    Mutex::new(Shelf {
+static KEPT: [Mutex<KeptBlocks>; CLASSES] = [const {
+    Mutex::new(KeptBlocks {
         blocks: [0; DEPTH],
         count: 0,
     })
@@ -58,11 +58,11 @@ unsafe impl GlobalAlloc for Counting {
             && layout.align() <= 64
             && let Some((index, size)) = class(layout.size())
         {
-            if let Ok(mut shelf) = SHELVES[index].lock()
-                && shelf.count > 0
+            if let Ok(mut kept) = KEPT[index].lock()
+                && kept.count > 0
             {
-                shelf.count -= 1;
-                return std::ptr::with_exposed_provenance_mut(shelf.blocks[shelf.count]);
+                kept.count -= 1;
+                return std::ptr::with_exposed_provenance_mut(kept.blocks[kept.count]);
             }
             return match Layout::from_size_align(size, 64) {
                 // SAFETY: the size is not zero.
@@ -80,12 +80,12 @@ unsafe impl GlobalAlloc for Counting {
             && layout.align() <= 64
             && let Some((index, size)) = class(layout.size())
         {
-            if let Ok(mut shelf) = SHELVES[index].lock()
-                && shelf.count < DEPTH
+            if let Ok(mut kept) = KEPT[index].lock()
+                && kept.count < DEPTH
             {
-                let at = shelf.count;
-                shelf.blocks[at] = pointer.expose_provenance();
-                shelf.count += 1;
+                let at = kept.count;
+                kept.blocks[at] = pointer.expose_provenance();
+                kept.count += 1;
                 return;
             }
             if let Ok(block) = Layout::from_size_align(size, 64) {
@@ -122,16 +122,16 @@ pub fn forget_since(before: u64) {
 
 /// Gives all kept blocks back to the system: after a run, and before another of a different size.
 pub fn release() {
-    for (index, shelf) in SHELVES.iter().enumerate() {
-        let Ok(mut shelf) = shelf.lock() else {
+    for (index, kept) in KEPT.iter().enumerate() {
+        let Ok(mut kept) = kept.lock() else {
             continue;
         };
         let power = LARGE << (index / 4);
         let size = power / 8 * (index % 4 + 5);
-        while shelf.count > 0 {
-            shelf.count -= 1;
+        while kept.count > 0 {
+            kept.count -= 1;
             if let Ok(block) = Layout::from_size_align(size, 64) {
-                let pointer = std::ptr::with_exposed_provenance_mut(shelf.blocks[shelf.count]);
+                let pointer = std::ptr::with_exposed_provenance_mut(kept.blocks[kept.count]);
                 #[expect(unsafe_code, reason = "kept blocks came from the system allocator")]
                 // SAFETY: every kept block was taken from the system with its class's layout.
                 unsafe {

@@ -1,10 +1,15 @@
 //! What every run shows besides speed: which parameters got a gradient, what the logits look like, whether they are the
 //! reference's, and which tensor stopped being finite.
 
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
 use burn::tensor::Tensor;
 
+use super::observer::{self, Profiled};
 use super::worker::Worker;
 use crate::model::Seen;
+use crate::ops::kernels::is_cpu;
 use crate::ops::{Parameter, grad_norm, live};
 use crate::protocol::{Evidence, GradientRow, Gradients, Num};
 
@@ -17,6 +22,27 @@ fn norm(tensor: &Tensor<2>) -> f64 {
         .map(|x| x * x)
         .sum::<f64>()
         .sqrt()
+}
+
+/// One step under the profiler, with the gradient audit between backward and update. The audit's own time, and that of
+/// reading the profile, is not in the wall time returned.
+///
+/// # Errors
+/// When the device is lost.
+pub fn profiled_step(worker: &mut Worker) -> Result<(Duration, Gradients, Profiled)> {
+    worker.sync()?;
+    let profile = observer::start(is_cpu(&worker.device));
+    let began = Instant::now();
+    worker.forward();
+    worker.backward();
+    worker.sync()?;
+    let mut took = began.elapsed();
+    let audit = profile.excluding(|| gradients(worker));
+    let began = Instant::now();
+    worker.update();
+    worker.sync()?;
+    took += began.elapsed();
+    Ok((took, audit, profile.stop()))
 }
 
 /// The gradient audit of the step in progress, between backward and update.

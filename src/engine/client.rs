@@ -1,10 +1,8 @@
 //! The parent's handle on an engine: starts the child, shakes hands, turns its lines into messages, notices when it
-//! falls silent or ends, restarts and reaps it. It knows the protocol and no screen; it never opens a device.
+//! falls silent or ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
 
 mod command;
 mod heard;
-mod launch;
-mod limits;
 mod pipes;
 
 use std::process::Child;
@@ -17,12 +15,37 @@ use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL};
 
 pub use command::{EngineCommand, split_words};
 pub use heard::{Heard, Over};
-pub use limits::Limits;
 pub use pipes::MAX_LINE;
 
 use heard::{describe, newer};
-use limits::{LAST_WORDS, MAX_NONSENSE};
 use pipes::FromPipe;
+
+/// Lines in a row that are not the protocol before the engine is given up.
+const MAX_NONSENSE: u32 = 100;
+
+/// How long stderr of an engine that exited is waited for; something it started may hold it open.
+const STDERR_WAIT: Duration = Duration::from_millis(200);
+
+/// How long an engine may take. Tests shorten these.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Until the engine's `hello`.
+    pub hello: Duration,
+    /// Between two lines, heartbeats included.
+    pub silence: Duration,
+    /// To end by itself after `quit`, or after closing its output.
+    pub shutdown: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(10),
+            silence: Duration::from_secs(5),
+            shutdown: Duration::from_millis(400),
+        }
+    }
+}
 
 #[derive(Debug)]
 enum Phase {
@@ -40,7 +63,7 @@ enum Phase {
     Over,
 }
 
-/// A running engine, or the place of one that ended.
+/// A running engine, or one that ended.
 #[derive(Debug)]
 pub struct Client {
     command: EngineCommand,
@@ -59,8 +82,6 @@ pub struct Client {
     nonsense: u32,
     first_nonsense: Option<String>,
     last_stray: Option<String>,
-    last_open: Option<Command>,
-    last_work: Option<Command>,
     ready: Option<Heard>,
 }
 
@@ -73,7 +94,7 @@ impl Client {
     /// As `spawn`, with other limits.
     pub fn spawn_within(command: EngineCommand, limits: Limits) -> Result<Self> {
         let now = Instant::now();
-        let (child, inbox, outbox) = launch::launch(&command)?;
+        let (child, inbox, outbox) = pipes::launch(&command)?;
         Ok(Self {
             command,
             limits,
@@ -88,8 +109,6 @@ impl Client {
             nonsense: 0,
             first_nonsense: None,
             last_stray: None,
-            last_open: None,
-            last_work: None,
             ready: None,
         })
     }
@@ -99,7 +118,7 @@ impl Client {
         self.hello.as_ref()
     }
 
-    /// Whether nothing more can come without a restart.
+    /// Whether nothing more can come without a `renew`.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
@@ -109,9 +128,8 @@ impl Client {
         self.child.id()
     }
 
-    /// Sends a command; before the handshake it is kept and sent after it. To an engine that is gone: only remembered.
+    /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
     pub fn send(&mut self, command: Command) {
-        self.remember(&command);
         match self.phase {
             Phase::Greeting { .. } => self.waiting.push(command),
             _ => self.write(command),
@@ -183,31 +201,6 @@ impl Client {
         Ok(())
     }
 
-    /// As `renew`, and gives the new one the last `open` and the last work.
-    pub fn restart(&mut self) -> Result<()> {
-        let again = [self.last_open.clone(), self.last_work.clone()];
-        self.renew()?;
-        again
-            .into_iter()
-            .flatten()
-            .for_each(|command| self.send(command));
-        Ok(())
-    }
-
-    fn remember(&mut self, command: &Command) {
-        match command {
-            Command::Open { .. } => self.last_open = Some(command.clone()),
-            Command::Start { .. } | Command::Pair { .. } => self.last_work = Some(command.clone()),
-            Command::Apply { run } => {
-                if let Some(Command::Start { run: last, .. }) = &mut self.last_work {
-                    *last = run.clone();
-                }
-            }
-            Command::Stop | Command::Quit => self.last_work = None,
-            _ => {}
-        }
-    }
-
     fn write(&mut self, command: Command) {
         // A full queue means an engine that stopped reading; its heartbeat decides what becomes of it.
         if let Some(outbox) = &self.outbox {
@@ -266,9 +259,9 @@ impl Client {
             }
             Phase::Closing { since, drained } => match self.child.try_wait() {
                 // What it said last may still be on its way.
-                Ok(Some(_)) if !drained && since.elapsed() < LAST_WORDS => None,
+                Ok(Some(_)) if !drained && since.elapsed() < STDERR_WAIT => None,
                 Ok(Some(status)) => Some(self.ended(describe(status))),
-                Ok(None) if since.elapsed() < self.limits.farewell => None,
+                Ok(None) if since.elapsed() < self.limits.shutdown => None,
                 _ => Some(self.ended("closed its output and was stopped".to_owned())),
             },
             _ => None,
@@ -358,7 +351,7 @@ impl Client {
     }
 
     /// Closes the engine's input, gives it so long to end, kills its whole process group, reaps it.
-    fn end(&mut self, farewell: Duration) {
+    fn end(&mut self, wait: Duration) {
         let was_over = self.is_over();
         self.phase = Phase::Over;
         if was_over {
@@ -367,7 +360,7 @@ impl Client {
         if let Some(outbox) = self.outbox.take() {
             let _ = outbox.try_send(Command::Quit);
         }
-        let until = Instant::now() + farewell;
+        let until = Instant::now() + wait;
         // Both readers end when both pipes close: waiting for that needs no polling.
         while self
             .inbox
@@ -385,6 +378,6 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.end(self.limits.farewell);
+        self.end(self.limits.shutdown);
     }
 }

@@ -2,24 +2,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow};
 use burn::tensor::Device;
 
-use super::adapters::{Found, adapters, gpu_index};
-use super::roof;
+use super::adapters::{Found, adapters, named};
 use crate::protocol::{self, DeviceInfo, Roof};
-
-/// What to do where no GPU driver is found.
-const NO_GPU: &str = "no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters";
-const NO_LAVAPIPE: &str =
-    "no CPU Vulkan driver found; on Debian and Ubuntu: apt install mesa-vulkan-drivers";
 
 /// An opened device with how it presents itself.
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub device: Device,
     pub info: protocol::Device,
-    /// The driver and its version; what was measured under one is not taken for another's.
+    /// The driver and its version; peaks measured under another one do not count.
     pub driver: String,
     /// Whether work is handed to a queue of ours, because the device itself is synchronous.
     pub queued: bool,
@@ -45,9 +39,6 @@ pub fn probe() -> Vec<DeviceInfo> {
             found.push(describe(adapter));
         }
     }
-    for info in &mut found {
-        info.roof = roof::known(&info.device, &info.driver);
-    }
     found
 }
 
@@ -65,41 +56,14 @@ pub fn open(select: &str) -> Result<Opened> {
             roof: None,
         });
     }
-    if !matches!(select, "auto" | "vulkan-cpu") && gpu_index(select).is_none() {
-        return Err(unknown(select));
-    }
     let found = adapters();
-    let mut gpus = found.iter().filter(|it| !it.on_cpu());
-    let adapter = match gpu_index(select) {
-        None if select == "auto" => match gpus.next() {
-            Some(gpu) => gpu,
-            None => return open("cpu"),
-        },
-        None => match found.iter().find(|it| it.on_cpu()) {
-            Some(driver) => driver,
-            None => bail!("vulkan-cpu: {NO_LAVAPIPE}"),
-        },
-        Some(index) => {
-            let gpus: Vec<&Found> = gpus.collect();
-            match gpus.get(index) {
-                Some(gpu) => *gpu,
-                None if gpus.is_empty() => bail!("{select}: {NO_GPU}"),
-                None => {
-                    let names: Vec<_> = gpus.iter().map(|it| it.info.name.as_str()).collect();
-                    bail!(
-                        "{select}: there are {} GPUs, counted from 0: {}",
-                        gpus.len(),
-                        names.join(", ")
-                    )
-                }
-            }
-        }
-    };
-    open_adapter(adapter)
-}
-
-fn unknown(select: &str) -> anyhow::Error {
-    anyhow!("unknown device `{select}`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
+    if select == "auto" {
+        return match found.iter().find(|it| !it.on_cpu()) {
+            Some(gpu) => open_adapter(gpu),
+            None => open("cpu"),
+        };
+    }
+    open_adapter(named(select, &found).map_err(Error::msg)?)
 }
 
 fn open_adapter(adapter: &Found) -> Result<Opened> {
@@ -160,7 +124,7 @@ fn describe(adapter: &Found) -> DeviceInfo {
     }
 }
 
-/// What takes a driver's place on the CPU: the instruction set that the kernels choose.
+/// What stands for the driver on the CPU: the instruction set that the kernels choose.
 fn instructions() -> String {
     format!("{:?} instructions", crate::ops::cpu::Instructions::detect()).to_lowercase()
 }

@@ -1,21 +1,14 @@
 //! Checks a learner's WGSL: from its text alone, then on a device of the check's own, against a plain reference and the
 //! clock. Whatever the kernel does is data in the report. It is meant to run in an engine process of its own.
 
-mod adapters;
 mod adopt;
-mod bounds;
-mod buffers;
-mod card;
 mod check;
 pub mod checker;
 mod explain;
-mod faults;
 mod gpu;
-mod limits;
-mod loops;
+mod message;
 mod places;
 mod probe;
-mod probing;
 pub mod reference;
 pub mod source;
 mod template;
@@ -37,7 +30,7 @@ use std::time::Duration;
 use crate::protocol::{Event, KernelJob};
 
 /// How long a reader has to end a process in which a kernel still runs.
-const FAREWELL: Duration = Duration::from_secs(2);
+const KILL_DELAY: Duration = Duration::from_secs(2);
 
 /// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
 /// ends itself soon after the report, in case its reader does not end it.
@@ -53,12 +46,12 @@ pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
     });
     if stuck {
         let end = || {
-            std::thread::sleep(FAREWELL);
+            std::thread::sleep(KILL_DELAY);
             kill_own_process();
         };
         // Without a thread to wait in there is nothing better than to end now.
         if std::thread::Builder::new()
-            .name("farewell".into())
+            .name("kill".into())
             .spawn(end)
             .is_err()
         {

@@ -67,7 +67,7 @@ impl Observed {
 
 impl Profile {
     /// Runs work that is not part of the step, and keeps it out of the profile.
-    pub fn apart<R>(&self, work: impl FnOnce() -> R) -> R {
+    pub fn excluding<R>(&self, work: impl FnOnce() -> R) -> R {
         let before = self.observed.as_ref().map(|(launches, _)| launches.count());
         let result = work();
         if let (Some((launches, _)), Some(count)) = (&self.observed, before) {
@@ -224,8 +224,8 @@ impl LaunchObserver for Launches {
     }
 }
 
-/// Tells of each kernel when it is first used: what is being compiled cannot be known in advance, and a step that
-/// compiles may take a minute, so this cannot wait for the step's end.
+/// Reports each kernel when it is first used. A step that compiles may take a minute, so this cannot wait for the step's
+/// end, and how many kernels will be compiled is not known in advance.
 pub struct Compiling {
     outlet: Outlet,
     seen: Mutex<std::collections::BTreeSet<&'static str>>,

@@ -5,17 +5,19 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 use super::devices::Opened;
-use super::queue::Place;
+use super::host::memory_available;
+use super::queue::Queue;
 use super::trainer::started;
 use super::wire::Outlet;
 use super::worker::Worker;
 use crate::config::{RunConfig, Sync};
 use crate::data::Source;
-use crate::profile::stats::{MIN_PAIRS, compare, median, spread};
+use crate::profile::stats::{MIN_PAIRS, compare, spread};
 use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
+use crate::random::Rng;
 
-/// Pairs taken while the verdict stays unclear and no number was asked for.
-const PATIENCE: u32 = 240;
+/// Most pairs that are taken while the verdict stays unclear and no number was asked for.
+const MAX_PAIRS: u32 = 240;
 
 /// A comparison in progress.
 pub struct Paired {
@@ -31,7 +33,7 @@ pub struct Paired {
 
 struct Side {
     spec: RunSpec,
-    place: Place,
+    queue: Queue,
     source: Source,
     step: u64,
 }
@@ -39,11 +41,11 @@ struct Side {
 impl Side {
     fn new(spec: RunSpec, opened: &Opened) -> Result<Self> {
         let (config, device) = (spec.config.clone(), opened.device.clone());
-        let place = Place::new(opened.queued, move || Worker::new(&config, &device))?;
+        let queue = Queue::new(opened.queued, move || Worker::new(&config, &device))?;
         Ok(Self {
             source: Source::new(&spec.config),
             spec,
-            place,
+            queue,
             step: 0,
         })
     }
@@ -51,19 +53,19 @@ impl Side {
     /// One step in milliseconds, bracketed by syncs; inside, the syncs its configuration asks for.
     fn step(&mut self, outlet: &Outlet) -> Result<f64> {
         let batch = self.source.batch(self.step);
-        self.place.ask(move |worker| worker.load(&batch))?;
-        self.place.sync()?;
+        self.queue.ask(move |worker| worker.load(&batch))?;
+        self.queue.sync()?;
         let phases = self.spec.config.measure.sync == Sync::PerPhase;
         let began = Instant::now();
         for task in [Worker::forward, Worker::backward, Worker::update] {
-            self.place.submit(task)?;
+            self.queue.submit(task)?;
             if phases {
-                self.place.sync()?;
+                self.queue.sync()?;
             }
         }
-        self.place.sync()?;
+        self.queue.sync()?;
         let ms = began.elapsed().as_secs_f64() * 1e3;
-        let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+        let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
         outlet.send(Event::Step(Step {
             slot: self.spec.slot,
             step: self.step,
@@ -108,7 +110,7 @@ impl Paired {
         let mut sides = [Side::new(a, opened)?, Side::new(b, opened)?];
         for side in &mut sides {
             let tensors = side
-                .place
+                .queue
                 .ask(|worker| worker.model.parameters().len() as u32)?;
             outlet.send(Event::Started(Started {
                 paired: true,
@@ -162,9 +164,9 @@ impl Paired {
         if result.verdict == Verdict::Unclear
             && n >= self.wanted
             && !self.asked
-            && self.wanted < PATIENCE
+            && self.wanted < MAX_PAIRS
         {
-            self.wanted = (self.wanted * 2).min(PATIENCE);
+            self.wanted = (self.wanted * 2).min(MAX_PAIRS);
         }
         let (a, b): (Vec<f64>, Vec<f64>) = self.times.iter().copied().unzip();
         let pace = self.began.elapsed().as_secs_f64() / f64::from(n);
@@ -181,7 +183,6 @@ impl Paired {
             done: n >= self.wanted,
             differs: self.differs.clone(),
         };
-        debug_assert!(median(&a) >= 0.0);
         self.outlet.send(Event::Pair(self.last.clone()));
     }
 
@@ -191,19 +192,16 @@ impl Paired {
     }
 }
 
-/// A B B A or B A A B, so that what drifts, drifts for both; which of the two is drawn for every four steps, because a
-/// disturbance of the same period, a scheduler's tick, would else fall on one side for good.
+/// A B B A or B A A B: either order cancels linear drift. Which of the two it is gets drawn for every four steps, so that a
+/// disturbance of the same period, such as a scheduler's tick, does not always fall on one side.
 fn a_goes_first(pair: usize) -> bool {
-    // One bit of a well mixed number: the finalizer of SplitMix64.
-    let mut bits = (pair as u64 / 2).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    pair.is_multiple_of(2) == ((bits >> 31) & 1 == 0)
+    let first = Rng::named(0, "order", pair as u64 / 2).bits() >> 63 == 0;
+    pair.is_multiple_of(2) == first
 }
 
 /// Two parameter sets with their moments, and one set of activations, must fit.
 fn refuse_too_large(a: &RunConfig, b: &RunConfig, opened: &Opened) -> Result<()> {
-    let Some(free) = opened.queued.then(super::memory_available).flatten() else {
+    let Some(free) = opened.queued.then(memory_available).flatten() else {
         return Ok(());
     };
     let need =

@@ -1,6 +1,6 @@
 //! Where a worker runs. A GPU is asynchronous by itself: its worker runs inline and `sync` waits for the device. The
 //! CPU device gets a queue of ours: one device thread owns the worker, the host enqueues and goes on, at most two steps
-//! ahead. So what a missing sync does can be seen on a laptop, too.
+//! ahead. So the effect of a missing sync shows on a laptop, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use anyhow::{Result, anyhow};
 
 use super::worker::Worker;
 
-/// Two steps of four tasks each: batch, forward, backward, update.
-const AHEAD: usize = 8;
+/// Tasks that may wait: two steps of four each (batch, forward, backward, update).
+const MAX_WAITING: usize = 8;
 
 type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 
-/// A worker and its place.
-pub enum Place {
+/// A worker, and how work gets to it.
+pub enum Queue {
     Inline(Box<Worker>),
     Queued {
         tasks: Option<SyncSender<Task>>,
@@ -29,7 +29,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl Queue {
     /// Makes the worker where it will live.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Place {
         if !queued {
             return Ok(Self::Inline(Box::new(guard(make)??)));
         }
-        let (tasks, inbox) = sync_channel::<Task>(AHEAD);
+        let (tasks, inbox) = sync_channel::<Task>(MAX_WAITING);
         let (answer, made) = channel();
         let busy = Arc::new(AtomicU64::new(0));
         let thread = Builder::new().name("device".into()).spawn(move || {
@@ -73,10 +73,10 @@ impl Place {
     /// Hands work over without waiting for it; blocks only while two steps are outstanding.
     pub fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         let Self::Queued { busy, .. } = self else {
-            return self.hand_over(task);
+            return self.dispatch(task);
         };
         let busy = Arc::clone(busy);
-        self.hand_over(move |worker| {
+        self.dispatch(move |worker| {
             let began = Instant::now();
             task(worker);
             let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -84,7 +84,7 @@ impl Place {
         })
     }
 
-    fn hand_over(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
+    fn dispatch(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         match self {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
             Self::Queued { tasks, .. } => {
@@ -94,7 +94,7 @@ impl Place {
         }
     }
 
-    /// Hands work over and waits for its answer; a question is no computing.
+    /// Hands work over and waits for its answer; waiting for the answer does not count as busy time.
     pub fn ask<R: Send + 'static>(
         &mut self,
         task: impl FnOnce(&mut Worker) -> R + Send + 'static,
@@ -103,7 +103,7 @@ impl Place {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
             Self::Queued { .. } => {
                 let (sender, answer) = channel();
-                self.hand_over(move |worker| drop(sender.send(task(worker))))?;
+                self.dispatch(move |worker| drop(sender.send(task(worker))))?;
                 answer.recv().map_err(|_| gone())
             }
         }
@@ -115,7 +115,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Queue {
     fn drop(&mut self) {
         if let Self::Queued { tasks, thread, .. } = self {
             drop(tasks.take());

@@ -43,19 +43,23 @@ pub fn known(device: &Device, driver: &str) -> Option<Roof> {
 /// # Errors
 /// When the device could not be measured, with the reason.
 pub fn of(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
-    if let Some(folder) = folder() {
-        let (entries, notice) = cache::read(&folder);
-        notice.into_iter().for_each(&mut say);
-        let found = entries
-            .into_iter()
-            .find(|it| it.is(&opened.info, &opened.driver));
-        match found {
-            Some(found) if settled(&found) => return Ok(found.roof),
-            Some(found) => return measure_again(opened, Some(found), say),
-            None => {}
+    let (entries, notice) = folder().map_or_else(Default::default, |it| cache::read(&it));
+    notice.into_iter().for_each(&mut say);
+    let before = entries
+        .into_iter()
+        .find(|it| it.is(&opened.info, &opened.driver));
+    // A busy machine's numbers lie apart: a few later engines measure again, then it is left at that.
+    let steady = |rate| !roofline::unsteady(rate);
+    match before {
+        None => keep(opened, measured(opened)?, 1, say),
+        Some(it) if it.tries >= TRIES || steady(&it.roof.flops) && steady(&it.roof.bytes) => {
+            Ok(it.roof)
+        }
+        Some(it) => {
+            let roof = both(it.roof, measured(opened)?);
+            keep(opened, roof, it.tries + 1, say)
         }
     }
-    measure_again(opened, None, say)
 }
 
 /// Measures now, whatever is on file. Of both the higher peaks are kept, since noise only slows; `say` is told where they
@@ -77,26 +81,6 @@ pub fn anew(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
         None => now,
     };
     keep(opened, kept, 1, say)
-}
-
-/// A busy machine's numbers lie apart: a few later engines try again, then it is left at that.
-fn settled(it: &cache::Entry) -> bool {
-    let steady = |rate| !roofline::unsteady(rate);
-    it.tries >= TRIES || (steady(&it.roof.flops) && steady(&it.roof.bytes))
-}
-
-fn measure_again(
-    opened: &Opened,
-    before: Option<cache::Entry>,
-    say: impl FnMut(String),
-) -> Result<Roof> {
-    let roof = measured(opened)?;
-    let tries = before.as_ref().map_or(0, |it| it.tries) + 1;
-    let roof = match before {
-        Some(before) => both(before.roof, roof),
-        None => roof,
-    };
-    keep(opened, roof, tries, say)
 }
 
 /// The higher peaks of two measurements; with the date of the one before where nothing of it was reached again.

@@ -1,15 +1,16 @@
 //! The conversation: one command after the other, one step of the current work between two looks at the inbox.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
 use super::devices::{self, Opened};
+use super::host::{memory_available, today};
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Wire;
-use super::{allocator, memory_available, roof};
+use super::{allocator, roof};
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
 };
@@ -48,7 +49,7 @@ pub fn run(wire: &Wire, commands: &Receiver<Command>) {
         };
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
-            Ok(command) => session.obey(command),
+            Ok(command) => session.carry_out(command),
             Err(TryRecvError::Empty) => {}
         }
         session.advance();
@@ -57,14 +58,16 @@ pub fn run(wire: &Wire, commands: &Receiver<Command>) {
 }
 
 impl Session<'_> {
-    fn obey(&mut self, command: Command) {
+    fn carry_out(&mut self, command: Command) {
         match command {
             Command::Hello { protocol } => self.hello(protocol),
             Command::Probe => {
                 roof::notice().into_iter().for_each(|text| self.warn(text));
-                self.wire.send(Event::Devices {
-                    devices: devices::probe(),
-                });
+                let mut devices = devices::probe();
+                for info in &mut devices {
+                    info.roof = roof::known(&info.device, &info.driver);
+                }
+                self.wire.send(Event::Devices { devices });
             }
             Command::Open { device } => match self.open(&device) {
                 Ok(opened) => self.wire.send(Event::DeviceReady {
@@ -171,21 +174,24 @@ impl Session<'_> {
         }
     }
 
+    /// The device, or a report of why there is none.
+    fn opened(&mut self, device: &str) -> Option<Opened> {
+        let opened = self.open(device);
+        let report = |error| {
+            let kind = if format!("{error}").starts_with("unknown device") {
+                FailedKind::Usage
+            } else {
+                FailedKind::Device
+            };
+            self.fail(kind, &error);
+        };
+        opened.map_err(report).ok()
+    }
+
     fn start(&mut self, device: &str, run: RunSpec) {
         self.end(None);
-        let opened = match self.open(device) {
-            Ok(opened) => opened,
-            Err(error) => {
-                let unknown = error.to_string().starts_with("unknown device");
-                return self.fail(
-                    if unknown {
-                        FailedKind::Usage
-                    } else {
-                        FailedKind::Device
-                    },
-                    &error,
-                );
-            }
+        let Some(opened) = self.opened(device) else {
+            return;
         };
         if let Err(error) = refuse(&run, &opened) {
             return self.fail(FailedKind::Usage, &error);
@@ -219,9 +225,8 @@ impl Session<'_> {
 
     fn pair(&mut self, device: &str, a: RunSpec, b: RunSpec, pairs: u32) {
         self.end(None);
-        let opened = match self.open(device) {
-            Ok(opened) => opened,
-            Err(error) => return self.fail(FailedKind::Device, &error),
+        let Some(opened) = self.opened(device) else {
+            return;
         };
         if let Err(error) = refuse(&a, &opened).and_then(|()| refuse(&b, &opened)) {
             return self.fail(FailedKind::Usage, &error);
@@ -247,7 +252,7 @@ impl Session<'_> {
     fn resume(&mut self) {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Paused(mut trainer, since) => {
-                trainer.paused += since.elapsed();
+                trainer.stats.paused += since.elapsed();
                 self.wire.send(Event::Resumed {
                     slot: trainer.spec.slot,
                 });
@@ -345,25 +350,4 @@ fn first_problem(run: &RunSpec) -> Result<()> {
         Some(problem) => Err(anyhow::anyhow!("{}", problem.what)),
         None => Ok(()),
     }
-}
-
-/// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
-pub fn today() -> String {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    let days = (since.as_secs() / 86_400) as i64 + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
 }

@@ -2,9 +2,6 @@
 
 mod inspection;
 mod summary;
-mod timing;
-
-use timing::Timing;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +11,7 @@ use anyhow::Result;
 use super::allocator;
 use super::devices::Opened;
 use super::observer::Compiling;
-use super::queue::Place;
+use super::queue::Queue;
 use super::wire::Outlet;
 use super::worker::Worker;
 use crate::config::Sync;
@@ -35,7 +32,7 @@ const STEP_PAUSE: Duration = Duration::from_millis(50);
 /// Steps of an endless run that are all reported.
 const ALL_REPORTED: u64 = 200;
 /// Steps whose losses may wait to be read.
-const MOST_PENDING: usize = 256;
+const MAX_PENDING: usize = 256;
 /// Steps before the first profile on a device whose clocks rise with work.
 const FIRST_ON_DEVICE: u64 = 12;
 /// Rows in the summary.
@@ -59,44 +56,59 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
     }
 }
 
-/// A run in progress.
-pub struct Trainer {
-    pub spec: RunSpec,
-    opened: Opened,
-    place: Place,
-    source: Source,
-    outlet: Outlet,
-    facts: Facts,
+/// What one step was measured to take.
+struct Timing {
+    ms: f64,
+    synced: bool,
+    phases: Option<Phases>,
+    /// Where the step ended with a sync.
+    clocks: Option<Clocks>,
+}
+
+/// What begins anew when the run goes on with other knobs.
+#[derive(Default)]
+pub struct Statistics {
     lints: Vec<Lint>,
-    /// Optimizer steps so far, profiled ones included.
-    step: u64,
-    /// Unprofiled steps of this spec.
+    /// Unprofiled steps.
     counted: u64,
+    /// Steps that count in no statistic.
+    uncounted: u64,
     times: Series,
     phases: Vec<Phases>,
-    /// Steps whose losses were not read yet.
-    pending: Vec<(u64, Timing)>,
-    bad_step: Option<u64>,
     loss_first: Option<f64>,
-    loss_last: f64,
-    began: Instant,
     /// Wall time spent paused.
     pub paused: Duration,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
+    kernels: Option<Kernels>,
+    evidence: Option<Evidence>,
+    clocks: Option<Clocks>,
+    /// Milliseconds of a step that waits for the device at its end only.
+    end_synced_ms: Option<f64>,
+    throughput: Option<Throughput>,
+}
+
+/// A run in progress.
+pub struct Trainer {
+    pub spec: RunSpec,
+    pub stats: Statistics,
+    opened: Opened,
+    queue: Queue,
+    source: Source,
+    outlet: Outlet,
+    facts: Facts,
+    /// Optimizer steps so far, profiled ones included.
+    step: u64,
+    /// Steps whose losses were not read yet.
+    pending: Vec<(u64, Timing)>,
+    bad_step: Option<u64>,
+    loss_last: f64,
+    began: Instant,
     last_report: Instant,
     last_step_line: Instant,
     compiling: Option<Arc<Compiling>>,
-    kernels: Option<Kernels>,
     gradients: GradSummary,
-    evidence: Option<Evidence>,
-    clocks: Option<Clocks>,
-    /// Steps of this spec that count in no statistic.
-    counted_apart: u64,
-    /// Milliseconds of a step that waits for the device at its end only.
-    unbroken: Option<f64>,
     memory: Memory,
-    throughput: Option<Throughput>,
     ended: Option<String>,
 }
 
@@ -110,45 +122,32 @@ impl Trainer {
     pub fn new(spec: RunSpec, opened: Opened, outlet: Outlet) -> Result<Self> {
         allocator::reset_peak();
         let (config, device) = (spec.config.clone(), opened.device.clone());
-        let mut place = Place::new(opened.queued, move || Worker::new(&config, &device))?;
+        let mut queue = Queue::new(opened.queued, move || Worker::new(&config, &device))?;
         let source = Source::new(&spec.config);
-        let tensors = place.ask(|worker| worker.model.parameters().len() as u32)?;
+        let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();
         let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
             facts: Facts::new(&spec.config, Some(source.entropy())),
             spec,
+            stats: Statistics::default(),
             opened,
-            place,
+            queue,
             source,
             outlet,
-            lints: Vec::new(),
             step: 0,
-            counted: 0,
-            times: Series::default(),
-            phases: Vec::new(),
             pending: Vec::new(),
             bad_step: None,
-            loss_first: None,
             loss_last: f64::NAN,
             began: now,
-            paused: Duration::ZERO,
-            profile_due: false,
-            last_profile: None,
             last_report: now - REPORT_PAUSE,
             last_step_line: now - STEP_PAUSE,
             compiling,
-            kernels: None,
             gradients: GradSummary {
                 tensors,
                 ..GradSummary::default()
             },
-            evidence: None,
-            clocks: None,
-            counted_apart: 0,
-            unbroken: None,
             memory: Memory::default(),
-            throughput: None,
             ended: None,
         };
         trainer.announce();
@@ -170,31 +169,16 @@ impl Trainer {
 
     /// Goes on with other knobs that keep the parameters.
     pub fn apply(&mut self, spec: RunSpec) -> Result<()> {
-        self.place.sync()?;
+        self.queue.sync()?;
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
         let config = spec.config.clone();
-        self.place.ask(move |worker| worker.reconfigure(&config))?;
+        self.queue.ask(move |worker| worker.reconfigure(&config))?;
         self.source = Source::new(&spec.config);
         self.facts = Facts::new(&spec.config, Some(self.source.entropy()));
         self.spec = spec;
-        self.lints = Vec::new();
-        self.counted = 0;
-        self.times = Series::default();
-        self.phases = Vec::new();
-        self.loss_first = None;
-        (
-            self.kernels,
-            self.evidence,
-            self.throughput,
-            self.last_profile,
-            self.clocks,
-            self.unbroken,
-        ) = (None, None, None, None, None, None);
-        self.counted_apart = 0;
-        self.profile_due = false;
-        self.paused = Duration::ZERO;
+        self.stats = Statistics::default();
         self.began = Instant::now();
         self.announce();
         Ok(())
@@ -202,7 +186,7 @@ impl Trainer {
 
     /// Profiles the next step.
     pub fn request_profile(&mut self) {
-        self.profile_due = true;
+        self.stats.profile_due = true;
     }
 
     fn slot(&self) -> Slot {
@@ -218,18 +202,20 @@ impl Trainer {
     /// Whether nothing is left to do.
     pub fn done(&self) -> bool {
         self.ended.is_some()
-            || self
-                .spec
-                .steps
-                .is_some_and(|steps| self.counted >= steps && self.last_profile.is_some())
+            || self.spec.steps.is_some_and(|steps| {
+                self.stats.counted >= steps && self.stats.last_profile.is_some()
+            })
     }
 
     /// Takes one step, profiled when one is due.
     pub fn advance(&mut self) -> Result<()> {
         let batch = self.source.batch(self.step);
-        self.place.submit(move |worker| worker.load(&batch))?;
-        let finished = self.spec.steps.is_some_and(|steps| self.counted >= steps);
-        if self.profile_due || finished || self.profile_is_due() {
+        self.queue.submit(move |worker| worker.load(&batch))?;
+        let finished = self
+            .spec
+            .steps
+            .is_some_and(|steps| self.stats.counted >= steps);
+        if self.stats.profile_due || finished || self.profile_is_due() {
             self.profiled_step()
         } else {
             self.timed_step()
@@ -238,7 +224,7 @@ impl Trainer {
 
     fn profile_is_due(&self) -> bool {
         let every = self.spec.config.measure.profile_every;
-        match self.last_profile {
+        match self.stats.last_profile {
             // The first look inside, when the kernels exist.
             None => {
                 let after = if self.opened.queued {
@@ -246,51 +232,51 @@ impl Trainer {
                 } else {
                     FIRST_ON_DEVICE
                 };
-                self.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
+                self.stats.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
             }
             Some((at, counted)) => {
                 self.spec.steps.is_none()
                     && every > 0
-                    && self.counted >= counted + every
+                    && self.stats.counted >= counted + every
                     && at.elapsed() >= PROFILE_PAUSE
             }
         }
     }
 
     fn timed_step(&mut self) -> Result<()> {
-        let first = self.counted == 0;
+        let first = self.stats.counted == 0;
         let watch = self
             .compiling
             .as_ref()
-            .filter(|_| self.counted < 2)
+            .filter(|_| self.stats.counted < 2)
             .map(Compiling::watch);
         let drain = self.spec.config.measure.sync == Sync::Never
-            && (first || self.counted.is_multiple_of(AUDIT_EVERY));
+            && (first || self.stats.counted.is_multiple_of(AUDIT_EVERY));
         if drain || self.spec_synced() {
             // Nothing of the step before, and not the copy of this batch, is in this step's time.
-            self.place.sync()?;
+            self.queue.sync()?;
         }
         let timing = self.time_one(drain)?;
         drop(watch);
 
-        self.tell_clocks(timing.clocks);
+        self.keep_clocks(timing.clocks);
         let clocks = timing
             .clocks
-            .filter(|_| self.counted.is_multiple_of(AUDIT_EVERY));
+            .filter(|_| self.stats.counted.is_multiple_of(AUDIT_EVERY));
         let timing = Timing { clocks, ..timing };
-        if self.counted >= self.warmup() {
-            self.times.push(timing.ms);
-            self.phases.extend(timing.phases);
-            if self.phases.len() > 256 {
-                self.phases.remove(0);
+        if self.stats.counted >= self.warmup() {
+            self.stats.times.push(timing.ms);
+            self.stats.phases.extend(timing.phases);
+            if self.stats.phases.len() > 256 {
+                self.stats.phases.remove(0);
             }
         }
         let may_read = timing.synced || timing.phases.is_some();
         self.pending.push((self.step, timing));
         self.step += 1;
-        self.counted += 1;
+        self.stats.counted += 1;
         if may_read
-            && (self.must_report() || self.pending.len() > MOST_PENDING)
+            && (self.must_report() || self.pending.len() > MAX_PENDING)
             && !self.read_losses()?
         {
             return self.stop_not_finite();
@@ -298,7 +284,10 @@ impl Trainer {
         if first {
             self.evidence_now()?;
         }
-        let over = self.spec.steps.is_some_and(|steps| self.counted >= steps);
+        let over = self
+            .spec
+            .steps
+            .is_some_and(|steps| self.stats.counted >= steps);
         if self.last_report.elapsed() >= REPORT_PAUSE || over {
             self.report();
         }
@@ -308,13 +297,13 @@ impl Trainer {
     /// Reads the losses of the steps since the last reading and reports those steps: this waits for the device, after
     /// the clocks have stopped. False when one of them is not finite.
     fn read_losses(&mut self) -> Result<bool> {
-        let losses = self.place.ask(Worker::losses)??;
+        let losses = self.queue.ask(Worker::losses)??;
         let pending = std::mem::take(&mut self.pending);
         let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
         let last = pending.len().saturating_sub(1);
         self.last_step_line = Instant::now();
         for (index, ((step, timing), loss)) in pending.into_iter().zip(losses).enumerate() {
-            self.loss_first.get_or_insert(loss);
+            self.stats.loss_first.get_or_insert(loss);
             self.loss_last = loss;
             let event = Event::Step(Step {
                 slot: self.slot(),
@@ -351,5 +340,85 @@ impl Trainer {
     fn emit(&mut self, event: Event) {
         self.facts.observe(&event);
         self.outlet.send(event);
+    }
+
+    /// One step, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
+    fn time_one(&mut self, drained: bool) -> Result<Timing> {
+        let sync = self.spec.config.measure.sync;
+        let phases = sync == Sync::PerPhase;
+        let mut enqueue = 0.0;
+        let mut phase = |trainer: &mut Self, task: fn(&mut Worker)| -> Result<Instant> {
+            let began = Instant::now();
+            trainer.queue.submit(task)?;
+            enqueue += began.elapsed().as_secs_f64() * 1e3;
+            if phases {
+                trainer.queue.sync()?;
+            }
+            Ok(Instant::now())
+        };
+        let computed = self.queue.busy();
+        let t0 = Instant::now();
+        let t1 = phase(self, Worker::forward)?;
+        let t2 = phase(self, Worker::backward)?;
+        let t3 = phase(self, Worker::update)?;
+        if sync == Sync::PerStep || drained {
+            self.queue.sync()?;
+        }
+        let t4 = Instant::now();
+        let computed = self
+            .queue
+            .busy()
+            .zip(computed)
+            .map(|(now, before)| now - before);
+        let ms = |a: Instant, b: Instant| (b - a).as_secs_f64() * 1e3;
+        let (forward, backward, optimizer) = (ms(t0, t1), ms(t1, t2), ms(t2, t3));
+        let bracket = ms(t0, t4);
+        let ledger = Phases {
+            forward,
+            backward,
+            optimizer,
+            residual: bracket - (forward + backward + optimizer),
+            step: bracket,
+        };
+        let synced = sync != Sync::Never;
+        let clocks = (synced || drained).then(|| Clocks {
+            enqueue,
+            host_sync: bracket,
+            device: computed.map(|it| it.as_secs_f64() * 1e3),
+        });
+        Ok(Timing {
+            ms: if synced { bracket } else { ms(t0, t3) },
+            synced,
+            phases: (synced || drained).then_some(ledger),
+            clocks,
+        })
+    }
+
+    /// Keeps the three readings of a step, and tells them now and then: steps that compile are not among them.
+    fn keep_clocks(&mut self, clocks: Option<Clocks>) {
+        let Some(clocks) = clocks.filter(|_| self.stats.counted >= self.warmup()) else {
+            return;
+        };
+        let first = self.stats.clocks.is_none();
+        // The evidence has one device time for every device: that of the latest profiled step.
+        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        self.stats.clocks = Some(Clocks { device, ..clocks });
+        if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
+            self.send_clocks();
+        }
+    }
+
+    /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
+    fn send_clocks(&mut self) {
+        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let clocks = self.stats.clocks.as_mut().map(|clocks| {
+            clocks.device = device.or(clocks.device);
+            *clocks
+        });
+        if let (Some(evidence), Some(clocks)) = (&mut self.stats.evidence, clocks) {
+            // The rest of it stays what was seen at its own step.
+            evidence.clocks = Some(clocks);
+            self.outlet.send(Event::Evidence(evidence.clone()));
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! The two ends of the stream. A thread of its own writes, so a slow reader cannot stall a timed step; another beats
-//! the heart; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
+//! The two ends of the stream. A thread of its own writes, so a slow reader cannot stall a timed step; another sends
+//! heartbeats; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use anyhow::{Context, Result};
 
 use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
 
-/// Two beats a second.
-const BEAT: Duration = Duration::from_millis(500);
+/// Time between two heartbeats.
+const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Where events go.
 pub struct Wire {
-    sender: Sender<Option<Event>>,
+    outlet: Outlet,
     writer: JoinHandle<()>,
 }
 
@@ -35,17 +35,17 @@ impl Outlet {
 impl Wire {
     /// Queues an event.
     pub fn send(&self, event: Event) {
-        let _ = self.sender.send(Some(event));
+        self.outlet.send(event);
     }
 
     /// A handle for another thread.
     pub fn outlet(&self) -> Outlet {
-        Outlet(self.sender.clone())
+        self.outlet.clone()
     }
 
     /// Writes what is queued and ends.
     pub fn close(self) {
-        let _ = self.sender.send(None);
+        let _ = self.outlet.0.send(None);
         let _ = self.writer.join();
     }
 }
@@ -59,18 +59,19 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
         .name("writer".into())
         .spawn(move || write(output, &events, began))?;
 
-    let beat = Outlet(sender.clone());
+    let outlet = Outlet(sender);
+    let heart = outlet.clone();
     Builder::new().name("heartbeat".into()).spawn(move || {
         loop {
-            std::thread::sleep(BEAT);
-            beat.send(Event::Heartbeat);
+            std::thread::sleep(HEARTBEAT);
+            heart.send(Event::Heartbeat);
         }
     })?;
 
-    route_logs(Outlet(sender.clone()));
+    route_logs(outlet.clone());
 
     let (to_session, commands) = channel();
-    let complaints = Outlet(sender.clone());
+    let errors = outlet.clone();
     Builder::new().name("reader".into()).spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { break };
@@ -85,7 +86,7 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
                 }
                 Err(error) => {
                     let reason = format!("not a command: {error}");
-                    complaints.send(Event::Failed(Failed {
+                    errors.send(Event::Failed(Failed {
                         kind: FailedKind::Usage,
                         reason,
                     }));
@@ -95,7 +96,7 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
         // The reader is gone. The main thread may be inside a kernel that never returns; nothing is left to save.
         std::process::exit(0);
     })?;
-    Ok((Wire { sender, writer }, commands))
+    Ok((Wire { outlet, writer }, commands))
 }
 
 fn write(mut output: impl Write, events: &Receiver<Option<Event>>, began: Instant) {

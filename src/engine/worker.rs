@@ -1,18 +1,12 @@
 //! What lives on the device: model, optimizer, and the loss and gradients of the step in progress.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Result, anyhow};
 use burn::tensor::{Device, Tensor};
 
-use super::audit;
-use super::observer::{self, Profiled};
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
-use crate::ops::kernels::is_cpu;
 use crate::ops::optimizer::Optimizer;
-use crate::protocol::Gradients;
 
 /// A model in training.
 pub struct Worker {
@@ -23,7 +17,7 @@ pub struct Worker {
     losses: Vec<Tensor<2>>,
     pub gradients: Vec<Option<Tensor<2>>>,
     learning_rate: f64,
-    device: Device,
+    pub device: Device,
 }
 
 impl Worker {
@@ -110,24 +104,6 @@ impl Worker {
             .inner()
             .sync()
             .map_err(|error| anyhow!("the device was lost: {error:?}"))
-    }
-
-    /// One step under the profiler, with the gradient audit between backward and update. The audit's own time, and that
-    /// of reading the profile, is not in the wall time returned.
-    pub fn profiled_step(&mut self) -> Result<(Duration, Gradients, Profiled)> {
-        self.sync()?;
-        let profile = observer::start(is_cpu(&self.device));
-        let began = Instant::now();
-        self.forward();
-        self.backward();
-        self.sync()?;
-        let mut took = began.elapsed();
-        let audit = profile.apart(|| audit::gradients(self));
-        let began = Instant::now();
-        self.update();
-        self.sync()?;
-        took += began.elapsed();
-        Ok((took, audit, profile.stop()))
     }
 
     /// The device without autodiff.

@@ -59,7 +59,7 @@ pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
 
 fn spawn(command: EngineCommand) -> Result<Client> {
     let limits = Limits {
-        farewell: Duration::from_secs(2),
+        shutdown: Duration::from_secs(2),
         ..Limits::default()
     };
     Client::spawn_within(command, limits).map_err(|error| usage(format!("{error:#}")))

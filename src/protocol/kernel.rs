@@ -24,6 +24,26 @@ pub struct KernelJob {
     pub thorough: bool,
 }
 
+impl KernelJob {
+    /// Whether the learner has changed nothing yet.
+    pub fn is_starter(&self) -> bool {
+        self.files
+            .iter()
+            .all(|file| same_text(&file.text, &file.starter))
+    }
+}
+
+/// Whether two texts are the same, whatever the editor does to the ends of lines.
+pub fn same_text(one: &str, other: &str) -> bool {
+    let lines = |text: &'_ str| -> Vec<String> {
+        text.trim()
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    };
+    lines(one) == lines(other)
+}
+
 /// One WGSL file. Texts hold `{{N}}` where a size belongs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelFile {
@@ -179,37 +199,34 @@ pub struct KernelFacts {
     pub array_length: bool,
 }
 
-/// What is said about one check of a learner's kernels. A wrong, slow or endless kernel is data here.
+/// What one check of a learner's kernels found out. A wrong, slow or endless kernel is data here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelReport {
     pub id: u64,
     pub exercise: String,
     pub device: Option<Device>,
     pub files: Vec<KernelResult>,
-    pub criteria: Vec<KernelCriterion>,
-    /// The card: what to show, line by line.
-    pub card: Vec<CardLine>,
-    /// Whether no criterion failed and the text is no longer the starter's.
-    pub passed: bool,
     /// Why nothing could be checked: no device, or the check's own process ended.
     pub failed: Option<String>,
     /// A kernel does not end: the process that checked it has to be killed.
     pub restart: bool,
-    /// What to give the training engine, where every file is right and the exercise asks for it.
-    pub swap: Option<KernelSwap>,
     /// Wall time of the check.
     pub seconds: f64,
 }
 
 /// How far a check has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelProgress {
     pub id: u64,
     pub exercise: String,
-    /// What is known already: the first lines of the card.
-    pub card: Vec<CardLine>,
-    /// What is done now.
-    pub now: String,
+    /// What is known already.
+    pub files: Vec<KernelResult>,
+    /// Number of the file that is looked at now; `None` while the device is opened.
+    pub file: Option<u64>,
+    /// Label of the shape; empty while the text is read.
+    pub shape: String,
+    /// Whether the kernel is running.
+    pub running: bool,
 }
 
 /// One file of it.
@@ -223,11 +240,21 @@ pub struct KernelResult {
     pub shapes: Vec<KernelMatch>,
     /// What went wrong when it ran.
     pub fault: Option<KernelFault>,
-    /// Shapes that were not run, and why.
+    /// Label of the shape that was not run.
     pub skipped: Option<String>,
     pub time: Option<KernelTime>,
     /// Why there is no time.
-    pub time_reason: Option<String>,
+    pub time_reason: Option<KernelUntimed>,
+}
+
+/// Why a kernel that is right was not timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelUntimed {
+    /// The last of several shapes is the one to time.
+    OneShape,
+    CpuDriver,
+    NotAsked,
 }
 
 /// A shape whose outputs are right.
@@ -257,8 +284,10 @@ pub enum KernelFaultKind {
     Races,
     /// Did not end within the limit.
     Endless,
-    /// The driver refused the kernel, or the device was lost.
+    /// The driver refused the kernel.
     Device,
+    /// The device was lost while it ran.
+    Lost,
 }
 
 /// How a kernel went wrong.
@@ -270,12 +299,25 @@ pub struct KernelFault {
     /// Name of the buffer; empty where none is meant.
     pub buffer: String,
     /// Element of the buffer.
-    pub at: Option<u64>,
+    pub at: Option<i64>,
     pub expected: Option<Num>,
     pub found: Option<Num>,
     /// Largest error over the largest expected value.
     pub error: Option<Num>,
-    /// The same in words.
+    /// Largest error allowed, on the same scale.
+    pub allowed: Option<f64>,
+    /// Elements that are wrong, of all that the buffer has.
+    pub count: u64,
+    pub of: u64,
+    /// The index or the loop that is meant, in the learner's file.
+    pub place: Option<KernelError>,
+    /// What was allowed before it was given up: rounds of the loop at `place`, else seconds of a launch.
+    pub limit: f64,
+    /// Two runs on the same numbers differ.
+    pub unsteady: bool,
+    /// The driver's words.
+    pub reason: String,
+    /// All of it as a sentence. The engine leaves it empty; the judge fills it in.
     pub text: String,
 }
 
@@ -307,23 +349,6 @@ pub struct KernelRatio {
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
-}
-
-/// A criterion: what was asked, what was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelCriterion {
-    pub name: String,
-    pub found: String,
-    /// None: does not count on this device.
-    pub passed: Option<bool>,
-}
-
-/// A line of the card.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CardLine {
-    /// Good, bad, or only a remark.
-    pub good: Option<bool>,
-    pub text: String,
 }
 
 /// Kernels that passed their check, to take over a part of the running model at the next step boundary.

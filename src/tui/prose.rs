@@ -326,9 +326,9 @@ mod tests {
         assert_eq!(
             text,
             [
-                "(Figures of the run belong here; they come when it has made its steps.)",
+                "(The figures of this run appear here once it has made enough steps.)",
                 "",
-                "(T measures both in turns; the figures that belong here come then.)",
+                "(T measures both runs in turns; then the figures appear here.)",
                 "",
                 "It takes (skipped)",
             ]

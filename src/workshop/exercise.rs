@@ -12,7 +12,6 @@ use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{Answer, Measured};
 use crate::app::source::FromEngine;
-use crate::cli::check::judge;
 use crate::config::file::{MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
@@ -22,6 +21,7 @@ use crate::course::progress;
 use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
+use crate::judge::{configs as judge, kernel};
 
 /// Lines of the checking process that are taken in before the screen has its turn.
 const AT_ONCE: usize = 256;
@@ -192,8 +192,14 @@ impl Desk {
             report = self.checker.poll(Duration::ZERO);
         }
         let news = match (report, self.checker.news()) {
-            (Some(report), _) => ExerciseNews::Checked(Box::new(report)),
-            (None, Some(progress)) => ExerciseNews::Progress(Box::new(progress)),
+            (Some(report), _) => {
+                let verdict = kernel::verdict(self.checker.job(), report);
+                ExerciseNews::Checked(Box::new(verdict))
+            }
+            (None, Some(progress)) => {
+                let checking = kernel::checking(self.checker.job(), &progress);
+                ExerciseNews::Progress(Box::new(checking))
+            }
             (None, None) => return None,
         };
         Some(Message::Exercise { exercise: id, news })

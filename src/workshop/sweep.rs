@@ -12,12 +12,11 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::app::exercise::measuring::{Measured, Sweep};
-use crate::cli::check::judge;
-use crate::course::check::Report;
 use crate::course::exercise::Configs;
 use crate::course::exercise::config::Answers;
 use crate::course::sweep::table;
 use crate::engine::client::EngineCommand;
+use crate::judge::{Report, configs as judge};
 use crate::measure::bench::Bench;
 use crate::measure::sweep::{Told, measure};
 use crate::protocol::Event;

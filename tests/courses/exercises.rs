@@ -216,7 +216,7 @@ fn a_stranger_s_course_names_no_folder_of_state() {
 
 #[test]
 fn with_measure_a_ratio_decides_and_unclear_never_passes() {
-    use perflings::course::validate::behaviour;
+    use perflings::judge::course::behaviour;
     use perflings::protocol::{Finished, Pair, Verdict};
 
     let mut course = Course::builtin("en");

@@ -1,10 +1,12 @@
 //! The exercises of the course: every solution passes, every starter fails where it says it does.
 
-use perflings::protocol::{KernelReport, KernelStarter};
+use perflings::judge::Outcome;
+use perflings::judge::kernel::KernelVerdict;
+use perflings::protocol::KernelStarter;
 
 use super::{exercises, job_of, on_lavapipe};
 
-fn check(id: &str, solution: bool) -> Option<KernelReport> {
+fn check(id: &str, solution: bool) -> Option<KernelVerdict> {
     on_lavapipe(&job_of(id, |_, starter, fixed| {
         Ok(if solution { fixed } else { starter }.to_owned())
     }))
@@ -21,9 +23,9 @@ fn every_solution_passes() {
             report
                 .criteria
                 .iter()
-                .all(|criterion| criterion.passed != Some(false))
+                .all(|criterion| criterion.outcome != Outcome::Failed)
         );
-        assert!(report.files.iter().all(|file| file.skipped.is_some()
+        assert!(report.facts.files.iter().all(|file| file.skipped.is_some()
             && file.time.is_none()
             && file.time_reason.is_some()));
     }
@@ -41,19 +43,19 @@ fn every_starter_fails_as_declared() {
             Some("this is still the starter")
         );
         assert!(
-            report.files.iter().all(|file| file.error.is_none()),
+            report.facts.files.iter().all(|file| file.error.is_none()),
             "{} does not compile",
             exercise.id
         );
         for (asked, found) in kernels.checks.iter().zip(&report.criteria) {
             assert_eq!(asked.name, found.name);
             assert_eq!(
-                found.passed,
-                Some(asked.starter == KernelStarter::Passes),
+                found.outcome,
+                Outcome::of(asked.starter == KernelStarter::Passes),
                 "{}: {}: {}",
                 exercise.id,
                 found.name,
-                found.found
+                found.measured
             );
         }
     }

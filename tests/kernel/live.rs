@@ -3,10 +3,10 @@
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
 use perflings::engine::kernel::live::{self, Cover};
-use perflings::engine::kernel::{Limits, adopt, check};
+use perflings::engine::kernel::{Limits, adopt};
 use perflings::protocol::{KernelSwap, KernelText};
 
-use super::{edited, job_of};
+use super::{check, edited, job_of};
 
 fn swap(part: &str, texts: &[&str]) -> KernelSwap {
     let kernels = texts.iter().map(|text| KernelText {

@@ -1,90 +1,82 @@
-//! Rules that naga has none of: asking before writing, loops that can end, barriers that everybody reaches.
+//! Rules that naga has none of: indices inside, loops that end, barriers that everybody reaches. The first two show when the
+//! kernel runs with probes, the last from its text.
 
-use super::edited;
+use perflings::protocol::KernelFaultKind;
+
 use super::text::{refused, said};
+use super::{edited, on_lavapipe};
+
+/// What the check says of the solution of `swiglu` with `from` replaced by `to`; `None` where there is no driver.
+fn faults(from: &str, to: &str) -> Option<Option<(KernelFaultKind, String)>> {
+    let mut job = edited("swiglu", from, to);
+    job.files.truncate(1);
+    job.files[0].text += "fn outside(id: vec3<u32>) -> bool { return id.x >= N; }\nfn put(i: u32, x: f32) { out[i] = x; }";
+    assert_eq!(said(&job), None, "{to}: the text alone is fine");
+    let report = on_lavapipe(&job)?;
+    let fault = report.facts.files[0].fault.as_ref();
+    Some(fault.map(|fault| (fault.kind, fault.text.clone())))
+}
+
+const GUARD: &str = "if (i >= N) {\n        return;\n    }";
 
 #[test]
 fn writes_without_asking() {
-    let message = "16:5 `out[i] = s * up[i]`: writes to `out` without asking first whether it is inside: the last workgroup may have more \
-                   invocations than there are elements left";
-    let instead = "`if (i >= N) { return; }` before the first write, with i from global_invocation_id or workgroup_id";
-    refused(
-        "if (i >= N) {\n        return;\n    }",
-        "",
-        message,
-        instead,
-    );
-    // What a buffer holds is no answer to the question.
-    refused(
-        "if (i >= N) {\n        return;\n    }",
-        "if (gate[i] > 1e9) { return; }",
-        message,
-        instead,
-    );
-    // Other ways to ask.
+    for guard in ["", "if (gate[i] > 1e9) { return; }"] {
+        let Some(fault) = faults(GUARD, guard) else {
+            return;
+        };
+        let (kind, text) = fault.expect("is refused");
+        assert_eq!(kind, KernelFaultKind::OutOfBounds);
+        assert!(
+            text.contains(
+                "`gate[i]` takes element 1, and `gate` has 1; compare the index with the size first"
+            ),
+            "{text}"
+        );
+    }
+    // Other ways to ask, and an index that cannot be outside.
     for (from, to) in [
-        (
-            "if (i >= N) {\n        return;\n    }",
-            "let inside = i < N;\nif (!inside) { return; }",
-        ),
-        (
-            "if (i >= N) {\n        return;\n    }",
-            "if (outside(id)) { return; }",
-        ),
+        (GUARD, "let inside = i < N;\nif (!inside) { return; }"),
+        (GUARD, "if (outside(id)) { return; }"),
         ("out[i] = s * up[i];", "if (i < N) { out[i] = s * up[i]; }"),
         ("out[i] = s * up[i];", "put(i, s * up[i]);"),
+        ("let i = id.x;", "let i = min(id.x, N - 1u);"),
     ] {
-        let mut job = edited("swiglu", from, to);
-        job.files[0].text += "fn outside(id: vec3<u32>) -> bool { return id.x >= N; }\nfn put(i: u32, x: f32) { out[i] = x; }";
-        assert_eq!(said(&job), None, "{to}");
+        assert_eq!(faults(from, to), Some(None), "{to}");
     }
 }
 
 #[test]
 fn loops_without_end() {
-    let instead = "a condition that changes inside the loop, or a `break` that can be reached";
-    let never = "this loop never ends: no `break` or `return` in it can be reached";
-    refused(
-        "let s = g",
-        "loop {}\n    let s = g",
-        &format!("17:5 `loop {{}}`: {never}"),
-        instead,
-    );
-    refused(
-        "let s = g",
-        "while (true) {\n}\n    let s = g",
-        &format!("17:5 `while (true) {{`: {never}"),
-        instead,
-    );
-    refused(
-        "let s = g",
-        "loop { if (false) { break; } }\n    let s = g",
-        &format!("17:5 `loop {{ if (false) {{ break; }} }}`: {never}"),
-        instead,
-    );
-    let same =
-        "this loop never ends once it has begun: nothing in it changes what its end depends on";
-    refused(
-        "let s = g",
-        "var k = 0u;\n    for (; k < 8u; ) {\n }\n    let s = g",
-        &format!("18:5 `for (; k < 8u; ) {{`: {same}"),
-        instead,
-    );
+    for (endless, head) in [
+        ("loop {}", "loop {"),
+        ("while (true) {\n}", "while (true) {"),
+        ("loop { if (false) { break; } }", "loop {"),
+        (
+            "var k = 0u;\n    for (; k < 8u; ) {\n }",
+            "for (; k < 8u; ) {",
+        ),
+    ] {
+        let Some(fault) = faults("let s = g", &format!("{endless}\n    let s = g")) else {
+            return;
+        };
+        let (kind, text) = fault.expect("is refused");
+        assert_eq!(kind, KernelFaultKind::Endless, "{endless}");
+        let wanted = format!(
+            "`{head}` does not end, or not within 32768 rounds; it needs a condition that changes inside the loop, or a `break` that can be reached"
+        );
+        assert!(text.ends_with(&wanted), "{text}");
+    }
     for fine in [
         "for (var k = 0u; k < 8u; k++) { }",
         "var k = 0u; while (k < N) { k += 1u; }",
         "loop { break; }",
         "var k = 0u; loop { k++; continuing { break if k > 3u; } }",
-        "loop { if (i > 3u) { break; } else { return; } }",
-        "var k = 0u; loop { for (var j = 0u; j < 3u; j++) { k++; if (k > 9u) { return; } } }",
+        "var k = 0u; loop { for (var j = 0u; j < 3u; j++) { k++; if (k > 9u) { break; } } if (k > 9u) { break; } }",
     ] {
         assert_eq!(
-            said(&edited(
-                "swiglu",
-                "let s = g",
-                &format!("{fine}\n    let s = g")
-            )),
-            None,
+            faults("let s = g", &format!("{fine}\n    let s = g")),
+            Some(None),
             "{fine}"
         );
     }

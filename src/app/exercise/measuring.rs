@@ -1,8 +1,8 @@
 //! What is known of a config exercise: what the learner expects, how far the measurement has come, and what it found.
 //! Plain data; `measure.rs` changes it.
 
-use crate::course::check::Line;
 use crate::course::sweep::Table;
+use crate::judge::Line;
 
 /// What the learner's answer file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use super::{Checking, ExerciseNews, InModel};
 use crate::app::{App, Effect, Panel};
 use crate::course::Exercise;
 use crate::course::progress::State;
-use crate::protocol::{Command, KernelReport, KernelSwap};
+use crate::judge::kernel::KernelVerdict;
+use crate::protocol::{Command, KernelSwap};
 
 impl App {
     /// Takes in what the world says about an exercise.
@@ -48,7 +49,7 @@ impl App {
         Vec::new()
     }
 
-    fn checked(&mut self, exercise: &Exercise, report: KernelReport) -> Vec<Effect> {
+    fn checked(&mut self, exercise: &Exercise, report: KernelVerdict) -> Vec<Effect> {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
         let (passed, swap) = (report.passed, report.swap.clone());
         let desk = self.exercises.desk_mut(exercise);

@@ -59,7 +59,7 @@ pub(super) fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
     let keys = [Action::OpenEditor, Action::Hint];
     match report {
         None => sentence("{} opens the file in your editor, {} gives a hint", &keys),
-        Some(report) if report.failed.is_some() => {
+        Some(report) if report.facts.failed.is_some() => {
             sentence("Nothing was checked: the card says what to do", &[])
         }
         Some(report) if report.passed => {

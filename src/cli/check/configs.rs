@@ -2,13 +2,12 @@
 
 use anyhow::Result;
 
-use super::judge;
 use super::{CheckArgs, line, state};
-use crate::course::check::Report;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep;
+use crate::judge::{Report, configs as judge};
 use crate::measure::sweep::{Told, measure};
 use crate::out::{self, Exit, notice, progress, result, usage};
 

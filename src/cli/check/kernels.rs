@@ -8,6 +8,7 @@ use super::{CheckArgs, state};
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
+use crate::judge::kernel;
 use crate::measure::drive::engine_command;
 use crate::out::{self, Exit, Stop, notice, result, usage};
 use crate::workshop::exercise::in_folder;
@@ -44,6 +45,7 @@ pub fn check(
     );
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let report = checker.check(&args.engine.device, job);
+    let report = kernel::verdict(checker.job(), report);
     if args.json {
         out::json(&report)?;
     } else {
@@ -67,7 +69,7 @@ pub fn check(
         }
     }
     state::exercise(context, exercise, report.passed);
-    match &report.failed {
+    match &report.facts.failed {
         Some(why) => Err(Stop {
             exit: Exit::NoDevice,
             text: why.clone(),

@@ -5,18 +5,19 @@ use anyhow::Result;
 
 use super::super::EngineArgs;
 use super::super::check::configs::told;
-use super::super::check::{detective, judge};
-use crate::course::check::Outcome;
+use super::super::check::detective;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{Body, Configs, Detective, Exercise, Kernels};
-use crate::course::validate::Tried;
 use crate::engine::kernel::checker::Checker;
+use crate::judge::course::Tried;
+use crate::judge::kernel::{self, KernelVerdict};
+use crate::judge::{Outcome, configs as judge};
 use crate::measure::bench::Bench;
 use crate::measure::drive::engine_command;
 use crate::measure::sweep::measure;
 use crate::out::progress;
-use crate::protocol::{KernelReport, KernelStarter};
+use crate::protocol::KernelStarter;
 
 const NOT_RUN: &str = "did not run";
 /// Why nothing could be tried.
@@ -113,14 +114,15 @@ fn kernel(
     let mut job = kernels.job(&exercise.id, text);
     job.timed = timed;
     let report = checker.check(&engine.device, job);
+    let report = kernel::verdict(checker.job(), report);
     let (passed, detail) = verdict(kernels, &report, starter);
     answer(passed, detail)
 }
 
 /// What a report says of a starter, which must fail the checks that say so and no others, or of a solution.
-fn verdict(kernels: &Kernels, report: &KernelReport, starter: bool) -> (bool, String) {
-    if let Some(why) = &report.failed {
-        let nothing = report.device.is_none() && why.starts_with("nothing here can run");
+fn verdict(kernels: &Kernels, report: &KernelVerdict, starter: bool) -> (bool, String) {
+    if let Some(why) = &report.facts.failed {
+        let nothing = report.facts.device.is_none() && why.starts_with("nothing here can run");
         return if nothing {
             (true, format!("{NO_ADAPTER}: {why}"))
         } else {
@@ -128,6 +130,7 @@ fn verdict(kernels: &Kernels, report: &KernelReport, starter: bool) -> (bool, St
         };
     }
     if let Some((name, error)) = report
+        .facts
         .files
         .iter()
         .find_map(|file| Some((&file.name, file.error.as_ref()?)))
@@ -139,8 +142,8 @@ fn verdict(kernels: &Kernels, report: &KernelReport, starter: bool) -> (bool, St
     let mut said = Vec::new();
     for (asked, found) in kernels.checks.iter().zip(&report.criteria) {
         let fails = starter && asked.starter == KernelStarter::Fails;
-        let line = format!("`{}`: {}", found.name, found.found);
-        match found.passed {
+        let line = format!("`{}`: {}", found.name, found.measured);
+        match found.outcome.decided() {
             Some(passed) if passed == fails => wrong.push(format!(
                 "must {}: {line}",
                 if fails { "fail" } else { "pass" }
@@ -288,7 +291,8 @@ fn recorded(exercise: &Exercise, detective: &Detective) -> Tried {
 mod tests {
     use super::*;
     use crate::course::Course;
-    use crate::protocol::{Device, KernelCriterion, KernelError, KernelResult};
+    use crate::judge::Line;
+    use crate::protocol::{Device, KernelError, KernelReport, KernelResult};
 
     fn matmul() -> Kernels {
         let course = Course::builtin("en");
@@ -297,18 +301,23 @@ mod tests {
     }
 
     /// What a check found, by criterion: right, shared, faster.
-    fn report(found: [Option<bool>; 3]) -> KernelReport {
+    fn report(found: [Option<bool>; 3]) -> KernelVerdict {
         let names = matmul().checks.into_iter().map(|check| check.name);
-        let criteria = names.zip(found).map(|(name, passed)| KernelCriterion {
+        let criteria = names.zip(found).map(|(name, passed)| Line {
             name,
-            found: "so".to_owned(),
-            passed,
+            asked: String::new(),
+            measured: "so".to_owned(),
+            outcome: passed.map_or(Outcome::NotMeasured, Outcome::of),
+            optional: false,
         });
-        KernelReport {
-            device: Some(Device::default()),
+        KernelVerdict {
+            facts: KernelReport {
+                device: Some(Device::default()),
+                ..KernelReport::default()
+            },
             criteria: criteria.collect(),
             passed: found.iter().all(|passed| *passed != Some(false)),
-            ..KernelReport::default()
+            ..KernelVerdict::default()
         }
     }
 
@@ -337,7 +346,7 @@ mod tests {
     #[test]
     fn a_starter_must_fail_by_name_and_not_by_a_parse_error() {
         let mut broken = report([Some(false), Some(false), Some(false)]);
-        broken.files = vec![KernelResult {
+        broken.facts.files = vec![KernelResult {
             name: "starter.wgsl".to_owned(),
             error: Some(KernelError {
                 line: 3,
@@ -353,16 +362,16 @@ mod tests {
 
     #[test]
     fn without_an_adapter_it_is_skipped_and_says_so() {
-        let none = KernelReport {
-            failed: Some("nothing here can run a WGSL kernel: …".to_owned()),
-            ..KernelReport::default()
+        let failed = |why: &str| KernelVerdict {
+            facts: KernelReport {
+                failed: Some(why.to_owned()),
+                ..KernelReport::default()
+            },
+            ..KernelVerdict::default()
         };
+        let none = failed("nothing here can run a WGSL kernel: …");
         let (passed, detail) = verdict(&matmul(), &none, true);
         assert!(passed && detail.starts_with(NO_ADAPTER), "{detail}");
-        let lost = KernelReport {
-            failed: Some("the device was lost".to_owned()),
-            ..none
-        };
-        assert!(!verdict(&matmul(), &lost, true).0);
+        assert!(!verdict(&matmul(), &failed("the device was lost"), true).0);
     }
 }

@@ -18,7 +18,7 @@ pub enum Heard {
     Silent(Duration),
     /// The first line after a silence is about to follow.
     Awake,
-    /// The engine is gone; nothing follows until a restart.
+    /// The engine is gone; nothing follows.
     Over(Over),
 }
 

@@ -1,11 +1,20 @@
-//! The three pipes of an engine, each with a thread of its own: lines in, stray output in, commands out.
-//! Nothing here interprets a line; it only bounds it.
+//! Starts an engine process and serves its three pipes, each with a thread of its own: lines in, stray output in, commands
+//! out. Nothing here interprets a line; it only limits its length.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Builder;
 
-use crate::protocol::Command;
+use anyhow::{Context, Result};
+
+use super::command::{EngineCommand, kill_group};
+use crate::protocol::{Command, PROTOCOL};
+
+/// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
+const INBOX: usize = 1024;
+/// Commands held for an engine that does not read.
+const OUTBOX: usize = 64;
 
 /// Longest line of the stream, in bytes.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
@@ -22,10 +31,39 @@ pub(super) enum FromPipe {
     Closed,
 }
 
-pub(super) fn read_stdout(
-    pipe: impl Read + Send + 'static,
-    inbox: SyncSender<FromPipe>,
-) -> io::Result<()> {
+/// A child with what it says and what it is told. Its greeting is on its way.
+pub(super) fn launch(
+    command: &EngineCommand,
+) -> Result<(Child, Receiver<FromPipe>, SyncSender<Command>)> {
+    let mut child = command
+        .prepare()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("Failed to start the engine `{command}`"))?;
+    match attach(&mut child) {
+        Ok((inbox, outbox)) => Ok((child, inbox, outbox)),
+        Err(error) => {
+            kill_group(&mut child);
+            let _ = child.wait();
+            Err(error).context("Failed to start a thread for the engine's pipes")
+        }
+    }
+}
+
+fn attach(child: &mut Child) -> io::Result<(Receiver<FromPipe>, SyncSender<Command>)> {
+    let missing = || io::Error::other("a pipe is missing");
+    let (to_inbox, inbox) = sync_channel(INBOX);
+    let (outbox, commands) = sync_channel(OUTBOX);
+    read_stdout(child.stdout.take().ok_or_else(missing)?, to_inbox.clone())?;
+    read_stderr(child.stderr.take().ok_or_else(missing)?, to_inbox)?;
+    write_stdin(child.stdin.take().ok_or_else(missing)?, commands)?;
+    let _ = outbox.try_send(Command::Hello { protocol: PROTOCOL });
+    Ok((inbox, outbox))
+}
+
+fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
     let read = move || {
         let mut reader = BufReader::with_capacity(64 * 1024, pipe);
         let mut bytes = Vec::new();
@@ -48,10 +86,7 @@ pub(super) fn read_stdout(
         .map(drop)
 }
 
-pub(super) fn read_stderr(
-    pipe: impl Read + Send + 'static,
-    inbox: SyncSender<FromPipe>,
-) -> io::Result<()> {
+fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
     let read = move || {
         let mut reader = BufReader::new(pipe);
         let mut bytes = Vec::new();
@@ -75,7 +110,7 @@ pub(super) fn read_stderr(
 }
 
 /// Writes commands until the other side of the channel is gone, then closes the engine's input.
-pub(super) fn write_stdin(
+fn write_stdin(
     mut pipe: impl Write + Send + 'static,
     commands: Receiver<Command>,
 ) -> io::Result<()> {
@@ -180,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_lose_their_power() {
+    fn control_characters_become_spaces() {
         assert_eq!(printable("a\u{1b}[31mred\u{7}\r\n", 100), "a [31mred");
         assert_eq!(printable("äöü", 4), "äö…");
     }

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Instant;
 
-use super::card;
 use super::gpu::{Gpu, Trouble};
-use super::timing::{self, Runner};
+use super::timing::{self, Launchable};
 use super::trial::Trial;
 use super::validate::{self, Checked};
-use super::watch::{At, Desk, Limits, Shared, fault, lock, watch};
+use super::watch::{At, Limits, Shared, State, fault, lock, watch};
 use crate::protocol::{
-    KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape,
+    KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelUntimed, same_text,
 };
 
 /// Deep expressions are walked by recursion, here and in the libraries.
@@ -38,7 +37,7 @@ pub fn check_telling(
     let began = Instant::now();
     let at = At {
         since: began,
-        file: 0,
+        file: Some(0),
         shape: String::new(),
         running: false,
     };
@@ -47,39 +46,38 @@ pub fn check_telling(
         exercise: job.exercise.clone(),
         ..KernelReport::default()
     };
-    let desk: Shared = Arc::new(Mutex::new(Desk { report, at }));
+    let shared: Shared = Arc::new(Mutex::new(State { report, at }));
     let (done, finished) = channel();
     let worker = Worker {
         job: job.clone(),
         device: device.to_owned(),
         limits,
-        desk: desk.clone(),
+        shared: shared.clone(),
     };
     let spawned = Builder::new()
         .name("kernel check".into())
         .stack_size(STACK)
         .spawn(move || {
             if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
-                lock(&worker.desk).report.failed =
+                lock(&worker.shared).report.failed =
                     Some("the check panicked; the log has its text".to_owned());
             }
             let _ = done.send(());
         });
     if let Err(error) = spawned {
-        lock(&desk).report.failed = Some(format!("the check could not be started: {error}"));
+        lock(&shared).report.failed = Some(format!("the check could not be started: {error}"));
     } else {
         let mut last = KernelProgress::default();
-        watch(&desk, &finished, limits, |desk| {
-            let now = card::progress(&desk.report, job, &desk.at);
+        watch(&shared, &finished, limits, |state| {
+            let now = state.progress();
             if now != last {
                 tell(now.clone());
                 last = now;
             }
         });
     }
-    let mut report = lock(&desk).report.clone();
+    let mut report = lock(&shared).report.clone();
     report.seconds = began.elapsed().as_secs_f64();
-    card::finish(&mut report, job);
     report
 }
 
@@ -87,7 +85,7 @@ struct Worker {
     job: KernelJob,
     device: String,
     limits: Limits,
-    desk: Shared,
+    shared: Shared,
 }
 
 impl Worker {
@@ -104,19 +102,19 @@ impl Worker {
         let gpu = match self.open() {
             Ok(gpu) => gpu,
             Err(why) => {
-                lock(&self.desk).report.failed = Some(why);
+                lock(&self.shared).report.failed = Some(why);
                 return;
             }
         };
-        lock(&self.desk).report.device = Some(gpu.info.clone());
+        lock(&self.shared).report.device = Some(gpu.info.clone());
         for (index, checked) in texts.iter().enumerate() {
             let Some(checked) = checked else { continue };
             if let Err((shape, trouble)) = self.file(&gpu, index, checked) {
                 let gone = matches!(trouble, Trouble::Endless | Trouble::Lost(_));
-                let mut desk = lock(&self.desk);
-                desk.report.files[index].fault = Some(fault(&trouble, &shape, self.limits));
+                let mut state = lock(&self.shared);
+                state.report.files[index].fault = Some(fault(&trouble, &shape, self.limits));
                 if gone {
-                    desk.report.restart = true;
+                    state.report.restart = true;
                     // Closing a device waits for what runs on it.
                     std::mem::forget(gpu);
                     return;
@@ -145,12 +143,12 @@ impl Worker {
                 None
             }
         };
-        lock(&self.desk).report.files.push(result);
+        lock(&self.shared).report.files.push(result);
         checked
     }
 
     fn open(&self) -> Result<Gpu, String> {
-        self.at(usize::MAX, "", false);
+        self.at(None, "", false);
         let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
         match kept {
             Some((select, mut gpu)) if select == self.device => {
@@ -161,8 +159,8 @@ impl Worker {
         }
     }
 
-    fn at(&self, file: usize, shape: &str, running: bool) {
-        lock(&self.desk).at = At {
+    fn at(&self, file: Option<usize>, shape: &str, running: bool) {
+        lock(&self.shared).at = At {
             since: Instant::now(),
             file,
             shape: shape.to_owned(),
@@ -177,15 +175,7 @@ impl Worker {
         let real = job.timed && !gpu.on_cpu;
         for (number, shape) in job.shapes.iter().enumerate() {
             if number == last && number > 0 && !real {
-                let why = if gpu.on_cpu {
-                    "on a CPU driver being right counts, and speed does not"
-                } else {
-                    "nobody asked for it"
-                };
-                lock(&self.desk).report.files[index].skipped = Some(format!(
-                    "`{}` was neither run nor timed: {why}",
-                    shape.label
-                ));
+                lock(&self.shared).report.files[index].skipped = Some(shape.label.clone());
                 break;
             }
             let right = self
@@ -197,13 +187,13 @@ impl Worker {
         }
         if !real || last == 0 {
             let why = if last == 0 {
-                "there is one shape only, and the last of several is the one to time"
+                KernelUntimed::OneShape
             } else if gpu.on_cpu {
-                "a CPU driver's time says nothing about a GPU"
+                KernelUntimed::CpuDriver
             } else {
-                "nobody asked for it"
+                KernelUntimed::NotAsked
             };
-            lock(&self.desk).report.files[index].time_reason = Some(why.to_owned());
+            lock(&self.shared).report.files[index].time_reason = Some(why);
         }
         Ok(())
     }
@@ -225,14 +215,13 @@ impl Worker {
             shape,
             counts: &checked.counts[number],
             grid: checked.grids[number],
-            array_length: checked.facts.array_length,
             text: &file.text,
             filled: &checked.texts[number],
             real,
         };
-        self.at(index, &shape.label, false);
+        self.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
-        let kernel = Runner {
+        let kernel = Launchable {
             pipeline: gpu.compile(&checked.texts[number].text, file.spec.bindings.len())?,
             grid: trial.grid,
         };
@@ -241,7 +230,7 @@ impl Worker {
         } else {
             None
         };
-        self.at(index, &shape.label, true);
+        self.at(Some(index), &shape.label, true);
         let expected = match &solution {
             Some(solution) if !job.thorough => Trial {
                 grid: solution.grid,
@@ -250,25 +239,25 @@ impl Worker {
             .solution(&solution.pipeline, &inputs)?,
             _ => {
                 // The plain reference may take its time.
-                self.at(index, &shape.label, false);
+                self.at(Some(index), &shape.label, false);
                 trial.reference(&inputs)
             }
         };
-        self.at(index, &shape.label, true);
+        self.at(Some(index), &shape.label, true);
         match trial.judge(&kernel.pipeline, &inputs, &expected)? {
             Err(fault) => {
-                lock(&self.desk).report.files[index].fault = Some(*fault);
+                lock(&self.shared).report.files[index].fault = Some(*fault);
                 return Ok(false);
             }
-            Ok(matched) => lock(&self.desk).report.files[index].shapes.push(matched),
+            Ok(matched) => lock(&self.shared).report.files[index].shapes.push(matched),
         }
         if real {
             let starter = self
                 .other(gpu, &file.starter, file, number)?
-                .filter(|_| !same(&file.starter, &file.text));
-            let solution = solution.filter(|_| !same(&file.solution, &file.text));
+                .filter(|_| !same_text(&file.starter, &file.text));
+            let solution = solution.filter(|_| !same_text(&file.solution, &file.text));
             // A round launches several kernels, and each launch has its own limit.
-            self.at(index, &shape.label, false);
+            self.at(Some(index), &shape.label, false);
             let time = timing::time(
                 &trial,
                 &inputs,
@@ -276,7 +265,7 @@ impl Worker {
                 starter.as_ref(),
                 solution.as_ref(),
             )?;
-            lock(&self.desk).report.files[index].time = Some(time);
+            lock(&self.shared).report.files[index].time = Some(time);
         }
         Ok(true)
     }
@@ -288,49 +277,32 @@ impl Worker {
         text: &str,
         file: &KernelFile,
         number: usize,
-    ) -> Result<Option<Runner>, Trouble> {
-        let shapes: &[KernelShape] = &self.job.shapes;
-        let Ok(checked) = validate::validate(text, &file.spec, shapes) else {
+    ) -> Result<Option<Launchable>, Trouble> {
+        let Ok(checked) = validate::validate(text, &file.spec, &self.job.shapes) else {
             return Ok(None);
         };
         let pipeline = gpu.compile(&checked.texts[number].text, file.spec.bindings.len())?;
-        Ok(Some(Runner {
+        Ok(Some(Launchable {
             pipeline,
             grid: checked.grids[number],
         }))
     }
 }
 
-/// Whether two texts are one, whatever the editor does to the ends of lines.
-pub fn same(one: &str, other: &str) -> bool {
-    let lines = |text: &'_ str| {
-        text.trim()
-            .lines()
-            .map(|line| line.trim_end().to_owned())
-            .collect::<Vec<_>>()
-    };
-    lines(one) == lines(other)
-}
-
 /// A report about a check that could not be made at all.
 pub fn not_made(job: &KernelJob, why: String) -> KernelReport {
-    let mut report = KernelReport {
+    let unreadable = job.files.iter().filter(|file| file.unreadable.is_some());
+    KernelReport {
         id: job.id,
         exercise: job.exercise.clone(),
+        files: unreadable
+            .map(|file| KernelResult {
+                name: file.name.clone(),
+                error: file.unreadable.clone(),
+                ..KernelResult::default()
+            })
+            .collect(),
         failed: Some(why),
         ..KernelReport::default()
-    };
-    let unreadable = job
-        .files
-        .iter()
-        .filter_map(|file| Some((file, file.unreadable.clone()?)));
-    report.files = unreadable
-        .map(|(file, error)| KernelResult {
-            name: file.name.clone(),
-            error: Some(error),
-            ..KernelResult::default()
-        })
-        .collect();
-    card::finish(&mut report, job);
-    report
+    }
 }

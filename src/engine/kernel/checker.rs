@@ -8,14 +8,16 @@ use crate::engine::client::{Client, EngineCommand, Heard, Over};
 use crate::protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
 /// Longest wait for a report; single launches are given up much earlier, by the process itself.
-const OVERALL: Duration = Duration::from_secs(180);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Checks kernels in a process of its own, one job after the other.
 #[derive(Debug)]
 pub struct Checker {
     command: EngineCommand,
     client: Option<Client>,
-    running: Option<(KernelJob, Instant)>,
+    /// What was checked last, or is checked now.
+    job: KernelJob,
+    running: Option<Instant>,
     /// An answer that needs no process.
     ready: Option<KernelReport>,
     last_id: u64,
@@ -29,6 +31,7 @@ impl Checker {
         Self {
             command,
             client: None,
+            job: KernelJob::default(),
             running: None,
             ready: None,
             last_id: 0,
@@ -56,7 +59,7 @@ impl Checker {
                     job: Box::new(job.clone()),
                 });
                 self.client = Some(client);
-                self.running = Some((job, Instant::now()));
+                self.running = Some(Instant::now());
             }
             Err(error) => {
                 self.ready = Some(not_made(
@@ -65,7 +68,13 @@ impl Checker {
                 ))
             }
         }
+        self.job = job;
         self.last_id
+    }
+
+    /// What was checked last, or is checked now.
+    pub fn job(&self) -> &KernelJob {
+        &self.job
     }
 
     /// Whether a report is still to come.
@@ -84,7 +93,8 @@ impl Checker {
             return Some(report);
         }
         let began = Instant::now();
-        while let Some(id) = self.running.as_ref().map(|(job, _)| job.id) {
+        while let Some(since) = self.running {
+            let id = self.job.id;
             let heard = self
                 .client
                 .as_mut()?
@@ -108,7 +118,7 @@ impl Checker {
                     )),
                     _ => None,
                 },
-                // Its heart beats on a thread of its own: a process that is silent stands still as a whole.
+                // Heartbeats come from a thread of their own: a silent process has stopped as a whole.
                 Some(Heard::Silent(since)) => Some(format!(
                     "the process that checks kernels has been silent for {:.0} s",
                     since.as_secs_f64()
@@ -118,17 +128,16 @@ impl Checker {
                 }
                 _ => None,
             };
-            let late = self
-                .running
-                .as_ref()
-                .is_some_and(|(_, since)| since.elapsed() > OVERALL);
-            let answer = answer
-                .or_else(|| late.then(|| format!("no answer within {} s", OVERALL.as_secs())));
+            let late = since.elapsed() > CHECK_TIMEOUT;
+            let answer = answer.or_else(|| {
+                late.then(|| format!("no answer within {} s", CHECK_TIMEOUT.as_secs()))
+            });
             if let Some(why) = answer {
                 self.end();
-                return self.running.take().map(|(job, _)| KernelReport {
+                self.running = None;
+                return Some(KernelReport {
                     restart: true,
-                    ..not_made(&job, why)
+                    ..not_made(&self.job, why)
                 });
             }
             if began.elapsed() >= wait {

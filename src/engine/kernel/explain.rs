@@ -1,72 +1,18 @@
 //! Turns what is wrong with a text into a place in the learner's file, a plain sentence and what to write instead.
 
 use std::error::Error;
-use std::ops::Range;
 
 use naga::WithSpan;
 use naga::front::wgsl::ParseError;
 use naga::valid::ValidationError;
 
+use super::message::error;
 use super::template::Filled;
 use crate::config::nearest;
 use crate::protocol::KernelError;
 
-/// Characters of the offending text that are shown.
-const SHOWN: usize = 60;
-
-/// A message about the bytes `range` of the learner's file.
-pub fn error(
-    original: &str,
-    range: &Range<usize>,
-    message: String,
-    instead: String,
-) -> KernelError {
-    let start = floor(original, range.start);
-    let end = floor(original, range.end).max(start);
-    let before = &original[..start];
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = 1 + before.matches('\n').count();
-    let text = original[start..end].lines().next().unwrap_or("").trim_end();
-    KernelError {
-        line: u32::try_from(line).unwrap_or(u32::MAX),
-        column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
-        text: shorten(text),
-        message,
-        instead,
-    }
-}
-
-/// A message about the text as a whole.
-pub fn whole(message: impl Into<String>, instead: impl Into<String>) -> KernelError {
-    KernelError {
-        message: message.into(),
-        instead: instead.into(),
-        ..KernelError::default()
-    }
-}
-
-fn floor(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
-}
-
-fn shorten(text: &str) -> String {
-    let tame: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if tame.chars().count() <= SHOWN {
-        tame
-    } else {
-        tame.chars().take(SHOWN - 1).chain(['…']).collect()
-    }
-}
-
 /// Labels of the front end that say less than its message.
-const IDLE: &[&str] = &[
+const SKIPPED_LABELS: &[&str] = &[
     "see msg",
     "unknown identifier",
     "invalid accessor",
@@ -84,7 +30,7 @@ pub fn parse(original: &str, filled: &Filled, found: &ParseError) -> KernelError
         .message()
         .replace("found \"\"", "found the end of the file");
     if let Some((_, label)) =
-        label.filter(|(_, label)| !message.contains(label) && !IDLE.contains(label))
+        label.filter(|(_, label)| !message.contains(label) && !SKIPPED_LABELS.contains(label))
     {
         message = format!("{message}: {label}");
     }
@@ -129,14 +75,14 @@ fn plain(text: &str) -> String {
     ] {
         out = out.replace(&format!("Scalar(Scalar {{ kind: {kind} }})"), name);
     }
-    for (said, meant) in SAID {
+    for (said, meant) in PHRASES {
         out = out.replace(said, meant);
     }
     out
 }
 
 /// Phrases of the validator, and what they mean once the numbers are gone.
-const SAID: &[(&str, &str)] = &[
+const PHRASES: &[(&str, &str)] = &[
     (
         "The type of doesn't match the type stored in",
         "what is stored has another type than the place it goes to",
@@ -159,98 +105,70 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     if says("no definition in scope") {
         let known = words(text)
             .filter(|word| *word != offending)
-            .chain(BUILTINS.iter().copied());
+            .chain(BUILTINS.split(' '));
         let near = nearest(offending, known);
         return Some(format!(
             "`{near}`, if that is what was meant, or declare `{offending}` first"
         ));
     }
-    if says("recursive") || says("cyclic") {
-        return Some(
-            "a loop: WGSL functions may not call themselves, directly or through others".to_owned(),
-        );
-    }
-    if says("unknown type") {
-        return Some("f32, u32, i32, bool, vec4<f32>, array<f32, 64>…".to_owned());
-    }
-    if [
-        "automatic conversions",
-        "has another type",
-        "do not go together",
-        "cannot work with",
-    ]
-    .iter()
-    .any(|piece| says(piece))
-    {
-        return Some(
-            "both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert"
-                .to_owned(),
-        );
-    }
-    if says("internal WGSL front end error") {
-        return Some("less deeply nested expressions".to_owned());
-    }
-    if says("Unable to cast") {
-        return Some("f32, u32, i32 or bool: no other type is on every device".to_owned());
-    }
-    if says("is not a boolean scalar") {
-        return Some("a comparison, such as i >= N".to_owned());
-    }
-    if says("found the end of the file") {
-        return Some("a `}` for every `{`".to_owned());
-    }
-    if says("expected global item") {
-        return Some("WGSL: declarations with const, var and fn".to_owned());
-    }
-    if says("atomic") {
-        return Some(
-            "no atomics: the buffers are array<f32>; sum in workgroup memory instead".to_owned(),
-        );
-    }
-    if says("expected `;`") {
-        return Some("a `;` at the end of the statement before".to_owned());
-    }
-    if says("invalid left-hand side") {
-        return Some("`var` instead of `let` where it is declared".to_owned());
-    }
-    if says("Division by zero") {
-        return Some("a divisor that is not 0".to_owned());
-    }
-    None
+    let (_, advice) = ADVICE
+        .iter()
+        .find(|(pieces, _)| pieces.iter().any(|piece| says(piece)))?;
+    Some((*advice).to_owned())
 }
 
-/// Names a learner may mean.
-const BUILTINS: &[&str] = &[
-    "abs",
-    "array",
-    "arrayLength",
-    "bool",
-    "ceil",
-    "clamp",
-    "cos",
-    "exp",
-    "exp2",
-    "f32",
-    "floor",
-    "fma",
-    "global_invocation_id",
-    "i32",
-    "inverseSqrt",
-    "local_invocation_id",
-    "local_invocation_index",
-    "log",
-    "max",
-    "min",
-    "pow",
-    "select",
-    "sin",
-    "sqrt",
-    "storageBarrier",
-    "tanh",
-    "u32",
-    "workgroupBarrier",
-    "workgroup_id",
+/// What a message says, and what to write instead.
+const ADVICE: &[(&[&str], &str)] = &[
+    (
+        &["recursive", "cyclic"],
+        "a loop: WGSL functions may not call themselves, directly or through others",
+    ),
+    (
+        &["unknown type"],
+        "f32, u32, i32, bool, vec4<f32>, array<f32, 64>…",
+    ),
+    (
+        &[
+            "automatic conversions",
+            "has another type",
+            "do not go together",
+            "cannot work with",
+        ],
+        "both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert",
+    ),
+    (
+        &["internal WGSL front end error"],
+        "less deeply nested expressions",
+    ),
+    (
+        &["Unable to cast"],
+        "f32, u32, i32 or bool: no other type is on every device",
+    ),
+    (&["is not a boolean scalar"], "a comparison, such as i >= N"),
+    (&["found the end of the file"], "a `}` for every `{`"),
+    (
+        &["expected global item"],
+        "WGSL: declarations with const, var and fn",
+    ),
+    (
+        &["atomic"],
+        "no atomics: the buffers are array<f32>; sum in workgroup memory instead",
+    ),
+    (
+        &["expected `;`"],
+        "a `;` at the end of the statement before",
+    ),
+    (
+        &["invalid left-hand side"],
+        "`var` instead of `let` where it is declared",
+    ),
+    (&["Division by zero"], "a divisor that is not 0"),
 ];
+
+/// Names a learner may mean.
+const BUILTINS: &str = "abs array arrayLength bool ceil clamp cos exp exp2 f32 floor fma global_invocation_id i32 \
+    inverseSqrt local_invocation_id local_invocation_index log max min pow select sin sqrt \
+    storageBarrier tanh u32 workgroupBarrier workgroup_id";
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let split = text.split(|c: char| !c.is_alphanumeric() && c != '_');

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use burn::cubecl::future::block_on;
 use burn_wgpu::wgpu;
 
-use super::super::adapters::adapters;
+use super::super::adapters::{CPU_DRIVER, Found, adapters, named};
 use super::super::{devices, roof};
-use super::adapters::choose;
 use crate::protocol::{self, Roof};
 
 /// Why something did not come back.
@@ -32,8 +31,8 @@ pub struct Pipeline {
 
 /// An open device.
 pub struct Gpu {
-    pub(super) device: wgpu::Device,
-    pub(super) queue: wgpu::Queue,
+    device: wgpu::Device,
+    queue: wgpu::Queue,
     pub info: protocol::Device,
     /// Whether it is a driver that computes on the CPU: right, and no measure of speed.
     pub on_cpu: bool,
@@ -265,7 +264,7 @@ impl Gpu {
     }
 
     /// Waits for everything submitted.
-    pub(super) fn wait(&self) -> Result<(), Trouble> {
+    fn wait(&self) -> Result<(), Trouble> {
         let waited = self.device.poll(wgpu::PollType::Wait {
             submission_index: None,
             timeout: Some(self.limit),
@@ -284,7 +283,7 @@ impl Gpu {
     }
 
     /// Runs calls whose errors are to come back as text.
-    pub(super) fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, Trouble> {
+    fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, Trouble> {
         let scopes = [
             wgpu::ErrorFilter::Internal,
             wgpu::ErrorFilter::OutOfMemory,
@@ -304,6 +303,85 @@ impl Gpu {
             (Ok(done), None) => Ok(done),
             (Err(_), None) => Err(Trouble::Refused("the graphics library panicked".to_owned())),
         }
+    }
+
+    /// A storage buffer with these values.
+    pub fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, Trouble> {
+        let buffer = self.storage(values.len())?;
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|x| x.to_bits().to_le_bytes())
+            .collect();
+        self.queue.write_buffer(&buffer, 0, &bytes);
+        Ok(buffer)
+    }
+
+    /// A storage buffer for so many numbers.
+    pub fn storage(&self, count: usize) -> Result<wgpu::Buffer, Trouble> {
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
+        self.buffer(count as u64 * 4, usage)
+    }
+
+    fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Trouble> {
+        let most = self.device.limits().max_storage_buffer_binding_size;
+        if size > most {
+            return Err(Trouble::Refused(format!(
+                "a buffer of {size} bytes; this device takes {most}"
+            )));
+        }
+        self.guarded(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage,
+                mapped_at_creation: false,
+            })
+        })
+    }
+
+    /// The first `count` numbers of a buffer.
+    pub fn read(&self, buffer: &wgpu::Buffer, count: usize) -> Result<Vec<f32>, Trouble> {
+        let bytes = self.read_bytes(buffer, count as u64 * 4)?;
+        Ok(bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| f32::from_bits(u32::from_le_bytes(*bytes)))
+            .collect())
+    }
+
+    fn read_bytes(&self, buffer: &wgpu::Buffer, size: u64) -> Result<Vec<u8>, Trouble> {
+        let staging = self.buffer(
+            size,
+            wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        )?;
+        let mapped = Arc::new(Mutex::new(None));
+        let result = mapped.clone();
+        self.guarded(|| {
+            let mut encoder = self
+                .device
+                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, size);
+            self.queue.submit([encoder.finish()]);
+            staging.map_async(wgpu::MapMode::Read, .., move |outcome| {
+                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            });
+        })?;
+        self.wait()?;
+        match mapped.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(Ok(())) => {}
+            other => {
+                return Err(Trouble::Refused(format!(
+                    "a buffer could not be read back: {other:?}"
+                )));
+            }
+        }
+        let view = staging.get_mapped_range(..).map_err(|error| {
+            Trouble::Refused(format!("a buffer could not be read back: {error}"))
+        })?;
+        Ok(view.to_vec())
     }
 }
 
@@ -345,4 +423,22 @@ fn pass(
     pass.set_pipeline(&pipeline.pipeline);
     pass.set_bind_group(0, bound, &[]);
     pass.dispatch_workgroups(x, y, z);
+}
+
+/// The adapter that `select` means.
+///
+/// # Errors
+/// When there is none, with what to do about it.
+fn choose<'a>(select: &str, adapters: &'a [Found]) -> Result<&'a Found, String> {
+    let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
+    let none = || {
+        format!(
+            "nothing here can run a WGSL kernel: no GPU was found, and no CPU driver of Vulkan. Without a GPU, {CPU_DRIVER}"
+        )
+    };
+    match select {
+        "auto" => gpus.first().or(on_cpu.first()).copied().ok_or_else(none),
+        "cpu" => on_cpu.first().or(gpus.first()).copied().ok_or_else(none),
+        other => named(other, adapters),
+    }
 }

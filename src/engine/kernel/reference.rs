@@ -69,6 +69,8 @@ pub struct Difference {
     pub at: usize,
     pub expected: f32,
     pub found: f32,
+    /// Largest expected value, by magnitude.
+    pub scale: f64,
 }
 
 /// The largest difference; `None` when the lengths differ.
@@ -85,6 +87,7 @@ pub fn difference(expected: &[f32], found: &[f32]) -> Option<Difference> {
         at: 0,
         expected: expected[0],
         found: found[0],
+        scale,
     };
     for (at, (&expected, &found)) in expected.iter().zip(found).enumerate() {
         let error = (f64::from(expected) - f64::from(found)).abs() / scale;
@@ -95,6 +98,7 @@ pub fn difference(expected: &[f32], found: &[f32]) -> Option<Difference> {
                 at,
                 expected,
                 found,
+                scale,
             };
         }
     }

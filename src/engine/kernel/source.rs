@@ -1,8 +1,8 @@
-//! A learner's file as text, or why it is none. Nothing here reads more than it has to.
+//! Reads a learner's file as text, or says why it is not text. A file that is too large is not read.
 
 use std::path::Path;
 
-use super::explain::{self, whole};
+use super::message::{self, whole};
 use crate::protocol::KernelError;
 
 /// Largest file that is read.
@@ -42,7 +42,7 @@ pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
         let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()])
             .into_owned();
         let end = good.len();
-        explain::error(
+        message::error(
             &good,
             &(end..end),
             "the file is not UTF-8 text from here on".to_owned(),
@@ -51,7 +51,7 @@ pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
     })?;
     match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         None => Ok(text),
-        Some(at) => Err(explain::error(
+        Some(at) => Err(message::error(
             &text,
             &(at..at + 1),
             "a control character: this is not a text file".to_owned(),

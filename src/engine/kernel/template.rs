@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::explain;
+use super::message;
 use crate::config::nearest;
 use crate::protocol::KernelError;
 
@@ -61,7 +61,7 @@ pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<Filled, Ker
         filled.push(done..place.start, &original[done..place.start], false);
         let Some(size) = sizes.get(name) else {
             let names = sizes.keys().map(String::as_str);
-            return Err(explain::error(
+            return Err(message::error(
                 original,
                 &place,
                 format!("`{name}` is no size of this exercise"),

@@ -19,8 +19,8 @@ const ROUNDS: u32 = 40;
 const MIN_ROUNDS: u32 = 6;
 const BUDGET: Duration = Duration::from_millis(1500);
 
-/// A kernel in the race.
-pub struct Runner {
+/// A compiled kernel with its grid.
+pub struct Launchable {
     pub pipeline: Pipeline,
     pub grid: [u32; 3],
 }
@@ -32,13 +32,13 @@ pub struct Runner {
 pub fn time(
     trial: &Trial<'_>,
     inputs: &[Vec<f32>],
-    kernel: &Runner,
-    starter: Option<&Runner>,
-    solution: Option<&Runner>,
+    kernel: &Launchable,
+    starter: Option<&Launchable>,
+    solution: Option<&Launchable>,
 ) -> Result<KernelTime, Trouble> {
     let gpu = trial.gpu;
     let sets = Sets::new(trial, inputs)?;
-    let runners: Vec<&Runner> = [Some(kernel), starter, solution]
+    let runners: Vec<&Launchable> = [Some(kernel), starter, solution]
         .into_iter()
         .flatten()
         .collect();
@@ -160,7 +160,7 @@ impl Sets {
     fn bind(
         &self,
         gpu: &Gpu,
-        runner: &Runner,
+        runner: &Launchable,
         trial: &Trial<'_>,
     ) -> Result<Vec<wgpu::BindGroup>, Trouble> {
         self.0

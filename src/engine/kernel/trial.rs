@@ -1,10 +1,14 @@
-//! One kernel at one shape: run it on known numbers and say whether what it wrote is right. Outputs are poisoned before,
+//! One kernel at one shape: runs it on known numbers and compares what it wrote. Outputs are filled with a marker before,
 //! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
+
+use std::ops::Range;
 
 use burn_wgpu::wgpu;
 
 use super::gpu::{Gpu, Pipeline, Trouble};
-use super::reference;
+use super::message;
+use super::probe;
+use super::reference::{self, Difference};
 use super::template::Filled;
 use crate::protocol::{
     KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch, KernelRole, KernelShape,
@@ -12,7 +16,7 @@ use crate::protocol::{
 
 /// Numbers behind the end of each buffer in the second run.
 const GUARD: usize = 8192;
-/// A NaN that no arithmetic makes: what was never written.
+/// A NaN that no arithmetic produces: marks what was never written.
 const POISON: u32 = 0x7fc0_dead;
 /// Behind the end of an output; a finite number, so that reading it is seen as well.
 const SENTINEL: u32 = 0x5bad_c0de;
@@ -27,8 +31,6 @@ pub struct Trial<'a> {
     /// Elements of each buffer.
     pub counts: &'a [usize],
     pub grid: [u32; 3],
-    /// Whether the kernel asks for the length of a buffer.
-    pub array_length: bool,
     /// The learner's text, and as it is compiled.
     pub text: &'a str,
     pub filled: &'a Filled,
@@ -101,9 +103,7 @@ impl Trial<'_> {
         let matched = match self.compare(&exact, expected) {
             Ok(matched) => matched,
             Err(mut fault) => {
-                if self.first_difference(&exact, &guarded).is_some() {
-                    fault.text += "; and two runs differ: do invocations race?";
-                }
+                fault.unsteady = self.first_difference(&exact, &guarded).is_some();
                 return Ok(Err(fault));
             }
         };
@@ -134,11 +134,7 @@ impl Trial<'_> {
     }
 
     /// Buffers with the inputs in them, and poison in the outputs.
-    pub(super) fn fill(
-        &self,
-        inputs: &[Vec<f32>],
-        guard: usize,
-    ) -> Result<Vec<wgpu::Buffer>, Trouble> {
+    fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, Trouble> {
         let mut given = inputs.iter();
         let mut buffers = Vec::with_capacity(self.counts.len());
         for (binding, count) in self.file.spec.bindings.iter().zip(self.counts) {
@@ -175,11 +171,7 @@ impl Trial<'_> {
                     .position(|(a, b)| a.to_bits() != b.to_bits())
             });
             if let Some(at) = changed {
-                let text = format!(
-                    "writes to `{}[{at}]`, which is only to be read",
-                    binding.name
-                );
-                return Some(self.fault(Kind::WroteInput, &binding.name, Some(at), text));
+                return Some(self.fault(Kind::WroteInput, &binding.name, at));
             }
         }
         None
@@ -198,16 +190,10 @@ impl Trial<'_> {
             let Some(past) = tail.iter().position(|x| x.to_bits() != behind) else {
                 continue;
             };
-            let (name, at) = (&binding.name, count + past);
-            let why = if self.array_length {
-                "a buffer may be longer than its tensor, so compare with the size and not with arrayLength"
-            } else {
-                "compare the index with the size before writing"
-            };
-            let text = format!(
-                "writes out of bounds: `{name}[{at}]`, and `{name}` has {count} elements; {why}"
-            );
-            return Some(self.fault(Kind::OutOfBounds, name, Some(at), text));
+            return Some(KernelFault {
+                of: *count as u64,
+                ..self.fault(Kind::OutOfBounds, &binding.name, count + past)
+            });
         }
         None
     }
@@ -230,11 +216,11 @@ impl Trial<'_> {
             let name = &binding.name;
             let unwritten = found.iter().filter(|x| x.to_bits() == POISON).count();
             if let Some(at) = found.iter().position(|x| x.to_bits() == POISON) {
-                let text = format!(
-                    "never writes {unwritten} of the {} elements of `{name}`, first `{name}[{at}]`",
-                    found.len()
-                );
-                return Err(Box::new(self.fault(Kind::Unwritten, name, Some(at), text)));
+                return Err(Box::new(KernelFault {
+                    count: unwritten as u64,
+                    of: found.len() as u64,
+                    ..self.fault(Kind::Unwritten, name, at)
+                }));
             }
             let Some(most) = reference::difference(expected, found) else {
                 continue;
@@ -254,11 +240,7 @@ impl Trial<'_> {
     }
 
     /// The first element that differs between two runs, as binding and index.
-    pub(super) fn first_difference(
-        &self,
-        one: &[Vec<f32>],
-        other: &[Vec<f32>],
-    ) -> Option<(usize, usize)> {
+    fn first_difference(&self, one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
         (0..one.len()).find_map(|binding| {
             let at = one[binding]
                 .iter()
@@ -266,5 +248,103 @@ impl Trial<'_> {
                 .position(|(a, b)| a.to_bits() != b.to_bits())?;
             Some((binding, at))
         })
+    }
+
+    /// An output with a number that is too far off.
+    fn wrong(
+        &self,
+        name: &str,
+        expected: &[f32],
+        found: &[f32],
+        most: &Difference,
+        allowed: f64,
+    ) -> KernelFault {
+        let off = |(e, f): (&f32, &f32)| {
+            let error = (f64::from(*e) - f64::from(*f)).abs();
+            error.is_nan() || error > allowed * most.scale
+        };
+        KernelFault {
+            expected: Some(f64::from(most.expected).into()),
+            found: Some(f64::from(most.found).into()),
+            error: Some(most.error.into()),
+            allowed: Some(allowed),
+            count: expected.iter().zip(found).filter(|pair| off(*pair)).count() as u64,
+            of: expected.len() as u64,
+            ..self.fault(Kind::Wrong, name, most.at)
+        }
+    }
+
+    /// A kernel that was right once, and differs when its buffers are longer, or when it runs again.
+    fn unsteady(
+        &self,
+        one: &[Vec<f32>],
+        again: &[Vec<f32>],
+        (binding, at): (usize, usize),
+    ) -> KernelFault {
+        let kind = match self.first_difference(one, again) {
+            Some(_) => Kind::Races,
+            None => Kind::ReadsPastEnd,
+        };
+        self.fault(kind, &self.file.spec.bindings[binding].name, at)
+    }
+
+    fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
+        KernelFault {
+            kind,
+            shape: self.shape.label.clone(),
+            buffer: buffer.to_owned(),
+            at: i64::try_from(at).ok(),
+            ..KernelFault::default()
+        }
+    }
+
+    /// What the kernel with probes finds: a loop without end, or the first index outside of its array.
+    fn probe(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
+        let mut lengths = self.counts.to_vec();
+        // CPU drivers cut loops short on their own, after 65,535 rounds.
+        let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
+        let Some(probed) = probe::probe(&self.filled.text, &lengths, rounds, !self.real) else {
+            return Ok(None);
+        };
+        // A text that cannot be probed is still held against everything else.
+        let Ok(pipeline) = self.gpu.compile(&probed.text, lengths.len() + 1) else {
+            return Ok(None);
+        };
+        let mut buffers = self.fill(inputs, 0)?;
+        buffers.push(self.gpu.upload(&[0.0; probe::WORDS])?);
+        lengths.push(probe::WORDS);
+        let bound = self.gpu.bind(&pipeline, &buffers, &lengths)?;
+        self.gpu.launch(&pipeline, &bound, self.grid)?;
+        let words: Vec<u32> = self
+            .gpu
+            .read(&buffers[lengths.len() - 1], probe::WORDS)?
+            .into_iter()
+            .map(f32::to_bits)
+            .collect();
+        let place = |range: &Range<usize>| {
+            let (message, instead) = (String::new(), String::new());
+            message::error(self.text, &self.filled.origin(range), message, instead)
+        };
+        let found = |kind| KernelFault {
+            kind,
+            shape: self.shape.label.clone(),
+            ..KernelFault::default()
+        };
+        if words[3] > 0 {
+            return Ok(Some(KernelFault {
+                place: probed.loops.get(words[4] as usize).map(place),
+                limit: f64::from(rounds),
+                ..found(Kind::Endless)
+            }));
+        }
+        let site = probed.sites.get(words[1] as usize).filter(|_| words[0] > 0);
+        Ok(site.map(|site| KernelFault {
+            buffer: site.array.clone(),
+            // What lies beyond the largest i32 is a negative number, read as an unsigned one.
+            at: Some(i64::from(words[2] as i32)),
+            of: site.count,
+            place: Some(place(&site.range)),
+            ..found(Kind::OutOfBounds)
+        }))
     }
 }

@@ -1,5 +1,6 @@
 //! What can be said about a kernel from its text alone, without a device: it reads as WGSL, keeps the rules of its
-//! exercise and the limits of plain WebGPU, asks whether it is inside before it writes, and its loops can end.
+//! exercise and the limits of plain WebGPU, and every invocation of a workgroup reaches the same barriers. Loops without
+//! end and indices outside of a buffer are found by running it, with probes.
 
 use std::ops::Range;
 
@@ -9,11 +10,19 @@ use naga::{
     TypeInner,
 };
 
-use super::explain::{self, whole};
+use super::explain;
+use super::message::{self, whole};
 use super::source::{MAX_BYTES, too_large, without_comments};
 use super::template::{self, Filled};
-use super::{bounds, loops, uniform};
-use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec};
+use super::uniform;
+use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
+
+/// Limits that every WebGPU device keeps.
+const MAX_WORKGROUP: [u32; 3] = [256, 256, 64];
+const MAX_INVOCATIONS: u32 = 256;
+const MAX_WORKGROUP_BYTES: u64 = 16 * 1024;
+const MAX_WORKGROUPS: u64 = 65_535;
+const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
 
 /// A text that may be run.
 #[derive(Clone, Debug)]
@@ -80,10 +89,10 @@ pub fn validate(
 }
 
 /// A text with the sizes of one shape in it.
-pub(super) struct Source<'a> {
+struct Source<'a> {
     text: &'a str,
     filled: &'a Filled,
-    pub shape: &'a KernelShape,
+    shape: &'a KernelShape,
 }
 
 impl Source<'_> {
@@ -93,7 +102,7 @@ impl Source<'_> {
         message: impl Into<String>,
         instead: impl Into<String>,
     ) -> KernelError {
-        explain::error(
+        message::error(
             self.text,
             &self.filled.origin(&range),
             message.into(),
@@ -102,7 +111,7 @@ impl Source<'_> {
     }
 
     /// An error about a span of the text.
-    pub fn spanned(
+    fn spanned(
         &self,
         span: Span,
         message: impl Into<String>,
@@ -112,7 +121,7 @@ impl Source<'_> {
     }
 
     /// An error at the first occurrence of one of `words` outside of comments.
-    pub fn near(
+    fn near(
         &self,
         words: &[&str],
         message: impl Into<String>,
@@ -146,26 +155,11 @@ impl Source<'_> {
             .map_err(|e| explain::invalid(self.text, self.filled, &e))?;
         self.used(&module, &info, spec)?;
         let workgroup_bytes = self.memory(&module, &info)?;
-        if let Some(span) = loops::endless(&module) {
-            return Err(self.spanned(
-                first_line(&self.filled.text, span.0),
-                span.1,
-                "a condition that changes inside the loop, or a `break` that can be reached",
-            ));
-        }
         if let Some(span) = uniform::divergent_barrier(&module) {
             return Err(self.spanned(
                 span,
                 "some invocations of a workgroup may not get to this barrier, and the others wait for them",
                 "a barrier outside of any `if` on the invocation's id, and no `return` of a part of the workgroup before it",
-            ));
-        }
-        if let Some((span, buffer)) = bounds::unchecked(&module, &info) {
-            let size = self.shape.sizes.keys().next().map_or("N", String::as_str);
-            return Err(self.spanned(
-                span,
-                format!("writes to `{buffer}` without asking first whether it is inside: the last workgroup may have more invocations than there are elements left"),
-                format!("`if (i >= {size}) {{ return; }}` before the first write, with i from global_invocation_id or workgroup_id"),
             ));
         }
         let array_length = module
@@ -324,6 +318,107 @@ impl Source<'_> {
         }
         Ok(())
     }
+
+    /// The workgroup is of a size that every device takes.
+    fn workgroup(&self, entry: &EntryPoint) -> Result<(), KernelError> {
+        let [x, y, z] = entry.workgroup_size;
+        let total = x.saturating_mul(y).saturating_mul(z);
+        let too_long = entry
+            .workgroup_size
+            .iter()
+            .zip(MAX_WORKGROUP)
+            .any(|(size, most)| *size > most);
+        if too_long || total > MAX_INVOCATIONS || total == 0 {
+            let message = format!(
+                "a workgroup of {x} × {y} × {z} = {total} invocations; every device takes up to {MAX_INVOCATIONS}, and {} × {} × {} along x, y and z",
+                MAX_WORKGROUP[0], MAX_WORKGROUP[1], MAX_WORKGROUP[2]
+            );
+            return Err(self.near(
+                &["@workgroup_size"],
+                message,
+                "@workgroup_size(64), or (16, 16) for a matrix",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Bytes of workgroup memory.
+    fn memory(&self, module: &Module, info: &ModuleInfo) -> Result<u64, KernelError> {
+        let uses = info.get_entry_point(0);
+        let bytes = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx()));
+        let (mut shared, mut private) = (0_u64, 0_u64);
+        let mut last = [Span::UNDEFINED; 2];
+        for (handle, variable) in module
+            .global_variables
+            .iter()
+            .filter(|(handle, _)| !uses[*handle].is_empty())
+        {
+            let span = module.global_variables.get_span(handle);
+            match variable.space {
+                AddressSpace::WorkGroup => {
+                    (shared, last[0]) = (shared.saturating_add(bytes(variable.ty)), span)
+                }
+                AddressSpace::Private => {
+                    (private, last[1]) = (private.saturating_add(bytes(variable.ty)), span)
+                }
+                _ => {}
+            }
+        }
+        for function in module
+            .functions
+            .iter()
+            .map(|(_, f)| f)
+            .chain(module.entry_points.iter().map(|e| &e.function))
+        {
+            for (handle, variable) in function.local_variables.iter() {
+                (private, last[1]) = (
+                    private.saturating_add(bytes(variable.ty)),
+                    function.local_variables.get_span(handle),
+                );
+            }
+        }
+        let shape = &self.shape.label;
+        if shared > MAX_WORKGROUP_BYTES {
+            let message = format!(
+                "{shared} bytes of workgroup memory in shape `{shape}`; every device has {MAX_WORKGROUP_BYTES}"
+            );
+            return Err(self.spanned(last[0], message, "smaller tiles"));
+        }
+        if private > MAX_PRIVATE_BYTES {
+            let message = format!(
+                "{private} bytes of variables for each invocation in shape `{shape}`; up to {MAX_PRIVATE_BYTES} are allowed"
+            );
+            return Err(self.spanned(last[1], message, "smaller arrays, or workgroup memory"));
+        }
+        Ok(shared)
+    }
+
+    /// Workgroups along each axis.
+    fn grid(&self, grid: &[Product], workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
+        let mut sizes = self.shape.sizes.clone();
+        let own = ["WX", "WY", "WZ"].map(str::to_owned);
+        sizes.extend(own.into_iter().zip(workgroup.map(u64::from)));
+        let mut counts = [1; 3];
+        for (axis, product) in grid.iter().enumerate().take(3) {
+            let groups = product
+                .value(&sizes)
+                .map_err(|what| whole(what, "another grid in exercise.toml"))?;
+            if groups > MAX_WORKGROUPS {
+                let name = ["x", "y", "z"][axis];
+                let message = format!(
+                    "shape `{}` takes {groups} workgroups along {name}; every device launches up to {MAX_WORKGROUPS} along each axis",
+                    self.shape.label
+                );
+                return Err(self.near(
+                    &["@workgroup_size"],
+                    message,
+                    format!("a larger workgroup along {name}"),
+                ));
+            }
+            counts[axis] = u32::try_from(groups).unwrap_or(1);
+        }
+        Ok(counts)
+    }
 }
 
 fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {
@@ -343,13 +438,4 @@ fn asks_length(function: &naga::Function) -> bool {
         .expressions
         .iter()
         .any(|(_, expression)| matches!(expression, naga::Expression::ArrayLength(_)))
-}
-
-/// The first line of a span: of a loop only its head is meant.
-fn first_line(text: &str, span: Span) -> Span {
-    let Some(range) = span.to_range() else {
-        return span;
-    };
-    let length = text[range.clone()].find('\n').unwrap_or(range.len());
-    Span::from(range.start..range.start + length)
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::gpu::Trouble;
-use crate::protocol::{KernelFault, KernelFaultKind, KernelReport};
+use crate::protocol::{KernelFault, KernelFaultKind, KernelProgress, KernelReport};
 
-/// How long compiling and opening a device may take; there is nothing endless in them.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time that compiling a kernel or opening a device may take.
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long one launch may take.
@@ -25,41 +25,59 @@ impl Default for Limits {
     }
 }
 
-/// What the worker is at, for the watcher to tell.
+/// What the worker is doing, for the watcher to report.
 #[derive(Clone, Debug)]
 pub struct At {
     pub since: Instant,
-    pub file: usize,
+    /// None while the device is opened.
+    pub file: Option<usize>,
     pub shape: String,
     /// Whether a kernel is running.
     pub running: bool,
 }
 
 /// What worker and watcher share.
-pub struct Desk {
+pub struct State {
     pub report: KernelReport,
     pub at: At,
 }
 
-/// Shared by both.
-pub type Shared = Arc<Mutex<Desk>>;
+impl State {
+    pub fn progress(&self) -> KernelProgress {
+        KernelProgress {
+            id: self.report.id,
+            exercise: self.report.exercise.clone(),
+            files: self.report.files.clone(),
+            file: self.at.file.map(|file| file as u64),
+            shape: self.at.shape.clone(),
+            running: self.at.running,
+        }
+    }
+}
 
-/// The desk, whoever panicked at it.
-pub fn lock(desk: &Shared) -> MutexGuard<'_, Desk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+pub type Shared = Arc<Mutex<State>>;
+
+/// Locks the shared state, ignoring poisoning.
+pub fn lock(shared: &Shared) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for the worker, but for no piece of work longer than it may take.
-pub fn watch(desk: &Shared, finished: &Receiver<()>, limits: Limits, mut look: impl FnMut(&Desk)) {
+pub fn watch(
+    shared: &Shared,
+    finished: &Receiver<()>,
+    limits: Limits,
+    mut look: impl FnMut(&State),
+) {
     while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(TICK) {
-        let mut desk = lock(desk);
-        look(&desk);
-        let at = desk.at.clone();
+        let mut state = lock(shared);
+        look(&state);
+        let at = state.at.clone();
         // The device's own limit comes first; this one is for calls that never get to waiting.
         let limit = if at.running {
             limits.launch + Duration::from_secs(1)
         } else {
-            PATIENCE
+            COMPILE_TIMEOUT
         };
         if at.since.elapsed() < limit {
             continue;
@@ -67,41 +85,37 @@ pub fn watch(desk: &Shared, finished: &Receiver<()>, limits: Limits, mut look: i
         let trouble = if at.running {
             Trouble::Endless
         } else {
-            Trouble::Lost("compiling does not end".to_owned())
+            Trouble::Lost(format!(
+                "compiling took longer than {} s",
+                COMPILE_TIMEOUT.as_secs()
+            ))
         };
         let fault = fault(&trouble, &at.shape, limits);
-        match desk.report.files.get_mut(at.file) {
+        match at.file.and_then(|file| state.report.files.get_mut(file)) {
             Some(result) => result.fault = Some(fault),
-            None => desk.report.failed = Some(fault.text),
+            None => {
+                let seconds = COMPILE_TIMEOUT.as_secs();
+                state.report.failed =
+                    Some(format!("the device could not be opened within {seconds} s"));
+            }
         }
-        desk.report.restart = true;
+        state.report.restart = true;
         return;
     }
 }
 
-/// What a kernel's trouble is called.
+/// The fault that a device's trouble is for the kernel.
 pub fn fault(trouble: &Trouble, shape: &str, limits: Limits) -> KernelFault {
-    let seconds = limits.launch.as_secs_f64();
-    let (kind, text) = match trouble {
-        Trouble::Endless => {
-            let text = format!(
-                "does not end: it was still running after {seconds} s. A loop's condition stays true, or it is far too slow"
-            );
-            (KernelFaultKind::Endless, text)
-        }
-        Trouble::Refused(why) => (
-            KernelFaultKind::Device,
-            format!("the driver refused it: {why}"),
-        ),
-        Trouble::Lost(why) => (
-            KernelFaultKind::Device,
-            format!("the device was lost while it ran: {why}"),
-        ),
+    let (kind, reason) = match trouble {
+        Trouble::Endless => (KernelFaultKind::Endless, ""),
+        Trouble::Refused(why) => (KernelFaultKind::Device, why.as_str()),
+        Trouble::Lost(why) => (KernelFaultKind::Lost, why.as_str()),
     };
     KernelFault {
         kind,
         shape: shape.to_owned(),
-        text,
+        limit: limits.launch.as_secs_f64(),
+        reason: reason.to_owned(),
         ..KernelFault::default()
     }
 }

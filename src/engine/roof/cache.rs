@@ -1,4 +1,5 @@
-//! The file of measured roofs: read with suspicion, written whole. A damaged one is set aside and costs a second's measuring.
+//! The file of measured roofs. Everything read from it is checked; a damaged file is set aside, and the device is measured
+//! again. It is written as a whole.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -13,8 +14,8 @@ const FILE: &str = "roofs.json";
 /// Changes when roofs are measured in another way: those of before are then measured again.
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 1 << 20;
-/// Devices and drivers remembered; the oldest go.
-const MOST: usize = 64;
+/// Entries that are kept; the oldest are dropped.
+const MAX_ENTRIES: usize = 64;
 
 /// A roof with what it was measured on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,7 +104,7 @@ pub fn keep(folder: &Path, entry: Entry) -> Result<(), String> {
     let (mut roofs, _) = read(folder);
     roofs.retain(|it| !it.is(&entry.device, &entry.driver));
     roofs.insert(0, entry);
-    roofs.truncate(MOST);
+    roofs.truncate(MAX_ENTRIES);
     let kept = Kept {
         version: VERSION,
         roofs,

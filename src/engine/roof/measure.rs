@@ -6,7 +6,8 @@ use burn::tensor::{Device, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::super::devices::Opened;
-use super::super::{memory_available, observer, session::today};
+use super::super::host::{memory_available, today};
+use super::super::observer;
 use super::host::{self, Measured};
 use crate::ops::gpu::roof as gpu;
 use crate::ops::primitive;

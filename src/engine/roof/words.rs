@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::protocol::{Rate, Roof};
 
-/// How far apart two measurements may lie, as a share of the one before, without a word.
+/// Two measurements that differ by less than this share of the earlier one agree.
 const AGREE: f64 = 0.15;
 
 /// `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`: the best, and how far the repeats lie apart.
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_need_no_word() {
+    fn small_differences_are_not_reported() {
         let before = roof(200e9, 20e9);
         for (flops, bytes) in [(200e9, 20e9), (171e9, 22.9e9), (229e9, 17.1e9)] {
             assert!(disagreements(&before, &roof(flops, bytes), None).is_empty());

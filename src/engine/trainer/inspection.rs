@@ -14,7 +14,7 @@ use crate::profile::stats::median;
 use crate::protocol::{Event, GradSummary, Kernels, Memory, Num, Step};
 
 /// Steps taken to see how long the device alone takes.
-const UNBROKEN: usize = 3;
+const END_SYNCED_STEPS: usize = 3;
 
 impl Trainer {
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
@@ -22,9 +22,9 @@ impl Trainer {
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
-        let (took, mut audit, profiled) = self.place.ask(Worker::profiled_step)??;
+        let (took, mut audit, profiled) = self.queue.ask(audit::profiled_step)??;
         let total_ms = took.as_secs_f64() * 1e3;
-        let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+        let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
 
         audit.slot = self.slot();
         audit.step = self.step;
@@ -34,15 +34,15 @@ impl Trainer {
             params_pct: audit.params_pct,
         };
         let step = self.step;
-        self.apart(loss, total_ms);
+        self.uncounted_step(loss, total_ms);
         self.emit(Event::Gradients(audit));
         if loss.is_finite() {
-            self.unbroken_steps()?;
+            self.end_synced_steps()?;
         }
         self.profiled(profiled, step, total_ms);
         self.measure_memory()?;
-        self.profile_due = false;
-        self.last_profile = Some((Instant::now(), self.counted));
+        self.stats.profile_due = false;
+        self.stats.last_profile = Some((Instant::now(), self.stats.counted));
         self.report();
         if self.bad_step.is_none() {
             return Ok(());
@@ -72,9 +72,9 @@ impl Trainer {
             reason,
             rows: p.rows,
         };
-        self.kernels = Some(kernels.clone());
+        self.stats.kernels = Some(kernels.clone());
         self.emit(Event::Kernels(kernels));
-        self.show_clocks();
+        self.send_clocks();
     }
 
     /// The step that kernel rows are held against; see `Kernels::step_ms`.
@@ -83,40 +83,44 @@ impl Trainer {
             return profiled_ms;
         }
         let per_step = self.spec.config.measure.sync == Sync::PerStep;
-        let median = || self.times.spread().map(|it| it.median);
-        let found = if per_step { median() } else { self.unbroken };
+        let median = || self.stats.times.spread().map(|it| it.median);
+        let found = if per_step {
+            median()
+        } else {
+            self.stats.end_synced_ms
+        };
         found.unwrap_or(profiled_ms)
     }
 
     /// On a GPU whose steps wait between phases, or not at all: a few steps that wait once, at the end.
-    fn unbroken_steps(&mut self) -> Result<()> {
+    fn end_synced_steps(&mut self) -> Result<()> {
         if self.opened.queued || self.spec.config.measure.sync == Sync::PerStep {
             return Ok(());
         }
         let mut times = Vec::new();
-        for _ in 0..UNBROKEN {
+        for _ in 0..END_SYNCED_STEPS {
             let batch = self.source.batch(self.step);
-            self.place.submit(move |worker| worker.load(&batch))?;
-            self.place.sync()?;
+            self.queue.submit(move |worker| worker.load(&batch))?;
+            self.queue.sync()?;
             let began = Instant::now();
             for task in [Worker::forward, Worker::backward, Worker::update] {
-                self.place.submit(task)?;
+                self.queue.submit(task)?;
             }
-            self.place.sync()?;
+            self.queue.sync()?;
             let ms = began.elapsed().as_secs_f64() * 1e3;
-            let loss = self.place.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
-            self.apart(loss, ms);
+            let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+            self.uncounted_step(loss, ms);
             if !loss.is_finite() {
                 return Ok(());
             }
             times.push(ms);
         }
-        self.unbroken = Some(median(&times));
+        self.stats.end_synced_ms = Some(median(&times));
         Ok(())
     }
 
     /// Reports a step that counts in no statistic.
-    fn apart(&mut self, loss: f64, ms: f64) {
+    fn uncounted_step(&mut self, loss: f64, ms: f64) {
         let event = Event::Step(Step {
             slot: self.slot(),
             step: self.step,
@@ -133,23 +137,23 @@ impl Trainer {
             self.bad_step = Some(self.step);
         }
         self.step += 1;
-        self.counted_apart += 1;
+        self.stats.uncounted += 1;
     }
 
     pub(super) fn evidence_now(&mut self) -> Result<()> {
         let peak = allocator::peak();
-        let mut evidence = self.place.ask(|worker| audit::evidence(worker))?;
+        let mut evidence = self.queue.ask(|worker| audit::evidence(worker))?;
         allocator::forget_since(peak);
         evidence.slot = self.slot();
         evidence.step = self.step;
-        evidence.clocks = self.clocks;
-        self.evidence = Some(evidence.clone());
+        evidence.clocks = self.stats.clocks;
+        self.stats.evidence = Some(evidence.clone());
         self.emit(Event::Evidence(evidence));
         Ok(())
     }
 
     pub(super) fn measure_memory(&mut self) -> Result<()> {
-        let (weights, moments, gradients) = self.place.ask(|worker| {
+        let (weights, moments, gradients) = self.queue.ask(|worker| {
             let parameters = worker.model.parameters();
             let weights: u64 = parameters
                 .iter()
@@ -188,7 +192,7 @@ impl Trainer {
     }
 
     pub(super) fn stop_not_finite(&mut self) -> Result<()> {
-        let tensor = self.place.ask(|worker| audit::not_finite(worker))?;
+        let tensor = self.queue.ask(|worker| audit::not_finite(worker))?;
         let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
         self.facts.stopped_at(step, &tensor);
         self.ended = Some(format!("not-finite: {tensor} at step {step}"));

@@ -12,7 +12,7 @@ impl Trainer {
     pub(super) fn report(&mut self) {
         self.last_report = Instant::now();
         if let Some(throughput) = self.statistics() {
-            self.throughput = Some(throughput.clone());
+            self.stats.throughput = Some(throughput.clone());
             self.emit(Event::Throughput(throughput));
         }
         self.check_lints();
@@ -20,20 +20,20 @@ impl Trainer {
 
     pub(super) fn statistics(&self) -> Option<Throughput> {
         let config = &self.spec.config;
-        let step_ms = self.times.spread()?;
+        let step_ms = self.stats.times.spread()?;
         let batch = config.train.batch as f64;
         let samples_per_s = batch / (step_ms.median * 1e-3);
         let synced = config.measure.sync != Sync::Never;
         let wall = self
             .began
             .elapsed()
-            .saturating_sub(self.paused)
+            .saturating_sub(self.stats.paused)
             .as_secs_f64();
-        let steps = self.counted + self.counted_apart;
+        let steps = self.stats.counted + self.stats.uncounted;
         Some(Throughput {
             slot: self.slot(),
             step: self.step.saturating_sub(1),
-            state: self.times.state(),
+            state: self.stats.times.state(),
             step_ms,
             samples_per_s,
             tokens_per_s: samples_per_s * config.train.context as f64,
@@ -46,11 +46,11 @@ impl Trainer {
     }
 
     pub(super) fn median_phases(&self) -> Option<Phases> {
-        if self.phases.is_empty() {
+        if self.stats.phases.is_empty() {
             return None;
         }
         let median = |pick: fn(&Phases) -> f64| {
-            crate::profile::stats::median(&self.phases.iter().map(pick).collect::<Vec<_>>())
+            crate::profile::stats::median(&self.stats.phases.iter().map(pick).collect::<Vec<_>>())
         };
         let (forward, backward, optimizer, step) = (
             median(|p| p.forward),
@@ -69,8 +69,8 @@ impl Trainer {
 
     pub(super) fn check_lints(&mut self) {
         let lints = self.facts.lints();
-        if lints != self.lints {
-            self.lints.clone_from(&lints);
+        if lints != self.stats.lints {
+            self.stats.lints.clone_from(&lints);
             self.outlet.send(Event::Lints {
                 slot: self.slot(),
                 lints,
@@ -80,20 +80,20 @@ impl Trainer {
 
     /// Ends the run: waits, and sums up. `why`: what cut it short.
     pub fn finish(mut self, why: Option<&str>) -> Finished {
-        let _ = self.place.sync();
+        let _ = self.queue.sync();
         if !self.pending.is_empty() && self.ended.is_none() {
             let _ = self.read_losses();
         }
         self.check_lints();
         let throughput = self.statistics();
-        if let Some(mut kernels) = self.kernels.take() {
+        if let Some(mut kernels) = self.stats.kernels.take() {
             let explained = self.explained(kernels.profiled_step_ms);
             kernels.coverage = kernels.device_ms / explained;
             kernels.step_ms = Some(explained);
-            self.kernels = Some(kernels);
+            self.stats.kernels = Some(kernels);
         }
         let config = &self.spec.config;
-        let kernels = self.kernels.unwrap_or_else(|| Kernels {
+        let kernels = self.stats.kernels.unwrap_or_else(|| Kernels {
             reason: Some("no step was profiled".to_owned()),
             ..Kernels::default()
         });
@@ -105,8 +105,8 @@ impl Trainer {
             slot: self.spec.slot,
             config: config.hash(),
             device: self.opened.info.clone(),
-            steps: self.counted,
-            loss_first: Num(self.loss_first.unwrap_or(f64::NAN)),
+            steps: self.stats.counted,
+            loss_first: Num(self.stats.loss_first.unwrap_or(f64::NAN)),
             loss_last: Num(self.loss_last),
             ln_vocab: config.ln_vocab(),
             entropy: Some(self.source.entropy()),
@@ -132,8 +132,8 @@ impl Trainer {
                 reason: kernels.reason.clone(),
             },
             memory: self.memory,
-            evidence: self.evidence,
-            lints: self.lints,
+            evidence: self.stats.evidence,
+            lints: self.stats.lints,
             pair: None,
             ended: self.ended.or_else(|| why.map(str::to_owned)),
         }

@@ -5,7 +5,7 @@ use ratatui::text::Line;
 
 use super::Page;
 use crate::app::exercise::{Desk, InModel};
-use crate::protocol::CardLine;
+use crate::judge::kernel::CardLine;
 use crate::tui::panels::question;
 use crate::tui::text;
 
@@ -34,10 +34,10 @@ impl Page<'_> {
                 theme.text,
             ));
         } else if let Some(report) = &desk.report {
-            let (title, on) = match (report.passed, &report.failed) {
+            let (title, on) = match (report.passed, &report.facts.failed) {
                 (_, Some(_)) => ("not checked", None),
-                (true, None) => ("passed", report.device.as_ref()),
-                (false, None) => ("not yet", report.device.as_ref()),
+                (true, None) => ("passed", report.facts.device.as_ref()),
+                (false, None) => ("not yet", report.facts.device.as_ref()),
             };
             out.push(question::rule(title, self.columns, theme));
             out.extend(report.card.iter().flat_map(|line| self.card_line(line)));
@@ -49,7 +49,7 @@ impl Page<'_> {
                 };
                 let said = format!(
                     "checked in {:.1} s on {}{slow}",
-                    report.seconds, device.name
+                    report.facts.seconds, device.name
                 );
                 out.extend(text::wrap_plain(&said, self.columns, theme.dim));
             }

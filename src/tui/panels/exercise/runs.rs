@@ -7,8 +7,8 @@ use super::Page;
 use crate::app::Action;
 use crate::app::exercise::measuring::{Answer, Measured, Measuring};
 use crate::app::exercise::{Choice, Desk};
-use crate::course::check::{self, Outcome};
 use crate::course::sweep::{Row, Table};
+use crate::judge::{self, Outcome};
 use crate::tui::panels::question;
 use crate::tui::text;
 
@@ -192,7 +192,7 @@ impl Page<'_> {
         out
     }
 
-    fn criterion(&self, line: &check::Line, out: &mut Vec<Line<'static>>) {
+    fn criterion(&self, line: &judge::Line, out: &mut Vec<Line<'static>>) {
         let theme = self.theme;
         let (mark, mark_style) = match line.outcome {
             Outcome::Passed => (theme.symbols.good, theme.good),

@@ -4,8 +4,8 @@ use ratatui::text::Line;
 
 use super::Sheet;
 use crate::app::figures::letter;
-use crate::course::check::Outcome;
 use crate::course::progress::Prediction;
+use crate::judge::Outcome;
 use crate::tui::panels::{cards, question};
 use crate::tui::prose;
 

@@ -1,7 +1,9 @@
 //! The part of `course check` that runs: every starter must fail by name, every solution must pass.
 
+use super::Outcome;
+use super::stage::{Measured, evaluate};
 use crate::config::RunConfig;
-use crate::course::check::{Measured, Metric, Outcome, Starter, evaluate};
+use crate::course::check::{Metric, Starter};
 use crate::course::{Course, Stage};
 use crate::protocol::{Finished, Pair};
 

@@ -1,18 +1,21 @@
-//! The answer that a measurement makes right: the bend of a curve, the leading term, the order, faster or slower.
+//! What a measurement says about the questions of a configuration exercise: the bend of a curve, the leading term of the
+//! memory, the order of changes, faster or slower.
 
-use super::memory::{fitted, law};
-use super::{Found, letter};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
+use crate::course::metric;
 use crate::course::placeholder::measured;
+use crate::course::sweep::SweepRuns;
+use crate::profile::fit::{Fit, polynomial};
 use crate::protocol::{Pair, Verdict};
+use crate::units::show;
 
 /// What the measurement says, in words, and the answer that it makes right; none where it cannot tell.
-pub(super) struct Truth {
-    pub(super) said: String,
-    pub(super) answer: Option<Vec<String>>,
+pub struct Truth {
+    pub said: String,
+    pub answer: Option<Vec<String>>,
 }
 
-pub(super) fn of(configs: &Configs, check: &ConfigCheck, found: &Found) -> Option<Truth> {
+pub fn of(configs: &Configs, check: &ConfigCheck, found: &SweepRuns) -> Option<Truth> {
     match &check.metric {
         ConfigMetric::Bend { factor } => bend(configs, found, *factor),
         ConfigMetric::Leads { of } => leads(configs, found, of),
@@ -22,7 +25,7 @@ pub(super) fn of(configs: &Configs, check: &ConfigCheck, found: &Found) -> Optio
     }
 }
 
-fn bend(configs: &Configs, found: &Found, factor: f64) -> Option<Truth> {
+fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<Truth> {
     let key = configs.sweep.as_ref()?.key.rsplit('.').next()?;
     let times: Vec<(&str, f64)> = found
         .points
@@ -59,7 +62,7 @@ fn bend(configs: &Configs, found: &Found, factor: f64) -> Option<Truth> {
     })
 }
 
-fn leads(configs: &Configs, found: &Found, with: &str) -> Option<Truth> {
+fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<Truth> {
     let (fit, _) = match fitted(found, with) {
         Ok(fit) => fit,
         Err(said) => return Some(Truth { said, answer: None }),
@@ -83,7 +86,7 @@ fn leads(configs: &Configs, found: &Found, with: &str) -> Option<Truth> {
     })
 }
 
-fn order(configs: &Configs, found: &Found) -> Option<Truth> {
+fn order(configs: &Configs, found: &SweepRuns) -> Option<Truth> {
     if found.changes.len() != configs.rank.len() {
         return None;
     }
@@ -117,7 +120,7 @@ fn order(configs: &Configs, found: &Found) -> Option<Truth> {
     })
 }
 
-fn speed(found: &Found, of: &str) -> Option<Truth> {
+fn speed(found: &SweepRuns, of: &str) -> Option<Truth> {
     let point = found.points.iter().find(|point| point.value == of)?;
     if let Err(why) = &point.run {
         return Some(Truth {
@@ -146,4 +149,59 @@ fn speed(found: &Found, of: &str) -> Option<Truth> {
         ),
         answer: answer.map(|word| vec![word.to_owned()]),
     })
+}
+
+/// Peak memory in MiB over the sweep's values, with this setting.
+fn memory(found: &SweepRuns, with: &str) -> (Vec<(f64, f64)>, Option<String>) {
+    let mut points = Vec::new();
+    let mut why = None;
+    for point in found
+        .points
+        .iter()
+        .filter(|point| point.with.as_deref() == Some(with))
+    {
+        match &point.run {
+            Ok(run) => match (
+                point.value.parse::<f64>(),
+                metric::value("memory.peak_mib", run),
+            ) {
+                (Ok(x), Some(mib)) => points.push((x, mib)),
+                _ => why = run.memory.reason.clone().or(why),
+            },
+            Err(error) => why = Some(error.clone()),
+        }
+    }
+    (points, why)
+}
+
+pub fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String> {
+    let (points, why) = memory(found, with);
+    let largest = points.iter().map(|(x, _)| *x).fold(0.0, f64::max);
+    polynomial(&points, 2)
+        .map(|fit| (fit, largest))
+        .map_err(|error| match why {
+            Some(why) => format!("not measured: {why}"),
+            None => format!("not measured: {error}"),
+        })
+}
+
+pub fn law(fit: &Fit) -> String {
+    let [a, b, c] = fit.coefficients[..] else {
+        return String::new();
+    };
+    format!(
+        "{} + {}·S + {}·S² MiB (largest miss {} MiB)",
+        show(a, 2),
+        show(b, 5),
+        show(c, 7),
+        show(fit.largest, 2)
+    )
+}
+
+/// `a` for the first change.
+pub fn letter(at: usize) -> String {
+    u8::try_from(at)
+        .ok()
+        .and_then(|at| b'a'.checked_add(at))
+        .map_or_else(String::new, |c| char::from(c).to_string())
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::course::Course;
 use crate::course::exercise::Body;
 use crate::course::sweep::SweepPoint as Point;
-use crate::protocol::{Finished, Memory, Spread, Verdict};
+use crate::judge::Outcome;
+use crate::protocol::{Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {
     let course = Course::builtin("en");
@@ -37,15 +38,15 @@ fn run(step_ms: f64, mib: f64) -> Finished {
     }
 }
 
-fn points(configs: &Configs, of: impl Fn(Option<&str>, f64) -> Finished) -> Found {
+fn points(configs: &Configs, of: impl Fn(Option<&str>, f64) -> Finished) -> SweepRuns {
     let points = configs.points().into_iter().map(|(with, value)| Point {
         with: with.map(str::to_owned),
         value: value.to_owned(),
         run: Ok(of(with, value.parse().expect("a number"))),
     });
-    Found {
+    SweepRuns {
         points: points.collect(),
-        ..Found::default()
+        ..SweepRuns::default()
     }
 }
 
@@ -108,9 +109,9 @@ fn an_order_fails_on_pairs_that_are_clearly_apart() {
             ..Pair::default()
         })
     };
-    let found = Found {
+    let found = SweepRuns {
         changes: vec![pair(1.0), pair(1.1), pair(1.3), pair(1.01), pair(1.2)],
-        ..Found::default()
+        ..SweepRuns::default()
     };
     assert_eq!(truth(&configs, &found)["order"], ["c", "e", "b", "d", "a"]);
     let outcome = |said: &str| lines(&configs, &answer("order", said), &found)[0].outcome;
@@ -128,7 +129,7 @@ fn an_order_fails_on_pairs_that_are_clearly_apart() {
 #[test]
 fn a_refusal_is_an_answer_and_unclear_is_none() {
     let configs = configs("precision");
-    let mut found = Found::default();
+    let mut found = SweepRuns::default();
     for value in ["f32", "f16", "bf16"] {
         found.points.push(Point {
             with: None,

@@ -1,19 +1,16 @@
 //! A config exercise's measurement held against what the learner said before it: one line for each criterion.
 
-mod figure;
-mod memory;
-mod right;
-
-use self::figure::figure;
-use self::right::{Truth, of};
-use crate::course::check::{Line, Outcome};
-use crate::course::exercise::config::Answers;
+use super::truth::{Truth, fitted, law, letter, of};
+use super::{Found, Line, not_measured};
+use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
-use crate::course::sweep::SweepRuns as Found;
-use crate::protocol::Pair;
+use crate::course::metric;
+use crate::course::placeholder::measured;
+use crate::course::sweep::SweepRuns;
+use crate::protocol::{Finished, Pair};
 
 /// Every criterion; an answer that is missing or is no word of the question fails by name.
-pub fn lines(configs: &Configs, answers: &Answers, found: &Found) -> Vec<Line> {
+pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<Line> {
     configs
         .checks
         .iter()
@@ -26,13 +23,9 @@ pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<Line> {
     wanting(configs, answers)
         .into_iter()
         .filter_map(|(check, why)| {
-            Some(Line {
-                name: check.name.clone(),
-                asked: check.answer.as_ref()?.1.clone(),
-                measured: format!("{why} in answer.toml, or use --answer"),
-                outcome: Outcome::Failed,
-                optional: false,
-            })
+            let asked = check.answer.as_ref()?.1.clone();
+            let why = format!("{why} in answer.toml, or use --answer");
+            Some(Line::new(&check.name, asked, (why, Some(false))))
         })
         .collect()
 }
@@ -70,7 +63,7 @@ pub fn wanting<'a>(configs: &'a Configs, answers: &Answers) -> Vec<(&'a ConfigCh
 }
 
 /// The answers that this measurement makes right, as far as it can tell.
-pub fn truth(configs: &Configs, found: &Found) -> Answers {
+pub fn truth(configs: &Configs, found: &SweepRuns) -> Answers {
     configs
         .checks
         .iter()
@@ -89,43 +82,38 @@ pub const fn is_speed(metric: &ConfigMetric) -> bool {
     )
 }
 
-fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &Found) -> Line {
-    let answer = |asked: String, measured: String, outcome| Line {
-        name: check.name.clone(),
-        asked,
-        measured,
-        outcome,
-        optional: false,
-    };
+fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &SweepRuns) -> Line {
     let Some((key, ask)) = &check.answer else {
-        return figure(check, found);
+        let (asked, found) = figure(check, found);
+        return Line {
+            optional: found.1.is_none(),
+            ..Line::new(&check.name, asked, found)
+        };
     };
     let Some(mine) = answers.get(key) else {
-        return answer(ask.clone(), "no answer yet".to_owned(), Outcome::Failed);
+        let none = ("no answer yet".to_owned(), Some(false));
+        return Line::new(&check.name, ask.clone(), none);
     };
-    let asked = format!("{ask}; you said {}", mine.join(","));
-    match of(configs, check, found) {
-        None => answer(
-            asked,
-            "not measured: the runs it needs are missing".to_owned(),
-            Outcome::NotMeasured,
-        ),
-        Some(Truth { said, answer: None }) => answer(asked, said, Outcome::NotMeasured),
+    let found = match of(configs, check, found) {
+        None => not_measured("the runs it needs are missing"),
+        Some(Truth { said, answer: None }) => (said, None),
         Some(Truth {
             said,
             answer: Some(right),
         }) => {
             let (passed, more) = fits(configs, check, found, mine, &right);
-            answer(asked, format!("{said}{more}"), Outcome::of(passed))
+            (format!("{said}{more}"), Some(passed))
         }
-    }
+    };
+    let asked = format!("{ask}; you said {}", mine.join(","));
+    Line::new(&check.name, asked, found)
 }
 
 /// Whether the answer is near enough, and what to add to the measurement.
 fn fits(
     configs: &Configs,
     check: &ConfigCheck,
-    found: &Found,
+    found: &SweepRuns,
     mine: &[String],
     right: &[String],
 ) -> (bool, String) {
@@ -167,11 +155,59 @@ fn inversions(changes: &[Result<Pair, String>], order: &[String]) -> (u64, u64) 
     (wrong, clear)
 }
 
-fn letter(at: usize) -> String {
-    u8::try_from(at)
-        .ok()
-        .and_then(|at| b'a'.checked_add(at))
-        .map_or_else(String::new, |c| char::from(c).to_string())
+/// A criterion without an answer of the learner's: what is asked, and what the runs say.
+fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
+    match &check.metric {
+        ConfigMetric::QuadraticShare { of, at_most } => {
+            let asked = format!(
+                "at most {:.0} % of the memory at the largest value is quadratic, with {of}",
+                100.0 * at_most
+            );
+            let found = fitted(found, of).map_or_else(
+                |why| (why, None),
+                |(fit, x)| {
+                    let terms = fit.coefficients.iter().zip(0..);
+                    let all: f64 = terms.map(|(c, power)| c * x.powi(power)).sum();
+                    let share = fit.coefficients.get(2).map_or(0.0, |c| c * x * x) / all;
+                    let said = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
+                    (said, Some(share <= *at_most))
+                },
+            );
+            (asked, found)
+        }
+        ConfigMetric::Figure { name, of, test } => {
+            let points = &found.points;
+            let value = |run: &Result<Finished, String>| metric::value(name, run.as_ref().ok()?);
+            let first = points.first().and_then(|point| value(&point.run));
+            let asked = match test {
+                FigureTest::AtLeast(x) => format!("{name} with {of} at least {x}"),
+                FigureTest::AtMost(x) => format!("{name} with {of} at most {x}"),
+                FigureTest::WithinOfFirst(share) => {
+                    let beside =
+                        first.map_or("the first value's".to_owned(), |x| measured(name, x));
+                    format!("{name} with {of} within {} % of {beside}", 100.0 * share)
+                }
+            };
+            let run = points.iter().find(|point| point.value == *of);
+            let found = match run.map(|point| (&point.run, value(&point.run))) {
+                None => not_measured("no such run"),
+                Some((Err(_), _)) => ("does not apply: this device refuses it".to_owned(), None),
+                Some((Ok(_), None)) => not_measured("the run did not measure it"),
+                Some((Ok(_), Some(x))) => {
+                    let passed = match test {
+                        FigureTest::AtLeast(least) => x >= *least,
+                        FigureTest::AtMost(most) => x <= *most,
+                        FigureTest::WithinOfFirst(share) => {
+                            first.is_some_and(|first| (x - first).abs() <= share * first.abs())
+                        }
+                    };
+                    (measured(name, x), Some(passed))
+                }
+            };
+            (asked, found)
+        }
+        _ => (String::new(), (String::new(), None)),
+    }
 }
 
 #[cfg(test)]

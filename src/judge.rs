@@ -1,0 +1,100 @@
+//! Turns measured facts into outcomes: for stages, configuration exercises and kernel exercises. Pure functions: no engine,
+//! no clock, no files. What was not measured has neither passed nor failed.
+
+pub mod configs;
+pub mod course;
+pub mod kernel;
+pub mod stage;
+mod truth;
+
+use serde::Serialize;
+
+/// How a criterion came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    Passed,
+    Failed,
+    NotMeasured,
+}
+
+impl Outcome {
+    /// Of a criterion that was measured.
+    pub const fn of(passed: bool) -> Self {
+        if passed { Self::Passed } else { Self::Failed }
+    }
+
+    /// Whether it passed; `None` where it was not measured.
+    pub const fn decided(self) -> Option<bool> {
+        match self {
+            Self::Passed => Some(true),
+            Self::Failed => Some(false),
+            Self::NotMeasured => None,
+        }
+    }
+}
+
+/// One criterion with its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    pub name: String,
+    /// `loss_first within 3 % of 6.933`.
+    pub asked: String,
+    /// `122.04`, or why there is nothing.
+    pub measured: String,
+    pub outcome: Outcome,
+    pub optional: bool,
+}
+
+/// What was found, in words, and whether that is enough; `None` where it was not measured.
+type Found = (String, Option<bool>);
+
+impl Line {
+    fn new(name: &str, asked: String, (measured, passed): Found) -> Self {
+        Self {
+            name: name.to_owned(),
+            asked,
+            measured,
+            outcome: passed.map_or(Outcome::NotMeasured, Outcome::of),
+            optional: false,
+        }
+    }
+}
+
+/// The finding where there is none.
+fn not_measured(why: impl std::fmt::Display) -> Found {
+    (format!("not measured: {why}"), None)
+}
+
+/// All criteria of a stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub stage: String,
+    pub lines: Vec<Line>,
+}
+
+impl Report {
+    /// Failed as soon as one line failed; passed when every line that decides passed.
+    pub fn outcome(&self) -> Outcome {
+        let mut deciding = self
+            .lines
+            .iter()
+            .filter(|line| !line.optional)
+            .map(|line| line.outcome)
+            .peekable();
+        if deciding.peek().is_none() || self.lines.is_empty() {
+            return Outcome::NotMeasured;
+        }
+        deciding
+            .max_by_key(|outcome| match outcome {
+                Outcome::Passed => 0,
+                Outcome::NotMeasured => 1,
+                Outcome::Failed => 2,
+            })
+            .unwrap_or(Outcome::NotMeasured)
+    }
+
+    pub fn passed(&self) -> bool {
+        self.outcome() == Outcome::Passed
+    }
+}

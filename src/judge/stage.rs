@@ -1,0 +1,195 @@
+//! Holds the criteria of a stage against what a run reported. An unclear comparison never passes.
+
+use super::{Found, Line, Report, not_measured};
+use crate::config::RunConfig;
+use crate::course::check::{Check, Metric, Target, Test};
+use crate::course::{Stage, formula, metric, placeholder};
+use crate::protocol::{Finished, Pair, Verdict};
+
+/// What there is to hold the criteria against.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured<'a> {
+    /// The configuration the learner has now.
+    pub config: Option<&'a RunConfig>,
+    /// The end of its run.
+    pub finished: Option<&'a Finished>,
+    /// Broken (A) against the learner's (B).
+    pub pair: Option<&'a Pair>,
+    /// Questions answered rightly at the first or a later try; `None`: not asked yet.
+    pub quiz_right: Option<usize>,
+}
+
+/// Answers every criterion of the stage.
+pub fn evaluate(stage: &Stage, measured: Measured<'_>) -> Report {
+    let mut lines = Vec::new();
+    if let Some(config) = measured.config {
+        lines.push(scope(stage, config));
+    }
+    lines.extend(
+        stage
+            .checks
+            .iter()
+            .map(|check| line(stage, check, measured)),
+    );
+    Report {
+        stage: stage.id.clone(),
+        lines,
+    }
+}
+
+/// A comparison is worth something when nothing but the knobs under study changed.
+fn scope(stage: &Stage, config: &RunConfig) -> Line {
+    let started = stage.broken_at(config.preset);
+    let other: Vec<&str> = started
+        .differences(config)
+        .into_iter()
+        .filter(|path| !stage.varies.iter().any(|v| v == path))
+        .collect();
+    let measured = match other.as_slice() {
+        [] => "nothing else differs".to_owned(),
+        other => format!("{} differs", other.join(", ")),
+    };
+    let asked = format!(
+        "only {} may differ from the starter",
+        stage.varies.join(", ")
+    );
+    let passed = Some(other.is_empty());
+    Line::new("nothing else changed", asked, (measured, passed))
+}
+
+/// Answers one criterion.
+pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
+    let (asked, found) = answer(stage, check, measured);
+    Line {
+        optional: check.optional,
+        ..Line::new(&check.name, asked, found)
+    }
+}
+
+fn answer(stage: &Stage, check: &Check, measured: Measured<'_>) -> (String, Found) {
+    let config = measured.config.unwrap_or(&stage.fixed);
+    let run = measured.finished;
+    let wanted = check.test == Test::Present;
+    match &check.metric {
+        Metric::Figure(name) => {
+            let decimals = metric::form(name).0.min(4);
+            let asked = format!("{name} {}", asked(&check.test, config, run, decimals));
+            (asked, figure(name, check, measured, config))
+        }
+        Metric::Ratio => {
+            let asked = asked(&check.test, config, run, 2);
+            let found = match measured.pair.filter(|pair| pair.n > 0) {
+                Some(pair) => ratio(pair, check, config, run),
+                None => not_measured("needs a paired comparison"),
+            };
+            (format!("ratio, its whole interval {asked}"), found)
+        }
+        Metric::Lint(name) => {
+            let word = |found| if found { "present" } else { "absent" };
+            let found = match run.filter(|run| run.steps > 0) {
+                Some(run) => {
+                    let found = run.lints.iter().any(|lint| lint.name == *name);
+                    (word(found).to_owned(), Some(found == wanted))
+                }
+                None => not_measured("no run yet"),
+            };
+            (format!("lint `{name}` {}", word(wanted)), found)
+        }
+        Metric::Part(part) => {
+            let found = match run.and_then(|run| metric::has_part(run, part)) {
+                Some(true) => ("there".to_owned(), Some(wanted)),
+                Some(false) => ("not there".to_owned(), Some(!wanted)),
+                None => not_measured("no step was profiled"),
+            };
+            let place = if wanted { "in" } else { "not in" };
+            (format!("`{part}` {place} the kernel list"), found)
+        }
+        Metric::Quiz => {
+            let all = stage.quiz.len();
+            let found = match measured.quiz_right {
+                Some(right) => (format!("{right} of {all}"), Some(right >= all)),
+                None => not_measured("not answered yet"),
+            };
+            (format!("all {all} questions answered rightly"), found)
+        }
+    }
+}
+
+fn figure(name: &str, check: &Check, measured: Measured<'_>, config: &RunConfig) -> Found {
+    let Some(run) = measured.finished else {
+        return not_measured("no run yet");
+    };
+    let is_reference = |config: &RunConfig| config.reference() == *config;
+    if name == "parity" && measured.config.is_some_and(is_reference) {
+        return ("0, this is the reference itself".to_owned(), Some(true));
+    }
+    let Some(found) = metric::value(name, run) else {
+        return not_measured("this run did not measure it");
+    };
+    let shown = placeholder::measured(name, found);
+    match holds(&check.test, found, config, Some(run)) {
+        Some(passed) => (shown, Some(passed)),
+        None => (format!("{shown}; the other side was not measured"), None),
+    }
+}
+
+fn ratio(pair: &Pair, check: &Check, config: &RunConfig, run: Option<&Finished>) -> Found {
+    let shown = format!(
+        "{:.3}x [{:.3}, {:.3}], n={}, {}",
+        pair.ratio, pair.low, pair.high, pair.n, pair.verdict
+    );
+    // The end of the interval that speaks against the claim decides.
+    let worst = match check.test {
+        Test::Below(_) | Test::AtMost(_) => pair.high,
+        _ => pair.low,
+    };
+    let passed = holds(&check.test, worst, config, run).unwrap_or(false);
+    // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
+    let open = !passed && pair.verdict == Verdict::Unclear;
+    (shown, (!open).then_some(passed))
+}
+
+/// The number a target stands for.
+fn target(target: &Target, config: &RunConfig, finished: Option<&Finished>) -> Option<f64> {
+    match target {
+        Target::Number(x) => Some(*x),
+        Target::Named(name) => match name.strip_prefix("formula.") {
+            Some(name) => Some((formula::find(name)?.value)(config)),
+            None if name == "ln_vocab" => Some(config.ln_vocab()),
+            None => metric::value(name, finished?),
+        },
+    }
+}
+
+fn holds(test: &Test, found: f64, config: &RunConfig, finished: Option<&Finished>) -> Option<bool> {
+    let of = |t: &Target| target(t, config, finished);
+    Some(match test {
+        Test::Within(share, t) => {
+            let wanted = of(t)?;
+            (found - wanted).abs() <= share * wanted.abs()
+        }
+        Test::AtLeast(t) => found >= of(t)?,
+        Test::AtMost(t) => found <= of(t)?,
+        Test::Above(t) => found > of(t)?,
+        Test::Below(t) => found < of(t)?,
+        Test::Present | Test::Absent | Test::Right => return None,
+    })
+}
+
+fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {
+    let of = |t: &Target| match (t, target(t, config, finished)) {
+        (Target::Number(x), _) => x.to_string(),
+        (Target::Named(name), Some(x)) => format!("{} ({name})", placeholder::show(x, decimals)),
+        (Target::Named(name), None) => name.clone(),
+    };
+    match test {
+        Test::Within(share, t) => format!("within {} % of {}", share * 100.0, of(t)),
+        Test::AtLeast(t) => format!("at least {}", of(t)),
+        Test::AtMost(t) => format!("at most {}", of(t)),
+        Test::Above(t) => format!("above {}", of(t)),
+        Test::Below(t) => format!("below {}", of(t)),
+        Test::Present => "present".to_owned(),
+        Test::Absent => "absent".to_owned(),
+        Test::Right => "right".to_owned(),
+    }
+}
