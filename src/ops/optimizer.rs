@@ -191,7 +191,7 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
             )
         })
         .collect();
-    rule.step_many(
+    rule.step(
         all.iter_mut()
             .map(|(_, _, value, gradient, mean, square)| Slices {
                 value: value.storage_mut::<f32>(),

@@ -91,30 +91,6 @@ pub fn rotate(
     });
 }
 
-/// [`rotate`] without the copy.
-///
-/// # Panics
-/// If the shapes do not fit, or the tables are shorter than `time`.
-pub fn rotate_in_place(
-    x: &mut [f32],
-    width: usize,
-    rotated: usize,
-    time: usize,
-    angles: &Angles,
-    turn: Turn,
-) {
-    check(x.len(), width, rotated, time, angles);
-    let rows = rows_per_task(width);
-    x.par_chunks_mut(rows * width)
-        .enumerate()
-        .for_each(|(task, x)| {
-            for (row, x) in x.chunks_exact_mut(width).enumerate() {
-                let (cos, sin) = tables(angles, (task * rows + row) % time);
-                turn_row(&mut x[..rotated], cos, sin, turn);
-            }
-        });
-}
-
 fn check(len: usize, width: usize, rotated: usize, time: usize, angles: &Angles) {
     assert!(
         len.is_multiple_of(width.max(1)),
@@ -150,54 +126,6 @@ simd! {
                 let sin = sin * sign;
                 (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{assert_near, numbers};
-    use super::*;
-
-    #[test]
-    fn rotates_heads_copies_the_rest_and_turns_back() {
-        for (time, batch, head_dim, heads, rest) in
-            [(1, 1, 4, 1, 0), (7, 3, 6, 3, 5), (64, 2, 32, 6, 64)]
-        {
-            let (n, rotated) = (batch * time, heads * head_dim);
-            let width = rotated + rest;
-            let x = numbers(1, n * width);
-            let want: Vec<f64> = (0..n * width)
-                .map(|index| {
-                    let (row, column) = (index / width, index % width);
-                    let at = |column: usize| f64::from(x[row * width + column]);
-                    if column >= rotated {
-                        return at(column);
-                    }
-                    let d = column % head_dim;
-                    let angle = (row % time) as f64
-                        * 10000_f64.powf(-((d / 2 * 2) as f64) / head_dim as f64);
-                    if d % 2 == 0 {
-                        at(column) * angle.cos() - at(column + 1) * angle.sin()
-                    } else {
-                        at(column - 1) * angle.sin() + at(column) * angle.cos()
-                    }
-                })
-                .collect();
-            let angles = Angles::new(time + 2, head_dim, 10000.0);
-            let mut y = vec![f32::NAN; n * width];
-            rotate(&mut y, &x, width, rotated, time, &angles, Turn::Forward);
-            assert_near(&y, &want, 1e-6);
-            let mut in_place = x.clone();
-            rotate_in_place(&mut in_place, width, rotated, time, &angles, Turn::Forward);
-            assert!(in_place == y);
-            let mut back = vec![f32::NAN; n * width];
-            rotate(&mut back, &y, width, rotated, time, &angles, Turn::Inverse);
-            assert_near(
-                &back,
-                &x.iter().copied().map(f64::from).collect::<Vec<_>>(),
-                1e-6,
-            );
         }
     }
 }

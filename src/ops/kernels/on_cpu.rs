@@ -9,7 +9,6 @@ use crate::config::{KvLayout, NORM_EPS};
 use crate::ops::attention::{Attention, Rows};
 use crate::ops::cpu;
 use crate::ops::cpu::attention::{Gradients, View};
-use crate::ops::cpu::matmul::Write;
 use crate::ops::cpu::rope::Turn;
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::rope::Rope;
@@ -122,19 +121,10 @@ impl Kernels for Flex {
     fn linear_own(x: FlexTensor, w: FlexTensor, residual: Option<FlexTensor>) -> FlexTensor {
         let ([n, k], [m, _]) = (size(&x), size(&w));
         let (x, w) = (Values::of(&x), Values::of(&w));
+        let residual = residual.as_ref().map(Values::of);
+        let residual = residual.as_ref().map(Values::get);
         let mut y = vec![0.0; n * m];
-        match residual {
-            Some(residual) => {
-                cpu::linear::forward_residual(
-                    &mut y,
-                    Values::of(&residual).get(),
-                    x.get(),
-                    w.get(),
-                    [n, m, k],
-                );
-            }
-            None => cpu::linear::forward(&mut y, x.get(), w.get(), [n, m, k]),
-        }
+        cpu::linear::forward(&mut y, residual, x.get(), w.get(), [n, m, k]);
         tensor(y, [n, m])
     }
 
@@ -146,8 +136,8 @@ impl Kernels for Flex {
         let ([n, m], [_, k]) = (size(&dy), size(&w));
         let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
         let (dy, x, w) = (Values::of(&dy), Values::of(&x), Values::of(&w));
-        cpu::linear::backward_input(&mut dx, dy.get(), w.get(), [n, m, k], Write::Replace);
-        cpu::linear::backward_weight(&mut dw, dy.get(), x.get(), [n, m, k], Write::Replace);
+        cpu::linear::backward_input(&mut dx, dy.get(), w.get(), [n, m, k]);
+        cpu::linear::backward_weight(&mut dw, dy.get(), x.get(), [n, m, k]);
         (tensor(dx, [n, k]), tensor(dw, [m, k]))
     }
 
@@ -173,12 +163,7 @@ impl Kernels for Flex {
     ) -> (FlexTensor, FlexTensor) {
         let [n, d] = size(&x);
         let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
-        let (x, gain, inverse, dy) = (
-            Values::of(&x),
-            Values::of(&gain),
-            Values::of(&inverse),
-            Values::of(&dy),
-        );
+        let [x, gain, inverse, dy] = [&x, &gain, &inverse, &dy].map(Values::of);
         let earlier = earlier.as_ref().map(Values::of);
         cpu::rms_norm::backward(
             &mut dx,
@@ -215,14 +200,14 @@ impl Kernels for Flex {
     fn swiglu_packed(packed: FlexTensor) -> FlexTensor {
         let [n, w] = size(&packed);
         let mut y = vec![0.0; n * w / 2];
-        cpu::swiglu::forward_packed(&mut y, Values::of(&packed).get(), w / 2);
+        cpu::swiglu::forward(&mut y, Values::of(&packed).get(), w / 2);
         tensor(y, [n, w / 2])
     }
 
     fn swiglu_packed_backward(packed: FlexTensor, dy: FlexTensor) -> FlexTensor {
         let [n, w] = size(&packed);
         let mut dpacked = vec![0.0; n * w];
-        cpu::swiglu::backward_packed(
+        cpu::swiglu::backward(
             &mut dpacked,
             Values::of(&dy).get(),
             Values::of(&packed).get(),
@@ -281,22 +266,15 @@ impl Kernels for Flex {
             cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
             return vec![tensor(packed, [n, wide + 2 * narrow])];
         }
-        let (mut dq, mut dk, mut dv) = (
-            vec![0.0; n * wide],
-            vec![0.0; n * narrow],
-            vec![0.0; n * narrow],
-        );
-        let to = Gradients::Separate {
-            dq: &mut dq,
-            dk: &mut dk,
-            dv: &mut dv,
-        };
+        let widths = [wide, narrow, narrow];
+        let mut gradients = widths.map(|width| vec![0.0; n * width]);
+        let [dq, dk, dv] = &mut gradients;
+        let to = Gradients::Separate { dq, dk, dv };
         cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
-        vec![
-            tensor(dq, [n, wide]),
-            tensor(dk, [n, narrow]),
-            tensor(dv, [n, narrow]),
-        ]
+        let gradients = gradients.into_iter().zip(widths);
+        gradients
+            .map(|(values, width)| tensor(values, [n, width]))
+            .collect()
     }
 
     fn strided_attention(q: FlexTensor, k: FlexTensor, v: FlexTensor, a: &Attention) -> FlexTensor {
@@ -310,19 +288,10 @@ impl Kernels for Flex {
             }
         };
         let [q, k, v] = [q, k, v].map(prepare);
-        let (mut out, mut lse) = (
-            vec![0.0; batch * heads * time * width],
-            vec![0.0; batch * heads * time],
-        );
-        let shape = cpu::attention::Shape {
-            batch,
-            time,
-            heads,
-            kv_heads: a.kv_heads,
-            head_dim: width,
-        };
+        let mut out = vec![0.0; batch * heads * time * width];
+        let shape = shape_of(a, batch * time);
         let [q, k, v] = [&q, &k, &v].map(|view| strided(view, a.layout));
-        cpu::strided_attention::forward(&mut out, &mut lse, shape, q, k, v);
+        cpu::strided_attention::forward(&mut out, shape, q, k, v);
         tensor(out, [batch * time, heads * width])
     }
 
@@ -346,13 +315,9 @@ impl Kernels for Flex {
 
     fn cross_entropy(logits: FlexTensor, targets: Ints<Self>) -> (FlexTensor, FlexTensor) {
         let ([n, v], targets) = (size(&logits), tokens(targets));
-        let (mut slope, mut lse) = (vec![0.0; n * v], vec![0.0; n]);
-        let loss = cpu::cross_entropy::forward_backward(
-            &mut slope,
-            &mut lse,
-            Values::of(&logits).get(),
-            &targets,
-        );
+        let mut slope = vec![0.0; n * v];
+        let logits = Values::of(&logits);
+        let loss = cpu::cross_entropy::forward_backward(&mut slope, logits.get(), &targets);
         (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
     }
 
