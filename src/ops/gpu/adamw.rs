@@ -2,6 +2,7 @@
 //! device and a one-invocation kernel advances them.
 
 use super::{arg, empty};
+use crate::ops::cpu::adamw::AdamW;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -19,16 +20,6 @@ pub struct Slot<'a> {
     pub v: &'a CubeTensor,
 }
 
-/// The optimizer's constants.
-#[derive(Clone, Copy, Debug)]
-pub struct Hyper {
-    pub lr: f64,
-    pub beta1: f64,
-    pub beta2: f64,
-    pub eps: f64,
-    pub weight_decay: f64,
-}
-
 /// The bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, at t = 0.
 pub fn clock(like: &CubeTensor) -> CubeTensor {
     let mut clock = empty(like, [2]);
@@ -39,28 +30,28 @@ pub fn clock(like: &CubeTensor) -> CubeTensor {
 /// One AdamW step on every slot: the clock goes to t, then p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
 /// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.)
 /// 1 launch for the clock and 1 for each 16 tensors (7 where a device has 31 bindings).
-pub fn step(slots: &[Slot], clock: &CubeTensor, hyper: Hyper) {
+pub fn step(slots: &[Slot], clock: &CubeTensor, rule: &AdamW) {
     unsafe {
         adamw_advance_clock::launch_unchecked(
             &clock.client,
             CubeCount::new_single(),
             CubeDim::new_1d(1),
             arg(clock),
-            hyper.beta1 as f32,
-            hyper.beta2 as f32,
-            (1.0 - hyper.beta1) as f32,
-            (1.0 - hyper.beta2) as f32,
+            rule.beta1 as f32,
+            rule.beta2 as f32,
+            (1.0 - rule.beta1) as f32,
+            (1.0 - rule.beta2) as f32,
         );
     }
     // One binding for the clock, one for the scalars.
     let bindings = clock.client.properties().hardware.max_bindings as usize;
     let most = (bindings.saturating_sub(2) / 4).clamp(1, MOST_SLOTS);
     for batch in slots.chunks(most) {
-        launch(batch, clock, hyper);
+        launch(batch, clock, rule);
     }
 }
 
-fn launch(batch: &[Slot], clock: &CubeTensor, hyper: Hyper) {
+fn launch(batch: &[Slot], clock: &CubeTensor, rule: &AdamW) {
     let sizes: Vec<usize> = batch
         .iter()
         .map(|slot| slot.param.meta.num_elements())
@@ -88,13 +79,13 @@ fn launch(batch: &[Slot], clock: &CubeTensor, hyper: Hyper) {
             lanes,
             args,
             arg(clock),
-            hyper.lr as f32,
-            (hyper.lr * hyper.weight_decay) as f32,
-            hyper.beta1 as f32,
-            hyper.beta2 as f32,
-            (1.0 - hyper.beta1) as f32,
-            (1.0 - hyper.beta2) as f32,
-            hyper.eps as f32,
+            rule.lr as f32,
+            (rule.lr * rule.weight_decay) as f32,
+            rule.beta1 as f32,
+            rule.beta2 as f32,
+            (1.0 - rule.beta1) as f32,
+            (1.0 - rule.beta2) as f32,
+            rule.eps as f32,
         );
     }
 }

@@ -56,10 +56,9 @@ impl<'a> Strided<'a> {
 /// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride
 /// `value`). They read next to each other when k's `position` and v's `value` are 1: a copy of k as `[batch, kv_heads,
 /// head_dim, context]`, and v as it comes. With a head-split view of k they read a whole row of all heads apart. 1 launch.
-pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> (CubeTensor, CubeTensor) {
+pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> CubeTensor {
     let rows = sizes.batch * sizes.context;
     let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
-    let lse = empty(q.tensor, [rows, sizes.heads]);
     unsafe {
         attention_by_strides::launch_unchecked(
             &out.client,
@@ -69,7 +68,6 @@ pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> (CubeTensor,
             k.buffer(),
             v.buffer(),
             arg(&out),
-            arg(&lse),
             strides(q),
             strides(k),
             strides(v),
@@ -77,7 +75,7 @@ pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> (CubeTensor,
             sizes,
         );
     }
-    (out, lse)
+    out
 }
 
 #[derive(CubeType, CubeLaunch)]
@@ -99,7 +97,6 @@ fn attention_by_strides(
     k: &[f32],
     v: &[f32],
     out: &mut [f32],
-    lse: &mut [f32],
     of_q: Strides,
     of_k: Strides,
     of_v: Strides,
@@ -161,9 +158,6 @@ fn attention_by_strides(
         first += THREADS;
     }
     let line = (batch * sizes.context + row) * sizes.heads + head;
-    if unit == 0 {
-        lse[line] = top + sum.ln();
-    }
     #[unroll]
     for i in 0..owned {
         let d = unit + i * THREADS;

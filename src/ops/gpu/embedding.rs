@@ -34,15 +34,9 @@ pub fn forward(weight: &CubeTensor, tokens: &CubeTensor, width: usize) -> CubeTe
     out
 }
 
-/// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\] (+ `add`\[v\], the gradient of a tied head); dy `[N, D]`, dweight `[V, D]`.
+/// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.
 /// One workgroup per vocabulary row looks through all tokens, four per comparison step. 1 launch.
-pub fn backward(
-    dy: &CubeTensor,
-    tokens: &CubeTensor,
-    vocab: usize,
-    width: usize,
-    add: Option<&CubeTensor>,
-) -> CubeTensor {
+pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, vocab: usize, width: usize) -> CubeTensor {
     let lanes = vector_width(&[width]);
     let out = empty(dy, [vocab, width]);
     unsafe {
@@ -53,13 +47,11 @@ pub fn backward(
             lanes,
             arg(dy),
             arg(tokens),
-            arg(add.unwrap_or(dy)),
             arg(&out),
             tokens.meta.num_elements(),
             vocab,
             width / lanes,
             (width / lanes).div_ceil(THREADS),
-            add.is_some(),
         );
     }
     out
@@ -87,13 +79,11 @@ fn embedding_gather<N: Size>(
 fn embedding_scatter_add<N: Size>(
     dy: &[Vector<f32, N>],
     tokens: &[u32],
-    add: &[Vector<f32, N>],
     out: &mut [Vector<f32, N>],
     count: usize,
     vocab: usize,
     columns: usize,
     #[comptime] owned: usize,
-    #[comptime] has_add: bool,
 ) {
     let row = CUBE_POS;
     if row >= vocab {
@@ -141,11 +131,7 @@ fn embedding_scatter_add<N: Size>(
     for o in 0..owned {
         let c = unit + o * THREADS;
         if c < columns {
-            let mut sum = sums[o];
-            if has_add {
-                sum += add[row * columns + c];
-            }
-            out[row * columns + c] = sum;
+            out[row * columns + c] = sums[o];
         }
     }
 }

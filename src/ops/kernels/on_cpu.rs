@@ -4,14 +4,12 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
 use burn_flex::FlexTensor;
 
-use super::{Float, Ints, Kernels};
+use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
-use crate::ops::attention::{Attention, Rows};
 use crate::ops::cpu;
 use crate::ops::cpu::attention::{Gradients, View};
-use crate::ops::cpu::rope::Turn;
 use crate::ops::cpu::strided_attention::Strided;
-use crate::ops::rope::Rope;
+use crate::ops::shapes::{Attention, Rope, Rows};
 
 /// A contiguous tensor; its values.
 struct Values(FlexTensor);
@@ -62,7 +60,7 @@ fn views<'a>(values: &'a [Values], packed: bool, shape: cpu::attention::Shape) -
     ]
 }
 
-fn values(rows: &Rows<Flex>) -> Vec<Values> {
+fn values(rows: &Rows<FlexTensor>) -> Vec<Values> {
     if rows.packed {
         vec![Values::of(&rows.q)]
     } else {
@@ -103,19 +101,15 @@ fn strided(view: &FlexTensor, layout: KvLayout) -> Strided<'_> {
 
 impl Kernels for Flex {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        tokens
+        let tokens = tokens
             .clone()
             .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tokens live on the model's device")
+            .try_into_primitive::<Self>();
+        tokens.expect("tokens live on the model's device")
     }
 
-    fn constant(table: &Tensor<2>) -> Float<Self> {
-        table
-            .clone()
-            .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tables live on the model's device")
+    fn constant(table: &Tensor<2>) -> FlexTensor {
+        primitive::<Self>(table.clone().without_autodiff())
     }
 
     fn linear_own(x: FlexTensor, w: FlexTensor, residual: Option<FlexTensor>) -> FlexTensor {
@@ -177,23 +171,17 @@ impl Kernels for Flex {
         (tensor(dx, [n, d]), tensor(dgain, [1, d]))
     }
 
-    fn rope(x: FlexTensor, _: FlexTensor, _: FlexTensor, rope: &Rope, inverse: bool) -> FlexTensor {
+    fn rope(
+        x: FlexTensor,
+        cos: FlexTensor,
+        sin: FlexTensor,
+        rope: &Rope,
+        inverse: bool,
+    ) -> FlexTensor {
         let [n, w] = size(&x);
+        let [x, cos, sin] = [&x, &cos, &sin].map(Values::of);
         let mut y = vec![0.0; n * w];
-        let turn = if inverse {
-            Turn::Inverse
-        } else {
-            Turn::Forward
-        };
-        cpu::rope::rotate(
-            &mut y,
-            Values::of(&x).get(),
-            w,
-            rope.rotated,
-            rope.context,
-            &rope.angles,
-            turn,
-        );
+        cpu::rope::rotate(&mut y, x.get(), w, rope, [cos.get(), sin.get()], inverse);
         tensor(y, [n, w])
     }
 
@@ -236,7 +224,7 @@ impl Kernels for Flex {
         (tensor(y, [n, f]), tensor(gate, [n, f]), tensor(up, [n, f]))
     }
 
-    fn flash(rows: &Rows<Self>, a: &Attention) -> (FlexTensor, FlexTensor) {
+    fn flash(rows: &Rows<FlexTensor>, a: &Attention) -> (FlexTensor, FlexTensor) {
         let n = size(&rows.q)[0];
         let (shape, buffers) = (shape_of(a, n), values(rows));
         let [q, k, v] = views(&buffers, rows.packed, shape);
@@ -249,7 +237,7 @@ impl Kernels for Flex {
     }
 
     fn flash_backward(
-        rows: &Rows<Self>,
+        rows: &Rows<FlexTensor>,
         out: FlexTensor,
         lse: FlexTensor,
         dy: FlexTensor,
