@@ -12,7 +12,7 @@ const RECENT: usize = 64;
 const STUCK_AFTER_STEPS: u64 = 300;
 /// Share of the step by which the phases may miss it.
 pub const LEDGER_LIMIT: f64 = 0.05;
-/// A first loss this many times ln(vocab) tells of initial weights that are sure of something wrong.
+/// A first loss above this many times ln(vocab) means that the initial weights make confident wrong predictions.
 pub const FIRST_LOSS_LIMIT: f64 = 1.1;
 /// Largest relative difference from the reference logits.
 pub const PARITY_LIMIT: f64 = 1e-3;
@@ -124,7 +124,7 @@ impl Facts {
     }
 }
 
-/// Even bets on V tokens lose ln V, whatever comes; only sure bets on wrong tokens lose more.
+/// A uniform prediction over V tokens loses ln V for every target; only confident wrong predictions lose more.
 fn first_loss(f: &Facts) -> Option<Finding> {
     let first = f.first_loss.filter(|first| first.is_finite())?;
     let uniform = f.config.ln_vocab();
@@ -133,7 +133,7 @@ fn first_loss(f: &Facts) -> Option<Finding> {
     }
     Some((
         format!(
-            "The first loss is {first:.2}; a model that knows nothing loses {uniform:.2}, and one cannot know less."
+            "The first loss is {first:.2}; guessing all tokens with equal probability loses only {uniform:.2}."
         ),
         "Look at the logits before the first update: how large are they, and for which token?",
     ))

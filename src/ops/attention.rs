@@ -9,7 +9,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice, TensorData};
 
 pub use super::shapes::{Attention, Rows};
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::{Attention as Version, KvLayout};
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
@@ -56,7 +56,7 @@ impl Attention {
         )
     }
 
-    fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Vec<Float<B>>) {
+    fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<B>) {
         if self.version == Version::Flash {
             let (out, lse) = B::flash(&rows, self);
             let mut saved = if rows.packed {
@@ -85,7 +85,7 @@ impl Attention {
     /// dq, dk, dv, or one packed gradient three times the same when `packed`.
     fn gradients<B: Kernels>(
         &self,
-        saved: Vec<Float<B>>,
+        saved: Saved<B>,
         dy: Float<B>,
         packed: bool,
     ) -> Option<Vec<Float<B>>> {
@@ -132,15 +132,13 @@ impl Attention {
 }
 
 impl Operation<3> for Separate {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
+    const NAME: &'static str = "attention";
 
     fn version(&self) -> &'static str {
         self.0.version()
     }
 
-    fn forward<B: Kernels>(&self, [q, k, v]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [q, k, v]: [Float<B>; 3]) -> (Float<B>, Saved<B>) {
         self.0.run::<B>(Rows {
             q,
             k,
@@ -150,7 +148,7 @@ impl Operation<3> for Separate {
         })
     }
 
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 3> {
         let mut found = self
             .0
             .gradients::<B>(saved, dy, false)
@@ -165,15 +163,13 @@ impl Operation<3> for Separate {
 }
 
 impl Operation<1> for Packed {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
+    const NAME: &'static str = "attention";
 
     fn version(&self) -> &'static str {
         self.0.version()
     }
 
-    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         self.0.run::<B>(Rows {
             q: x.clone(),
             k: x.clone(),
@@ -183,7 +179,7 @@ impl Operation<1> for Packed {
         })
     }
 
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         [self
             .0
             .gradients::<B>(saved, dy, true)

@@ -3,7 +3,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::Loss;
 
 /// logits `[n, vocab]` → loss `[1, 1]`.
@@ -17,9 +17,7 @@ pub struct CrossEntropy {
 }
 
 impl Operation<1> for CrossEntropy {
-    fn name(&self) -> &'static str {
-        "cross-entropy"
-    }
+    const NAME: &'static str = "cross-entropy";
 
     fn version(&self) -> &'static str {
         match self.version {
@@ -28,7 +26,7 @@ impl Operation<1> for CrossEntropy {
         }
     }
 
-    fn forward<B: Kernels>(&self, [logits]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [logits]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         let targets = B::indices(&self.targets);
         let (loss, slope) = match self.version {
             Loss::Composed => forward::<B>(logits, targets),
@@ -37,11 +35,7 @@ impl Operation<1> for CrossEntropy {
         (loss, vec![slope])
     }
 
-    fn backward<B: Kernels>(
-        &self,
-        mut saved: Vec<Float<B>>,
-        dy: Float<B>,
-    ) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         let Some(slope) = saved.pop() else {
             return [None];
         };

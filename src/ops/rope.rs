@@ -6,22 +6,20 @@ use burn::tensor::{Shape, Slice};
 
 use super::live::{Cover, Live, Use};
 pub use super::shapes::Rope;
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 
 impl Operation<1> for Rope {
-    fn name(&self) -> &'static str {
-        "rope"
-    }
+    const NAME: &'static str = "rope";
 
     fn version(&self) -> &'static str {
         if self.fused { "own" } else { "library" }
     }
 
-    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         (self.turn::<B>(x, false), Vec::new())
     }
 
-    fn backward<B: Kernels>(&self, _: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, _: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         [Some(self.turn::<B>(dy, true))]
     }
 
@@ -31,7 +29,7 @@ impl Operation<1> for Rope {
         &self,
         live: &Live,
         [x]: &[Float<B>; 1],
-    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+    ) -> Option<(Float<B>, Saved<B>)> {
         let shape = x.shape();
         let (rows, width) = (shape[0], shape[1]);
         if self.rotated != width || !rows.is_multiple_of(self.context) {

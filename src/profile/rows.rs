@@ -108,8 +108,8 @@ impl Rows {
     }
 }
 
-/// Where an operation has several kernels at one place, the row with the work is told how long all of them took, and the
-/// others where their work is counted.
+/// Where an operation has several kernels at one place, gives the row that carries the work the time of all of them, and
+/// tells the other rows where their work is counted.
 fn complete_work(rows: &mut [KernelRow]) {
     let mut whole: BTreeMap<[String; 3], (f64, Option<String>)> = BTreeMap::new();
     let place = |row: &KernelRow| [&row.part, &row.phase, &row.op].map(Clone::clone);

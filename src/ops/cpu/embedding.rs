@@ -1,5 +1,5 @@
 //! The embedding table: rows looked up by token number, and their gradients added back in a fixed order.
-//! It knows nothing of the head that shares the table.
+//! The head that shares the table is computed elsewhere.
 
 use rayon::prelude::*;
 

@@ -78,7 +78,7 @@ impl<'a> Matrix<'a> {
         if self.row_stride != 1 || self.column_stride < self.rows {
             return self;
         }
-        // A stride that is no power of two spreads the rows over all of a cache.
+        // A stride that is not a power of two spreads the rows over all sets of a cache.
         let row_stride = self.columns + 16;
         let len = self.rows * row_stride;
         if scratch.len() < len {

@@ -3,8 +3,8 @@
 
 use rayon::prelude::*;
 
-use super::attention::Shape;
 use super::{Shared, exp, max, sum, sum2};
+use crate::ops::shapes::Heads;
 
 /// Heads anywhere in a buffer: element (b, t, h, d) is `data[offset + b·sb + t·st + h·sh + d·sd]`.
 #[derive(Clone, Copy, Debug)]
@@ -43,10 +43,10 @@ struct Head<'a> {
 ///
 /// # Panics
 /// If `out` does not fit the shape, or a stride leads out of a buffer.
-pub fn forward(out: &mut [f32], shape: Shape, q: Strided, k: Strided, v: Strided) {
-    let Shape {
+pub fn forward(out: &mut [f32], shape: Heads, q: Strided, k: Strided, v: Strided) {
+    let Heads {
         batch,
-        time,
+        context: time,
         heads,
         head_dim,
         ..

@@ -1,5 +1,5 @@
 //! The fused gate of stage 4, written the first way that comes to mind: one output element at a time.
-//! Slow on purpose of the lesson, and not to be improved: each product fetches its operands anew.
+//! Slow on purpose, because the lesson measures it: each product reads its operands from memory again.
 
 use rayon::prelude::*;
 

@@ -32,7 +32,7 @@ impl<'a> Strided<'a> {
         }
     }
 
-    /// What the strides of that tensor would be if it were contiguous, whatever they are: the silent mistake.
+    /// The strides that the tensor would have if it were contiguous, ignoring its own: the silent mistake of stage 2.
     pub fn assumed(tensor: &'a CubeTensor) -> Self {
         let shape = tensor.meta.shape();
         let (heads, context, head_dim) = (shape[1], shape[2], shape[3]);

@@ -103,7 +103,7 @@ fn cross_entropy_rows<N: Size>(
 }
 
 /// dlogits·dL, with dL `[1, 1]` still on the device. Where dL is 1, as for a loss that is the root of its graph, the launch
-/// ends before it touches a value. In place where nobody else holds the tensor. 1 launch.
+/// ends before it touches a value. In place where the tensor has no other owner. 1 launch.
 pub fn backward(dlogits: CubeTensor, dloss: &CubeTensor) -> CubeTensor {
     let dlogits = if dlogits.can_mut() {
         dlogits

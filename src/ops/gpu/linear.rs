@@ -32,7 +32,7 @@ pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> (CubeTe
     }
 }
 
-/// [`backward`] in one launch by a given plan, with dx and dW in so many parts along their inner dimensions. Products
+/// [`backward`] in one launch by a given plan, dx and dW each split into `splits` parts along the inner dimension. Products
 /// in parts take one more launch.
 fn backward_by(
     plan: Plan,

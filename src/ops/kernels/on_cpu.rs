@@ -9,7 +9,10 @@ use crate::config::{KvLayout, NORM_EPS};
 use crate::ops::cpu;
 use crate::ops::cpu::attention::{Gradients, View};
 use crate::ops::cpu::strided_attention::Strided;
-use crate::ops::shapes::{Attention, Rope, Rows};
+use crate::ops::shapes::{Attention, Heads, Rope, Rows};
+
+/// A tensor of this backend.
+type T = FlexTensor;
 
 /// A contiguous tensor; its values.
 struct Values(FlexTensor);
@@ -39,17 +42,7 @@ fn size(tensor: &FlexTensor) -> [usize; 2] {
     [shape[0], shape[1]]
 }
 
-fn shape_of(a: &Attention, rows: usize) -> cpu::attention::Shape {
-    cpu::attention::Shape {
-        batch: rows / a.context,
-        time: a.context,
-        heads: a.heads,
-        kv_heads: a.kv_heads,
-        head_dim: a.head_dim,
-    }
-}
-
-fn views<'a>(values: &'a [Values], packed: bool, shape: cpu::attention::Shape) -> [View<'a>; 3] {
+fn views<'a>(values: &'a [Values], packed: bool, shape: Heads) -> [View<'a>; 3] {
     if packed {
         return View::packed(values[0].get(), shape);
     }
@@ -108,11 +101,11 @@ impl Kernels for Flex {
         tokens.expect("tokens live on the model's device")
     }
 
-    fn constant(table: &Tensor<2>) -> FlexTensor {
+    fn constant(table: &Tensor<2>) -> T {
         primitive::<Self>(table.clone().without_autodiff())
     }
 
-    fn linear_own(x: FlexTensor, w: FlexTensor, residual: Option<FlexTensor>) -> FlexTensor {
+    fn linear_own(x: T, w: T, residual: Option<T>) -> T {
         let ([n, k], [m, _]) = (size(&x), size(&w));
         let (x, w) = (Values::of(&x), Values::of(&w));
         let residual = residual.as_ref().map(Values::of);
@@ -122,11 +115,7 @@ impl Kernels for Flex {
         tensor(y, [n, m])
     }
 
-    fn linear_backward_own(
-        dy: FlexTensor,
-        x: FlexTensor,
-        w: FlexTensor,
-    ) -> (FlexTensor, FlexTensor) {
+    fn linear_backward_own(dy: T, x: T, w: T) -> (T, T) {
         let ([n, m], [_, k]) = (size(&dy), size(&w));
         let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
         let (dy, x, w) = (Values::of(&dy), Values::of(&x), Values::of(&w));
@@ -135,7 +124,7 @@ impl Kernels for Flex {
         (tensor(dx, [n, k]), tensor(dw, [m, k]))
     }
 
-    fn rms_norm(x: FlexTensor, gain: FlexTensor) -> (FlexTensor, FlexTensor) {
+    fn rms_norm(x: T, gain: T) -> (T, T) {
         let [n, d] = size(&x);
         let (mut y, mut inverse) = (vec![0.0; n * d], vec![0.0; n]);
         cpu::rms_norm::forward(
@@ -148,13 +137,7 @@ impl Kernels for Flex {
         (tensor(y, [n, d]), tensor(inverse, [n, 1]))
     }
 
-    fn rms_norm_backward(
-        x: FlexTensor,
-        gain: FlexTensor,
-        inverse: FlexTensor,
-        dy: FlexTensor,
-        earlier: Option<FlexTensor>,
-    ) -> (FlexTensor, FlexTensor) {
+    fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
         let [n, d] = size(&x);
         let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
         let [x, gain, inverse, dy] = [&x, &gain, &inverse, &dy].map(Values::of);
@@ -171,13 +154,7 @@ impl Kernels for Flex {
         (tensor(dx, [n, d]), tensor(dgain, [1, d]))
     }
 
-    fn rope(
-        x: FlexTensor,
-        cos: FlexTensor,
-        sin: FlexTensor,
-        rope: &Rope,
-        inverse: bool,
-    ) -> FlexTensor {
+    fn rope(x: T, cos: T, sin: T, rope: &Rope, inverse: bool) -> T {
         let [n, w] = size(&x);
         let [x, cos, sin] = [&x, &cos, &sin].map(Values::of);
         let mut y = vec![0.0; n * w];
@@ -185,14 +162,14 @@ impl Kernels for Flex {
         tensor(y, [n, w])
     }
 
-    fn swiglu_packed(packed: FlexTensor) -> FlexTensor {
+    fn swiglu_packed(packed: T) -> T {
         let [n, w] = size(&packed);
         let mut y = vec![0.0; n * w / 2];
         cpu::swiglu::forward(&mut y, Values::of(&packed).get(), w / 2);
         tensor(y, [n, w / 2])
     }
 
-    fn swiglu_packed_backward(packed: FlexTensor, dy: FlexTensor) -> FlexTensor {
+    fn swiglu_packed_backward(packed: T, dy: T) -> T {
         let [n, w] = size(&packed);
         let mut dpacked = vec![0.0; n * w];
         cpu::swiglu::backward(
@@ -204,11 +181,7 @@ impl Kernels for Flex {
         tensor(dpacked, [n, w])
     }
 
-    fn naive_swiglu(
-        x: FlexTensor,
-        w_gate: FlexTensor,
-        w_up: FlexTensor,
-    ) -> (FlexTensor, FlexTensor, FlexTensor) {
+    fn naive_swiglu(x: T, w_gate: T, w_up: T) -> (T, T, T) {
         let ([n, k], [f, _]) = (size(&x), size(&w_gate));
         let (mut y, mut gate, mut up) = (vec![0.0; n * f], vec![0.0; n * f], vec![0.0; n * f]);
         let (x, w_gate, w_up) = (Values::of(&x), Values::of(&w_gate), Values::of(&w_up));
@@ -224,9 +197,9 @@ impl Kernels for Flex {
         (tensor(y, [n, f]), tensor(gate, [n, f]), tensor(up, [n, f]))
     }
 
-    fn flash(rows: &Rows<FlexTensor>, a: &Attention) -> (FlexTensor, FlexTensor) {
+    fn flash(rows: &Rows<T>, a: &Attention) -> (T, T) {
         let n = size(&rows.q)[0];
-        let (shape, buffers) = (shape_of(a, n), values(rows));
+        let (shape, buffers) = (a.sizes(n), values(rows));
         let [q, k, v] = views(&buffers, rows.packed, shape);
         let (mut out, mut lse) = (vec![0.0; n * a.heads * a.head_dim], vec![0.0; n * a.heads]);
         cpu::attention::forward(&mut out, &mut lse, shape, q, k, v);
@@ -236,15 +209,9 @@ impl Kernels for Flex {
         )
     }
 
-    fn flash_backward(
-        rows: &Rows<FlexTensor>,
-        out: FlexTensor,
-        lse: FlexTensor,
-        dy: FlexTensor,
-        a: &Attention,
-    ) -> Vec<FlexTensor> {
+    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, a: &Attention) -> Vec<T> {
         let n = size(&rows.q)[0];
-        let (shape, buffers) = (shape_of(a, n), values(rows));
+        let (shape, buffers) = (a.sizes(n), values(rows));
         let [q, k, v] = views(&buffers, rows.packed, shape);
         let (out, lse, dy) = (Values::of(&out), Values::of(&lse), Values::of(&dy));
         let (wide, narrow) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
@@ -265,7 +232,7 @@ impl Kernels for Flex {
             .collect()
     }
 
-    fn strided_attention(q: FlexTensor, k: FlexTensor, v: FlexTensor, a: &Attention) -> FlexTensor {
+    fn strided_attention(q: T, k: T, v: T, a: &Attention) -> T {
         let sizes = q.shape();
         let (batch, heads, time, width) = (sizes[0], sizes[1], sizes[2], sizes[3]);
         let prepare = |view: FlexTensor| {
@@ -277,31 +244,27 @@ impl Kernels for Flex {
         };
         let [q, k, v] = [q, k, v].map(prepare);
         let mut out = vec![0.0; batch * heads * time * width];
-        let shape = shape_of(a, batch * time);
+        let shape = a.sizes(batch * time);
         let [q, k, v] = [&q, &k, &v].map(|view| strided(view, a.layout));
         cpu::strided_attention::forward(&mut out, shape, q, k, v);
         tensor(out, [batch * time, heads * width])
     }
 
-    fn embedding_own(weight: FlexTensor, indices: Ints<Self>) -> FlexTensor {
+    fn embedding_own(weight: T, indices: Ints<Self>) -> T {
         let ([_, d], tokens) = (size(&weight), tokens(indices));
         let mut y = vec![0.0; tokens.len() * d];
         cpu::embedding::forward(&mut y, Values::of(&weight).get(), &tokens, d);
         tensor(y, [tokens.len(), d])
     }
 
-    fn embedding_backward_own(
-        weight: FlexTensor,
-        indices: Ints<Self>,
-        dy: FlexTensor,
-    ) -> FlexTensor {
+    fn embedding_backward_own(weight: T, indices: Ints<Self>, dy: T) -> T {
         let ([v, d], tokens) = (size(&weight), tokens(indices));
         let mut dw = vec![0.0; v * d];
         cpu::embedding::backward(&mut dw, Values::of(&dy).get(), &tokens, d);
         tensor(dw, [v, d])
     }
 
-    fn cross_entropy(logits: FlexTensor, targets: Ints<Self>) -> (FlexTensor, FlexTensor) {
+    fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
         let ([n, v], targets) = (size(&logits), tokens(targets));
         let mut slope = vec![0.0; n * v];
         let logits = Values::of(&logits);
@@ -309,7 +272,7 @@ impl Kernels for Flex {
         (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
     }
 
-    fn cross_entropy_backward(slope: FlexTensor, dy: FlexTensor) -> FlexTensor {
+    fn cross_entropy_backward(slope: T, dy: T) -> T {
         let scale = Values::of(&dy).get()[0];
         if scale == 1.0 {
             slope
@@ -321,14 +284,14 @@ impl Kernels for Flex {
         }
     }
 
-    fn squares(tensors: &[FlexTensor]) -> Vec<f64> {
+    fn squares(tensors: &[T]) -> Vec<f64> {
         tensors
             .iter()
             .map(|tensor| cpu::norm::sum_of_squares(Values::of(tensor).get()))
             .collect()
     }
 
-    fn strides(x: &FlexTensor) -> Vec<usize> {
+    fn strides(x: &T) -> Vec<usize> {
         x.layout()
             .strides()
             .iter()
