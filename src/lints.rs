@@ -19,9 +19,11 @@ pub const PARITY_LIMIT: f64 = 1e-3;
 
 /// Why a lint holds, and what to look at next.
 type Finding = (String, &'static str);
+/// Says whether a lint holds.
+type Rule = fn(&Facts) -> Option<Finding>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
-const LINTS: [(&str, fn(&Facts) -> Option<Finding>); 10] = [
+const LINTS: [(&str, Rule); 10] = [
     ("not-finite", not_finite),
     ("first-loss", first_loss),
     ("gradient-coverage", gradient_coverage),
@@ -104,7 +106,7 @@ impl Facts {
 
     /// Every lint that holds.
     pub fn lints(&self) -> Vec<Lint> {
-        let holds = |(name, lint): &(&str, fn(&Self) -> Option<Finding>)| {
+        let holds = |(name, lint): &(&str, Rule)| {
             let (why, next) = lint(self)?;
             Some(Lint {
                 name: (*name).to_owned(),

@@ -4,9 +4,8 @@
 use rayon::prelude::*;
 
 use super::rows_per_task;
-use crate::ops::shapes::Rope;
 
-/// Rotates the first `rope.rotated` columns of every row of `x` (N × `width`) as heads, and copies the other columns.
+/// Rotates the first `rotated` columns of every row of `x` (N × `width`) as heads, and copies the other columns.
 ///
 /// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for `inverse`,
 /// the gradient of the forward pass. `cos` and `sin` are context × dh/2.
@@ -16,12 +15,11 @@ use crate::ops::shapes::Rope;
 pub fn rotate(
     y: &mut [f32],
     x: &[f32],
-    width: usize,
-    rope: &Rope,
+    [width, rotated, head_dim, context]: [usize; 4],
     [cos, sin]: [&[f32]; 2],
     inverse: bool,
 ) {
-    let (half, rotated) = (rope.head_dim / 2, rope.rotated);
+    let half = head_dim / 2;
     assert_eq!(y.len(), x.len());
     assert!(
         x.len().is_multiple_of(width.max(1)),
@@ -29,13 +27,10 @@ pub fn rotate(
         x.len()
     );
     assert!(
-        rotated <= width && rotated.is_multiple_of(rope.head_dim),
+        rotated <= width && rotated.is_multiple_of(head_dim),
         "{rotated} of {width} columns to rotate"
     );
-    assert_eq!(
-        (cos.len(), sin.len()),
-        (rope.context * half, rope.context * half)
-    );
+    assert_eq!((cos.len(), sin.len()), (context * half, context * half));
     let sign = if inverse { -1.0 } else { 1.0 };
     let rows = rows_per_task(width);
     let tasks = y
@@ -46,7 +41,7 @@ pub fn rotate(
         let lines = y.chunks_exact_mut(width).zip(x.chunks_exact(width));
         for (row, (y, x)) in lines.enumerate() {
             y.copy_from_slice(x);
-            let at = (task * rows + row) % rope.context * half;
+            let at = (task * rows + row) % context * half;
             turn_row(
                 &mut y[..rotated],
                 &cos[at..][..half],

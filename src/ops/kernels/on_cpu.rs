@@ -157,8 +157,9 @@ impl Kernels for Flex {
     fn rope(x: T, cos: T, sin: T, rope: &Rope, inverse: bool) -> T {
         let [n, w] = size(&x);
         let [x, cos, sin] = [&x, &cos, &sin].map(Values::of);
+        let sizes = [w, rope.rotated, rope.head_dim, rope.context];
         let mut y = vec![0.0; n * w];
-        cpu::rope::rotate(&mut y, x.get(), w, rope, [cos.get(), sin.get()], inverse);
+        cpu::rope::rotate(&mut y, x.get(), sizes, [cos.get(), sin.get()], inverse);
         tensor(y, [n, w])
     }
 
