@@ -6,10 +6,10 @@
 
 pub mod add;
 pub mod attention;
-pub mod cpu;
+pub(crate) mod cpu;
 pub mod cross_entropy;
 pub mod embedding;
-pub mod gpu;
+pub(crate) mod gpu;
 pub mod grad_norm;
 pub mod kernels;
 pub mod linear;
@@ -17,6 +17,7 @@ pub mod live;
 pub mod optimizer;
 pub mod rms_norm;
 pub mod rope;
+mod shapes;
 pub mod swiglu;
 pub mod trace;
 
@@ -28,36 +29,40 @@ use burn::tensor::Tensor;
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::NoCheckpointing;
-use burn_autodiff::grads::Gradients;
+use burn_autodiff::grads::Gradients as Graph;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 
+pub(crate) use kernels::primitive;
 pub use kernels::{Float, Kernels};
 use live::Live;
 pub use trace::{Cost, Phase, Scope};
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
+/// What a forward pass keeps for the backward pass.
+pub type Saved<B> = Vec<Float<B>>;
+/// Gradients of an operation's inputs; `None` where an input takes none.
+pub type Gradients<B, const N: usize> = [Option<Float<B>>; N];
 
 /// A differentiable operation with `N` float inputs and one output.
 pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     /// Its name in the kernel table: `linear`, `rms-norm`…
-    fn name(&self) -> &'static str;
+    const NAME: &'static str;
 
     /// Which version computes: `library` for burn's primitives, or the name of one of ours.
     fn version(&self) -> &'static str;
 
     /// The output, and what the backward pass needs.
-    fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Vec<Float<B>>);
+    fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Saved<B>);
 
     /// Gradients of the inputs, given what `forward` saved and the gradient of the output.
-    /// `None` where the input takes no gradient.
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; N];
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, N>;
 
     /// As `forward`, by a learner's kernel that has taken this part over; `None` where it does not fit.
     fn forward_live<B: Kernels>(
         &self,
         _live: &Live,
         _inputs: &[Float<B>; N],
-    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+    ) -> Option<(Float<B>, Saved<B>)> {
         None
     }
 
@@ -67,7 +72,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
         _live: &Live,
         _saved: &[Float<B>],
         _dy: &Float<B>,
-    ) -> Option<[Option<Float<B>>; N]> {
+    ) -> Option<Gradients<B, N>> {
         None
     }
 
@@ -80,10 +85,10 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     /// [`Self::backward`], with `earlier` added to the gradient of the input that [`Self::adds_onto`] names.
     fn backward_onto<B: Kernels>(
         &self,
-        saved: Vec<Float<B>>,
+        saved: Saved<B>,
         dy: Float<B>,
         earlier: Option<Float<B>>,
-    ) -> [Option<Float<B>>; N] {
+    ) -> Gradients<B, N> {
         debug_assert!(earlier.is_none(), "asked for by `adds_onto` alone");
         self.backward::<B>(saved, dy)
     }
@@ -128,16 +133,6 @@ pub fn apply<O: Operation<N>, const N: usize>(
     }
 }
 
-/// The backend's own tensor behind a high-level one.
-pub(crate) fn primitive<B: burn::backend::Backend>(tensor: Tensor<2>) -> Float<B>
-where
-    burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
-{
-    tensor
-        .try_into_primitive::<B>()
-        .expect("the device was checked by the caller")
-}
-
 /// One use of an operation at one place of the model.
 #[derive(Clone, Debug)]
 struct Call<O> {
@@ -147,17 +142,14 @@ struct Call<O> {
 }
 
 impl<O> Call<O> {
-    fn forward<B: Kernels, const N: usize>(
-        &self,
-        inputs: [Float<B>; N],
-    ) -> (Float<B>, Vec<Float<B>>)
+    fn forward<B: Kernels, const N: usize>(&self, inputs: [Float<B>; N]) -> (Float<B>, Saved<B>)
     where
         O: Operation<N>,
     {
         let row = trace::Row {
             scope: self.scope,
             phase: Phase::Forward,
-            op: self.op.name(),
+            op: O::NAME,
             version: self.op.version(),
             cost: self.cost.0,
         };
@@ -204,13 +196,13 @@ struct Node<O>(PhantomData<O>);
 impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
     type State = (Call<O>, Vec<Float<B>>);
 
-    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Graph, _: &mut Checkpointer) {
         let dy = grads.consume::<B>(&ops.node);
         let (call, saved) = ops.state;
         let row = trace::Row {
             scope: call.scope,
             phase: Phase::Backward,
-            op: call.op.name(),
+            op: O::NAME,
             version: call.op.version(),
             cost: call.cost.1,
         };

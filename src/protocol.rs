@@ -5,99 +5,20 @@ mod kernel;
 mod profile;
 mod report;
 mod roof;
+mod run;
 mod size;
 
-use std::fmt;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::config::RunConfig;
+use serde::{Deserialize, Serialize};
 
 pub use kernel::*;
 pub use profile::*;
 pub use report::*;
 pub use roof::*;
+pub use run::*;
 pub use size::*;
 
 /// Version of this protocol. A reader refuses a larger one and says so.
 pub const PROTOCOL: u32 = 1;
-
-/// A number that may be NaN or infinite; JSON has no such numbers, so those travel as text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub struct Num(pub f64);
-
-impl Serialize for Num {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_finite() {
-            serializer.serialize_f64(self.0)
-        } else {
-            serializer.serialize_str(&self.to_string())
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Num {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Form {
-            Number(f64),
-            Text(String),
-        }
-        match Form::deserialize(deserializer)? {
-            Form::Number(x) => Ok(Self(x)),
-            Form::Text(text) => match text.as_str() {
-                "NaN" => Ok(Self(f64::NAN)),
-                "inf" => Ok(Self(f64::INFINITY)),
-                "-inf" => Ok(Self(f64::NEG_INFINITY)),
-                _ => Err(serde::de::Error::custom(format!(
-                    "`{text}` is not a number, NaN, inf or -inf"
-                ))),
-            },
-        }
-    }
-}
-
-impl fmt::Display for Num {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_nan() {
-            f.write_str("NaN")
-        } else if self.0.is_infinite() {
-            f.write_str(if self.0 > 0.0 { "inf" } else { "-inf" })
-        } else {
-            self.0.fmt(f)
-        }
-    }
-}
-
-impl From<f64> for Num {
-    fn from(x: f64) -> Self {
-        Self(x)
-    }
-}
-
-/// Which of the two runs on the screen: A is the first, B the one after a toggle or in a comparison.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Slot {
-    #[default]
-    A,
-    B,
-}
-
-/// What to run. `steps: None` runs until stopped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunSpec {
-    /// The stage's number; 0 when the run belongs to no stage.
-    pub stage: u32,
-    /// `broken`, `fixed` or `custom`.
-    pub variant: String,
-    pub slot: Slot,
-    pub config: RunConfig,
-    pub steps: Option<u64>,
-}
 
 /// What a reader asks of the engine. Imperative.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,7 +34,7 @@ pub enum Command {
     Open {
         device: String,
     },
-    /// Measures a device's roofs anew and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
+    /// Measures a device's roofs again and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
     Calibrate {
         device: String,
     },

@@ -24,7 +24,7 @@ pub struct Recorder {
     part: PathBuf,
     target: PathBuf,
     thin: thin::Thinning,
-    /// Seconds to add to a line: an engine that replaces another begins to count anew, the recording does not.
+    /// Seconds to add to a line: an engine that replaces another counts from 0 again, the recording goes on.
     offset: f64,
     latest: f64,
 }
@@ -142,7 +142,7 @@ impl Recording {
                 Err(_) if number == 1 => {
                     return Err(fail(
                         1,
-                        "is not a recording: its first line is no event".to_owned(),
+                        "is not a recording: its first line is not an event".to_owned(),
                     ));
                 }
                 Err(error) => {
@@ -178,7 +178,8 @@ impl Recording {
             }
             lines.push((line.t, range));
         }
-        let hello = hello.ok_or_else(|| fail(0, "is empty; it is no recording".to_owned()))?;
+        let hello =
+            hello.ok_or_else(|| fail(0, "is empty, so it is not a recording".to_owned()))?;
         if notice.is_none() && !finished {
             notice = Some(format!(
                 "{}: the recording ends without a summary; its run was cut short",
@@ -268,7 +269,7 @@ fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The complaint about a greeting of a newer protocol, whatever else the line holds.
+/// The complaint about a `hello` of a newer protocol, even where the rest of the line cannot be read.
 fn newer(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     let protocol = value["protocol"]
@@ -316,11 +317,11 @@ mod tests {
     fn what_is_no_recording_is_refused_by_name() {
         assert_eq!(
             parse("").expect_err("empty"),
-            "run.jsonl: is empty; it is no recording"
+            "run.jsonl: is empty, so it is not a recording"
         );
         assert_eq!(
             parse("hello\n").expect_err("text"),
-            "run.jsonl:1: is not a recording: its first line is no event"
+            "run.jsonl:1: is not a recording: its first line is not an event"
         );
         assert_eq!(
             parse(STEP).expect_err("no hello"),

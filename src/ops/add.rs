@@ -1,25 +1,23 @@
 //! Residual addition, y = a + b. Its gradient is handed on twice, unchanged.
 
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 
 /// y = a + b, both `[n, d]`.
 #[derive(Clone, Debug)]
 pub struct Add;
 
 impl Operation<2> for Add {
-    fn name(&self) -> &'static str {
-        "add"
-    }
+    const NAME: &'static str = "add";
 
     fn version(&self) -> &'static str {
         "library"
     }
 
-    fn forward<B: Kernels>(&self, [a, b]: [Float<B>; 2]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [a, b]: [Float<B>; 2]) -> (Float<B>, Saved<B>) {
         (B::float_add(a, b), Vec::new())
     }
 
-    fn backward<B: Kernels>(&self, _: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
+    fn backward<B: Kernels>(&self, _: Saved<B>, dy: Float<B>) -> Gradients<B, 2> {
         [Some(dy.clone()), Some(dy)]
     }
 

@@ -6,23 +6,11 @@
 //! flash (scores stay in tiles, an online softmax; Dao et al., 2022, arXiv 2205.14135).
 
 use burn::backend::TensorMetadata;
-use burn::tensor::{Shape, Slice, Tensor, TensorData};
+use burn::tensor::{Shape, Slice, TensorData};
 
-use super::{Cost, Float, Kernels, Operation};
+pub use super::shapes::{Attention, Rows};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::{Attention as Version, KvLayout};
-
-/// Sizes and version of one attention.
-#[derive(Clone, Debug)]
-pub struct Attention {
-    pub context: usize,
-    pub heads: usize,
-    pub kv_heads: usize,
-    pub head_dim: usize,
-    pub version: Version,
-    pub layout: KvLayout,
-    /// [`causal_mask`] as `[context, context]`, kept from step to step; flash attention needs none.
-    pub mask: Option<Tensor<2>>,
-}
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
 #[derive(Clone, Debug)]
@@ -31,18 +19,6 @@ pub struct Separate(pub Attention);
 /// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
 #[derive(Clone, Debug)]
 pub struct Packed(pub Attention);
-
-/// A kernel's view of q, k and v: three buffers, or one buffer three times, with the column where each begins.
-#[derive(Clone, Debug)]
-pub struct Rows<B: Kernels> {
-    pub q: Float<B>,
-    pub k: Float<B>,
-    pub v: Float<B>,
-    /// First column of q, k and v in their buffers.
-    pub offsets: [usize; 3],
-    /// True when the three are one buffer and the gradient is wanted in the same form.
-    pub packed: bool,
-}
 
 impl Attention {
     fn version(&self) -> &'static str {
@@ -80,7 +56,7 @@ impl Attention {
         )
     }
 
-    fn run<B: Kernels>(&self, rows: Rows<B>) -> (Float<B>, Vec<Float<B>>) {
+    fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<B>) {
         if self.version == Version::Flash {
             let (out, lse) = B::flash(&rows, self);
             let mut saved = if rows.packed {
@@ -109,7 +85,7 @@ impl Attention {
     /// dq, dk, dv, or one packed gradient three times the same when `packed`.
     fn gradients<B: Kernels>(
         &self,
-        saved: Vec<Float<B>>,
+        saved: Saved<B>,
         dy: Float<B>,
         packed: bool,
     ) -> Option<Vec<Float<B>>> {
@@ -156,15 +132,13 @@ impl Attention {
 }
 
 impl Operation<3> for Separate {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
+    const NAME: &'static str = "attention";
 
     fn version(&self) -> &'static str {
         self.0.version()
     }
 
-    fn forward<B: Kernels>(&self, [q, k, v]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [q, k, v]: [Float<B>; 3]) -> (Float<B>, Saved<B>) {
         self.0.run::<B>(Rows {
             q,
             k,
@@ -174,7 +148,7 @@ impl Operation<3> for Separate {
         })
     }
 
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 3> {
         let mut found = self
             .0
             .gradients::<B>(saved, dy, false)
@@ -189,15 +163,13 @@ impl Operation<3> for Separate {
 }
 
 impl Operation<1> for Packed {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
+    const NAME: &'static str = "attention";
 
     fn version(&self) -> &'static str {
         self.0.version()
     }
 
-    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         self.0.run::<B>(Rows {
             q: x.clone(),
             k: x.clone(),
@@ -207,7 +179,7 @@ impl Operation<1> for Packed {
         })
     }
 
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         [self
             .0
             .gradients::<B>(saved, dy, true)
@@ -230,7 +202,7 @@ pub fn causal_mask(context: usize) -> Vec<f32> {
 }
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` out of their buffers.
-pub fn columns<B: Kernels>(rows: &Rows<B>, a: &Attention) -> [Float<B>; 3] {
+pub fn columns<B: Kernels>(rows: &Rows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
     if !rows.packed {
         return [rows.q.clone(), rows.k.clone(), rows.v.clone()];
     }

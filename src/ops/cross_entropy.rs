@@ -3,7 +3,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::Loss;
 
 /// logits `[n, vocab]` → loss `[1, 1]`.
@@ -17,9 +17,7 @@ pub struct CrossEntropy {
 }
 
 impl Operation<1> for CrossEntropy {
-    fn name(&self) -> &'static str {
-        "cross-entropy"
-    }
+    const NAME: &'static str = "cross-entropy";
 
     fn version(&self) -> &'static str {
         match self.version {
@@ -28,7 +26,7 @@ impl Operation<1> for CrossEntropy {
         }
     }
 
-    fn forward<B: Kernels>(&self, [logits]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [logits]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         let targets = B::indices(&self.targets);
         let (loss, slope) = match self.version {
             Loss::Composed => forward::<B>(logits, targets),
@@ -37,11 +35,7 @@ impl Operation<1> for CrossEntropy {
         (loss, vec![slope])
     }
 
-    fn backward<B: Kernels>(
-        &self,
-        mut saved: Vec<Float<B>>,
-        dy: Float<B>,
-    ) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         let Some(slope) = saved.pop() else {
             return [None];
         };
@@ -102,39 +96,4 @@ pub fn backward<B: Kernels>(
         B::float_mul_scalar(difference, (1.0 / rows as f64).into()),
         dy,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use burn::tensor::{Device, TensorData};
-
-    use super::*;
-    use crate::ops::{Scope, apply};
-
-    /// d(3·loss)/d logits.
-    fn tripled(version: Loss) -> Vec<f32> {
-        let device = Device::flex().autodiff();
-        let values: Vec<f32> = (0..21).map(|i| ((i * 7) % 11) as f32 * 0.3 - 1.0).collect();
-        let logits =
-            Tensor::<2>::from_data(TensorData::new(values, [3, 7]), &device).require_grad();
-        let targets = Tensor::<1, Int>::from_data(TensorData::new(vec![6, 0, 3], [3]), &device);
-        let op = CrossEntropy {
-            targets,
-            version,
-            is_root: false,
-        };
-        let loss = apply(Scope::outside("loss"), op, [logits.clone()]);
-        let mut gradients = (loss * 3.0).backward();
-        let gradient = logits.grad_remove(&mut gradients).expect("a gradient");
-        gradient.into_data().iter::<f32>().collect()
-    }
-
-    #[test]
-    fn a_loss_that_is_scaled_has_a_gradient_that_is_scaled() {
-        let (plain, fused) = (tripled(Loss::Composed), tripled(Loss::Fused));
-        assert!(plain.iter().any(|x| x.abs() > 0.1));
-        for (plain, fused) in plain.iter().zip(&fused) {
-            assert!((plain - fused).abs() < 1e-6, "{plain} {fused}");
-        }
-    }
 }

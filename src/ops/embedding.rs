@@ -3,7 +3,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::Matmul;
 
 /// W `[vocab, d]` → `[n, d]` for n tokens.
@@ -15,15 +15,13 @@ pub struct Embedding {
 }
 
 impl Operation<1> for Embedding {
-    fn name(&self) -> &'static str {
-        "embedding"
-    }
+    const NAME: &'static str = "embedding";
 
     fn version(&self) -> &'static str {
         self.version.name()
     }
 
-    fn forward<B: Kernels>(&self, [weight]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [weight]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         let tokens = B::indices(&self.tokens);
         let y = match self.version {
             Matmul::Library => B::float_select(weight.clone(), 0, tokens),
@@ -32,11 +30,7 @@ impl Operation<1> for Embedding {
         (y, vec![weight])
     }
 
-    fn backward<B: Kernels>(
-        &self,
-        mut saved: Vec<Float<B>>,
-        dy: Float<B>,
-    ) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         let Some(weight) = saved.pop() else {
             return [None];
         };

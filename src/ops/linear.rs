@@ -2,7 +2,7 @@
 //!
 //! Backward: dx = dy·W, dW = dyᵀ·x: two products of the forward's size, which is why a training step costs three forwards.
 
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`.
@@ -12,15 +12,13 @@ pub struct Linear {
 }
 
 impl Operation<2> for Linear {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
+    const NAME: &'static str = "linear";
 
     fn version(&self) -> &'static str {
         self.matmul.name()
     }
 
-    fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, Saved<B>) {
         let y = match self.matmul {
             Matmul::Library => forward::<B>(x.clone(), w.clone()),
             Matmul::Own => B::linear_own(x.clone(), w.clone(), None),
@@ -28,11 +26,7 @@ impl Operation<2> for Linear {
         (y, vec![x, w])
     }
 
-    fn backward<B: Kernels>(
-        &self,
-        mut saved: Vec<Float<B>>,
-        dy: Float<B>,
-    ) -> [Option<Float<B>>; 2] {
+    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 2> {
         let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else {
             return [None, None];
         };
@@ -50,26 +44,20 @@ impl Operation<2> for Linear {
 pub struct LinearResidual;
 
 impl Operation<3> for LinearResidual {
-    fn name(&self) -> &'static str {
-        "linear+residual"
-    }
+    const NAME: &'static str = "linear+residual";
 
     fn version(&self) -> &'static str {
         "own"
     }
 
-    fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, Saved<B>) {
         (
             B::linear_own(x.clone(), w.clone(), Some(residual)),
             vec![x, w],
         )
     }
 
-    fn backward<B: Kernels>(
-        &self,
-        mut saved: Vec<Float<B>>,
-        dy: Float<B>,
-    ) -> [Option<Float<B>>; 3] {
+    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 3> {
         let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else {
             return [None, None, None];
         };

@@ -62,9 +62,9 @@ struct Text {
 /// How many workgroups along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// So many.
+    /// This number of workgroups.
     Groups(u64),
-    /// As many as have so many invocations.
+    /// Enough workgroups for this number of invocations.
     Invocations(u64),
 }
 
@@ -133,20 +133,20 @@ pub fn any() -> bool {
 }
 
 thread_local! {
-    static ASIDE: Cell<bool> = const { Cell::new(false) };
+    static OWN_KERNELS_ONLY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` with the parts' own kernels on this thread: what everything else is held against.
+/// Runs `work` on this thread with the program's own kernels, which the reference of parity needs.
 pub fn without<R>(work: impl FnOnce() -> R) -> R {
-    let before = ASIDE.replace(true);
+    let before = OWN_KERNELS_ONLY.replace(true);
     let result = work();
-    ASIDE.set(before);
+    OWN_KERNELS_ONLY.set(before);
     result
 }
 
 /// What has taken over a part, if anything has. Costs one load where nothing has.
 pub fn of(part: &str) -> Option<Arc<Live>> {
-    if !ANY.load(Ordering::Acquire) || ASIDE.get() {
+    if !ANY.load(Ordering::Acquire) || OWN_KERNELS_ONLY.get() {
         return None;
     }
     NOW.lock()

@@ -6,7 +6,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::Shape;
 
 use super::live::{Cover, Live, Use};
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::{NORM_EPS, Norm};
 
 /// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
@@ -19,9 +19,7 @@ pub struct RmsNorm {
 }
 
 impl Operation<2> for RmsNorm {
-    fn name(&self) -> &'static str {
-        "rms-norm"
-    }
+    const NAME: &'static str = "rms-norm";
 
     fn version(&self) -> &'static str {
         match self.version {
@@ -30,7 +28,7 @@ impl Operation<2> for RmsNorm {
         }
     }
 
-    fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, Saved<B>) {
         let (y, inverse) = match self.version {
             Norm::Composed => forward::<B>(x.clone(), gain.clone()),
             Norm::Fused => B::rms_norm(x.clone(), gain.clone()),
@@ -38,7 +36,7 @@ impl Operation<2> for RmsNorm {
         (y, vec![x, gain, inverse])
     }
 
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 2> {
         self.backward_onto::<B>(saved, dy, None)
     }
 
@@ -48,10 +46,10 @@ impl Operation<2> for RmsNorm {
 
     fn backward_onto<B: Kernels>(
         &self,
-        saved: Vec<Float<B>>,
+        saved: Saved<B>,
         dy: Float<B>,
         earlier: Option<Float<B>>,
-    ) -> [Option<Float<B>>; 2] {
+    ) -> Gradients<B, 2> {
         let Ok([x, gain, inverse]) = <[_; 3]>::try_from(saved) else {
             return [None, None];
         };
@@ -67,7 +65,7 @@ impl Operation<2> for RmsNorm {
         &self,
         live: &Live,
         [x, gain]: &[Float<B>; 2],
-    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+    ) -> Option<(Float<B>, Saved<B>)> {
         let shape = x.shape();
         let (rows, columns) = (shape[0], shape[1]);
         let it = Use {

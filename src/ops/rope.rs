@@ -1,42 +1,25 @@
 //! Rotary position embedding (Su et al., 2021, arXiv 2104.09864), interleaved pairs (2i, 2i+1):
 //! (a, b) → (a·cos − b·sin, a·sin + b·cos) with angle t·θ^(−2i/dh). Its backward turns by the opposite angle.
 
-use std::sync::Arc;
-
 use burn::backend::TensorMetadata;
-use burn::tensor::{Shape, Slice, Tensor};
+use burn::tensor::{Shape, Slice};
 
-use super::cpu::rope::Angles;
 use super::live::{Cover, Live, Use};
-use super::{Cost, Float, Kernels, Operation};
-
-/// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the rest passes through.
-#[derive(Clone, Debug)]
-pub struct Rope {
-    /// cos and sin, `[context, head_dim / 2]` each.
-    pub tables: [Tensor<2>; 2],
-    /// The same tables on the host, for the CPU kernel.
-    pub angles: Arc<Angles>,
-    pub context: usize,
-    pub head_dim: usize,
-    pub rotated: usize,
-    pub fused: bool,
-}
+pub use super::shapes::Rope;
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 
 impl Operation<1> for Rope {
-    fn name(&self) -> &'static str {
-        "rope"
-    }
+    const NAME: &'static str = "rope";
 
     fn version(&self) -> &'static str {
         if self.fused { "own" } else { "library" }
     }
 
-    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         (self.turn::<B>(x, false), Vec::new())
     }
 
-    fn backward<B: Kernels>(&self, _: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, _: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         [Some(self.turn::<B>(dy, true))]
     }
 
@@ -46,7 +29,7 @@ impl Operation<1> for Rope {
         &self,
         live: &Live,
         [x]: &[Float<B>; 1],
-    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+    ) -> Option<(Float<B>, Saved<B>)> {
         let shape = x.shape();
         let (rows, width) = (shape[0], shape[1]);
         if self.rotated != width || !rows.is_multiple_of(self.context) {

@@ -7,7 +7,7 @@ use burn::tensor::{Shape, Slice};
 
 use super::linear;
 use super::live::{Cover, Live, Use};
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
 use crate::config::Matmul;
 
 /// gate `[n, f]`, up `[n, f]` → silu(gate)·up `[n, f]`, from primitives.
@@ -15,19 +15,17 @@ use crate::config::Matmul;
 pub struct Activation;
 
 impl Operation<2> for Activation {
-    fn name(&self) -> &'static str {
-        "swiglu"
-    }
+    const NAME: &'static str = "swiglu";
 
     fn version(&self) -> &'static str {
         "library"
     }
 
-    fn forward<B: Kernels>(&self, [gate, up]: [Float<B>; 2]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [gate, up]: [Float<B>; 2]) -> (Float<B>, Saved<B>) {
         (forward::<B>(gate.clone(), up.clone()), vec![gate, up])
     }
 
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 2] {
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 2> {
         let Ok([gate, up]) = <[_; 2]>::try_from(saved) else {
             return [None, None];
         };
@@ -39,7 +37,7 @@ impl Operation<2> for Activation {
         &self,
         live: &Live,
         [gate, up]: &[Float<B>; 2],
-    ) -> Option<(Float<B>, Vec<Float<B>>)> {
+    ) -> Option<(Float<B>, Saved<B>)> {
         let shape = matrix::<B>(gate);
         let inputs = vec![gate.clone(), up.clone()];
         let y = elementwise::<B>(live, 0, inputs, &[shape])?.pop()?;
@@ -51,7 +49,7 @@ impl Operation<2> for Activation {
         live: &Live,
         saved: &[Float<B>],
         dy: &Float<B>,
-    ) -> Option<[Option<Float<B>>; 2]> {
+    ) -> Option<Gradients<B, 2>> {
         let [gate, up] = saved else { return None };
         let shape = matrix::<B>(gate);
         let inputs = vec![dy.clone(), gate.clone(), up.clone()];
@@ -100,15 +98,13 @@ pub struct PackedActivation {
 }
 
 impl Operation<1> for PackedActivation {
-    fn name(&self) -> &'static str {
-        "swiglu"
-    }
+    const NAME: &'static str = "swiglu";
 
     fn version(&self) -> &'static str {
         if self.fused { "own" } else { "library" }
     }
 
-    fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
         let y = if self.fused {
             B::swiglu_packed(packed.clone())
         } else {
@@ -117,11 +113,7 @@ impl Operation<1> for PackedActivation {
         (y, vec![packed])
     }
 
-    fn backward<B: Kernels>(
-        &self,
-        mut saved: Vec<Float<B>>,
-        dy: Float<B>,
-    ) -> [Option<Float<B>>; 1] {
+    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
         let Some(packed) = saved.pop() else {
             return [None];
         };
@@ -146,20 +138,18 @@ pub struct Naive {
 }
 
 impl Operation<3> for Naive {
-    fn name(&self) -> &'static str {
-        "naive-swiglu"
-    }
+    const NAME: &'static str = "naive-swiglu";
 
     fn version(&self) -> &'static str {
         "naive"
     }
 
-    fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, Vec<Float<B>>) {
+    fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, Saved<B>) {
         let (y, gate, up) = B::naive_swiglu(x.clone(), w_gate.clone(), w_up.clone());
         (y, vec![x, w_gate, w_up, gate, up])
     }
 
-    fn backward<B: Kernels>(&self, saved: Vec<Float<B>>, dy: Float<B>) -> [Option<Float<B>>; 3] {
+    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 3> {
         let Ok([x, w_gate, w_up, gate, up]) = <[_; 5]>::try_from(saved) else {
             return [None, None, None];
         };

@@ -51,7 +51,7 @@ impl Phase {
 pub struct Cost {
     pub flops: f64,
     pub bytes: f64,
-    /// Why there is no work to count, where there is none.
+    /// The reason, where the operation does no work that can be counted.
     pub nothing: Option<&'static str>,
 }
 
@@ -126,7 +126,7 @@ pub fn current() -> Option<usize> {
     RECORDER.with_borrow(|slot| slot.as_ref().and_then(|recorder| recorder.open))
 }
 
-/// What the open span is about is computed by a learner's kernel.
+/// Marks the open span as computed by a learner's kernel.
 pub fn by_learner() {
     RECORDER.with_borrow_mut(|slot| {
         if let Some(recorder) = slot.as_mut()

@@ -115,7 +115,7 @@ mod tests {
         );
         assert_eq!(name("attention", "attention", "forward"), "attention fwd");
         assert_eq!(name("adamw", "optimizer", "optimizer"), "adamw opt");
-        // Recordings of before do not tell the operation.
+        // Older recordings do not name the operation.
         assert_eq!(name("", "mlp.gate", "backward"), "mlp.gate bwd");
         assert_eq!(name("", "optimizer", "optimizer"), "optimizer opt");
     }

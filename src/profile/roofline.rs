@@ -4,10 +4,10 @@
 use super::stats::{median, spread};
 use crate::protocol::{KernelRow, Rate, Roof, TopKernel};
 
-/// No device of any kind has reached these; a clock that stands still or a kernel that was left out seems to.
+/// No existing device reaches these rates; a stopped clock or a kernel that did not run would show them.
 const MOST_FLOPS: f64 = 1e15;
 const MOST_BYTES: f64 = 1e14;
-/// A clockwork of the 1970s was faster.
+/// Every computer since the 1970s is faster; a lower rate means that the measurement failed.
 const LEAST: f64 = 1e6;
 
 /// A rate from repeats of the same work. None without a repeat that took time.
@@ -37,7 +37,7 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
         let all = [rate.best, rate.median, rate.p25, rate.p75];
         if rate.n == 0 || all.iter().any(|it| !it.is_finite() || *it < LEAST) {
             Err(format!(
-                "{what} of {:.3e} a second is no measurement",
+                "{what} of {:.3e} a second is not a plausible measurement",
                 rate.best
             ))
         } else if rate.best > most {
@@ -100,7 +100,7 @@ pub struct Reached {
 /// What a row reached, against the device's roofs where they are known. Parts are missing where the row's work is.
 pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> Reached {
     let ms = row.work_ms.unwrap_or(row.ms);
-    // Recordings of before wrote two zeros where the work was counted elsewhere.
+    // Older recordings contain two zeros where the work was counted in another row.
     let work = row
         .flops
         .zip(row.bytes)
@@ -125,7 +125,7 @@ pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
     }
 }
 
-/// The same for any work, in FLOP and bytes, that took so many seconds.
+/// The same for any work, in FLOP and bytes, that took `seconds`.
 pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Reached {
     let per_second = |work: Option<f64>| work.filter(|_| seconds > 0.0).map(|work| work / seconds);
     let both = work;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Num, Product, Sizes, Spread};
+use super::run::{Device, Num, Spread};
+use super::size::{Product, Sizes};
 
 /// A kernel exercise as the learner has it, with what it is held against. The engine reads no course: everything it needs
 /// is in here.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Slot;
+use super::run::Slot;
 
 /// Where a piece of work belongs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct KernelRow {
     /// Bytes by shape, each operand once, over all calls.
     #[serde(default)]
     pub bytes: Option<f64>,
-    /// Time of that work in ms, where an operation has several kernels and this row speaks for all of them.
+    /// Time of that work in ms, where an operation has several kernels and this row carries the work of all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_ms: Option<f64>,
     /// Why the work is not known here.
@@ -48,7 +48,7 @@ pub struct Kernels {
     pub profiled_step_ms: f64,
     /// device_ms / step_ms. Below 1, the rest is time in which the device did nothing of ours: it waited for the host.
     pub coverage: f64,
-    /// The step that the rows are held against. On the CPU, where brackets and step share a clock, the profiled step itself.
+    /// The step whose time the rows are compared with. On the CPU, where brackets and step share a clock, the profiled step itself.
     /// On a GPU an unprofiled step that waits for the device at its end only: waits between phases are no work of the
     /// device's, and under the profiler the launches do not follow each other as they otherwise do.
     #[serde(default)]
@@ -84,7 +84,7 @@ fn is_zero(n: &u32) -> bool {
 pub struct TopKernel {
     pub kernel: String,
     pub scope: String,
-    /// Our operation: `linear`, `rms-norm`…; empty in recordings of before.
+    /// Our operation: `linear`, `rms-norm`…; empty in older recordings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub op: String,
     pub calls: u32,

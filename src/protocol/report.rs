@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{KernelSummary, Num, Roof, RunSpec, Slot};
+use super::profile::KernelSummary;
+use super::roof::Roof;
+use super::run::{Device, Num, RunSpec, Slot, Spread};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -23,15 +25,6 @@ pub struct Log {
     /// `info`, `warn` or `error`.
     pub level: String,
     pub text: String,
-}
-
-/// The device of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
-    /// `cpu`, `gpu` or `vulkan-cpu`.
-    pub kind: String,
-    /// `EPYC 9654, 2 threads`, `NVIDIA H100 (Vulkan)`.
-    pub name: String,
 }
 
 /// One device as `doctor` and the device list show it.
@@ -130,16 +123,6 @@ impl fmt::Display for State {
             Self::Noisy => "noisy",
         })
     }
-}
-
-/// Median, quartiles and 95th percentile of step times in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    pub median: f64,
-    pub p25: f64,
-    pub p75: f64,
-    pub p95: f64,
-    pub n: u64,
 }
 
 /// Throughput from unprofiled steps after warm-up.

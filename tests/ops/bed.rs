@@ -89,7 +89,7 @@ impl<const N: usize> Case<'_, N> {
         let slopes = std::array::from_fn::<_, N, _>(|k| self.differences(k));
         let mut composed: Option<Found<N>> = None;
         for op in versions {
-            let what = format!("{}, {} ({})", self.name, op.name(), op.version());
+            let what = format!("{}, {} ({})", self.name, O::NAME, op.version());
             let found = run(device, op.clone(), &self.inputs, &self.dy);
             found.output.near(&want, CLOSE, &format!("{what}: output"));
             for (k, slopes) in slopes.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::matrix::Matrix;
 const RATE: f64 = 3e-3;
 const STEPS: i32 = 6;
 /// Shapes: one value, odd ones, more than a workgroup takes, a norm's gain.
-const SHAPES: [[usize; 2]; 4] = [[1, 1], [7, 33], [51, 997], [1, 129]];
+const SHAPES: [[usize; 2]; 5] = [[1, 1], [7, 33], [51, 997], [1, 129], [16, 64]];
 
 fn gradient(step: i32, index: usize) -> Matrix {
     let [rows, columns] = SHAPES[index];

@@ -2,32 +2,12 @@
 //! The algorithm is in `attention` (forward) and `attention_backward`.
 
 use super::Float4;
+pub use crate::ops::shapes::Heads;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Lower than every score, and still finite: −∞ minus −∞ would be NaN.
 pub const LOWEST: f32 = -3.0e38;
-
-/// Sizes of one causal attention with grouped key and value heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Heads {
-    pub batch: usize,
-    pub context: usize,
-    pub heads: usize,
-    pub kv_heads: usize,
-    pub head_dim: usize,
-}
-
-impl Heads {
-    /// Query heads that read one key and value head.
-    pub const fn group(&self) -> usize {
-        self.heads / self.kv_heads
-    }
-
-    pub fn scale(&self) -> f32 {
-        1.0 / (self.head_dim as f32).sqrt()
-    }
-}
 
 /// A workgroup owns `rows()` rows of one head and walks over the other side in tiles of `columns()`. Its teams take turns at
 /// those tiles and add up what they found. Invocation (y, x) of a team, `row_groups` by 8, has rows 4y to 4y+3, columns x, x+8, …
@@ -74,7 +54,7 @@ impl Tile {
         self.vectors() * 4 * self.row_groups
     }
 
-    /// Vectors of so many own sides, which the teams' sums may replace when nobody needs them any more.
+    /// Vectors of `sides` own sides; the teams' sums may replace them once they have been read.
     pub const fn own_vectors(&self, sides: usize) -> usize {
         let (own, sums) = (sides * self.own_side(), 4 * self.owned() * self.team());
         if self.teams > 1 && sums > own {
@@ -328,7 +308,7 @@ pub fn clear(values: &mut Array<Float4>, #[comptime] count: usize) {
     }
 }
 
-/// Adds the teams' accumulators until the first team has the sums, through workgroup memory that nobody needs any more, from
+/// Adds the teams' accumulators until the first team has the sums, through workgroup memory that is no longer needed, from
 /// vector 0 on. Begins and ends behind a barrier.
 #[cube]
 pub fn add_teams(

@@ -4,15 +4,15 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
 use burn_flex::FlexTensor;
 
-use super::{Float, Ints, Kernels};
+use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
-use crate::ops::attention::{Attention, Rows};
 use crate::ops::cpu;
 use crate::ops::cpu::attention::{Gradients, View};
-use crate::ops::cpu::matmul::Write;
-use crate::ops::cpu::rope::Turn;
 use crate::ops::cpu::strided_attention::Strided;
-use crate::ops::rope::Rope;
+use crate::ops::shapes::{Attention, Heads, Rope, Rows};
+
+/// A tensor of this backend.
+type T = FlexTensor;
 
 /// A contiguous tensor; its values.
 struct Values(FlexTensor);
@@ -42,17 +42,7 @@ fn size(tensor: &FlexTensor) -> [usize; 2] {
     [shape[0], shape[1]]
 }
 
-fn shape_of(a: &Attention, rows: usize) -> cpu::attention::Shape {
-    cpu::attention::Shape {
-        batch: rows / a.context,
-        time: a.context,
-        heads: a.heads,
-        kv_heads: a.kv_heads,
-        head_dim: a.head_dim,
-    }
-}
-
-fn views<'a>(values: &'a [Values], packed: bool, shape: cpu::attention::Shape) -> [View<'a>; 3] {
+fn views<'a>(values: &'a [Values], packed: bool, shape: Heads) -> [View<'a>; 3] {
     if packed {
         return View::packed(values[0].get(), shape);
     }
@@ -63,7 +53,7 @@ fn views<'a>(values: &'a [Values], packed: bool, shape: cpu::attention::Shape) -
     ]
 }
 
-fn values(rows: &Rows<Flex>) -> Vec<Values> {
+fn values(rows: &Rows<FlexTensor>) -> Vec<Values> {
     if rows.packed {
         vec![Values::of(&rows.q)]
     } else {
@@ -104,54 +94,37 @@ fn strided(view: &FlexTensor, layout: KvLayout) -> Strided<'_> {
 
 impl Kernels for Flex {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        tokens
+        let tokens = tokens
             .clone()
             .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tokens live on the model's device")
+            .try_into_primitive::<Self>();
+        tokens.expect("tokens live on the model's device")
     }
 
-    fn constant(table: &Tensor<2>) -> Float<Self> {
-        table
-            .clone()
-            .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tables live on the model's device")
+    fn constant(table: &Tensor<2>) -> T {
+        primitive::<Self>(table.clone().without_autodiff())
     }
 
-    fn linear_own(x: FlexTensor, w: FlexTensor, residual: Option<FlexTensor>) -> FlexTensor {
+    fn linear_own(x: T, w: T, residual: Option<T>) -> T {
         let ([n, k], [m, _]) = (size(&x), size(&w));
         let (x, w) = (Values::of(&x), Values::of(&w));
+        let residual = residual.as_ref().map(Values::of);
+        let residual = residual.as_ref().map(Values::get);
         let mut y = vec![0.0; n * m];
-        match residual {
-            Some(residual) => {
-                cpu::linear::forward_residual(
-                    &mut y,
-                    Values::of(&residual).get(),
-                    x.get(),
-                    w.get(),
-                    [n, m, k],
-                );
-            }
-            None => cpu::linear::forward(&mut y, x.get(), w.get(), [n, m, k]),
-        }
+        cpu::linear::forward(&mut y, residual, x.get(), w.get(), [n, m, k]);
         tensor(y, [n, m])
     }
 
-    fn linear_backward_own(
-        dy: FlexTensor,
-        x: FlexTensor,
-        w: FlexTensor,
-    ) -> (FlexTensor, FlexTensor) {
+    fn linear_backward_own(dy: T, x: T, w: T) -> (T, T) {
         let ([n, m], [_, k]) = (size(&dy), size(&w));
         let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
         let (dy, x, w) = (Values::of(&dy), Values::of(&x), Values::of(&w));
-        cpu::linear::backward_input(&mut dx, dy.get(), w.get(), [n, m, k], Write::Replace);
-        cpu::linear::backward_weight(&mut dw, dy.get(), x.get(), [n, m, k], Write::Replace);
+        cpu::linear::backward_input(&mut dx, dy.get(), w.get(), [n, m, k]);
+        cpu::linear::backward_weight(&mut dw, dy.get(), x.get(), [n, m, k]);
         (tensor(dx, [n, k]), tensor(dw, [m, k]))
     }
 
-    fn rms_norm(x: FlexTensor, gain: FlexTensor) -> (FlexTensor, FlexTensor) {
+    fn rms_norm(x: T, gain: T) -> (T, T) {
         let [n, d] = size(&x);
         let (mut y, mut inverse) = (vec![0.0; n * d], vec![0.0; n]);
         cpu::rms_norm::forward(
@@ -164,21 +137,10 @@ impl Kernels for Flex {
         (tensor(y, [n, d]), tensor(inverse, [n, 1]))
     }
 
-    fn rms_norm_backward(
-        x: FlexTensor,
-        gain: FlexTensor,
-        inverse: FlexTensor,
-        dy: FlexTensor,
-        earlier: Option<FlexTensor>,
-    ) -> (FlexTensor, FlexTensor) {
+    fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
         let [n, d] = size(&x);
         let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
-        let (x, gain, inverse, dy) = (
-            Values::of(&x),
-            Values::of(&gain),
-            Values::of(&inverse),
-            Values::of(&dy),
-        );
+        let [x, gain, inverse, dy] = [&x, &gain, &inverse, &dy].map(Values::of);
         let earlier = earlier.as_ref().map(Values::of);
         cpu::rms_norm::backward(
             &mut dx,
@@ -192,37 +154,26 @@ impl Kernels for Flex {
         (tensor(dx, [n, d]), tensor(dgain, [1, d]))
     }
 
-    fn rope(x: FlexTensor, _: FlexTensor, _: FlexTensor, rope: &Rope, inverse: bool) -> FlexTensor {
+    fn rope(x: T, cos: T, sin: T, rope: &Rope, inverse: bool) -> T {
         let [n, w] = size(&x);
+        let [x, cos, sin] = [&x, &cos, &sin].map(Values::of);
+        let sizes = [w, rope.rotated, rope.head_dim, rope.context];
         let mut y = vec![0.0; n * w];
-        let turn = if inverse {
-            Turn::Inverse
-        } else {
-            Turn::Forward
-        };
-        cpu::rope::rotate(
-            &mut y,
-            Values::of(&x).get(),
-            w,
-            rope.rotated,
-            rope.context,
-            &rope.angles,
-            turn,
-        );
+        cpu::rope::rotate(&mut y, x.get(), sizes, [cos.get(), sin.get()], inverse);
         tensor(y, [n, w])
     }
 
-    fn swiglu_packed(packed: FlexTensor) -> FlexTensor {
+    fn swiglu_packed(packed: T) -> T {
         let [n, w] = size(&packed);
         let mut y = vec![0.0; n * w / 2];
-        cpu::swiglu::forward_packed(&mut y, Values::of(&packed).get(), w / 2);
+        cpu::swiglu::forward(&mut y, Values::of(&packed).get(), w / 2);
         tensor(y, [n, w / 2])
     }
 
-    fn swiglu_packed_backward(packed: FlexTensor, dy: FlexTensor) -> FlexTensor {
+    fn swiglu_packed_backward(packed: T, dy: T) -> T {
         let [n, w] = size(&packed);
         let mut dpacked = vec![0.0; n * w];
-        cpu::swiglu::backward_packed(
+        cpu::swiglu::backward(
             &mut dpacked,
             Values::of(&dy).get(),
             Values::of(&packed).get(),
@@ -231,11 +182,7 @@ impl Kernels for Flex {
         tensor(dpacked, [n, w])
     }
 
-    fn naive_swiglu(
-        x: FlexTensor,
-        w_gate: FlexTensor,
-        w_up: FlexTensor,
-    ) -> (FlexTensor, FlexTensor, FlexTensor) {
+    fn naive_swiglu(x: T, w_gate: T, w_up: T) -> (T, T, T) {
         let ([n, k], [f, _]) = (size(&x), size(&w_gate));
         let (mut y, mut gate, mut up) = (vec![0.0; n * f], vec![0.0; n * f], vec![0.0; n * f]);
         let (x, w_gate, w_up) = (Values::of(&x), Values::of(&w_gate), Values::of(&w_up));
@@ -251,9 +198,9 @@ impl Kernels for Flex {
         (tensor(y, [n, f]), tensor(gate, [n, f]), tensor(up, [n, f]))
     }
 
-    fn flash(rows: &Rows<Self>, a: &Attention) -> (FlexTensor, FlexTensor) {
+    fn flash(rows: &Rows<T>, a: &Attention) -> (T, T) {
         let n = size(&rows.q)[0];
-        let (shape, buffers) = (shape_of(a, n), values(rows));
+        let (shape, buffers) = (a.sizes(n), values(rows));
         let [q, k, v] = views(&buffers, rows.packed, shape);
         let (mut out, mut lse) = (vec![0.0; n * a.heads * a.head_dim], vec![0.0; n * a.heads]);
         cpu::attention::forward(&mut out, &mut lse, shape, q, k, v);
@@ -263,15 +210,9 @@ impl Kernels for Flex {
         )
     }
 
-    fn flash_backward(
-        rows: &Rows<Self>,
-        out: FlexTensor,
-        lse: FlexTensor,
-        dy: FlexTensor,
-        a: &Attention,
-    ) -> Vec<FlexTensor> {
+    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, a: &Attention) -> Vec<T> {
         let n = size(&rows.q)[0];
-        let (shape, buffers) = (shape_of(a, n), values(rows));
+        let (shape, buffers) = (a.sizes(n), values(rows));
         let [q, k, v] = views(&buffers, rows.packed, shape);
         let (out, lse, dy) = (Values::of(&out), Values::of(&lse), Values::of(&dy));
         let (wide, narrow) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
@@ -281,25 +222,18 @@ impl Kernels for Flex {
             cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
             return vec![tensor(packed, [n, wide + 2 * narrow])];
         }
-        let (mut dq, mut dk, mut dv) = (
-            vec![0.0; n * wide],
-            vec![0.0; n * narrow],
-            vec![0.0; n * narrow],
-        );
-        let to = Gradients::Separate {
-            dq: &mut dq,
-            dk: &mut dk,
-            dv: &mut dv,
-        };
+        let widths = [wide, narrow, narrow];
+        let mut gradients = widths.map(|width| vec![0.0; n * width]);
+        let [dq, dk, dv] = &mut gradients;
+        let to = Gradients::Separate { dq, dk, dv };
         cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
-        vec![
-            tensor(dq, [n, wide]),
-            tensor(dk, [n, narrow]),
-            tensor(dv, [n, narrow]),
-        ]
+        let gradients = gradients.into_iter().zip(widths);
+        gradients
+            .map(|(values, width)| tensor(values, [n, width]))
+            .collect()
     }
 
-    fn strided_attention(q: FlexTensor, k: FlexTensor, v: FlexTensor, a: &Attention) -> FlexTensor {
+    fn strided_attention(q: T, k: T, v: T, a: &Attention) -> T {
         let sizes = q.shape();
         let (batch, heads, time, width) = (sizes[0], sizes[1], sizes[2], sizes[3]);
         let prepare = |view: FlexTensor| {
@@ -310,53 +244,36 @@ impl Kernels for Flex {
             }
         };
         let [q, k, v] = [q, k, v].map(prepare);
-        let (mut out, mut lse) = (
-            vec![0.0; batch * heads * time * width],
-            vec![0.0; batch * heads * time],
-        );
-        let shape = cpu::attention::Shape {
-            batch,
-            time,
-            heads,
-            kv_heads: a.kv_heads,
-            head_dim: width,
-        };
+        let mut out = vec![0.0; batch * heads * time * width];
+        let shape = a.sizes(batch * time);
         let [q, k, v] = [&q, &k, &v].map(|view| strided(view, a.layout));
-        cpu::strided_attention::forward(&mut out, &mut lse, shape, q, k, v);
+        cpu::strided_attention::forward(&mut out, shape, q, k, v);
         tensor(out, [batch * time, heads * width])
     }
 
-    fn embedding_own(weight: FlexTensor, indices: Ints<Self>) -> FlexTensor {
+    fn embedding_own(weight: T, indices: Ints<Self>) -> T {
         let ([_, d], tokens) = (size(&weight), tokens(indices));
         let mut y = vec![0.0; tokens.len() * d];
         cpu::embedding::forward(&mut y, Values::of(&weight).get(), &tokens, d);
         tensor(y, [tokens.len(), d])
     }
 
-    fn embedding_backward_own(
-        weight: FlexTensor,
-        indices: Ints<Self>,
-        dy: FlexTensor,
-    ) -> FlexTensor {
+    fn embedding_backward_own(weight: T, indices: Ints<Self>, dy: T) -> T {
         let ([v, d], tokens) = (size(&weight), tokens(indices));
         let mut dw = vec![0.0; v * d];
         cpu::embedding::backward(&mut dw, Values::of(&dy).get(), &tokens, d);
         tensor(dw, [v, d])
     }
 
-    fn cross_entropy(logits: FlexTensor, targets: Ints<Self>) -> (FlexTensor, FlexTensor) {
+    fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
         let ([n, v], targets) = (size(&logits), tokens(targets));
-        let (mut slope, mut lse) = (vec![0.0; n * v], vec![0.0; n]);
-        let loss = cpu::cross_entropy::forward_backward(
-            &mut slope,
-            &mut lse,
-            Values::of(&logits).get(),
-            &targets,
-        );
+        let mut slope = vec![0.0; n * v];
+        let logits = Values::of(&logits);
+        let loss = cpu::cross_entropy::forward_backward(&mut slope, logits.get(), &targets);
         (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
     }
 
-    fn cross_entropy_backward(slope: FlexTensor, dy: FlexTensor) -> FlexTensor {
+    fn cross_entropy_backward(slope: T, dy: T) -> T {
         let scale = Values::of(&dy).get()[0];
         if scale == 1.0 {
             slope
@@ -368,14 +285,14 @@ impl Kernels for Flex {
         }
     }
 
-    fn squares(tensors: &[FlexTensor]) -> Vec<f64> {
+    fn squares(tensors: &[T]) -> Vec<f64> {
         tensors
             .iter()
             .map(|tensor| cpu::norm::sum_of_squares(Values::of(tensor).get()))
             .collect()
     }
 
-    fn strides(x: &FlexTensor) -> Vec<usize> {
+    fn strides(x: &T) -> Vec<usize> {
         x.layout()
             .strides()
             .iter()

@@ -6,34 +6,25 @@ use burn::tensor::{Int, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::{Float, Ints, Kernels};
+use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
-use crate::ops::attention::{Attention, Rows};
-use crate::ops::gpu::attention::Heads;
 use crate::ops::gpu::attention_backward::Saved;
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::rope::Rotation;
 use crate::ops::gpu::{self, Columns};
 use crate::ops::live::Use;
-use crate::ops::rope::Rope;
+use crate::ops::shapes::{Attention, Rope, Rows};
+
+/// A tensor of this backend.
+type T = CubeTensor;
 
 fn size(tensor: &CubeTensor) -> [usize; 2] {
     let shape = tensor.shape();
     [shape[0], shape[1]]
 }
 
-fn heads(a: &Attention, rows: usize) -> Heads {
-    Heads {
-        batch: rows / a.context,
-        context: a.context,
-        heads: a.heads,
-        kv_heads: a.kv_heads,
-        head_dim: a.head_dim,
-    }
-}
-
 /// q, k and v with contiguous rows, and where their columns begin.
-fn contiguous(rows: &Rows<Cube>) -> Rows<Cube> {
+fn contiguous(rows: &Rows<CubeTensor>) -> Rows<CubeTensor> {
     let mut rows = rows.clone();
     rows.q = into_contiguous(rows.q);
     if rows.packed {
@@ -44,7 +35,7 @@ fn contiguous(rows: &Rows<Cube>) -> Rows<Cube> {
     rows
 }
 
-fn columns(rows: &Rows<Cube>) -> [Columns<'_>; 3] {
+fn columns(rows: &Rows<CubeTensor>) -> [Columns<'_>; 3] {
     let [q, k, v] = rows.offsets;
     [
         Columns::at(&rows.q, q, size(&rows.q)[1]),
@@ -55,49 +46,35 @@ fn columns(rows: &Rows<Cube>) -> [Columns<'_>; 3] {
 
 impl Kernels for Cube {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        tokens
+        let tokens = tokens
             .clone()
             .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tokens live on the model's device")
+            .try_into_primitive::<Self>();
+        tokens.expect("tokens live on the model's device")
     }
 
-    fn constant(table: &Tensor<2>) -> Float<Self> {
-        table
-            .clone()
-            .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tables live on the model's device")
+    fn constant(table: &Tensor<2>) -> T {
+        primitive::<Self>(table.clone().without_autodiff())
     }
 
-    fn linear_own(x: CubeTensor, w: CubeTensor, residual: Option<CubeTensor>) -> CubeTensor {
+    fn linear_own(x: T, w: T, residual: Option<T>) -> T {
         let residual = residual.map(into_contiguous);
         gpu::linear::forward(&into_contiguous(x), &into_contiguous(w), residual.as_ref())
     }
 
-    fn linear_backward_own(
-        dy: CubeTensor,
-        x: CubeTensor,
-        w: CubeTensor,
-    ) -> (CubeTensor, CubeTensor) {
+    fn linear_backward_own(dy: T, x: T, w: T) -> (T, T) {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w, None, None)
+        gpu::linear::backward(&dy, &x, &w)
     }
 
-    fn rms_norm(x: CubeTensor, gain: CubeTensor) -> (CubeTensor, CubeTensor) {
+    fn rms_norm(x: T, gain: T) -> (T, T) {
         let (y, inverse) =
             gpu::rms_norm::forward(&into_contiguous(x), &into_contiguous(gain), NORM_EPS as f32);
         let rows = size(&y)[0];
         (y, gpu::shaped(inverse, [rows, 1]))
     }
 
-    fn rms_norm_backward(
-        x: CubeTensor,
-        gain: CubeTensor,
-        inverse: CubeTensor,
-        dy: CubeTensor,
-        earlier: Option<CubeTensor>,
-    ) -> (CubeTensor, CubeTensor) {
+    fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
         let [x, gain, inverse, dy] = [x, gain, inverse, dy].map(into_contiguous);
         let earlier = earlier.map(into_contiguous);
         let width = size(&x)[1];
@@ -105,13 +82,7 @@ impl Kernels for Cube {
         (dx, gpu::shaped(dgain, [1, width]))
     }
 
-    fn rope(
-        x: CubeTensor,
-        cos: CubeTensor,
-        sin: CubeTensor,
-        rope: &Rope,
-        inverse: bool,
-    ) -> CubeTensor {
+    fn rope(x: T, cos: T, sin: T, rope: &Rope, inverse: bool) -> T {
         let width = size(&x)[1];
         let rotation = Rotation {
             width,
@@ -123,40 +94,30 @@ impl Kernels for Cube {
         gpu::rope::apply(&into_contiguous(x), &cos, &sin, rotation)
     }
 
-    fn swiglu_packed(packed: CubeTensor) -> CubeTensor {
+    fn swiglu_packed(packed: T) -> T {
         let width = size(&packed)[1] / 2;
-        gpu::swiglu::forward_packed(&into_contiguous(packed), width)
+        gpu::swiglu::forward(&into_contiguous(packed), width)
     }
 
-    fn swiglu_packed_backward(packed: CubeTensor, dy: CubeTensor) -> CubeTensor {
+    fn swiglu_packed_backward(packed: T, dy: T) -> T {
         let width = size(&packed)[1] / 2;
-        gpu::swiglu::backward_packed(&into_contiguous(dy), &into_contiguous(packed), width)
+        gpu::swiglu::backward(&into_contiguous(dy), &into_contiguous(packed), width)
     }
 
-    fn naive_swiglu(
-        x: CubeTensor,
-        w_gate: CubeTensor,
-        w_up: CubeTensor,
-    ) -> (CubeTensor, CubeTensor, CubeTensor) {
+    fn naive_swiglu(x: T, w_gate: T, w_up: T) -> (T, T, T) {
         let inner = size(&x)[1];
         let [x, w_gate, w_up] = [x, w_gate, w_up].map(into_contiguous);
         let result = gpu::swiglu_naive::forward(&x, &w_gate, &w_up, inner);
         (result.out, result.gate, result.up)
     }
 
-    fn flash(rows: &Rows<Self>, a: &Attention) -> (CubeTensor, CubeTensor) {
+    fn flash(rows: &Rows<T>, a: &Attention) -> (T, T) {
         let rows = contiguous(rows);
         let [q, k, v] = columns(&rows);
-        gpu::attention::forward(q, k, v, heads(a, size(&rows.q)[0]))
+        gpu::attention::forward(q, k, v, a.sizes(size(&rows.q)[0]))
     }
 
-    fn flash_backward(
-        rows: &Rows<Self>,
-        out: CubeTensor,
-        lse: CubeTensor,
-        dy: CubeTensor,
-        a: &Attention,
-    ) -> Vec<CubeTensor> {
+    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, a: &Attention) -> Vec<T> {
         let (rows, dy) = (contiguous(rows), into_contiguous(dy));
         let [q, k, v] = columns(&rows);
         let (saved, sizes) = (
@@ -167,7 +128,7 @@ impl Kernels for Cube {
                 out: &out,
                 lse: &lse,
             },
-            heads(a, size(&rows.q)[0]),
+            a.sizes(size(&rows.q)[0]),
         );
         if rows.packed {
             return vec![gpu::attention_backward::backward_packed(&dy, saved, sizes)];
@@ -175,9 +136,9 @@ impl Kernels for Cube {
         gpu::attention_backward::backward(&dy, saved, sizes).into()
     }
 
-    fn strided_attention(q: CubeTensor, k: CubeTensor, v: CubeTensor, a: &Attention) -> CubeTensor {
-        let sizes = heads(a, q.shape()[0] * a.context);
-        let (out, _) = match a.layout {
+    fn strided_attention(q: T, k: T, v: T, a: &Attention) -> T {
+        let sizes = a.sizes(q.shape()[0] * a.context);
+        match a.layout {
             KvLayout::Strided => gpu::attention_simple::forward(
                 Strided::view(&q),
                 Strided::view(&k),
@@ -204,38 +165,29 @@ impl Kernels for Cube {
                 };
                 gpu::attention_simple::forward(Strided::view(&q), k, Strided::view(&v), sizes)
             }
-        };
-        out
+        }
     }
 
-    fn embedding_own(weight: CubeTensor, tokens: Ints<Self>) -> CubeTensor {
+    fn embedding_own(weight: T, tokens: Ints<Self>) -> T {
         let width = size(&weight)[1];
         gpu::embedding::forward(&into_contiguous(weight), &tokens, width)
     }
 
-    fn embedding_backward_own(
-        weight: CubeTensor,
-        tokens: Ints<Self>,
-        dy: CubeTensor,
-    ) -> CubeTensor {
+    fn embedding_backward_own(weight: T, tokens: Ints<Self>, dy: T) -> T {
         let [vocab, width] = size(&weight);
-        gpu::embedding::backward(&into_contiguous(dy), &tokens, vocab, width, None)
+        gpu::embedding::backward(&into_contiguous(dy), &tokens, vocab, width)
     }
 
-    fn cross_entropy(logits: CubeTensor, targets: Ints<Self>) -> (CubeTensor, CubeTensor) {
+    fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
         let vocab = size(&logits)[1];
         gpu::cross_entropy::forward(&into_contiguous(logits), &targets, vocab)
     }
 
-    fn cross_entropy_backward(slope: CubeTensor, dy: CubeTensor) -> CubeTensor {
+    fn cross_entropy_backward(slope: T, dy: T) -> T {
         gpu::cross_entropy::backward(slope, &into_contiguous(dy))
     }
 
-    fn learner(
-        it: Use<'_>,
-        inputs: Vec<CubeTensor>,
-        outputs: &[[usize; 2]],
-    ) -> Option<Vec<CubeTensor>> {
+    fn learner(it: Use<'_>, inputs: Vec<T>, outputs: &[[usize; 2]]) -> Option<Vec<T>> {
         let inputs: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
         let first = inputs.first()?;
         let outputs: Vec<CubeTensor> = outputs
@@ -246,7 +198,7 @@ impl Kernels for Cube {
         it.live.compute(it, &buffers).then_some(outputs)
     }
 
-    fn squares(tensors: &[CubeTensor]) -> Vec<f64> {
+    fn squares(tensors: &[T]) -> Vec<f64> {
         if tensors.is_empty() {
             return Vec::new();
         }
@@ -264,7 +216,7 @@ impl Kernels for Cube {
             .collect()
     }
 
-    fn strides(x: &CubeTensor) -> Vec<usize> {
+    fn strides(x: &T) -> Vec<usize> {
         x.meta.strides().iter().copied().collect()
     }
 }

@@ -5,7 +5,8 @@ use rayon::prelude::*;
 
 use super::super::matmul::{Product, Write};
 use super::super::{Shared, exp, sum2};
-use super::{BLOCK, Place, Shape, View, Workspace};
+use super::blocks::{BLOCK, Place, View, Workspace, check};
+use crate::ops::shapes::Heads;
 
 /// Where the backward pass writes the gradients of q, k and v.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub enum Gradients<'a> {
 #[expect(clippy::too_many_arguments, reason = "all that a backward pass reads")]
 pub fn backward(
     gradients: Gradients,
-    shape: Shape,
+    shape: Heads,
     q: View,
     k: View,
     v: View,
@@ -41,10 +42,7 @@ pub fn backward(
     lse: &[f32],
     dout: &[f32],
 ) {
-    shape.check();
-    q.check(shape, shape.heads);
-    k.check(shape, shape.kv_heads);
-    v.check(shape, shape.kv_heads);
+    check(shape, [q, k, v]);
     let dense = shape.rows() * shape.heads * shape.head_dim;
     assert_eq!(
         (out.len(), dout.len(), lse.len()),
@@ -69,7 +67,7 @@ pub fn backward(
 }
 
 impl Gradients<'_> {
-    fn places(self, shape: Shape) -> [Place<*mut f32>; 3] {
+    fn places(self, shape: Heads) -> [Place<*mut f32>; 3] {
         let (queries, keys) = (
             shape.heads * shape.head_dim,
             shape.kv_heads * shape.head_dim,
@@ -121,24 +119,24 @@ struct Backward<'a> {
     out: Place<*const f32>,
     dout: Place<*const f32>,
     lse: &'a [f32],
-    shape: Shape,
+    shape: Heads,
 }
 
 impl Backward<'_> {
     /// The gradients of one key and value head, and of the query heads it serves.
     fn kv_head(&self, workspace: &mut Workspace, batch: usize, kv_head: usize) {
-        let time = self.shape.time;
+        let time = self.shape.context;
         let [_, k, v] = &self.from;
         let delta: Vec<f32> = self
             .shape
-            .group(kv_head)
+            .queries_of(kv_head)
             .flat_map(|head| self.delta(batch, head))
             .collect();
         for key in (0..time).step_by(BLOCK) {
             let keys = BLOCK.min(time - key);
             k.turn(&mut workspace.keys, (batch, key, kv_head), keys);
             v.turn(&mut workspace.values, (batch, key, kv_head), keys);
-            for (index, head) in self.shape.group(kv_head).enumerate() {
+            for (index, head) in self.shape.queries_of(kv_head).enumerate() {
                 for query in (key..time).step_by(BLOCK) {
                     let write = if index == 0 && query == key {
                         Write::Replace
@@ -160,7 +158,7 @@ impl Backward<'_> {
 
     /// `Σ dout · out` over each row of one head.
     fn delta(&self, batch: usize, head: usize) -> impl Iterator<Item = f32> {
-        (0..self.shape.time).map(move |time| {
+        (0..self.shape.context).map(move |time| {
             dot(
                 self.dout.row(batch, time, head),
                 self.out.row(batch, time, head),
@@ -184,7 +182,7 @@ impl Backward<'_> {
             values: turned_values,
             ..
         } = workspace;
-        let time = self.shape.time;
+        let time = self.shape.context;
         let (queries, keys, width) = (
             BLOCK.min(time - query),
             BLOCK.min(time - key),

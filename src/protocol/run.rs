@@ -1,0 +1,104 @@
+//! What every message is made of: numbers that JSON can carry, the two slots, what to run, on which
+//! device, and how times spread.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::config::RunConfig;
+
+/// A number that may be NaN or infinite; JSON has no such numbers, so those travel as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Num(pub f64);
+
+impl Serialize for Num {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_finite() {
+            serializer.serialize_f64(self.0)
+        } else {
+            serializer.serialize_str(&self.to_string())
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Num {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Number(f64),
+            Text(String),
+        }
+        match Form::deserialize(deserializer)? {
+            Form::Number(x) => Ok(Self(x)),
+            Form::Text(text) => match text.as_str() {
+                "NaN" => Ok(Self(f64::NAN)),
+                "inf" => Ok(Self(f64::INFINITY)),
+                "-inf" => Ok(Self(f64::NEG_INFINITY)),
+                _ => Err(serde::de::Error::custom(format!(
+                    "`{text}` is not a number, NaN, inf or -inf"
+                ))),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Num {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_nan() {
+            f.write_str("NaN")
+        } else if self.0.is_infinite() {
+            f.write_str(if self.0 > 0.0 { "inf" } else { "-inf" })
+        } else {
+            self.0.fmt(f)
+        }
+    }
+}
+
+impl From<f64> for Num {
+    fn from(x: f64) -> Self {
+        Self(x)
+    }
+}
+
+/// Which of the two runs on the screen: A is the first, B the one after a toggle or in a comparison.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Slot {
+    #[default]
+    A,
+    B,
+}
+
+/// What to run. `steps: None` runs until stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The stage's number; 0 when the run belongs to no stage.
+    pub stage: u32,
+    /// `broken`, `fixed` or `custom`.
+    pub variant: String,
+    pub slot: Slot,
+    pub config: RunConfig,
+    pub steps: Option<u64>,
+}
+
+/// The device of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// `cpu`, `gpu` or `vulkan-cpu`.
+    pub kind: String,
+    /// `EPYC 9654, 2 threads`, `NVIDIA H100 (Vulkan)`.
+    pub name: String,
+}
+
+/// Median, quartiles and 95th percentile of step times in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    pub median: f64,
+    pub p25: f64,
+    pub p75: f64,
+    pub p95: f64,
+    pub n: u64,
+}
