@@ -223,6 +223,9 @@ impl App {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         effects.extend(self.mark_skipped(at));
         effects.extend(self.enter(at));
+        if self.mode.beat().is_some() {
+            self.look_at(0);
+        }
         effects
     }
 

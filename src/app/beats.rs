@@ -159,7 +159,7 @@ impl App {
     }
 
     /// Brings a beat's panel into view, large.
-    fn look_at(&mut self, at: usize) -> Option<CueDoes> {
+    pub(super) fn look_at(&mut self, at: usize) -> Option<CueDoes> {
         let cue = cues(self.stage()?).get(at)?.clone();
         let panel = Panel::parse(&cue.show).unwrap_or(Panel::Loss);
         self.mode.set_beat(at);

@@ -41,72 +41,67 @@ pub fn sanitize(mut event: Event) -> Event {
         Event::Kernels(kernels) => {
             kernels.rows.truncate(ROWS);
             for row in &mut kernels.rows {
-                for text in [&mut row.part, &mut row.phase, &mut row.op, &mut row.kernel] {
-                    *text = bounded(text, 80);
-                }
-                row.no_work = row.no_work.as_deref().map(line);
+                cut(
+                    [&mut row.part, &mut row.phase, &mut row.op, &mut row.kernel],
+                    80,
+                );
+                cut(&mut row.no_work, LINE);
             }
-            kernels.clock = bounded(&kernels.clock, 20);
-            kernels.reason = kernels.reason.as_deref().map(line);
+            cut([&mut kernels.clock], 20);
+            cut(&mut kernels.reason, LINE);
         }
         Event::Gradients(gradients) => {
             // The rows that matter are those without a gradient; they come first when there are too many.
             gradients.rows.sort_by_key(|row| row.norm.is_some());
             gradients.rows.truncate(ROWS);
-            gradients
-                .rows
-                .iter_mut()
-                .for_each(|row| row.name = bounded(&row.name, 80));
+            cut(gradients.rows.iter_mut().map(|row| &mut row.name), 80);
         }
         Event::Evidence(evidence) => {
             evidence.rms.truncate(ROWS);
             evidence.strides.truncate(16);
             for (name, strides) in &mut evidence.strides {
-                *name = bounded(name, 40);
+                cut([name], 40);
                 strides.truncate(8);
             }
         }
-        Event::Memory(memory) => memory.reason = memory.reason.as_deref().map(line),
-        Event::Throughput(throughput) => throughput.clock = bounded(&throughput.clock, 20),
+        Event::Memory(memory) => cut(&mut memory.reason, LINE),
+        Event::Throughput(throughput) => cut([&mut throughput.clock], 20),
         Event::Lints { lints, .. } => {
             lints.truncate(LINTS);
             for lint in lints {
-                for text in [&mut lint.name, &mut lint.why, &mut lint.next] {
-                    *text = line(text);
-                }
+                cut([&mut lint.name, &mut lint.why, &mut lint.next], LINE);
             }
         }
         Event::Started(started) => {
-            started.config = bounded(&started.config, 40);
-            started.run.variant = bounded(&started.run.variant, 20);
+            cut([&mut started.config], 40);
+            cut([&mut started.run.variant], 20);
             sanitize_device(&mut started.device);
             sanitize_roof(started.roof.as_deref_mut());
         }
         Event::Finished(finished) => {
-            finished.ended = finished.ended.as_deref().map(line);
-            finished.variant = bounded(&finished.variant, 20);
+            cut(&mut finished.ended, LINE);
+            cut([&mut finished.variant], 20);
             finished.lints.truncate(LINTS);
             sanitize_device(&mut finished.device);
         }
         Event::KernelChecked { report } => {
-            sanitize_lines(&mut report.card);
-            report.failed = report.failed.as_deref().map(line);
+            sanitize_card(&mut report.card);
+            cut(&mut report.failed, LINE);
         }
         Event::KernelChecking { progress } => {
-            sanitize_lines(&mut progress.card);
-            progress.now = bounded(&progress.now, 200);
+            sanitize_card(&mut progress.card);
+            cut([&mut progress.now], 200);
         }
         Event::KernelUsed {
             exercise,
             part,
             why_not,
         } => {
-            *exercise = bounded(exercise, 80);
-            *part = bounded(part, 80);
-            *why_not = why_not.as_deref().map(line);
+            cut([exercise, part], 80);
+            cut(why_not, LINE);
         }
-        Event::Failed(failed) => failed.reason = bounded(&failed.reason, 1000),
-        Event::Compiling { latest, .. } => *latest = bounded(latest, 80),
+        Event::Failed(failed) => cut([&mut failed.reason], 1000),
+        Event::Compiling { latest, .. } => cut([latest], 80),
         Event::DeviceReady { device } => sanitize_device(device),
         Event::Calibrated { device, roof } => {
             sanitize_device(device);
@@ -117,53 +112,50 @@ pub fn sanitize(mut event: Event) -> Event {
             for info in devices {
                 sanitize_device(&mut info.device);
                 sanitize_roof(info.roof.as_mut());
-                for text in [
-                    &mut info.select,
-                    &mut info.backend,
-                    &mut info.driver,
-                    &mut info.note,
-                ] {
-                    *text = bounded(text, 160);
-                }
+                let backend = [&mut info.backend, &mut info.driver];
+                cut(
+                    [&mut info.select, &mut info.note]
+                        .into_iter()
+                        .chain(backend),
+                    160,
+                );
             }
         }
         Event::Pair(pair) => {
             pair.differs.truncate(32);
-            pair.differs
-                .iter_mut()
-                .for_each(|path| *path = bounded(path, 60));
+            cut(&mut pair.differs, 60);
         }
         Event::Log(log) => {
-            log.level = bounded(&log.level, 10);
-            log.text = line(&log.text);
+            cut([&mut log.level], 10);
+            cut([&mut log.text], LINE);
         }
-        Event::Hello(hello) => {
-            for text in [&mut hello.version, &mut hello.os, &mut hello.date] {
-                *text = bounded(text, 40);
-            }
-        }
+        Event::Hello(hello) => cut([&mut hello.version, &mut hello.os, &mut hello.date], 40),
         Event::Heartbeat | Event::Step(_) | Event::Paused { .. } | Event::Resumed { .. } => {}
     }
     event
 }
 
-fn sanitize_roof(roof: Option<&mut Roof>) {
-    if let Some(roof) = roof {
-        roof.clock = bounded(&roof.clock, 20);
-        roof.date = bounded(&roof.date, 20);
+/// Makes texts safe and at most `limit` characters long.
+fn cut<'a>(texts: impl IntoIterator<Item = &'a mut String>, limit: usize) {
+    for text in texts {
+        *text = bounded(text, limit);
     }
 }
 
-fn sanitize_lines(card: &mut Vec<CardLine>) {
-    card.truncate(64);
-    for line in card {
-        line.text = bounded(&line.text, 600);
+fn sanitize_roof(roof: Option<&mut Roof>) {
+    if let Some(roof) = roof {
+        cut([&mut roof.clock, &mut roof.date], 20);
     }
+}
+
+fn sanitize_card(card: &mut Vec<CardLine>) {
+    card.truncate(64);
+    cut(card.iter_mut().map(|line| &mut line.text), 600);
 }
 
 fn sanitize_device(device: &mut Device) {
-    device.kind = bounded(&device.kind, 20);
-    device.name = bounded(&device.name, 120);
+    cut([&mut device.kind], 20);
+    cut([&mut device.name], 120);
 }
 
 #[cfg(test)]

@@ -222,6 +222,22 @@ fn a_recorded_run_is_looked_at_named_and_left() {
 }
 
 #[test]
+fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
+    let mut app = shipped();
+    act(&mut app, Action::Present);
+    act(&mut app, Action::NextBeat);
+    let effects = open(&mut app, "k01");
+    let saves = |effect: &Effect| matches!(effect, Effect::SaveStage { .. });
+    assert!(!effects.iter().any(saves), "it is nobody's progress");
+    assert!(app.exercise().is_some() && app.cue().is_none());
+    act(&mut app, Action::LeaveExercise);
+    assert_eq!(app.cue().map(|(_, at, _)| at), Some(2));
+    act(&mut app, Action::Present);
+    assert!(app.mode.keeps_progress() && app.cue().is_none());
+    assert_eq!(state(&app, "swiglu"), State::New);
+}
+
+#[test]
 fn an_engine_that_ends_meanwhile_is_replaced() {
     let mut app = shipped();
     open(&mut app, "d01");

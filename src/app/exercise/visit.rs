@@ -86,6 +86,9 @@ impl App {
         if watched {
             effects.extend(self.run_again(engine_gone));
         }
+        if let Some(beat) = self.mode.beat() {
+            self.look_at(beat);
+        }
         effects
     }
 
