@@ -75,7 +75,7 @@ pub enum Action {
     /// Marks another answer of the open exercise, and takes the marked one.
     PickOther(i32),
     PickThis,
-    /// Gives the measurement of an exercise up.
+    /// Cancels the measurement of an exercise.
     StopMeasuring,
     /// Back to the stage.
     LeaveExercise,
@@ -132,12 +132,12 @@ pub enum Action {
     ChooseLine(usize),
     Yes,
     No,
-    // The world.
+    // Outside the screen.
     OpenEditor,
     Report,
 }
 
-/// What the state asks of the world. Whoever runs the loop carries it out.
+/// What the state asks for. `workshop` carries it out.
 #[expect(clippy::large_enum_variant, reason = "lives for one turn of the loop")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -169,14 +169,14 @@ pub enum Effect {
         exercise: String,
         device: String,
     },
-    /// Watch its files no more; a check in progress is given up.
+    /// Stop watching its files; a check in progress is cancelled.
     LeaveExercise,
-    /// Make the runs of a config exercise and hold them against the learner's answers.
+    /// Make the runs of a config exercise and compare them with the learner's answers.
     Measure {
         exercise: String,
         device: String,
     },
-    /// Give that up.
+    /// Cancel that.
     StopMeasuring,
     /// Write answers given on the screen to the learner's file.
     WriteAnswers {
@@ -187,7 +187,7 @@ pub enum Effect {
     ShowRecording {
         exercise: String,
     },
-    /// Show it no more.
+    /// Stop showing it.
     HideRecording,
     /// Put an exercise's starters back, keeping the learner's files aside, and forget its progress.
     ResetExercise {

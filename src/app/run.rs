@@ -69,9 +69,9 @@ const HOLD_MS: u64 = 1000;
 pub struct Reading {
     pub step: u64,
     pub phases: Phases,
-    /// Missing in recordings of before.
+    /// Missing in recordings of older versions.
     pub clocks: Option<Clocks>,
-    /// When it was taken up.
+    /// When it was first shown.
     at_ms: u64,
 }
 
@@ -106,12 +106,12 @@ impl SlotRun {
             .map_or("", |started| started.run.variant.as_str())
     }
 
-    /// Takes a new run in. One that goes on with other knobs keeps its past if there is one to join.
+    /// Takes a new run in. One that goes on with other knobs keeps its curves, if it has any.
     pub fn start(&mut self, started: Started) {
         if started.from_step == 0 || self.variant() != started.run.variant {
             *self = Self::default();
         } else {
-            // Figures of the past belong to the past: medians and lints are measured anew.
+            // Medians and lints of the earlier configuration say nothing about this one: they are measured anew.
             self.of_pairs = false;
             (self.throughput, self.finished, self.ledger) = (None, None, None);
             if self.started.as_ref().map(|it| &it.config) != Some(&started.config) {
@@ -147,7 +147,7 @@ impl SlotRun {
         self.last = Some(step);
     }
 
-    /// Takes up a step for the ledger, when the one that is shown was there long enough.
+    /// Shows a step in the ledger, if the one before was shown long enough to be read.
     fn read(&mut self, step: &Step, now_ms: u64) {
         let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
             return;
@@ -195,8 +195,8 @@ impl SlotRun {
         median.or_else(|| self.last.as_ref().and_then(|step| step.phases))
     }
 
-    /// Three clocks, and whether they are of the step that the ledger shows: recordings of before have only those that came
-    /// with the evidence. Where a step does not tell its device time, that of the latest profile stands in.
+    /// Three clocks, and whether they are of the step that the ledger shows: recordings of older versions have only those that came
+    /// with the evidence. Where a step has no device time, that of the latest profile is used.
     pub fn clocks(&self) -> Option<(Clocks, bool)> {
         let seen = self.evidence.as_ref().and_then(|it| it.clocks);
         match self.ledger.and_then(|it| it.clocks) {

@@ -87,7 +87,7 @@ impl ExerciseRunner {
         self.look(context, false)
     }
 
-    /// Gives a check or a measurement in progress up; its process ends.
+    /// Cancels a check or a measurement in progress; its process ends.
     pub fn leave(&mut self) {
         self.open = None;
         self.sweeping = None;
@@ -196,7 +196,7 @@ impl ExerciseRunner {
         Some(Message::Exercise { exercise: id, news })
     }
 
-    /// Makes the runs of the open exercise; messages say what comes of it, also where nothing does.
+    /// Makes the runs of the open exercise. Messages report its progress and its result, also where it cannot begin.
     pub fn measure(&mut self, context: &CourseContext, id: &str, device: &str) {
         self.sweeping = match self.begin(context, id, device) {
             Ok(sweeping) => Some(sweeping),
@@ -220,7 +220,7 @@ impl ExerciseRunner {
         Sweeping::begin(self.command.clone(), device, configs, said)
     }
 
-    /// Gives a measurement in progress up; its engine ends.
+    /// Cancels a measurement in progress; its engine ends.
     pub fn stop_measuring(&mut self) {
         self.sweeping = None;
     }
