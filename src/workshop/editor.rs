@@ -173,31 +173,18 @@ mod tests {
 
     #[test]
     fn an_editor_opens_beside_the_workshop_where_it_can() {
-        let cases: [(&[(&str, &str)], &str, Window); 4] = [
-            (
-                &[("TERM_PROGRAM", "vscode"), ("EDITOR", "vi")],
-                "code --goto",
-                Window::Own,
-            ),
-            (&[("ZELLIJ", "0")], "zellij action edit", Window::Own),
-            (
-                &[("TMUX", "/tmp/x"), ("VISUAL", "emacs -nw")],
-                "emacs -nw",
-                Window::Tmux,
-            ),
-            (
-                &[("VISUAL", ""), ("EDITOR", "vi -u 'my rc'")],
-                "vi -u my rc",
-                Window::Here,
-            ),
-        ];
-        for (variables, words, window) in cases {
+        let opens = |variables: &[(&str, &str)], words: &str, window: Window| {
             let editor = find(variables).expect("an editor");
-            assert_eq!(
-                (editor.words.join(" ").as_str(), editor.window),
-                (words, window)
-            );
-        }
+            assert_eq!(editor.words.join(" "), words);
+            assert_eq!(editor.window, window);
+        };
+        let code = [("TERM_PROGRAM", "vscode"), ("EDITOR", "vi")];
+        opens(&code, "code --goto", Window::Own);
+        opens(&[("ZELLIJ", "0")], "zellij action edit", Window::Own);
+        let emacs = [("TMUX", "/tmp/x"), ("VISUAL", "emacs -nw")];
+        opens(&emacs, "emacs -nw", Window::Tmux);
+        let vi = [("VISUAL", ""), ("EDITOR", "vi -u 'my rc'")];
+        opens(&vi, "vi -u my rc", Window::Here);
         assert_eq!(find(&[("TMUX", "/tmp/x")]), None);
     }
 
