@@ -11,7 +11,7 @@ pub enum FirstLight {
     None,
     /// Asked for; kernels compile in a second engine.
     Warming { select: String, kernels: u32 },
-    /// Open and ready: the offer stands.
+    /// Open and ready: the learner can move there.
     Ready { select: String, device: Device },
     /// It could not be opened.
     Failed { reason: String },
@@ -77,7 +77,7 @@ impl Devices {
         }
     }
 
-    /// The device that the standing offer is for.
+    /// The device that the learner can move to.
     pub fn offer(&self) -> Option<&str> {
         match &self.first_light {
             FirstLight::Ready { select, .. } => Some(select),

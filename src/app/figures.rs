@@ -28,7 +28,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// The same figures for texts that speak of the stage as it was found: `run` is that run, whatever runs now.
+/// The same figures for texts about the stage as the learner found it: `run` is that run, whatever runs now.
 pub struct AsFound<'a>(pub &'a Figures<'a>);
 
 impl Lookup for AsFound<'_> {

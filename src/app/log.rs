@@ -16,7 +16,7 @@ pub enum Level {
     Error,
     /// Output of a driver or a library.
     Stray,
-    /// The same, where it is known to mean nothing; the reason stands beside it.
+    /// The same, where it is known to be harmless, with the reason.
     Harmless,
 }
 

@@ -1,9 +1,9 @@
 //! What can happen to the screen's state (`Message`, `Action`) and what it asks for in return (`Effect`).
 //! Plain data: no keys, no colours, no clocks.
 
-use super::Panel;
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
+use super::view::{Overlay, Panel};
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
 use crate::course::progress::StageProgress;
@@ -35,8 +35,8 @@ pub enum Message {
         exercise: String,
         news: ExerciseNews,
     },
-    /// Changes of files are noticed by looking from now on, because the system does not tell.
-    Looking {
+    /// Files are polled from now on, because the system does not notify of changes.
+    Polling {
         why: String,
     },
     /// An effect was carried out, or failed: one sentence to show.
@@ -75,7 +75,7 @@ pub enum Action {
     /// Marks another answer of the open exercise, and takes the marked one.
     PickOther(i32),
     PickThis,
-    /// Gives the measurement of an exercise up.
+    /// Cancels the measurement of an exercise.
     StopMeasuring,
     /// Back to the stage.
     LeaveExercise,
@@ -132,48 +132,12 @@ pub enum Action {
     ChooseLine(usize),
     Yes,
     No,
-    // The world.
+    // Outside the screen.
     OpenEditor,
     Report,
 }
 
-/// Something that lies over the panels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlay {
-    Help,
-    Stages,
-    Devices,
-    Log,
-    Glossary,
-    /// A solution, as files side by side.
-    Solution,
-    /// What could not be loaded.
-    Problems,
-    /// What this is, before the very first stage.
-    Welcome,
-}
-
-/// A question that wants yes or no.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirm {
-    /// Toggle before the prediction is made: it will count as skipped.
-    SkipPrediction(AfterSkip),
-    ShowSolution,
-    Reset,
-    /// Leave what is under way, or a question that is open, for the stage at this place.
-    Leave {
-        to: usize,
-    },
-}
-
-/// What follows when a prediction is skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterSkip {
-    Toggle,
-    Pair,
-}
-
-/// What the state asks of the world. Whoever runs the loop carries it out.
+/// What the state asks for. `workshop` carries it out.
 #[expect(clippy::large_enum_variant, reason = "lives for one turn of the loop")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -205,14 +169,14 @@ pub enum Effect {
         exercise: String,
         device: String,
     },
-    /// Watch its files no more; a check in progress is given up.
+    /// Stop watching its files; a check in progress is cancelled.
     LeaveExercise,
-    /// Make the runs of a config exercise and hold them against the learner's answers.
+    /// Make the runs of a config exercise and compare them with the learner's answers.
     Measure {
         exercise: String,
         device: String,
     },
-    /// Give that up.
+    /// Cancel that.
     StopMeasuring,
     /// Write answers given on the screen to the learner's file.
     WriteAnswers {
@@ -223,7 +187,7 @@ pub enum Effect {
     ShowRecording {
         exercise: String,
     },
-    /// Show it no more.
+    /// Stop showing it.
     HideRecording,
     /// Put an exercise's starters back, keeping the learner's files aside, and forget its progress.
     ResetExercise {

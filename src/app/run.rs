@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use super::clean;
 use super::series::Series;
 use crate::profile::stats::median;
 use crate::protocol::*;
@@ -22,7 +21,6 @@ pub enum RunState {
     Pausing,
     Paused,
     Resuming,
-    Stopping,
     Finished,
     /// The engine could not do it, and says why.
     Failed {
@@ -54,18 +52,12 @@ impl RunState {
             Self::Pausing => "pausing",
             Self::Paused => "paused",
             Self::Resuming => "resuming",
-            Self::Stopping => "stopping",
             Self::Finished => "finished",
             Self::Failed { .. } => "failed",
             Self::EngineGone { .. } => "engine gone",
         }
     }
 }
-
-/// Most rows kept of one kernel list or gradient audit.
-const ROWS: usize = 512;
-/// Most lints kept.
-const LINTS: usize = 32;
 
 /// Most profiles kept of one run.
 const PROFILES: usize = 16;
@@ -77,9 +69,9 @@ const HOLD_MS: u64 = 1000;
 pub struct Reading {
     pub step: u64,
     pub phases: Phases,
-    /// Missing in recordings of before.
+    /// Missing in recordings of older versions.
     pub clocks: Option<Clocks>,
-    /// When it was taken up.
+    /// When it was first shown.
     at_ms: u64,
 }
 
@@ -114,12 +106,12 @@ impl SlotRun {
             .map_or("", |started| started.run.variant.as_str())
     }
 
-    /// Takes a new run in. One that goes on with other knobs keeps its past if there is one to join.
+    /// Takes a new run in. One that goes on with other knobs keeps its curves, if it has any.
     pub fn start(&mut self, started: Started) {
         if started.from_step == 0 || self.variant() != started.run.variant {
             *self = Self::default();
         } else {
-            // Figures of the past belong to the past: medians and lints are measured anew.
+            // Medians and lints of the earlier configuration say nothing about this one: they are measured anew.
             self.of_pairs = false;
             (self.throughput, self.finished, self.ledger) = (None, None, None);
             if self.started.as_ref().map(|it| &it.config) != Some(&started.config) {
@@ -155,7 +147,7 @@ impl SlotRun {
         self.last = Some(step);
     }
 
-    /// Takes up a step for the ledger, when the one that is shown was there long enough.
+    /// Shows a step in the ledger, if the one before was shown long enough to be read.
     fn read(&mut self, step: &Step, now_ms: u64) {
         let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
             return;
@@ -203,8 +195,8 @@ impl SlotRun {
         median.or_else(|| self.last.as_ref().and_then(|step| step.phases))
     }
 
-    /// Three clocks, and whether they are of the step that the ledger shows: recordings of before have only those that came
-    /// with the evidence. Where a step does not tell its device time, that of the latest profile stands in.
+    /// Three clocks, and whether they are of the step that the ledger shows: recordings of older versions have only those that came
+    /// with the evidence. Where a step has no device time, that of the latest profile is used.
     pub fn clocks(&self) -> Option<(Clocks, bool)> {
         let seen = self.evidence.as_ref().and_then(|it| it.clocks);
         match self.ledger.and_then(|it| it.clocks) {
@@ -246,122 +238,4 @@ impl SlotRun {
     pub fn latest_loss(&self) -> Option<f64> {
         self.loss.last().map(|(_, loss)| loss)
     }
-}
-
-/// Bounds and defuses what an event carries before it is kept.
-pub fn tame(mut event: Event) -> Event {
-    match &mut event {
-        Event::Kernels(kernels) => {
-            kernels.rows.truncate(ROWS);
-            for row in &mut kernels.rows {
-                for text in [&mut row.part, &mut row.phase, &mut row.op, &mut row.kernel] {
-                    *text = clean::bounded(text, 80);
-                }
-                row.no_work = row.no_work.as_deref().map(clean::line);
-            }
-            kernels.clock = clean::bounded(&kernels.clock, 20);
-            kernels.reason = kernels.reason.as_deref().map(clean::line);
-        }
-        Event::Gradients(gradients) => {
-            // The rows that matter are those without a gradient; they come first when there are too many.
-            gradients.rows.sort_by_key(|row| row.norm.is_some());
-            gradients.rows.truncate(ROWS);
-            gradients
-                .rows
-                .iter_mut()
-                .for_each(|row| row.name = clean::bounded(&row.name, 80));
-        }
-        Event::Evidence(evidence) => {
-            evidence.rms.truncate(ROWS);
-            evidence.strides.truncate(16);
-            for (name, strides) in &mut evidence.strides {
-                *name = clean::bounded(name, 40);
-                strides.truncate(8);
-            }
-        }
-        Event::Memory(memory) => memory.reason = memory.reason.as_deref().map(clean::line),
-        Event::Throughput(throughput) => throughput.clock = clean::bounded(&throughput.clock, 20),
-        Event::Lints { lints, .. } => {
-            lints.truncate(LINTS);
-            for lint in lints {
-                for text in [&mut lint.name, &mut lint.why, &mut lint.next] {
-                    *text = clean::line(text);
-                }
-            }
-        }
-        Event::Started(started) => {
-            started.config = clean::bounded(&started.config, 40);
-            started.run.variant = clean::bounded(&started.run.variant, 20);
-            tame_device(&mut started.device);
-            tame_roof(started.roof.as_deref_mut());
-        }
-        Event::Finished(finished) => {
-            finished.ended = finished.ended.as_deref().map(clean::line);
-            finished.variant = clean::bounded(&finished.variant, 20);
-            finished.lints.truncate(LINTS);
-            tame_device(&mut finished.device);
-        }
-        // The process that checks kernels has a stream of its own.
-        Event::KernelChecked { .. } | Event::KernelChecking { .. } => {}
-        Event::KernelUsed {
-            exercise,
-            part,
-            why_not,
-        } => {
-            *exercise = clean::bounded(exercise, 80);
-            *part = clean::bounded(part, 80);
-            *why_not = why_not.as_deref().map(clean::line);
-        }
-        Event::Failed(failed) => failed.reason = clean::bounded(&failed.reason, 1000),
-        Event::Compiling { latest, .. } => *latest = clean::bounded(latest, 80),
-        Event::DeviceReady { device } => tame_device(device),
-        Event::Calibrated { device, roof } => {
-            tame_device(device);
-            tame_roof(Some(roof));
-        }
-        Event::Devices { devices } => {
-            devices.truncate(32);
-            for info in devices {
-                tame_device(&mut info.device);
-                tame_roof(info.roof.as_mut());
-                for text in [
-                    &mut info.select,
-                    &mut info.backend,
-                    &mut info.driver,
-                    &mut info.note,
-                ] {
-                    *text = clean::bounded(text, 160);
-                }
-            }
-        }
-        Event::Pair(pair) => {
-            pair.differs.truncate(32);
-            pair.differs
-                .iter_mut()
-                .for_each(|path| *path = clean::bounded(path, 60));
-        }
-        Event::Log(log) => {
-            log.level = clean::bounded(&log.level, 10);
-            log.text = clean::line(&log.text);
-        }
-        Event::Hello(hello) => {
-            for text in [&mut hello.version, &mut hello.os, &mut hello.date] {
-                *text = clean::bounded(text, 40);
-            }
-        }
-        Event::Heartbeat | Event::Step(_) | Event::Paused { .. } | Event::Resumed { .. } => {}
-    }
-    event
-}
-
-fn tame_roof(roof: Option<&mut Roof>) {
-    if let Some(roof) = roof {
-        roof.clock = clean::bounded(&roof.clock, 20);
-        roof.date = clean::bounded(&roof.date, 20);
-    }
-}
-
-fn tame_device(device: &mut Device) {
-    device.kind = clean::bounded(&device.kind, 20);
-    device.name = clean::bounded(&device.name, 120);
 }

@@ -196,7 +196,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
                     "toggle back"
                 }
                 Action::Lesson if app.view.lesson_open => "panels",
-                Action::Lesson if app.exercises.open.is_some() => "exercise",
+                Action::Lesson if app.mode.exercise().is_some() => "exercise",
                 Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",
                 _ => binding.label,
             };
@@ -209,8 +209,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
 }
 
 fn paused(app: &App) -> bool {
-    app.recording
-        .as_ref()
+    app.recording()
         .map_or(app.run.state == RunState::Paused, |recording| {
             recording.paused
         })

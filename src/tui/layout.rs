@@ -50,7 +50,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.vitals = take_top(&mut rest, 1);
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
-    let guide = match app.view.beat {
+    let guide = match app.mode.beat() {
         // What the room reads has up to three lines.
         Some(_) if rest.height >= 12 => 3,
         // So has what a pointer of the evidence says.

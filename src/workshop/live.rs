@@ -1,5 +1,5 @@
-//! The screen's source when it is live: one engine that runs, and behind it, at first light, a second one that warms
-//! a GPU up until the learner moves there. It records on the way.
+//! The screen's source when it is live: one engine that trains, and at the beginning a second one that warms up a GPU until
+//! the learner moves there. It also records.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -149,7 +149,7 @@ impl Live {
 }
 
 impl Warm {
-    /// What of this engine's stream concerns the screen.
+    /// What the screen has to know of this engine's stream.
     fn hear(&mut self, line: Line, last_run: Option<&RunSpec>) -> Option<FromEngine> {
         match line.event {
             Event::Compiling { .. } | Event::Failed(_) => Some(FromEngine::Line(line)),

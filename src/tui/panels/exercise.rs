@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 
 pub use self::looking_back::new_lines;
 use super::{open_as, question, show};
-use crate::app::exercise::Desk;
+use crate::app::exercise::ExerciseState;
 use crate::app::guide::sentence;
 use crate::app::{Action, App, Panel, Room};
 use crate::course::Exercise;
@@ -35,7 +35,7 @@ pub fn render(
     let page = Page {
         app,
         exercise,
-        desk: app.exercises.desk(exercise),
+        desk: app.exercises.of(exercise),
         columns,
         theme,
     };
@@ -71,7 +71,7 @@ pub fn render(
     let long = foot.len() * 5 > height * 3;
     let mut text = Vec::new();
     if (small || long) && foot.len() + head.len() + tail.len() > height {
-        if app.exercises.text_first {
+        if app.mode.exercise().is_some_and(|open| open.text_first) {
             text.append(&mut head);
             text.push(Line::default());
         }
@@ -100,7 +100,7 @@ pub fn render(
 
 /// The state of the exercise in one line, for the smallest frames.
 pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
-    let desk = app.exercises.desk(exercise);
+    let desk = app.exercises.of(exercise);
     let report = desk.and_then(|desk| desk.report.as_ref());
     let (said, style) = match report {
         _ if app.checking().is_some() => ("is checked".to_owned(), theme.text),
@@ -122,7 +122,7 @@ pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> 
 struct Page<'a> {
     app: &'a App,
     exercise: &'a Exercise,
-    desk: Option<&'a Desk>,
+    desk: Option<&'a ExerciseState>,
     columns: usize,
     theme: &'a Theme,
 }
@@ -200,7 +200,7 @@ impl Page<'_> {
     /// The hints so far, the latest first.
     fn hints(&self) -> Vec<Line<'static>> {
         let count = self.exercise.hints.len();
-        let shown = self.app.exercises.hints as usize;
+        let shown = self.app.hints().0;
         let mut out = Vec::new();
         for (at, hint) in self.exercise.hints.iter().enumerate().take(shown).rev() {
             let marker = format!("Hint {}/{count}  ", at + 1);

@@ -48,7 +48,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
 
 /// Where the figures come from, the fullest wording first.
 fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
-    if let Some(recording) = &app.recording {
+    if let Some(recording) = app.recording() {
         let pace = if recording.paused {
             "paused".to_owned()
         } else {

@@ -38,7 +38,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     let found = found.as_ref().map(|it| it as &dyn Lookup);
     let figures = figures.as_ref().map(|it| it as &dyn Lookup);
     let columns = usize::from(inner.width);
-    let mut asked = if app.asked_here() || app.view.beat.is_some() {
+    let mut asked = if app.asked_here() || app.mode.beat().is_some() {
         question::lines(app, columns, found, theme)
     } else {
         Vec::new()
@@ -93,7 +93,7 @@ fn lines(page: Page, found: &Sheet<'_>, now: &Sheet<'_>) -> Vec<Line<'static>> {
             }
         }
         Page::Evidence => {
-            if !now.app.study.tried(now.stage) && !now.app.study.open {
+            if !now.app.study.tried(now.stage) && !now.app.study.nothing_hidden {
                 found.prediction(&mut out);
             }
             found.evidence(&mut out);

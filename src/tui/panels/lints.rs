@@ -20,7 +20,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u1
     let mut lines = Vec::new();
     if run.started.is_none() || run.last.is_none() {
         lines.push(Line::styled("nothing to judge yet", theme.dim));
-    } else if app.riddle() || app.exercises.watching {
+    } else if app.riddle() || app.mode.is_watching() {
         let said = "left out of this recording: what they would say is yours to find";
         lines.push(Line::styled(said, theme.dim));
     } else if run.lints.is_empty() {

@@ -21,7 +21,7 @@ pub fn lines(
     let Some(stage) = app.stage() else {
         return Vec::new();
     };
-    if app.view.beat.is_some() {
+    if app.mode.beat().is_some() {
         // The room is asked anew, whatever was answered before.
         let mut out = vec![rule("predict", columns, theme)];
         out.extend(choices(&stage.prediction, app, columns, figures, theme));

@@ -205,7 +205,7 @@ fn exercise_row(
 ) -> Line<'static> {
     let known = app.exercise_progress(exercise);
     let entry = Entry {
-        here: app.exercises.open == Some(at),
+        here: app.mode.exercise().is_some_and(|open| open.at == at),
         selected: app.view.selected == app.course.stages.len() + at,
         state: known.state,
         label: exercise.label(),
@@ -231,7 +231,7 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
         (state, _) => state,
     };
     let entry = Entry {
-        here: at == app.study.at && app.exercises.open.is_none(),
+        here: at == app.study.at && app.mode.exercise().is_none(),
         selected: at == app.view.selected,
         state,
         label: &stage.number.to_string(),

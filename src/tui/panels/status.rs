@@ -155,11 +155,7 @@ pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             },
         );
     }
-    let hints = match (app.exercise(), app.stage()) {
-        (Some(exercise), _) => (app.exercises.hints, exercise.hints.len()),
-        (None, Some(stage)) => (app.study.hints, stage.hints.len()),
-        (None, None) => (0, 0),
-    };
+    let hints = app.hints();
     if hints.1 > 0 {
         part(5, format!("hint {}/{}", hints.0, hints.1), theme.text);
     }

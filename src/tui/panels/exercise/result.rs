@@ -4,7 +4,7 @@
 use ratatui::text::Line;
 
 use super::Page;
-use crate::app::exercise::{Desk, InModel};
+use crate::app::exercise::{ExerciseState, InModel};
 use crate::judge::kernel::CardLine;
 use crate::tui::panels::question;
 use crate::tui::text;
@@ -73,7 +73,7 @@ impl Page<'_> {
         text::wrap_item(&format!("{mark} "), style, &line.text, self.columns, body)
     }
 
-    fn in_model(&self, desk: &Desk) -> Vec<Line<'static>> {
+    fn in_model(&self, desk: &ExerciseState) -> Vec<Line<'static>> {
         let theme = self.theme;
         let last_good = desk.report.as_ref().is_some_and(|report| !report.passed);
         let (mark, style, said) = match &desk.in_model {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use super::Page;
 use crate::app::Action;
 use crate::app::exercise::measuring::{Answer, Measured, Measuring};
-use crate::app::exercise::{Choice, Desk};
+use crate::app::exercise::{Choice, ExerciseState};
 use crate::course::sweep::{Row, Table};
 use crate::judge::{self, Outcome};
 use crate::tui::panels::question;
@@ -19,7 +19,7 @@ const NONE: &str = "–";
 
 impl Page<'_> {
     /// What goes to the foot.
-    pub(super) fn runs(&self, desk: &Desk) -> Vec<Line<'static>> {
+    pub(super) fn runs(&self, desk: &ExerciseState) -> Vec<Line<'static>> {
         if let Some(measuring) = &desk.measuring {
             return self.in_progress(measuring);
         }
