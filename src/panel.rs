@@ -9,7 +9,7 @@ macro_rules! panels {
 
         impl Panel {
             /// In the order of `tab`.
-            pub const ALL: &'static [Self] = &[$(Self::$panel),+];
+            pub const ALL: [Self; Self::NAMES.len()] = [$(Self::$panel),+];
             /// Their names in the same order.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
@@ -20,7 +20,7 @@ macro_rules! panels {
 
             /// The panel with this name.
             pub fn parse(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|panel| panel.name() == name)
+                Self::ALL.into_iter().find(|panel| panel.name() == name)
             }
         }
     };
