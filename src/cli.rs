@@ -3,34 +3,30 @@
 
 mod args;
 mod bench;
-mod check;
+pub(crate) mod check;
 mod compare;
 mod course_check;
 mod doctor;
-mod drive;
 mod export;
 mod list;
-mod machine;
-mod out;
 mod replay;
 mod run;
-mod shelf;
 mod summary;
 mod unknown;
 mod variant;
 mod workshop;
-mod workspace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub use out::{Exit, Stop};
+pub use crate::out::{Exit, Stop};
 
 use args::*;
 
 use crate::course::Course;
+use crate::out;
 
 #[derive(Debug, Parser)]
 #[command(

@@ -2,6 +2,7 @@
 //! It runs no model and opens no terminal: the checks read what a run reported, the screen decides what is shown when.
 
 pub mod check;
+pub mod context;
 pub mod embedded;
 pub mod exercise;
 mod fields;
@@ -9,13 +10,16 @@ pub mod formula;
 pub mod lesson;
 mod load;
 pub mod metric;
+pub mod named;
 pub mod placeholder;
 pub mod progress;
 pub mod source;
 pub mod stage;
+pub mod sweep;
 pub mod text;
 mod translation;
 pub mod validate;
+pub mod workspace;
 
 pub use check::Check;
 pub use exercise::Exercise;

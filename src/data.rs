@@ -1,10 +1,8 @@
 //! Training tokens: a seeded Markov chain whose entropy rate is known, or uniform noise.
 //! Every batch is fresh and depends only on seed and step, so two runs of one seed see the same tokens.
 
-pub mod rng;
-
 use crate::config::{Data, RunConfig};
-use rng::Rng;
+use crate::random::Rng;
 
 /// Successors each token of the chain may have.
 const SUCCESSORS: usize = 8;

@@ -3,27 +3,36 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`protocol`], [`config`] | plain data: what crosses between processes, what a run is |
+//! | [`random`], [`units`] | the one random generator and hash; numbers as people read them |
 //! | [`data`], [`model`], [`ops`] | tokens, the network, its operations with their versions and gradients |
 //! | [`profile`], [`lints`] | statistics, kernel rows, plausibility checks |
 //! | [`engine`] | the child process that trains, and the parent's handle on it |
+//! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
+//! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
+//! | [`out`], [`drivers`] | exit codes and printed lines; lines of drivers that mean nothing |
 
 pub mod app;
 pub mod cli;
 pub mod config;
 pub mod course;
 pub mod data;
+pub mod drivers;
 pub mod engine;
 pub mod export;
 pub mod lints;
+pub mod measure;
 pub mod model;
 pub mod ops;
+pub mod out;
 pub mod panel;
 pub mod profile;
 pub mod protocol;
+pub mod random;
 pub mod record;
 pub mod tui;
 pub mod units;
+pub mod workshop;

@@ -18,6 +18,7 @@ use perflings::protocol::*;
 use perflings::tui::keys::{BINDINGS, action, footer, key_name, label, reference};
 use perflings::tui::layout::arrange;
 use perflings::tui::mouse;
+use perflings::tui::panels::CARDS;
 use ratatui::layout::Rect;
 
 fn begin(options: Options) -> App {
@@ -136,16 +137,11 @@ fn states() -> Vec<(&'static str, App)> {
             did(app, Action::Type('w'));
         }),
     ));
-    for overlay in [
-        Overlay::Help,
-        Overlay::Stages,
-        Overlay::Devices,
-        Overlay::Log,
-        Overlay::Solution,
-        Overlay::Glossary,
-        Overlay::Welcome,
-    ] {
-        states.push(("overlay", with(|app| did(app, Action::Open(overlay)))));
+    for card in CARDS {
+        let open = |app: &mut App| {
+            did(app, Action::Open(card.overlay));
+        };
+        states.push(("overlay", with(open)));
     }
     states
 }

@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 
 use super::clean;
 
-pub mod drivers;
-
-pub use drivers::harmless;
+use crate::drivers::harmless;
 
 /// Lines kept.
 const LINES: usize = 500;

@@ -2,9 +2,14 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::machine;
+use crate::course::context::CourseContext;
+use crate::measure::bench::Bench;
+use crate::measure::drive::engine_command;
+use crate::measure::machine;
+use crate::out::notice;
 
 /// Where the course comes from.
 #[derive(Args, Clone, Debug, Default)]
@@ -270,4 +275,27 @@ pub enum Table {
     Steps,
     Kernels,
     Gradients,
+}
+
+impl EngineArgs {
+    /// An engine for runs and comparisons on the named device.
+    pub fn bench(&self) -> Result<Bench> {
+        Bench::new(engine_command(self.engine.as_deref())?, &self.device)
+    }
+}
+
+impl CourseArgs {
+    /// The course that the command line names, as its learner sees it.
+    pub fn load(&self) -> Result<CourseContext> {
+        CourseContext::load(self.course.as_deref(), self.lang.as_deref())
+    }
+
+    /// As `load`; names what could not be loaded on stderr.
+    pub fn open(&self) -> Result<CourseContext> {
+        let context = self.load()?;
+        for problem in &context.course.problems {
+            notice(&problem.to_string());
+        }
+        Ok(context)
+    }
 }

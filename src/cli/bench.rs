@@ -4,7 +4,6 @@
 mod ablate;
 mod args;
 mod figures;
-pub mod fit;
 mod gate;
 mod matrix;
 mod missing;
@@ -19,10 +18,10 @@ use anyhow::Result;
 
 pub use args::BenchArgs;
 
-use super::drive::engine_command;
-use super::machine;
-use super::out::Exit;
 use crate::config::RunConfig;
+use crate::measure::drive::engine_command;
+use crate::measure::machine;
+use crate::out::Exit;
 use rig::Rig;
 use target::Target;
 

@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 
-use super::drive::{Drive, Ending, Flow, engine_command};
-use super::out::{Exit, notice, progress, result, usage};
-use super::shelf::Shelf;
-use super::variant::{Subject, preset_of};
-use super::{CompareArgs, machine};
+use super::CompareArgs;
+use super::variant::{change, named, preset_of};
+use crate::course::named::NamedConfig;
+use crate::measure::drive::{Drive, Ending, Flow, engine_command};
+use crate::measure::machine;
+use crate::out::{Exit, notice, progress, result, usage};
 use crate::protocol::{Command, Event, Pair, RunSpec, Slot, Verdict};
 
 /// Keys that say how much is computed, or on what. A comparison at different values of these compares nothing.
@@ -27,12 +28,12 @@ const SAME: &[&str] = &[
 ];
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
-    let shelf = Shelf::load(&args.course)?;
+    let context = args.course.load()?;
     let preset = preset_of(&args.change)?;
-    let mut a = Subject::named(&args.a, &shelf, preset)?;
-    let mut b = Subject::named(&args.b, &shelf, preset)?;
-    a.change(&args.change)?;
-    b.change(&args.change)?;
+    let mut a = named(&args.a, &context, preset)?;
+    let mut b = named(&args.b, &context, preset)?;
+    change(&mut a.config, &args.change)?;
+    change(&mut b.config, &args.change)?;
     refuse_different_work(&a, &b)?;
     let command = engine_command(args.engine.engine.as_deref())?;
     if command.is_own() {
@@ -94,7 +95,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     })
 }
 
-fn spec(subject: Subject, slot: Slot) -> RunSpec {
+fn spec(subject: NamedConfig, slot: Slot) -> RunSpec {
     RunSpec {
         stage: subject.stage,
         variant: subject.variant,
@@ -105,7 +106,7 @@ fn spec(subject: Subject, slot: Slot) -> RunSpec {
 }
 
 /// Names every key that makes the two do different work, unless the stage they belong to studies it.
-fn refuse_different_work(a: &Subject, b: &Subject) -> Result<()> {
+fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
     let studied = |path: &str| {
         let one_stage = a.stage == b.stage && a.stage != 0;
         one_stage && a.varies.iter().any(|v| v == path)
@@ -170,8 +171,8 @@ mod tests {
     use super::*;
     use crate::config::{Norm, Preset, RunConfig};
 
-    fn subject(preset: Preset) -> Subject {
-        Subject {
+    fn subject(preset: Preset) -> NamedConfig {
+        NamedConfig {
             name: preset.to_string(),
             stage: 0,
             variant: "custom".to_owned(),

@@ -8,14 +8,14 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::check::Bench;
-use super::out::{self, Exit, Stop, progress, result};
-use super::shelf::Shelf;
 use super::{Cli, CourseArgs, EngineArgs};
 use crate::config::RunConfig;
+use crate::course::context::CourseContext;
 use crate::course::validate::{Compare, Tried, Vocabulary, behaviour, structure};
 use crate::engine::client::split_words;
 use crate::lints;
+use crate::measure::bench::Bench;
+use crate::out::{self, Exit, Stop, progress, result};
 use crate::tui::keys::{BINDINGS, key_name};
 
 pub fn course_check(
@@ -24,14 +24,14 @@ pub fn course_check(
     engine: &EngineArgs,
     args: &CourseArgs,
 ) -> Result<Exit> {
-    let shelf = Shelf::load_as_author(args)?;
+    let context = CourseContext::load_as_author(args.course.as_deref(), args.lang.as_deref())?;
     let lints: Vec<String> = lints::NAMES.iter().map(|name| (*name).to_owned()).collect();
     let vocabulary = Vocabulary {
         keys: &keys(),
         lints: &lints,
         command: &is_command,
     };
-    let problems = structure(&shelf.source, &shelf.course, &vocabulary);
+    let problems = structure(&context.source, &context.course, &vocabulary);
     for problem in &problems {
         if as_json {
             out::json(
@@ -41,8 +41,8 @@ pub fn course_check(
             result(&format!("FAIL  {problem}"))?;
         }
     }
-    let mut tried = try_all(&shelf, measure, engine)?;
-    match exercises::all(&shelf, measure, engine)? {
+    let mut tried = try_all(&context, measure, engine)?;
+    match exercises::all(&context, measure, engine)? {
         Some(more) => tried.extend(more),
         None => return Ok(Exit::Interrupted),
     }
@@ -65,7 +65,7 @@ pub fn course_check(
     let failed = problems.len() + tried.iter().filter(|tried| !tried.passed).count();
     if !as_json {
         result(&match failed {
-            0 => passed(&shelf, &tried),
+            0 => passed(&context, &tried),
             n => format!("not passed: {n} to mend"),
         })?;
     }
@@ -73,11 +73,11 @@ pub fn course_check(
 }
 
 /// What the last line says; what was skipped is said loudly.
-fn passed(shelf: &Shelf, tried: &[Tried]) -> String {
+fn passed(context: &CourseContext, tried: &[Tried]) -> String {
     let mut text = format!(
         "passed: {} stages and {} exercises, every starter fails by name, every solution passes",
-        shelf.course.stages.len(),
-        shelf.course.exercises.len()
+        context.course.stages.len(),
+        context.course.exercises.len()
     );
     let skipped = tried
         .iter()
@@ -93,9 +93,9 @@ fn passed(shelf: &Shelf, tried: &[Tried]) -> String {
 }
 
 /// What was tried; an error where nothing could be tried at all.
-fn try_all(shelf: &Shelf, measure: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
+fn try_all(context: &CourseContext, measure: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
     let judge = RefCell::new(Judge {
-        bench: Bench::new(engine)?,
+        bench: engine.bench()?,
         fatal: None,
     });
     let mut run = |config: &RunConfig, steps| {
@@ -107,7 +107,7 @@ fn try_all(shelf: &Shelf, measure: bool, engine: &EngineArgs) -> Result<Vec<Trie
         judge.borrow_mut().ask(|bench| bench.pair(0, a, b))
     };
     let compare: Option<&mut Compare<'_>> = if measure { Some(&mut compare) } else { None };
-    let tried = behaviour(&shelf.course, &mut run, compare);
+    let tried = behaviour(&context.course, &mut run, compare);
     match judge.into_inner().fatal {
         None => Ok(tried),
         Some(error) => Err(error),

@@ -11,10 +11,10 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::DoctorArgs;
-use super::drive::engine_command;
-use super::out::{self, Exit, result};
-use crate::app::log::harmless;
+use crate::drivers::harmless;
 use crate::engine::client::{Client, Heard};
+use crate::measure::drive::engine_command;
+use crate::out::{self, Exit, result};
 use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL};
 
 /// How long drivers may take to list their devices.

@@ -4,9 +4,9 @@ use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, Result};
 
-use super::out::{Exit, notice, usage};
 use super::{ExportArgs, Format, ReportArgs, Table};
-use crate::export::{csv, perfetto, report::Collector};
+use crate::export::{csv, perfetto, report::collect};
+use crate::out::{Exit, notice, usage};
 use crate::record::Recording;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
@@ -39,22 +39,13 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
 
 pub fn report(args: &ReportArgs) -> Result<Exit> {
     let recording = open(&args.file)?;
-    super::out::result(markdown(&recording).trim_end())?;
+    crate::out::result(markdown(&recording).trim_end())?;
     Ok(Exit::Ok)
 }
 
 /// The report of a recording.
 pub fn markdown(recording: &Recording) -> String {
     collect(recording).markdown()
-}
-
-/// What a recording showed.
-pub fn collect(recording: &Recording) -> Collector {
-    let mut collector = Collector::default();
-    recording
-        .iter()
-        .for_each(|line| collector.hear(&line.event));
-    collector
 }
 
 /// Reads a recording and says what is to be known about it.

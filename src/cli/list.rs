@@ -5,24 +5,24 @@ mod exercises;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::out::{self, Exit, notice, result, usage};
-use super::shelf::Shelf;
 use super::{HintArgs, InitArgs, ListArgs, ResetArgs};
+use crate::course::context::CourseContext;
 use crate::course::embedded;
 use crate::course::placeholder::{Figures, told};
 use crate::course::progress::{self, Progress, State};
+use crate::out::{self, Exit, notice, result, usage};
 
 pub fn list(args: &ListArgs) -> Result<Exit> {
-    let shelf = Shelf::open(&args.course)?;
-    let progress = progress_of(&shelf);
+    let context = args.course.open()?;
+    let progress = progress_of(&context);
     if !args.json {
-        result(&shelf.course.title)?;
+        result(&context.course.title)?;
     }
-    for stage in &shelf.course.stages {
+    for stage in &context.course.stages {
         let known = progress.stage(&stage.id);
         let current = progress.current.as_deref() == Some(&stage.id);
         if args.json {
-            let edited = shelf
+            let edited = context
                 .workspace()
                 .ok()
                 .and_then(|work| work.existing(stage, "config.toml"));
@@ -43,20 +43,20 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
             ))?;
         }
     }
-    exercises::list(&shelf, &progress, args.json)?;
-    if shelf.course.stages.is_empty() {
+    exercises::list(&context, &progress, args.json)?;
+    if context.course.stages.is_empty() {
         return Err(usage("the course has no stage that can be used"));
     }
     Ok(Exit::Ok)
 }
 
 pub fn hint(args: &HintArgs) -> Result<Exit> {
-    let shelf = Shelf::open(&args.course)?;
-    if let Some(exercise) = shelf.exercise(&args.stage) {
-        exercises::hint(&shelf, exercise, usize::from(args.hints))?;
+    let context = args.course.open()?;
+    if let Some(exercise) = context.exercise(&args.stage) {
+        exercises::hint(&context, exercise, usize::from(args.hints))?;
         return Ok(Exit::Ok);
     }
-    let stage = shelf.stage(&args.stage)?;
+    let stage = context.stage(&args.stage)?;
     let wanted = usize::from(args.hints).min(stage.hints.len());
     let figures = Figures::none(&stage.broken);
     let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
@@ -67,7 +67,7 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
             told(hint.trim(), &figures, &key)
         ))?;
     }
-    if let Some(state) = &shelf.state {
+    if let Some(state) = &context.state {
         let (progress, _) = progress::load(state);
         let mut known = progress.stage(&stage.id);
         known.hints = known.hints.max(u32::try_from(wanted).unwrap_or(0));
@@ -78,14 +78,14 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
 }
 
 pub fn reset(args: &ResetArgs) -> Result<Exit> {
-    let shelf = Shelf::open(&args.course)?;
-    if let Some(exercise) = shelf.exercise(&args.stage) {
-        exercises::reset(&shelf, exercise)?;
+    let context = args.course.open()?;
+    if let Some(exercise) = context.exercise(&args.stage) {
+        exercises::reset(&context, exercise)?;
         return Ok(Exit::Ok);
     }
-    let stage = shelf.stage(&args.stage)?;
-    let kept = shelf.reset(stage)?;
-    let state = shelf
+    let stage = context.stage(&args.stage)?;
+    let kept = context.reset(stage)?;
+    let state = context
         .state
         .as_ref()
         .context("this system names no folder for a program's state")?;
@@ -137,8 +137,8 @@ pub fn init(args: &InitArgs) -> Result<Exit> {
 }
 
 /// The learner's progress; a damaged file is named and set aside.
-pub fn progress_of(shelf: &Shelf) -> Progress {
-    let Some(state) = &shelf.state else {
+pub fn progress_of(context: &CourseContext) -> Progress {
+    let Some(state) = &context.state else {
         return Progress::default();
     };
     let (progress, aside) = progress::load(state);

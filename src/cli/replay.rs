@@ -1,21 +1,17 @@
 //! `perflings replay`: a recording in the workshop's screen, badged with its device and date; its summary where
 //! there is no terminal.
 
-mod source;
-
 use anyhow::Result;
 
 use super::check::state;
 use super::export::{markdown, open};
-use super::out::{Exit, result, usage};
-use super::shelf::Shelf;
 use super::{ReplayArgs, summary, workshop};
 use crate::config::file::FileError;
+use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
+use crate::out::{Exit, result, usage};
 use crate::protocol::Finished;
 use crate::record::Recording;
-
-pub use source::Replay;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
     if !(args.speed.is_finite() && args.speed > 0.0) {
@@ -27,8 +23,8 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
     if workshop::has_terminal() {
         return workshop::show_recording(args);
     }
-    let shelf = Shelf::load(&args.course)?;
-    let said = match detective(&shelf, args) {
+    let context = args.course.load()?;
+    let said = match detective(&context, args) {
         Some(recording) => text(&recording?, summary::without_lints),
         None => text(&open(&args.file)?, summary::text),
     };
@@ -37,12 +33,15 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
 }
 
 /// The recorded run of an exercise, where `d01` names one and no file does.
-pub fn detective(shelf: &Shelf, args: &ReplayArgs) -> Option<Result<Recording, FileError>> {
+pub fn detective(
+    context: &CourseContext,
+    args: &ReplayArgs,
+) -> Option<Result<Recording, FileError>> {
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
-    let exercise = shelf.exercise(name)?;
+    let exercise = context.exercise(name)?;
     match &exercise.body {
         Body::Detective(detective) => {
-            state::seen(shelf, exercise);
+            state::seen(context, exercise);
             Some(Recording::from_text(detective.shown(), &args.file))
         }
         _ => None,

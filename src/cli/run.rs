@@ -3,30 +3,35 @@
 
 use anyhow::Result;
 
-use super::drive::{Drive, Ending, Flow, engine_command};
-use super::out::{Exit, progress, result};
-use super::shelf::Shelf;
-use super::variant::{Subject, preset_of};
-use super::{As, RunArgs, machine, summary};
-use crate::course::placeholder::show;
+use super::variant::{change, preset_of};
+use super::{As, RunArgs, summary};
+use crate::course::named::NamedConfig;
+use crate::measure::drive::{Drive, Ending, Flow, engine_command};
+use crate::measure::machine;
+use crate::out::{Exit, progress, result};
 use crate::protocol::{Command, Event, Finished, RunSpec, Slot};
+use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let preset = preset_of(&args.change)?;
     let mut subject = match (&args.config, &args.stage) {
-        (Some(file), _) => Subject::file(file, preset)?,
+        (Some(file), _) => NamedConfig::file(file, preset)?,
         (None, Some(name)) => {
-            let shelf = Shelf::load(&args.course)?;
-            let stage = shelf.stage(name)?;
+            let context = args.course.load()?;
+            let stage = context.stage(name)?;
             match args.variant {
-                Some(As::Broken) => Subject::broken(stage, preset),
-                Some(As::Fixed) => Subject::fixed(stage, preset),
-                None => shelf.learner(stage, preset)?,
+                Some(As::Broken) => NamedConfig::broken(stage, preset),
+                Some(As::Fixed) => NamedConfig::fixed(stage, preset),
+                None => {
+                    let (mine, path) = context.learner(stage, preset)?;
+                    super::check::yours(stage, path.as_deref());
+                    mine
+                }
             }
         }
-        (None, None) => return Err(super::out::usage("name a stage, or a file with --config")),
+        (None, None) => return Err(crate::out::usage("name a stage, or a file with --config")),
     };
-    subject.change(&args.change)?;
+    change(&mut subject.config, &args.change)?;
     let command = engine_command(args.engine.engine.as_deref())?;
     if command.is_own() {
         machine::check_memory(&args.engine.device, &[&subject.config])?;

@@ -5,118 +5,49 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::ChangeArgs;
-use super::out::usage;
-use super::shelf::Shelf;
-use crate::config::file::{load, set};
+use crate::config::file::set;
 use crate::config::{
-    Attention, KNOBS, Loss, Matmul, Norm, Optimizer, Preset, Qkv, RunConfig, Swiglu, nearest,
+    Attention, Loss, Matmul, Norm, Optimizer, Preset, Qkv, RunConfig, Swiglu, nearest,
 };
-use crate::course::Stage;
+use crate::course::context::CourseContext;
+use crate::course::named::NamedConfig;
+use crate::out::usage;
 
-/// A configuration and where it came from.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    /// As the command line named it.
-    pub name: String,
-    /// 0 where it belongs to no stage.
-    pub stage: u32,
-    pub variant: String,
-    pub config: RunConfig,
-    /// Keys that the stage studies.
-    pub varies: Vec<String>,
-}
-
-impl Subject {
-    /// The stage as shipped, at another preset if one is given.
-    pub fn broken(stage: &Stage, preset: Option<Preset>) -> Self {
-        Self::of(
-            stage,
-            "broken",
-            stage.broken_at(preset.unwrap_or(stage.broken.preset)),
-        )
+/// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
+pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Result<NamedConfig> {
+    match text.split_once(':') {
+        Some((stage, "broken")) => return Ok(NamedConfig::broken(context.stage(stage)?, preset)),
+        Some((stage, "fixed")) => return Ok(NamedConfig::fixed(context.stage(stage)?, preset)),
+        _ => {}
     }
-
-    /// The stage's solution.
-    pub fn fixed(stage: &Stage, preset: Option<Preset>) -> Self {
-        Self::of(
-            stage,
-            "fixed",
-            stage.fixed_at(preset.unwrap_or(stage.fixed.preset)),
-        )
-    }
-
-    pub fn of(stage: &Stage, variant: &str, config: RunConfig) -> Self {
-        Self {
-            name: format!("{}:{variant}", stage.number),
-            stage: stage.number,
-            variant: variant.to_owned(),
-            config,
-            varies: stage.varies.clone(),
-        }
-    }
-
-    /// A configuration file.
-    pub fn file(path: &Path, preset: Option<Preset>) -> Result<Self> {
-        let mut config = load(path)?;
-        if let Some(preset) = preset {
-            config.set_preset(preset);
-        }
-        let name = path.display().to_string();
-        Ok(Self {
-            name,
+    let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
+    if let (Some(named), Some(mut config)) = (Preset::parse(named), version_of(version)) {
+        config.set_preset(preset.unwrap_or(named));
+        return Ok(NamedConfig {
+            name: text.to_owned(),
             stage: 0,
-            variant: "custom".to_owned(),
+            variant: version.to_owned(),
             config,
             varies: Vec::new(),
-        })
+        });
     }
-
-    /// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
-    pub fn named(text: &str, shelf: &Shelf, preset: Option<Preset>) -> Result<Self> {
-        match text.split_once(':') {
-            Some((stage, "broken")) => return Ok(Self::broken(shelf.stage(stage)?, preset)),
-            Some((stage, "fixed")) => return Ok(Self::fixed(shelf.stage(stage)?, preset)),
-            _ => {}
-        }
-        let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
-        if let (Some(named), Some(mut config)) = (Preset::parse(named), version_of(version)) {
-            config.set_preset(preset.unwrap_or(named));
-            return Ok(Self {
-                name: text.to_owned(),
-                stage: 0,
-                variant: version.to_owned(),
-                config,
-                varies: Vec::new(),
-            });
-        }
-        let path = Path::new(text);
-        if path.exists() || text.contains(['/', '\\']) || text.ends_with(".toml") {
-            return Self::file(path, preset);
-        }
-        Err(usage(format!(
-            "`{text}` is no stage variant (4:broken, 4:fixed), no version (v1 to v4, small:v3) and no file"
-        )))
+    let path = Path::new(text);
+    if path.exists() || text.contains(['/', '\\']) || text.ends_with(".toml") {
+        return NamedConfig::file(path, preset);
     }
+    Err(usage(format!(
+        "`{text}` is no stage variant (4:broken, 4:fixed), no version (v1 to v4, small:v3) and no file"
+    )))
+}
 
-    /// Applies every `--set`, then checks the result.
-    pub fn change(&mut self, change: &ChangeArgs) -> Result<()> {
-        for assignment in &change.sets {
-            set(&mut self.config, assignment)
-                .map_err(|why| usage(format!("--set {assignment}: {why}")))?;
-        }
-        match self.config.problems().first() {
-            None => Ok(()),
-            Some(problem) => Err(usage(problem.what.clone())),
-        }
+/// Applies every `--set`, then checks the result.
+pub fn change(config: &mut RunConfig, change: &ChangeArgs) -> Result<()> {
+    for assignment in &change.sets {
+        set(config, assignment).map_err(|why| usage(format!("--set {assignment}: {why}")))?;
     }
-
-    /// The value at a path, as a file would write it.
-    pub fn value(&self, path: &str) -> String {
-        KNOBS
-            .iter()
-            .find(|knob| knob.path == path)
-            .map(|knob| (knob.get)(&self.config))
-            .unwrap_or_default()
+    match config.problems().first() {
+        None => Ok(()),
+        Some(problem) => Err(usage(problem.what.clone())),
     }
 }
 
@@ -169,8 +100,8 @@ mod tests {
 
     #[test]
     fn versions_take_their_preset() {
-        let shelf = Shelf::empty();
-        let named = |text| Subject::named(text, &shelf, None).expect("known").config;
+        let context = CourseContext::load(None, None).expect("a course");
+        let named = |text| super::named(text, &context, None).expect("known").config;
         assert_eq!(named("v1"), RunConfig::preset(Preset::Tiny));
         assert_eq!(named("small:v1"), RunConfig::preset(Preset::Small));
         assert_eq!(named("small:v3").model.matmul, Matmul::Own);
@@ -179,11 +110,11 @@ mod tests {
             (Qkv::Fused, Attention::Flash)
         );
         assert!(
-            Subject::named("v5", &shelf, None)
+            super::named("v5", &context, None)
                 .expect_err("unknown")
                 .to_string()
                 .contains("v1 to v4")
         );
-        assert!(Subject::named("big:v1", &shelf, None).is_err());
+        assert!(super::named("big:v1", &context, None).is_err());
     }
 }

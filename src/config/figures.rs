@@ -1,6 +1,6 @@
 //! What follows from a configuration's sizes: parameters, operations, bytes.
 
-use super::{Attention, RunConfig};
+use super::run::{Attention, RunConfig};
 
 impl RunConfig {
     /// Number of trainable parameters: d·(2d + 2d·kv/H + 3·ffn + 2)·L + V·d + d, the tied head counted once.

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use toml_edit::{Document, Item};
 
-use super::{KNOBS, Knob, Preset, RunConfig, Value, nearest};
+use super::knobs::{KNOBS, Kind, Knob, Value};
+use super::run::{Preset, RunConfig};
+use super::spelling::nearest;
 
 /// Largest configuration file that is read.
 pub const MAX_BYTES: u64 = 256 * 1024;
@@ -174,7 +176,7 @@ pub fn write(config: &RunConfig) -> String {
         }
         let value = (knob.get)(config);
         match knob.kind {
-            super::Kind::Choice(_) => text.push_str(&format!("{key} = \"{value}\"\n")),
+            Kind::Choice(_) => text.push_str(&format!("{key} = \"{value}\"\n")),
             _ => text.push_str(&format!("{key} = {value}\n")),
         }
     }
@@ -233,7 +235,7 @@ mod tests {
         );
         assert_eq!(
             message("[train]\nbatch = -8\n"),
-            "config.toml:2: `train.batch` is -8; it takes a whole number from 0 to 65536"
+            "config.toml:2: train.batch is -8; write 1 or more"
         );
         assert_eq!(
             message("[train]\nbatch = 0\n"),

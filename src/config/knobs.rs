@@ -1,7 +1,8 @@
-//! The table of every key of a configuration: its path, what it takes, what changing it keeps.
-//! Files, `--set`, the hash, comparisons and the documentation read this table; nothing else lists keys.
+//! The table of every key of a configuration, and what follows from it: files, `--set`, the hash, comparisons, the
+//! reference that parity is checked against and the ranking of `bench` read this table; nothing else lists keys.
 
-use super::*;
+use super::run::*;
+use super::spelling::nearest;
 
 /// A value as a file or the command line gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +10,7 @@ pub enum Value {
     Text(String),
     Integer(i64),
     Number(f64),
+    /// What was found instead: `a list`.
     Other(&'static str),
 }
 
@@ -34,13 +36,52 @@ impl Value {
     }
 }
 
-/// What a key takes.
+/// The values that a key takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
+    /// One of these words; the first is the default, the plain and correct version.
     Choice(&'static [&'static str]),
-    /// A whole number from 0 to this limit.
-    Whole(u64),
+    /// A whole number, both ends included; defaults are the preset's.
+    Whole {
+        least: u64,
+        most: u64,
+    },
     Number,
+}
+
+/// What a change of the key changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// How much is computed. A comparison at two values would compare different work.
+    Size,
+    /// What is computed on, and in which format. A comparison at two values would compare different work.
+    Task,
+    /// The results: other weights, other gradients, or a fault.
+    Results,
+    /// How the same results are computed, up to rounding.
+    Version,
+    /// What is measured, and when.
+    Measuring,
+}
+
+/// What a change of the key does to the parameters and to the optimizer's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parameters {
+    /// They stay: the key switches while a run goes on.
+    Kept,
+    /// They are made anew: the run starts again.
+    New,
+}
+
+/// The value of the key in the reference whose logits a run is checked against.
+#[derive(Clone, Copy, Debug)]
+pub enum Reference {
+    /// The run's own value: the reference has the same sizes, parameters, tokens and seed.
+    Own,
+    /// The default: the first of the values.
+    Plain,
+    /// Each value on the left is checked against the one on the right, which has parameters of the same shapes.
+    Like(&'static [(&'static str, &'static str)]),
 }
 
 /// One key of the configuration.
@@ -48,321 +89,348 @@ pub struct Knob {
     /// `section.key`, or `preset`.
     pub path: &'static str,
     pub kind: Kind,
-    /// Parameters and optimizer state survive a change of this key.
-    pub keeps_parameters: bool,
-    /// Outputs and gradients stay the same, up to rounding, whatever the value.
-    pub keeps_mathematics: bool,
-    pub doc: &'static str,
+    pub changes: Changes,
+    pub parameters: Parameters,
+    pub reference: Reference,
+    /// The value that `bench --ablate` turns on, where the key has a faster version.
+    pub fast: Option<&'static str>,
+    /// The key in one line, for people.
+    pub about: &'static str,
+    /// The value as a file would have it, unquoted.
     pub get: fn(&RunConfig) -> String,
     set: fn(&mut RunConfig, &Value) -> Option<()>,
 }
 
-impl Knob {
-    /// The key with this path, or the nearest one as an error message.
-    pub fn find(path: &str) -> Result<&'static Self, String> {
-        KNOBS.iter().find(|knob| knob.path == path).ok_or_else(|| {
-            let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
-            format!(
-                "unknown key `{}`; the nearest known key is `{near}`",
-                path.escape_debug()
-            )
-        })
-    }
-
-    /// Writes the value into `config`, or says what it should have been.
-    pub fn set(&self, config: &mut RunConfig, value: &Value) -> Result<(), String> {
-        if let (Kind::Whole(limit), Value::Integer(n)) = (self.kind, value)
-            && !(0..=limit as i64).contains(n)
-        {
-            return Err(format!(
-                "`{}` is {n}; it takes a whole number from 0 to {limit}",
-                self.path
-            ));
-        }
-        (self.set)(config, value).ok_or_else(|| match (self.kind, value) {
-            (Kind::Choice(names), Value::Text(text)) => {
-                let near = nearest(text, names.iter().copied());
-                let all = names
-                    .iter()
-                    .map(|n| format!("\"{n}\""))
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                format!(
-                    "`{}` cannot be {}; did you mean \"{near}\"? It takes {all}",
-                    self.path,
-                    value.describe()
-                )
-            }
-            (Kind::Choice(names), _) => {
-                let all = names
-                    .iter()
-                    .map(|n| format!("\"{n}\""))
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                format!(
-                    "`{}` is {}; it takes a quoted word: {all}",
-                    self.path,
-                    value.describe()
-                )
-            }
-            (Kind::Whole(_), _) => format!(
-                "`{}` is {}; it takes a whole number",
-                self.path,
-                value.describe()
-            ),
-            (Kind::Number, _) => {
-                format!("`{}` is {}; it takes a number", self.path, value.describe())
-            }
-        })
-    }
-}
-
 macro_rules! word {
-    ($path:literal, $ty:ident, $($field:ident).+, $params:literal, $maths:literal, $doc:literal) => {
+    ($path:literal, $($at:ident).+, $ty:ident, $changes:ident, $parameters:ident, $reference:expr, $fast:expr, $about:literal) => {
         Knob {
-            path: $path, kind: Kind::Choice($ty::NAMES), keeps_parameters: $params, keeps_mathematics: $maths, doc: $doc,
-            get: |c| c.$($field).+.to_string(),
-            set: |c, v| match v { Value::Text(t) => { c.$($field).+ = $ty::parse(t)?; Some(()) } _ => None },
+            path: $path, kind: Kind::Choice($ty::NAMES), changes: Changes::$changes, parameters: Parameters::$parameters,
+            reference: $reference, fast: $fast, about: $about,
+            get: |c| c.$($at).+.to_string(),
+            set: |c, v| match v { Value::Text(t) => { c.$($at).+ = $ty::parse(t)?; Some(()) } _ => None },
         }
     };
 }
 
 macro_rules! whole {
-    ($path:literal, $($field:ident).+, $limit:literal, $params:literal, $maths:literal, $doc:literal) => {
+    ($path:literal, $($at:ident).+, $least:literal..=$most:expr, $changes:ident, $parameters:ident, $about:literal) => {
         Knob {
-            path: $path, kind: Kind::Whole($limit), keeps_parameters: $params, keeps_mathematics: $maths, doc: $doc,
-            get: |c| c.$($field).+.to_string(),
-            set: |c, v| match v { Value::Integer(n) => { c.$($field).+ = (*n).try_into().ok()?; Some(()) } _ => None },
+            path: $path, kind: Kind::Whole { least: $least, most: $most }, changes: Changes::$changes,
+            parameters: Parameters::$parameters, reference: Own, fast: None, about: $about,
+            get: |c| c.$($at).+.to_string(),
+            set: |c, v| match v { Value::Integer(n) => { c.$($at).+ = (*n).try_into().ok()?; Some(()) } _ => None },
         }
     };
 }
 
+macro_rules! number {
+    ($path:literal, $($at:ident).+, $changes:ident, $parameters:ident, $about:literal) => {
+        Knob {
+            path: $path, kind: Kind::Number, changes: Changes::$changes, parameters: Parameters::$parameters,
+            reference: Own, fast: None, about: $about,
+            get: |c| c.$($at).+.to_string(),
+            set: |c, v| {
+                c.$($at).+ = match v { Value::Number(x) => fifteen_digits(*x), Value::Integer(n) => *n as f64, _ => return None };
+                Some(())
+            },
+        }
+    };
+}
+
+use Reference::{Like, Own, Plain};
+
+/// Parameters of a fused gate and up projection have other shapes than those of two projections.
+const SWIGLU: Reference = Like(&[
+    ("naive-kernel", "separate"),
+    ("fused-activation", "fused-gate-up"),
+]);
+
+#[rustfmt::skip] // A table reads best with one line for each key.
 /// Every key, in the order of the documentation.
 pub static KNOBS: &[Knob] = &[
-    Knob {
-        path: "preset",
-        kind: Kind::Choice(Preset::NAMES),
-        keeps_parameters: false,
-        keeps_mathematics: false,
-        doc: "model size: sets hidden, layers, heads, kv-heads, ffn, vocab, batch and context",
-        get: |c| c.preset.to_string(),
-        set: |c, v| match v {
-            Value::Text(t) => {
-                c.set_preset(Preset::parse(t)?);
-                Some(())
-            }
-            _ => None,
-        },
-    },
-    whole!(
-        "model.hidden",
-        model.hidden,
-        65_536,
-        false,
-        false,
-        "width of the residual stream"
-    ),
-    whole!(
-        "model.layers",
-        model.layers,
-        1_024,
-        false,
-        false,
-        "number of blocks"
-    ),
-    whole!(
-        "model.heads",
-        model.heads,
-        1_024,
-        false,
-        false,
-        "query heads; must divide hidden"
-    ),
-    whole!(
-        "model.kv-heads",
-        model.kv_heads,
-        1_024,
-        false,
-        false,
-        "key and value heads; must divide heads"
-    ),
-    whole!(
-        "model.ffn",
-        model.ffn,
-        262_144,
-        false,
-        false,
-        "width of the feed-forward block"
-    ),
-    whole!(
-        "model.vocab",
-        model.vocab,
-        1_000_000,
-        false,
-        false,
-        "number of tokens"
-    ),
-    word!(
-        "model.init",
-        Init,
-        model.init,
-        false,
-        false,
-        "initial weights"
-    ),
-    word!(
-        "model.qkv",
-        Qkv,
-        model.qkv,
-        false,
-        true,
-        "three projections, or one"
-    ),
-    word!(
-        "model.kv-layout",
-        KvLayout,
-        model.kv_layout,
-        true,
-        false,
-        "how the attention kernel reads keys and values"
-    ),
-    word!(
-        "model.attention",
-        Attention,
-        model.attention,
-        true,
-        true,
-        "scores in memory, or in tiles"
-    ),
-    word!(
-        "model.norm",
-        Norm,
-        model.norm,
-        true,
-        true,
-        "RMSNorm from primitives, or one kernel"
-    ),
-    word!(
-        "model.swiglu",
-        Swiglu,
-        model.swiglu,
-        false,
-        true,
-        "gate, up and activation"
-    ),
-    word!(
-        "model.loss",
-        Loss,
-        model.loss,
-        true,
-        true,
-        "softmax and cross-entropy from primitives, or one kernel"
-    ),
-    word!(
-        "model.gradient",
-        Gradient,
-        model.gradient,
-        true,
-        false,
-        "whether the final norm passes its gradient on"
-    ),
-    word!(
-        "model.matmul",
-        Matmul,
-        model.matmul,
-        true,
-        true,
-        "matrix products: the library's kernels, or this project's"
-    ),
-    word!(
-        "train.data",
-        Data,
-        train.data,
-        true,
-        false,
-        "a learnable chain, or noise"
-    ),
-    word!(
-        "train.optimizer",
-        Optimizer,
-        train.optimizer,
-        false,
-        true,
-        "AdamW: the library's, or ours in few launches"
-    ),
-    word!(
-        "train.precision",
-        Precision,
-        train.precision,
-        false,
-        false,
-        "number format"
-    ),
-    whole!(
-        "train.batch",
-        train.batch,
-        65_536,
-        true,
-        false,
-        "rows per step"
-    ),
-    whole!(
-        "train.context",
-        train.context,
-        1_048_576,
-        true,
-        false,
-        "tokens per row"
-    ),
-    whole!(
-        "train.seed",
-        train.seed,
-        9_007_199_254_740_992,
-        false,
-        false,
-        "seed of weights and data"
-    ),
-    Knob {
-        path: "train.learning-rate",
-        kind: Kind::Number,
-        keeps_parameters: true,
-        keeps_mathematics: false,
-        doc: "AdamW's learning rate",
-        get: |c| c.train.learning_rate.to_string(),
-        set: |c, v| match v {
-            Value::Number(x) => {
-                c.train.learning_rate = fifteen_digits(*x);
-                Some(())
-            }
-            Value::Integer(n) => {
-                c.train.learning_rate = *n as f64;
-                Some(())
-            }
-            _ => None,
-        },
-    },
-    word!(
-        "measure.sync",
-        Sync,
-        measure.sync,
-        true,
-        true,
-        "where the host waits for the device"
-    ),
-    whole!(
-        "measure.warmup",
-        measure.warmup,
-        100_000,
-        true,
-        true,
-        "steps that count towards no statistic"
-    ),
-    whole!(
-        "measure.profile-every",
-        measure.profile_every,
-        1_000_000,
-        true,
-        true,
-        "one step in this many is profiled"
-    ),
+    Knob { set: set_preset, ..word!("preset", preset, Preset, Size, New, Own, None, "model size: sets hidden, layers, heads, kv-heads, ffn, vocab, batch and context") },
+    whole!("model.hidden", model.hidden, 1..=65_536, Size, New, "width of the residual stream"),
+    whole!("model.layers", model.layers, 1..=1_024, Size, New, "number of blocks"),
+    whole!("model.heads", model.heads, 1..=1_024, Size, New, "query heads; must divide hidden"),
+    whole!("model.kv-heads", model.kv_heads, 1..=1_024, Size, New, "key and value heads; must divide heads"),
+    whole!("model.ffn", model.ffn, 1..=262_144, Size, New, "width of the feed-forward block"),
+    whole!("model.vocab", model.vocab, 2..=1_000_000, Size, New, "number of tokens"),
+    word!("model.init", model.init, Init, Results, New, Own, None, "initial weights"),
+    word!("model.qkv", model.qkv, Qkv, Version, New, Own, Some("fused"), "three projections, or one"),
+    word!("model.kv-layout", model.kv_layout, KvLayout, Results, Kept, Plain, None, "how the attention kernel reads keys and values"),
+    word!("model.attention", model.attention, Attention, Version, Kept, Plain, Some("flash"), "scores in memory, or in tiles"),
+    word!("model.norm", model.norm, Norm, Version, Kept, Plain, Some("fused"), "RMSNorm from primitives, or one kernel"),
+    word!("model.swiglu", model.swiglu, Swiglu, Version, New, SWIGLU, Some("fused-activation"), "gate, up and activation"),
+    word!("model.loss", model.loss, Loss, Version, Kept, Plain, Some("fused"), "softmax and cross-entropy from primitives, or one kernel"),
+    word!("model.gradient", model.gradient, Gradient, Results, Kept, Plain, None, "whether the final norm passes its gradient on"),
+    word!("model.matmul", model.matmul, Matmul, Version, Kept, Plain, Some("own"), "matrix products: the library's kernels, or this project's"),
+    word!("train.data", train.data, Data, Task, Kept, Own, None, "a learnable chain, or noise"),
+    word!("train.optimizer", train.optimizer, Optimizer, Version, New, Own, Some("fused"), "AdamW: the library's, or ours in few launches"),
+    word!("train.precision", train.precision, Precision, Task, New, Own, None, "number format"),
+    whole!("train.batch", train.batch, 1..=65_536, Size, Kept, "rows per step"),
+    whole!("train.context", train.context, 1..=MAX_CONTEXT as u64, Size, Kept, "tokens per row"),
+    whole!("train.seed", train.seed, 0..=9_007_199_254_740_992, Task, New, "seed of weights and data"),
+    number!("train.learning-rate", train.learning_rate, Task, Kept, "AdamW's learning rate"),
+    word!("measure.sync", measure.sync, Sync, Measuring, Kept, Own, None, "where the host waits for the device"),
+    whole!("measure.warmup", measure.warmup, 0..=100_000, Measuring, Kept, "steps that count towards no statistic"),
+    whole!("measure.profile-every", measure.profile_every, 0..=1_000_000, Measuring, Kept, "one step in this many is profiled"),
 ];
+
+/// Configurations that `compare` and `bench` know by name: what each sets over the preset.
+#[rustfmt::skip] // A table reads best with one line for each version.
+pub static VERSIONS: &[(&str, &[(&str, &str)])] = &[
+    ("v1", &[]),
+    ("v2", &[("model.qkv", "fused"), ("model.swiglu", "fused-gate-up")]),
+    ("v3", &[("model.norm", "fused"), ("model.attention", "flash"), ("model.swiglu", "fused-activation"), ("model.loss", "fused"), ("model.matmul", "own"), ("train.optimizer", "fused")]),
+    ("v4", &[("model.qkv", "fused"), ("model.swiglu", "fused-gate-up"), ("model.attention", "flash")]),
+];
+
+fn set_preset(config: &mut RunConfig, value: &Value) -> Option<()> {
+    let Value::Text(name) = value else {
+        return None;
+    };
+    config.set_preset(Preset::parse(name)?);
+    Some(())
+}
+
+impl Knob {
+    /// The key with this path, or the nearest one as an error message.
+    pub fn find(path: &str) -> Result<&'static Self, String> {
+        Self::known(path).ok_or_else(|| {
+            format!(
+                "unknown key `{}`; the nearest known key is `{}`",
+                path.escape_debug(),
+                Self::nearest(path)
+            )
+        })
+    }
+
+    /// The key with this path.
+    pub fn known(path: &str) -> Option<&'static Self> {
+        KNOBS.iter().find(|knob| knob.path == path)
+    }
+
+    /// The path that is spelt most like `path`.
+    pub fn nearest(path: &str) -> &'static str {
+        nearest(path, KNOBS.iter().map(|knob| knob.path))
+    }
+
+    /// The keys that `bench --ablate` turns on and off, in the order of the table.
+    pub fn with_fast_version() -> impl Iterator<Item = &'static Self> {
+        KNOBS.iter().filter(|knob| knob.fast.is_some())
+    }
+
+    /// The default of a choice. Numbers have none of their own: the preset gives them.
+    pub fn plain(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Choice(names) => names.first().copied(),
+            Kind::Whole { .. } | Kind::Number => None,
+        }
+    }
+
+    /// Outputs and gradients stay the same, up to rounding, whatever the value.
+    pub fn keeps_mathematics(&self) -> bool {
+        matches!(self.changes, Changes::Version | Changes::Measuring)
+    }
+
+    /// Runs at two values of this key do different work, so that their times cannot be compared.
+    pub fn changes_work(&self) -> bool {
+        matches!(self.changes, Changes::Size | Changes::Task)
+    }
+
+    /// Writes the value that `from` has into `to`.
+    pub fn copy(&self, from: &RunConfig, to: &mut RunConfig) {
+        let value = (self.get)(from);
+        let value = match self.kind {
+            Kind::Choice(_) => Value::Text(value),
+            Kind::Whole { .. } | Kind::Number => Value::from_word(&value),
+        };
+        // A value that a configuration holds is of the kind that its key takes.
+        let _ = (self.set)(to, &value);
+    }
+
+    /// Writes the value into `config`, or says what it should have been.
+    pub fn set(&self, config: &mut RunConfig, value: &Value) -> Result<(), String> {
+        if let Value::Integer(n) = value
+            && let Some(problem) = self.out_of_range(i128::from(*n))
+        {
+            return Err(problem);
+        }
+        (self.set)(config, value).ok_or_else(|| {
+            let (path, given) = (self.path, value.describe());
+            match (self.kind, value) {
+                (Kind::Choice(names), Value::Text(text)) => format!(
+                    "`{path}` cannot be {given}; did you mean \"{}\"? It takes {}",
+                    nearest(text, names.iter().copied()),
+                    quoted(names)
+                ),
+                (Kind::Choice(names), _) => {
+                    format!(
+                        "`{path}` is {given}; it takes a quoted word: {}",
+                        quoted(names)
+                    )
+                }
+                (Kind::Whole { .. }, _) => format!("`{path}` is {given}; it takes a whole number"),
+                (Kind::Number, _) => format!("`{path}` is {given}; it takes a number"),
+            }
+        })
+    }
+
+    /// What is wrong with `n` as the value of a key that takes a whole number.
+    fn out_of_range(&self, n: i128) -> Option<String> {
+        let Kind::Whole { least, most } = self.kind else {
+            return None;
+        };
+        let path = self.path;
+        if n < i128::from(least) {
+            Some(format!("{path} is {n}; write {least} or more"))
+        } else if n > i128::from(most) {
+            Some(format!(
+                "{path} is {n}, over the limit of {most}; write {most} or less"
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// What is wrong with the value that `config` has.
+    pub(super) fn problem(&self, config: &RunConfig) -> Option<String> {
+        self.out_of_range((self.get)(config).parse().ok()?)
+    }
+}
+
+fn quoted(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    names.join(", ")
+}
+
+impl ModelConfig {
+    /// The model part of [`RunConfig::reference`].
+    pub fn reference(&self) -> Self {
+        let mut run = RunConfig::preset(Preset::Tiny);
+        run.model = self.clone();
+        run.reference().model
+    }
+}
+
+impl RunConfig {
+    /// One of [`VERSIONS`] by its name, at `tiny`.
+    pub fn version(name: &str) -> Option<Self> {
+        let (_, changes) = VERSIONS.iter().find(|(known, _)| *known == name)?;
+        let mut config = Self::preset(Preset::Tiny);
+        for (path, value) in *changes {
+            let value = Value::Text((*value).to_owned());
+            Knob::known(path)?.set(&mut config, &value).ok()?;
+        }
+        Some(config)
+    }
+
+    /// The configuration whose logits this one's are checked against: the same sizes and parameters, every operation
+    /// in its plain version.
+    pub fn reference(&self) -> Self {
+        let mut plain = self.clone();
+        for knob in KNOBS {
+            let own = (knob.get)(self);
+            let value = match knob.reference {
+                Reference::Own => continue,
+                Reference::Plain => knob.plain(),
+                Reference::Like(pairs) => pairs
+                    .iter()
+                    .find(|(value, _)| *value == own)
+                    .map(|(_, like)| *like),
+            };
+            if let Some(value) = value {
+                // The table's own words are words that the key takes: see the test.
+                let _ = (knob.set)(&mut plain, &Value::Text(value.to_owned()));
+            }
+        }
+        plain
+    }
+
+    /// Whether every operation runs in the version that the others are checked against.
+    pub fn is_reference(&self) -> bool {
+        self.reference() == *self
+    }
+
+    /// A short name for the content: equal configurations have equal hashes, on every machine.
+    pub fn hash(&self) -> String {
+        let text: String = KNOBS
+            .iter()
+            .map(|knob| format!("{}={};", knob.path, (knob.get)(self)))
+            .collect();
+        format!("{:016x}", crate::random::hash(text.bytes()))
+    }
+
+    /// The keys at which two configurations differ.
+    pub fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static Knob> + 'a {
+        KNOBS
+            .iter()
+            .filter(|knob| (knob.get)(self) != (knob.get)(other))
+    }
+
+    /// Their paths.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        self.differing(other).map(|knob| knob.path).collect()
+    }
+
+    /// Whether parameters and optimizer state can stay when a run changes from `self` to `other`.
+    pub fn keeps_parameters(&self, other: &Self) -> bool {
+        self.differing(other)
+            .all(|knob| knob.parameters == Parameters::Kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_have_no_problems_and_distinct_hashes() {
+        let all = [Preset::Tiny, Preset::Small, Preset::Medium].map(RunConfig::preset);
+        assert!(all.iter().all(|c| c.problems().is_empty()));
+        assert_ne!(all[0].hash(), all[1].hash());
+        assert_eq!(all[0].hash(), RunConfig::preset(Preset::Tiny).hash());
+    }
+
+    #[test]
+    fn every_row_names_values_that_its_key_takes() {
+        let plain = RunConfig::preset(Preset::Tiny);
+        for knob in KNOBS {
+            let mut config = plain.clone();
+            let pairs = match knob.reference {
+                Reference::Like(pairs) => pairs,
+                _ => &[],
+            };
+            let words = pairs.iter().flat_map(|(value, like)| [*value, *like]);
+            for word in words.chain(knob.fast).chain(knob.plain()) {
+                let value = Value::Text(word.to_owned());
+                assert_eq!(knob.set(&mut config, &value), Ok(()), "{}", knob.path);
+            }
+            assert!(
+                knob.path == "preset" || knob.plain().is_none_or(|word| word == (knob.get)(&plain))
+            );
+        }
+        for (name, changes) in VERSIONS {
+            let version = RunConfig::version(name).expect("every change is one that its key takes");
+            assert_eq!(plain.differences(&version).len(), changes.len(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_reference_is_plain_and_has_the_same_parameters() {
+        let mut config = RunConfig::preset(Preset::Small);
+        for knob in Knob::with_fast_version() {
+            let fast = Value::Text(knob.fast.expect("filtered").to_owned());
+            knob.set(&mut config, &fast).expect("a word of the key");
+        }
+        config.model.gradient = Gradient::DetachedNorm;
+        config.model.kv_layout = KvLayout::Assumed;
+        let reference = config.reference();
+        assert!(reference.is_reference() && !config.is_reference());
+        let mut want = RunConfig::preset(Preset::Small);
+        want.model.qkv = Qkv::Fused;
+        want.model.swiglu = Swiglu::FusedGateUp;
+        want.train.optimizer = Optimizer::Fused;
+        assert_eq!(reference, want);
+    }
+}

@@ -1,6 +1,7 @@
 //! Why a configuration cannot run.
 
-use super::{MAX_CONTEXT, RunConfig};
+use super::knobs::KNOBS;
+use super::run::RunConfig;
 
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,32 +13,15 @@ pub struct Problem {
 impl RunConfig {
     /// Every reason why this cannot run, each with the key at fault, what is wrong and what would be right.
     pub fn problems(&self) -> Vec<Problem> {
-        let m = &self.model;
-        let t = &self.train;
-        let mut found = Vec::new();
+        let mut found: Vec<Problem> = KNOBS
+            .iter()
+            .filter_map(|knob| {
+                let (key, what) = (knob.path, knob.problem(self)?);
+                Some(Problem { key, what })
+            })
+            .collect();
         let mut report = |key: &'static str, what: String| found.push(Problem { key, what });
-        for (key, value) in [
-            ("model.hidden", m.hidden),
-            ("model.layers", m.layers),
-            ("model.heads", m.heads),
-            ("model.kv-heads", m.kv_heads),
-            ("model.ffn", m.ffn),
-            ("train.batch", t.batch),
-            ("train.context", t.context),
-        ] {
-            if value == 0 {
-                report(key, format!("{key} is 0; write 1 or more"));
-            }
-        }
-        if m.vocab < 2 {
-            report(
-                "model.vocab",
-                format!(
-                    "model.vocab is {}; a prediction needs at least 2 tokens",
-                    m.vocab
-                ),
-            );
-        }
+        let m = &self.model;
         if m.heads > 0 && !m.hidden.is_multiple_of(m.heads) {
             let near = nearest_divisor(m.hidden, m.heads);
             report(
@@ -66,22 +50,11 @@ impl RunConfig {
                 ),
             );
         }
-        if t.context > MAX_CONTEXT {
-            report(
-                "train.context",
-                format!(
-                    "a context of {} is over the limit of {MAX_CONTEXT}",
-                    t.context
-                ),
-            );
-        }
-        if !(t.learning_rate.is_finite() && t.learning_rate > 0.0) {
+        let rate = self.train.learning_rate;
+        if !(rate.is_finite() && rate > 0.0) {
             report(
                 "train.learning-rate",
-                format!(
-                    "a learning rate of {} trains nothing; write 3e-4",
-                    t.learning_rate
-                ),
+                format!("a learning rate of {rate} trains nothing; write 3e-4"),
             );
         }
         found
@@ -104,18 +77,14 @@ mod tests {
     fn impossible_shapes_name_the_nearest_right_one() {
         let mut config = RunConfig::preset(Preset::Tiny);
         config.model.heads = 3;
-        let problems = config.problems();
-        assert_eq!(problems[0].key, "model.heads");
-        assert!(
-            problems[0].what.contains("write heads = 2"),
-            "{}",
-            problems[0].what
-        );
+        assert_eq!(config.problems()[0].key, "model.heads");
+        let what = |config: &RunConfig| config.problems()[0].what.clone();
+        assert!(what(&config).contains("write heads = 2"));
         config = RunConfig::preset(Preset::Tiny);
         config.model.kv_heads = 3;
-        assert!(config.problems()[0].what.contains("write kv-heads = 2"));
+        assert!(what(&config).contains("write kv-heads = 2"));
         config = RunConfig::preset(Preset::Tiny);
         config.train.batch = 0;
-        assert!(config.problems()[0].what.contains("train.batch is 0"));
+        assert_eq!(what(&config), "train.batch is 0; write 1 or more");
     }
 }

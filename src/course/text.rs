@@ -38,12 +38,7 @@ pub fn one_line(text: &str) -> String {
 
 /// A short name for a text's content: FNV-1a, 64 bit, line endings as `\n`.
 pub fn hash(text: &str) -> String {
-    let hash = text
-        .bytes()
-        .filter(|b| *b != b'\r')
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-        });
+    let hash = crate::random::hash(text.bytes().filter(|b| *b != b'\r'));
     format!("{hash:016x}")
 }
 

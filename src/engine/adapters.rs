@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::cubecl::future::block_on;
 use burn::tensor::DeviceKind;
-use burn::tensor::wgpu::wgpu;
+use burn_wgpu::wgpu;
 
 /// An adapter with its place in the order.
 pub struct Found {

@@ -6,7 +6,6 @@ use super::Model;
 use super::block::{GateUp, Projections};
 use super::tables::Tables;
 use super::weights::Weight;
-use crate::config::{Loss, RunConfig, Swiglu};
 use crate::ops::Parameter;
 
 impl Model {
@@ -52,17 +51,7 @@ impl Model {
     /// gradients: every operation in its composed version, contiguous, attached.
     pub fn reference(&self, context: usize) -> Self {
         let mut plain = self.clone();
-        let defaults = RunConfig::preset(crate::config::Preset::Tiny).model;
-        plain.config.kv_layout = defaults.kv_layout;
-        plain.config.attention = defaults.attention;
-        plain.config.norm = defaults.norm;
-        plain.config.loss = Loss::Composed;
-        plain.config.gradient = defaults.gradient;
-        plain.config.matmul = defaults.matmul;
-        plain.config.swiglu = match plain.config.swiglu {
-            Swiglu::Separate | Swiglu::NaiveKernel => Swiglu::Separate,
-            Swiglu::FusedGateUp | Swiglu::FusedActivation => Swiglu::FusedGateUp,
-        };
+        plain.config = self.config.reference();
         if !plain.tables.fit(&plain.config, context) {
             plain.tables = Tables::new(&plain.config, context, &plain.device);
         }

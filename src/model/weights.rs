@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::config::{INIT_STD, Init, ModelConfig};
-use crate::data::rng::Rng;
+use crate::random::Rng;
 
 /// One matrix `[rows, columns]`; norm gains are `[1, hidden]`.
 #[derive(Clone, Debug, PartialEq)]

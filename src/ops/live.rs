@@ -3,8 +3,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -82,14 +80,10 @@ pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Re
             kernels.len()
         ));
     }
-    let kernels = kernels.iter().map(|(text, workgroup)| {
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        Text {
-            text: text.clone(),
-            hash: hasher.finish(),
-            workgroup: *workgroup,
-        }
+    let kernels = kernels.iter().map(|(text, workgroup)| Text {
+        text: text.clone(),
+        hash: crate::random::hash(text.bytes()),
+        workgroup: *workgroup,
     });
     let live = Live {
         exercise: exercise.to_owned(),

@@ -1,7 +1,7 @@
 //! Medians with spread, the state of a series of step times, and the verdict of a paired comparison.
 
-use crate::data::rng::Rng;
 use crate::protocol::{Spread, State, Verdict};
+use crate::random::Rng;
 
 /// Step times kept for the headline.
 const WINDOW: usize = 256;

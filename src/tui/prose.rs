@@ -67,9 +67,8 @@ impl<'a> Writer<'a> {
 
     /// A text behind a marker, its lines indented under each other.
     pub fn item(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
-        let indent = Run::raw(" ".repeat(text::width(marker)));
-        let marker = Run::styled(marker.to_owned(), marked);
-        self.runs(&[(text.to_owned(), style)], marker, indent);
+        let lines = text::wrap_item(marker, marked, text, self.columns, style);
+        self.lines.extend(lines);
     }
 
     /// The same behind a mark and a blank.

@@ -89,31 +89,29 @@ struct Palette {
 /// Keeps the terminal's own colour; no palette uses the colour of this number.
 const OWN: u8 = 255;
 
-#[rustfmt::skip] // A table reads best with one line for each palette.
-mod palettes {
-    use super::{OWN, Palette};
-
-    const fn palette(
-        [text, background]: [u8; 2], [dim, border, accent]: [u8; 3], [a, b]: [u8; 2], [good, warning, bad]: [u8; 3],
-        [reference, floor, code]: [u8; 3], phases: [u8; 4],
-    ) -> Palette {
-        Palette { text, dim, border, accent, a, b, good, warning, bad, reference, floor, code, phases, background }
-    }
-
-    //                                   text, background  dim, border, accent  a, b        good, warning, bad  reference, floor, code  phases
-    pub const DARK: Palette = palette(         [OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]);
-    pub const LIGHT: Palette = palette(        [OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]);
-    pub const HIGH_CONTRAST: Palette = palette([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]);
-    /// Orange against blue, which all common forms of colour blindness keep apart; no meaning rests on red and green.
-    pub const COLOUR_BLIND: Palette = palette( [OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]);
-    /// Black on white and strong colours: a projector shows no others.
-    pub const PROJECTOR: Palette = palette(    [16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]);
-    /// Half-bright colours that can be read on dark and on light, for terminals that do not say which they are.
-    pub const BETWEEN: Palette = palette(      [OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]);
-    /// The sixteen names, which follow the terminal's own scheme; they can be read on dark and on light.
-    pub const SIXTEEN: Palette = palette(      [OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]);
+#[rustfmt::skip] // The arguments stand as the table below has them.
+const fn palette(
+    [text, background]: [u8; 2], [dim, border, accent]: [u8; 3], [a, b]: [u8; 2], [good, warning, bad]: [u8; 3],
+    [reference, floor, code]: [u8; 3], phases: [u8; 4],
+) -> Palette {
+    Palette { text, dim, border, accent, a, b, good, warning, bad, reference, floor, code, phases, background }
 }
-use palettes::{BETWEEN, COLOUR_BLIND, DARK, HIGH_CONTRAST, LIGHT, PROJECTOR, SIXTEEN};
+
+/// In this order: dark, light, high contrast, colour-blind, projector, between, sixteen. Colour-blind has orange against
+/// blue, which all common forms of colour blindness keep apart, and no meaning rests on red and green. Projector has
+/// black on white and strong colours, because a projector shows no others. Between has half-bright colours for terminals
+/// that do not say whether they are dark or light. Sixteen has the names, which follow the terminal's own scheme.
+#[rustfmt::skip] // A table reads best with one line for each palette.
+const PALETTES: [Palette; 7] = [
+    //      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
+    palette([OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]),
+    palette([OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]),
+    palette([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]),
+    palette([OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]),
+    palette([16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]),
+    palette([OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]),
+    palette([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]),
+];
 
 /// A colour by its number; none where the terminal's own stays.
 const fn colour(number: u8) -> Option<Color> {
@@ -145,18 +143,27 @@ const LOUD: Modifier = Modifier::BOLD
 impl Theme {
     /// The theme to draw with: the learner's choice, as far as the terminal can follow.
     pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
+        let [
+            dark,
+            light,
+            high_contrast,
+            colour_blind,
+            projector,
+            between,
+            sixteen,
+        ] = PALETTES;
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
-            (_, ThemeName::HighContrast) => Some(HIGH_CONTRAST),
-            (Colours::Sixteen, _) => Some(SIXTEEN),
-            (_, ThemeName::Dark) => Some(DARK),
-            (_, ThemeName::Light) => Some(LIGHT),
-            (_, ThemeName::ColourBlind) => Some(COLOUR_BLIND),
-            (_, ThemeName::Projector) => Some(PROJECTOR),
+            (_, ThemeName::HighContrast) => Some(high_contrast),
+            (Colours::Sixteen, _) => Some(sixteen),
+            (_, ThemeName::Dark) => Some(dark),
+            (_, ThemeName::Light) => Some(light),
+            (_, ThemeName::ColourBlind) => Some(colour_blind),
+            (_, ThemeName::Projector) => Some(projector),
             (Colours::Indexed, ThemeName::Auto) => Some(match terminal.background {
-                Some(Background::Dark) => DARK,
-                Some(Background::Light) => LIGHT,
-                None => BETWEEN,
+                Some(Background::Dark) => dark,
+                Some(Background::Light) => light,
+                None => between,
             }),
         };
         let markers = match (terminal.ascii, name, markers) {

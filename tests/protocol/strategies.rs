@@ -49,7 +49,9 @@ pub fn config() -> impl Strategy<Value = RunConfig> {
                     Kind::Choice(names) => {
                         Value::Text(names[pick as usize % names.len()].to_owned())
                     }
-                    Kind::Whole(limit) => Value::Integer((pick % (limit + 1)) as i64),
+                    Kind::Whole { least, most } => {
+                        Value::Integer((least + pick % (most - least + 1)) as i64)
+                    }
                     Kind::Number => Value::Number(x),
                 };
                 knob.set(&mut config, &value)

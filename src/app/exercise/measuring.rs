@@ -2,6 +2,7 @@
 //! Plain data; `measure.rs` changes it.
 
 use crate::course::check::Line;
+use crate::course::sweep::Table;
 
 /// What the learner's answer file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,24 +14,6 @@ pub enum Answer {
     Open(Vec<String>),
     /// Every question has an answer: its key, and the words.
     Given(Vec<(String, String)>),
-}
-
-/// The table of a measurement, growing run by run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
-    /// Above the names, then above each column.
-    pub head: Vec<String>,
-    pub rows: Vec<Row>,
-}
-
-/// One run or comparison.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    pub name: String,
-    /// A missing figure is none.
-    pub cells: Vec<Option<String>>,
-    /// Why there are no figures.
-    pub why: Option<String>,
 }
 
 /// How far a measurement has come.

@@ -11,8 +11,8 @@ use super::rig::{Outcome, Rig, exit_of, kind_of, spec};
 use super::sheet::{Part, Sheet, Table, digits, interval};
 use super::target::Target;
 use super::{BenchArgs, plan};
-use crate::cli::out::{Exit, notice, progress};
 use crate::config::{Preset, RunConfig};
+use crate::out::{Exit, notice, progress};
 use crate::protocol::{Slot, Verdict};
 
 /// The whole result.
@@ -103,7 +103,7 @@ pub fn ablate(args: &BenchArgs, target: Target) -> Result<Exit> {
 fn refuse_fixed_knobs(args: &BenchArgs, base: &RunConfig) -> Result<()> {
     let plain = rank::combine(base.clone(), 0)?;
     match base.differences(&plain).first() {
-        Some(path) => Err(crate::cli::out::usage(format!(
+        Some(path) => Err(crate::out::usage(format!(
             "--set {path}: --ablate gives this key its values; leave one of {} out",
             args.sets.join(", ")
         ))),

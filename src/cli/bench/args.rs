@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::cli::machine;
-use crate::cli::out::usage;
 use crate::config::{Preset, nearest};
+use crate::measure::machine;
+use crate::out::usage;
 
 /// The versions known by name.
 pub const VERSIONS: &[&str] = &["v1", "v2", "v3", "v4"];

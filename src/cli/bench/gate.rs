@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::figures::{Cell, FORMAT, Report, Speed};
 use super::sheet::{Part, Table, digits, interval};
-use crate::cli::out::usage;
 use crate::config::file::read_text;
+use crate::out::usage;
 
 /// Largest baseline that is read.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;

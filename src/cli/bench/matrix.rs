@@ -8,8 +8,8 @@ use super::gate::{self, Gate, MIN_RATIO};
 use super::sheet::{Part, Sheet, Table, absent, digits, interval};
 use super::target::Target;
 use super::{BenchArgs, plan};
-use crate::cli::machine::bytes;
-use crate::cli::out::{Exit, notice};
+use crate::measure::machine::bytes;
+use crate::out::{Exit, notice};
 
 #[derive(Serialize)]
 struct Written<'a> {

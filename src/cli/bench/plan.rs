@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use super::BenchArgs;
 use super::args::Axis;
-use crate::cli::out::usage;
 use crate::cli::variant::version_of;
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
+use crate::out::usage;
 
 /// One configuration on one device.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::cli::out::usage;
 use crate::config::RunConfig;
 use crate::config::file::set;
+use crate::out::usage;
 use crate::profile::stats::MIN_PAIRS;
 use crate::protocol::{Pair, Verdict};
 

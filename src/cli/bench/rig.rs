@@ -7,9 +7,9 @@ use super::figures::{Cell, Machine, Run};
 use super::missing::{Kind, Missing};
 use super::plan::{self, Job};
 use super::sheet::digits;
-use crate::cli::drive::{Drive, Ending, Flow};
-use crate::cli::out::{Exit, Stop, progress};
 use crate::engine::client::EngineCommand;
+use crate::measure::drive::{Drive, Ending, Flow};
+use crate::out::{Exit, Stop, progress};
 use crate::protocol::{Command, Event, Finished, Pair, RunSpec, Slot};
 
 pub struct Rig {

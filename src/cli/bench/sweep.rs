@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::args::{Axis, Sweep};
 use super::figures::{Cell, FORMAT, Report};
-use super::fit::{Fit, polynomial};
 use super::matrix::{intro, not_measured};
 use super::sheet::{Part, Sheet, Table, absent, digits, interval};
 use super::target::Target;
 use super::{BenchArgs, plan};
-use crate::cli::machine::bytes;
-use crate::cli::out::{Exit, notice, usage};
+use crate::measure::machine::bytes;
+use crate::out::{Exit, notice, usage};
+use crate::profile::fit::{Fit, polynomial};
 
 #[derive(Serialize)]
 struct Written<'a> {

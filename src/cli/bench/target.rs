@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::BenchArgs;
 use super::sheet::Sheet;
-use crate::cli::out::{notice, result, usage};
+use crate::out::{notice, result, usage};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {

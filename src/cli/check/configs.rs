@@ -2,33 +2,34 @@
 
 use anyhow::Result;
 
-use super::super::out::{self, Exit, notice, progress, result, usage};
-use super::super::shelf::Shelf;
 use super::judge;
-use super::measure::{self, Told, measure};
-use super::{Bench, CheckArgs, line, state};
+use super::{CheckArgs, line, state};
 use crate::course::check::Report;
+use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
+use crate::course::sweep;
+use crate::measure::sweep::{Told, measure};
+use crate::out::{self, Exit, notice, progress, result, usage};
 
 /// Asks for the learner's answers, measures, judges.
 pub fn check(
-    shelf: &Shelf,
+    context: &CourseContext,
     exercise: &Exercise,
     configs: &Configs,
     args: &CheckArgs,
 ) -> Result<Exit> {
-    let answers = answers(shelf, exercise, configs, &args.answer)?;
+    let answers = answers(context, exercise, configs, &args.answer)?;
     let mut lines = judge::unanswered(configs, &answers);
     if lines.is_empty() {
-        let mut bench = Bench::new(&args.engine)?;
+        let mut bench = args.engine.bench()?;
         let Some(found) = measure(&mut bench, configs, true, &mut told)? else {
             return Ok(Exit::Interrupted);
         };
         lines = judge::lines(configs, &answers, &found);
         if !args.json {
-            let table = measure::table(configs, &found);
-            result(&measure::text(&table))?;
+            let table = sweep::table(configs, &found);
+            result(&sweep::text(&table))?;
         }
     } else if !args.json {
         result(&format!("{}: {}", exercise.title, exercise.task.trim()))?;
@@ -42,7 +43,7 @@ pub fn check(
     } else {
         result(&text(exercise, &report))?;
     }
-    state::exercise(shelf, exercise, report.passed());
+    state::exercise(context, exercise, report.passed());
     Ok(if report.passed() {
         Exit::Ok
     } else {
@@ -74,7 +75,7 @@ fn text(exercise: &Exercise, report: &Report) -> String {
 
 /// From the command line, else from the learner's file, else from the starter.
 fn answers(
-    shelf: &Shelf,
+    context: &CourseContext,
     exercise: &Exercise,
     configs: &Configs,
     given: &[String],
@@ -82,7 +83,7 @@ fn answers(
     if !given.is_empty() {
         return from_words(configs, given);
     }
-    let (path, raw) = match shelf.exercise_file(exercise, ANSWERS) {
+    let (path, raw) = match context.exercise_file(exercise, ANSWERS) {
         Some(path) => {
             notice(&format!("your answers in {}", path.display()));
             let raw = crate::config::file::read_text(&path, crate::config::file::MAX_BYTES)?;

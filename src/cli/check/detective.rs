@@ -5,25 +5,25 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::super::list::progress_of;
-use super::super::out::{self, Exit, notice, result, usage};
-use super::super::shelf::Shelf;
 use super::{CheckArgs, state};
+use crate::course::context::CourseContext;
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
 use crate::course::placeholder::{Figures, fill};
 use crate::course::progress::State;
+use crate::out::{self, Exit, notice, result, usage};
 
 const LETTERS: [&str; 4] = ["a", "b", "c", "d"];
 
 pub fn check(
-    shelf: &Shelf,
+    context: &CourseContext,
     exercise: &Exercise,
     detective: &Detective,
     args: &CheckArgs,
 ) -> Result<Exit> {
     let Some(choice) = choice(&args.answer)? else {
         // What was named on the screen, or here before, stands.
-        if progress_of(shelf).stage(&exercise.id).state == State::Passed {
+        if progress_of(context).stage(&exercise.id).state == State::Passed {
             let right = LETTERS[detective.question.answer.min(3)];
             if args.json {
                 out::json(&json!({
@@ -49,7 +49,7 @@ pub fn check(
     };
     let question = &detective.question;
     let right = choice == question.answer;
-    let known = progress_of(shelf).stage(&exercise.id);
+    let known = progress_of(context).stage(&exercise.id);
     // The first wrong answer gives nothing away.
     let told = right || known.prediction.is_some();
     let truth = LETTERS[question.answer.min(3)];
@@ -92,7 +92,7 @@ pub fn check(
             question.prompt.trim(),
         ))?;
     }
-    state::answer(shelf, exercise, choice, right);
+    state::answer(context, exercise, choice, right);
     Ok(if right { Exit::Ok } else { Exit::Failed })
 }
 

@@ -9,26 +9,8 @@ use self::right::{Truth, of};
 use crate::course::check::{Line, Outcome};
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
-use crate::protocol::{Finished, Pair};
-
-/// One run of the sweep.
-#[derive(Clone, Debug)]
-pub struct Point {
-    pub with: Option<String>,
-    pub value: String,
-    /// Or why there is no run: a format that the device refuses.
-    pub run: Result<Finished, String>,
-}
-
-/// Everything measured for one exercise.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    pub points: Vec<Point>,
-    /// Plain against each change, in the order of the exercise.
-    pub changes: Vec<Result<Pair, String>>,
-    /// The first value against each other one.
-    pub speeds: Vec<(String, Result<Pair, String>)>,
-}
+use crate::course::sweep::SweepRuns as Found;
+use crate::protocol::Pair;
 
 /// Every criterion; an answer that is missing or is no word of the question fails by name.
 pub fn lines(configs: &Configs, answers: &Answers, found: &Found) -> Vec<Line> {

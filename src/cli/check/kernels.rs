@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::super::drive::engine_command;
-use super::super::out::{self, Exit, Stop, notice, result, usage};
-use super::super::shelf::Shelf;
-use super::super::workshop::exercise::in_folder;
 use super::{CheckArgs, state};
+use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
+use crate::measure::drive::engine_command;
+use crate::out::{self, Exit, Stop, notice, result, usage};
+use crate::workshop::exercise::in_folder;
 
 /// Checks the learner's files, else the starter, and prints the card.
 pub fn check(
-    shelf: &Shelf,
+    context: &CourseContext,
     exercise: &Exercise,
     kernels: &Kernels,
     args: &CheckArgs,
@@ -25,7 +25,7 @@ pub fn check(
             exercise.label()
         )));
     }
-    let folder = shelf.exercise_folder(exercise);
+    let folder = context.exercise_folder(exercise);
     match &folder {
         Some(folder) => notice(&format!(
             "{}: your files in {}",
@@ -41,7 +41,7 @@ pub fn check(
         exercise,
         kernels,
         &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
-    )?;
+    );
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let report = checker.check(&args.engine.device, job);
     if args.json {
@@ -66,7 +66,7 @@ pub fn check(
             result(&format!("  {mark}  {}", line.text))?;
         }
     }
-    state::exercise(shelf, exercise, report.passed);
+    state::exercise(context, exercise, report.passed);
     match &report.failed {
         Some(why) => Err(Stop {
             exit: Exit::NoDevice,

@@ -1,22 +1,22 @@
 //! What a check leaves in the learner's progress.
 
 use super::super::list::progress_of;
-use super::super::out::notice;
-use super::super::shelf::Shelf;
+use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
 use crate::course::progress::{Prediction, StageProgress, State, save_stage};
+use crate::out::notice;
 
 /// Notes that an exercise was tried, and whether it passed.
-pub fn exercise(shelf: &Shelf, exercise: &Exercise, passed: bool) {
-    change(shelf, exercise, |known| {
+pub fn exercise(context: &CourseContext, exercise: &Exercise, passed: bool) {
+    change(context, exercise, |known| {
         let reached = if passed { State::Passed } else { State::Seen };
         known.state = known.state.max(reached);
     });
 }
 
 /// Notes an answer to a recorded run; the first one stays. An answer is no look at the recording.
-pub fn answer(shelf: &Shelf, exercise: &Exercise, choice: usize, right: bool) {
-    change(shelf, exercise, |known| {
+pub fn answer(context: &CourseContext, exercise: &Exercise, choice: usize, right: bool) {
+    change(context, exercise, |known| {
         known
             .prediction
             .get_or_insert(Prediction::Choice { choice, right });
@@ -27,17 +27,17 @@ pub fn answer(shelf: &Shelf, exercise: &Exercise, choice: usize, right: bool) {
 }
 
 /// Notes that an exercise was looked at.
-pub fn seen(shelf: &Shelf, exercise: &Exercise) {
-    change(shelf, exercise, |known| {
+pub fn seen(context: &CourseContext, exercise: &Exercise) {
+    change(context, exercise, |known| {
         known.state = known.state.max(State::Seen)
     });
 }
 
-fn change(shelf: &Shelf, exercise: &Exercise, change: impl FnOnce(&mut StageProgress)) {
-    let Some(state) = &shelf.state else {
+fn change(context: &CourseContext, exercise: &Exercise, change: impl FnOnce(&mut StageProgress)) {
+    let Some(state) = &context.state else {
         return;
     };
-    let mut known = progress_of(shelf).stage(&exercise.id);
+    let mut known = progress_of(context).stage(&exercise.id);
     let before = known.clone();
     change(&mut known);
     if known == before {

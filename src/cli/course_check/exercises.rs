@@ -5,30 +5,34 @@ use anyhow::Result;
 
 use super::super::EngineArgs;
 use super::super::check::configs::told;
-use super::super::check::measure::measure;
-use super::super::check::{Bench, detective, judge};
-use super::super::drive::engine_command;
-use super::super::out::progress;
-use super::super::shelf::Shelf;
+use super::super::check::{detective, judge};
 use crate::course::check::Outcome;
+use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{Body, Configs, Detective, Exercise, Kernels};
 use crate::course::validate::Tried;
 use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::job;
-use crate::protocol::KernelReport;
+use crate::measure::bench::Bench;
+use crate::measure::drive::engine_command;
+use crate::measure::sweep::measure;
+use crate::out::progress;
+use crate::protocol::{KernelReport, KernelStarter};
 
 const NOT_RUN: &str = "did not run";
 /// Why nothing could be tried.
 pub const NO_ADAPTER: &str = "skipped: no adapter";
 
 /// Tries every exercise; none when interrupted.
-pub fn all(shelf: &Shelf, timed: bool, engine: &EngineArgs) -> Result<Option<Vec<Tried>>> {
+pub fn all(
+    context: &CourseContext,
+    timed: bool,
+    engine: &EngineArgs,
+) -> Result<Option<Vec<Tried>>> {
     let mut tried = Vec::new();
     let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
     // How those that are not tried come out.
     let mut left: Option<(bool, String)> = None;
-    for exercise in &shelf.course.exercises {
+    for exercise in &context.course.exercises {
         if let Body::Kernel(kernels) = &exercise.body {
             for starter in [true, false] {
                 let what = named(exercise, starter);
@@ -57,12 +61,12 @@ pub fn all(shelf: &Shelf, timed: bool, engine: &EngineArgs) -> Result<Option<Vec
     }
     checker.end();
     let mut bench = None;
-    for exercise in &shelf.course.exercises {
+    for exercise in &context.course.exercises {
         match &exercise.body {
             Body::Config(configs) => {
                 let bench = match &mut bench {
                     Some(bench) => bench,
-                    none => none.insert(Bench::new(engine)?),
+                    none => none.insert(engine.bench()?),
                 };
                 match config(exercise, configs, timed, bench)? {
                     Some(found) => tried.extend(found),
@@ -106,10 +110,7 @@ fn kernel(
             })
             .unwrap_or_default())
     };
-    let mut job = match job::job(exercise, kernels, text) {
-        Ok(job) => job,
-        Err(why) => return answer(false, why),
-    };
+    let mut job = kernels.job(&exercise.id, text);
     job.timed = timed;
     let report = checker.check(&engine.device, job);
     let (passed, detail) = verdict(kernels, &report, starter);
@@ -137,7 +138,7 @@ fn verdict(kernels: &Kernels, report: &KernelReport, starter: bool) -> (bool, St
     let mut wrong = Vec::new();
     let mut said = Vec::new();
     for (asked, found) in kernels.checks.iter().zip(&report.criteria) {
-        let fails = starter && asked.starter_fails;
+        let fails = starter && asked.starter == KernelStarter::Fails;
         let line = format!("`{}`: {}", found.name, found.found);
         match found.passed {
             Some(passed) if passed == fails => wrong.push(format!(

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::super::drive::engine_command;
 use crate::engine::client::{Client, Heard};
 use crate::engine::roof::words::rate;
+use crate::measure::drive::engine_command;
 use crate::profile::roofline::{ridge, unsteady};
 use crate::protocol::{Command, DeviceInfo, Event, Rate, Roof};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use burn::tensor::wgpu::wgpu;
+use burn_wgpu::wgpu;
 
 use super::gpu::{Gpu, Trouble};
 

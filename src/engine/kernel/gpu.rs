@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use burn::cubecl::future::block_on;
-use burn::tensor::wgpu::wgpu;
+use burn_wgpu::wgpu;
 
 use super::super::adapters::adapters;
 use super::super::{devices, roof};

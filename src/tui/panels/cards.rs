@@ -33,10 +33,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
                     "the device is not here",
                     "Choose another one from the list of devices.",
                 ),
-                FailedKind::Internal => (
-                    "the engine could not do that",
-                    "The log has what it said before.",
-                ),
+                FailedKind::Internal => ("the engine failed", "The log has its last messages."),
             };
             failure(s, title, reason, said);
         }
@@ -73,9 +70,17 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (mark, style, said) = match pair.verdict {
         Verdict::Faster => (good, theme.good, "fixed is faster".to_owned()),
         Verdict::Slower => (warning, theme.bad, "fixed is slower".to_owned()),
-        Verdict::Same => ("=", theme.text, "the same within noise".to_owned()),
-        Verdict::Unclear if pair.done => ("?", theme.warning, format!("unclear (n={n})")),
-        Verdict::Unclear => ("?", theme.warning, format!("unclear so far (n={n})")),
+        Verdict::Same => ("=", theme.text, "no difference beyond noise".to_owned()),
+        Verdict::Unclear if pair.done => (
+            theme.symbols.ghost,
+            theme.warning,
+            format!("no clear difference (n={n})"),
+        ),
+        Verdict::Unclear => (
+            theme.symbols.ghost,
+            theme.warning,
+            format!("no verdict yet (n={n})"),
+        ),
     };
     let mut head = vec![Span::styled(format!("{mark} {said}"), style)];
     if n > 0 {

@@ -77,6 +77,9 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     } else if let Some(light) = first_light(app) {
         w.lines.push(sentence(&light, app, theme, theme.text));
     }
-    w.line("Figures of two devices are never compared.", theme.dim);
+    w.line(
+        "Figures of different devices are never compared.",
+        theme.dim,
+    );
     s.show(s.area, w.lines, scrolled(app, s.area.height))
 }

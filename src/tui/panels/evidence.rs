@@ -17,7 +17,7 @@ pub const PANEL: PanelRow = PanelRow {
     reading: |_| {
         &[
             "Logits: the scores of all tokens. Predicts its input: positions whose highest score is the token they were given. \
-             Against reference: the largest difference from a plain model with the same weights, over the largest logit; \
+             Parity: the largest difference from a plain model with the same weights, over the largest logit; \
              rounding stays below 1e-4.",
         ]
     },

@@ -71,8 +71,8 @@ pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> 
     let desk = app.exercises.desk(exercise);
     let report = desk.and_then(|desk| desk.report.as_ref());
     let (said, style) = match report {
-        _ if app.checking().is_some() => ("is checked".to_owned(), theme.text),
-        _ if app.measuring().is_some() => ("is measured".to_owned(), theme.text),
+        _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
+        _ if app.measuring().is_some() => ("measuring".to_owned(), theme.text),
         None => (exercise.title.clone(), theme.text),
         Some(report) => {
             let mut wrong = report.card.iter().filter(|line| line.good == Some(false));
@@ -147,7 +147,7 @@ impl Part<'_> {
         } else if files.len() == 1 {
             "Your file; {} opens it, saving checks it:"
         } else {
-            "Your files; {} opens the one to mend, saving checks both:"
+            "Your files; {} opens the one to fix, saving checks both:"
         };
         self.w.keys(said, &[Action::OpenEditor]);
         let code = self.w.theme.code;
@@ -244,8 +244,8 @@ impl Part<'_> {
             return self.w.told(&marker, style, hint, theme.text);
         }
         let marker = match *choice == question.answer {
-            true => format!("{mark} It is so: "),
-            false => format!("{mark} It is not so. It is: "),
+            true => format!("{mark} Correct: "),
+            false => format!("{mark} Not correct. The answer is: "),
         };
         let truth = question.choices.get(question.answer);
         let truth = truth.map_or("", String::as_str);

@@ -70,7 +70,7 @@ fn draw_search(s: &mut Surface<'_, '_>, found: usize) {
     let (search, theme) = (&s.app.view.search, s.theme);
     let said = match (search.text.is_empty(), found) {
         (true, _) => "  type a part of a word".to_owned(),
-        (false, 0) => "  no entry holds that".to_owned(),
+        (false, 0) => "  no entry contains that".to_owned(),
         (false, 1) => "  1 entry".to_owned(),
         (false, n) => format!("  {n} entries"),
     };

@@ -22,10 +22,10 @@ pub const PANEL: PanelRow = PanelRow {
     place: Place::Right(0),
     reading: |_| {
         &[
-            "One profiled step, which counts in no median. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
-             Rates follow from shapes, each operand moved once.",
+            "One profiled step, which no median includes. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
+             Rates are computed from the shapes, with each operand moved once.",
             "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data lay in a \
-             cache, or the peak was measured low. Rest of the step: in no row.",
+             cache, or the peak was measured low. Rest of the step: time that is in no row.",
         ]
     },
     draw,

@@ -18,7 +18,7 @@ pub const PANEL: PanelRow = PanelRow {
     reading: |_| {
         &[
             "One step. Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
-             calls return: only where it then waits for the device (a sync) is the work inside it.",
+             calls return: it contains the work only where it then waits for the device (a sync).",
             "The header's residual is the median of many steps.",
         ]
     },
@@ -161,7 +161,7 @@ fn clocks(run: &SlotRun, theme: &Theme) -> Vec<Line<'static>> {
     let own = run.ledger.and_then(|it| it.clocks?.device).is_some();
     let profiled = run.kernels.as_ref().filter(|_| !own).map(|it| it.step);
     let device = match (it.device, profiled) {
-        (None, _) => "known once a step was profiled".to_owned(),
+        (None, _) => "known after a profiled step".to_owned(),
         (Some(_), Some(step)) => format!("its kernels, in the profiled step {step}"),
         (Some(_), None) => "without waits and gaps".to_owned(),
     };

@@ -164,7 +164,7 @@ impl Text<'_> {
         let on_cpu = app.device().is_some_and(|device| device.kind == "cpu");
         if let (Some(note), true) = (&stage.cpu_note, told && on_cpu) {
             self.w.blank();
-            self.item("On this CPU: ", note);
+            self.item("About the CPU: ", note);
         }
         let hints = stage.hints.iter().enumerate();
         for (at, hint) in hints.take(app.study.hints as usize) {
@@ -175,7 +175,7 @@ impl Text<'_> {
         self.sections(SectionKind::Symptom);
         if !told {
             self.w.blank();
-            let text = "The cause is told once you have predicted and looked.";
+            let text = "The cause is shown once you have predicted and looked at the evidence.";
             self.w.plain(text, theme.dim);
         }
     }
@@ -229,11 +229,7 @@ impl Text<'_> {
         }
         if tried {
             let (mark, style) = theme.mark(right);
-            let word = if right {
-                "It was so. "
-            } else {
-                "It was not so. "
-            };
+            let word = if right { "Correct. " } else { "Not correct. " };
             let marker = format!("{mark} {word}");
             self.w
                 .told(&marker, style, &question.explanation, theme.text);
@@ -311,7 +307,7 @@ impl Text<'_> {
             let words = words.map_or("", String::as_str);
             let verdict = match question.answer == *said {
                 true => format!("{truth}: {words}"),
-                false => format!("You said {}. It is {truth}: {words}", letter(*said)),
+                false => format!("You said {}. The answer is {truth}: {words}", letter(*said)),
             };
             self.w
                 .told(&format!("{mark} "), style, &verdict, theme.text);

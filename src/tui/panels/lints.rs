@@ -10,7 +10,7 @@ pub const PANEL: PanelRow = PanelRow {
     place: Place::Right(8),
     reading: |_| {
         &[
-            "A lint is something that a sound run does not do: what was seen, and where to look next. A run in which none holds may still be wrong.",
+            "A lint is something that a sound run does not do: it says what was seen and where to look next. A run without a lint may still be wrong.",
         ]
     },
     draw,
@@ -21,16 +21,15 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let run = app.run.shown();
     let count = match run.lints.len() {
         0 => String::new(),
-        1 => "1 holds".to_owned(),
-        n => format!("{n} hold"),
+        n => format!("{n} found"),
     };
     s.open(&PANEL, &count);
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
-        w.line("nothing to judge yet", theme.dim);
+        w.line("no step to judge yet", theme.dim);
     } else if app.riddle() || app.exercises.watching {
         w.line(
-            "left out of this recording: what they would say is yours to find",
+            "left out of this recording: find out what they would say",
             theme.dim,
         );
     } else if run.lints.is_empty() {

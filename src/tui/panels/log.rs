@@ -1,4 +1,4 @@
-//! What drivers, libraries and the engine wrote aside, and what could not be loaded.
+//! What drivers, libraries and the engine wrote, and what could not be loaded.
 
 use crate::app::Overlay;
 use crate::app::log::Level;
@@ -42,7 +42,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         w.item(&text::left(entry.level.word(), 9), style, &text, plain);
     }
     if w.lines.is_empty() {
-        w.line("nothing was written aside", theme.dim);
+        w.line("the log is empty", theme.dim);
     }
     s.show_card(w.lines)
 }

@@ -19,9 +19,9 @@ pub const PANEL: PanelRow = PanelRow {
     place: Place::Middle(0),
     reading: |_| {
         &[
-            "The loss is the mean of -ln(chance given to the token that came next). ln V: all V tokens get the same chance. \
-             Entropy: every token gets its true chance; nothing honest stays below.",
-            "Step 0 is read before any update: it tells of the initial weights, and of nothing else.",
+            "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
+             probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
+            "The loss of step 0 is taken before any update: it depends on the initial weights only.",
         ]
     },
     draw,
@@ -87,7 +87,7 @@ fn continued(slot: Slot, begin: u64, words: u8) -> String {
         0 => String::new(),
         1 => format!(" from step {begin} on"),
         2 => format!(" from step {begin} on, {other}'s weights"),
-        _ => format!(" from step {begin} on, with {other}'s weights of then"),
+        _ => format!(" from step {begin} on, continued from {other}'s weights"),
     }
 }
 

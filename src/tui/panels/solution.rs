@@ -46,7 +46,7 @@ fn exercise(exercise: &Exercise, w: &mut Writer<'_>) {
         w.blank();
     }
     if w.lines.is_empty() {
-        let said = "This exercise is solved by measuring: its questions have the answers.";
+        let said = "This exercise is solved by measuring: its questions explain the answers.";
         w.line(said, theme.dim);
     }
 }

@@ -99,7 +99,7 @@ fn legend(columns: usize, theme: &Theme) -> Line<'static> {
         (symbols.good, "passed", theme.good),
         (symbols.live, "predicted", theme.text),
         (symbols.ghost, "begun", theme.text),
-        (symbols.rule, "jumped over", theme.text),
+        (symbols.rule, "skipped", theme.text),
         (symbols.pointer, here, theme.key),
     ];
     let spans = marks.into_iter().flat_map(|(mark, words, style)| {
@@ -114,11 +114,11 @@ fn score(app: &App, theme: &Theme) -> Line<'static> {
     let score = app.study.progress.calibration();
     let mut said = match score.answered {
         0 => "they count once their stage is passed".to_owned(),
-        made => format!("{} of {made} came true", score.right),
+        made => format!("{} of {made} were right", score.right),
     };
     if score.ranges > 0 {
         let (held, ranges) = (score.held, score.ranges);
-        said += &format!("; {held} of {ranges} ranges held the measured figure");
+        said += &format!("; {held} of {ranges} ranges contained the measured figure");
     }
     Line::from(vec![
         Span::styled("your predictions: ", theme.dim),
@@ -188,8 +188,8 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
     // Whether it came true is told once the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
-        (State::Passed, Some(Prediction::Choice { right: true, .. })) => Some("predicted rightly"),
-        (State::Passed, Some(_)) => Some("predicted wrongly"),
+        (State::Passed, Some(Prediction::Choice { right: true, .. })) => Some("prediction right"),
+        (State::Passed, Some(_)) => Some("prediction wrong"),
         _ => None,
     };
     let state = match (known.state, known.prediction) {

@@ -1,5 +1,5 @@
 //! How fast it trains: medians of unprofiled steps with their spread, A beside B, the state of the measurement, and
-//! the wall average, which counts everything. A time that ends at no sync is called what it is.
+//! the wall average, which counts everything. A time that does not end at a sync is marked.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -21,15 +21,15 @@ pub const PANEL: PanelRow = PanelRow {
     place: Place::Middle(9),
     reading: |app| match app.run.shown().synced() {
         false => &[
-            "This run waits for the device after no step. Such a time ends when the work is handed over, or, once the queue is \
-             full, when there is room again: a median of the two is no step time, and samples/s made of it no throughput.",
-            "The wall average is: samples since the start, over all the time since then.",
+            "This run never waits for the device. A time here ends when the work is handed over or, once the queue is full, when \
+             it has room again: a median of such times is not the step time, and samples/s from it are not the throughput.",
+            "The wall average is the throughput: samples since the start, over all the time since then.",
         ],
         true => &[
             "samples/s: batch / median time of the n steps that were neither warm-up nor profiled. Middle half: a quarter took \
              less, a quarter more; the ± below is half of it, in samples/s. p95: one step in twenty took longer.",
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
-             spans over 10 %; settling, neither yet. The wall average counts everything, profiles too.",
+             spans over 10 %; settling, neither yet. The wall average includes everything, profiles too.",
         ],
     },
     draw,
@@ -158,7 +158,7 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
     };
     let parts = match it.clock.as_str() {
         // Only the wall's clock runs through all of it.
-        ENQUEUE => vec![wall.as_str(), "these times wait for nothing"],
+        ENQUEUE => vec![wall.as_str(), "these times include no wait"],
         _ => vec![tokens.as_str(), &flops, &wall],
     };
     Line::styled(joined(parts, columns, "  ·  "), theme.dim)

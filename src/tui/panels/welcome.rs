@@ -19,16 +19,16 @@ pub const CARD: CardRow = CardRow {
 };
 
 const WHAT: &str = "A tiny Llama trains in this terminal, and something is wrong with it. In each stage you find out \
-                    what, from what the panels measure. Nothing is canned: the run behind this card is real, it trains \
-                    on this machine now, and every number is measured while you look.";
+                    what, from what the panels measure. The run behind this card is real: it trains on this machine \
+                    now, and every number is measured while you look.";
 
 /// The steps of a stage.
 #[rustfmt::skip]
 const STEPS: [(&str, &str); 5] = [
     ("predict", "read the lesson, and say what you think is the cause"),
-    ("evidence", "look at the panels that hold it"),
+    ("evidence", "look at the panels that show it"),
     ("fix", "toggle the fix while it trains, or edit the file"),
-    ("check", "measured checks pass or do not; pairs run both in turns"),
+    ("check", "measured checks pass or fail; pairs run both in turns"),
     ("look back", "your prediction beside the numbers"),
 ];
 
@@ -78,7 +78,7 @@ fn five_keys(w: &mut Writer<'_>) {
     w.lines.push(Line::from(line));
 }
 
-/// Which device and preset, and how to have others.
+/// Which device and preset, and how to choose others.
 fn place(w: &mut Writer<'_>) {
     let (app, theme) = (w.app, w.theme);
     let using = &app.devices.using;

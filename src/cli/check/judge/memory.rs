@@ -1,9 +1,10 @@
 //! Peak memory over a sweep, and the polynomial in its value that fits it.
 
 use super::Found;
-use crate::cli::bench::fit::{Fit, polynomial};
+
 use crate::course::metric;
-use crate::course::placeholder::show;
+use crate::profile::fit::{Fit, polynomial};
+use crate::units::show;
 
 /// Peak memory in MiB over the sweep's values, with this setting.
 fn memory(found: &Found, with: &str) -> (Vec<(f64, f64)>, Option<String>) {

@@ -5,8 +5,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::Action;
-use crate::app::exercise::measuring::{Answer, Measured, Measuring, Row, Table};
+use crate::app::exercise::measuring::{Answer, Measured, Measuring};
 use crate::app::exercise::{Choice, Desk, InModel};
+use crate::course::sweep::{Row, Table};
 use crate::course::{Exercise, check};
 use crate::protocol::CardLine;
 use crate::tui::prose::Writer;
@@ -58,7 +59,7 @@ fn check_of_kernel(desk: &Desk, w: &mut Writer<'_>) {
     report.card.iter().for_each(|line| card_line(line, w));
     if let (Some(device), None) = (&report.device, &report.failed) {
         let slow = match device.kind.as_str() {
-            "vulkan-cpu" => ", a CPU driver: being right counts there, speed does not",
+            "vulkan-cpu" => ", a CPU driver: its results count, its speed does not",
             _ => "",
         };
         let (seconds, name) = (report.seconds, &device.name);
@@ -105,7 +106,7 @@ fn in_model(desk: &Desk, w: &mut Writer<'_>) {
 
 /// The open question with its words, and where else the answer may be written.
 fn asked(problems: &[String], w: &mut Writer<'_>) {
-    w.rule("say it before you measure");
+    w.rule("predict before you measure");
     if let Some(choice) = w.app.picking() {
         answers(&choice, w);
     }
@@ -153,7 +154,7 @@ fn answers(choice: &Choice, w: &mut Writer<'_>) {
         Action::PickOther(1),
         Action::PickThis,
     ];
-    w.keys("{} and {} mark another one, {} takes it.", &keys);
+    w.keys("{} and {} mark another answer, {} chooses it.", &keys);
 }
 
 fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
@@ -164,8 +165,8 @@ fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
     }
     table(&sweep.table, w);
     let what = match (measuring.begun, sweep.of) {
-        (false, _) if w.app.warms_up() => "waits for the GPU that warms up".to_owned(),
-        (false, _) => "waits until the stage's run stands still".to_owned(),
+        (false, _) if w.app.warms_up() => "waits for the GPU to warm up".to_owned(),
+        (false, _) => "waits until the stage's run pauses".to_owned(),
         (true, 0) => "an engine starts".to_owned(),
         _ => format!("{}: {}", sweep.what, sweep.done),
     };

@@ -1,0 +1,251 @@
+//! What defines a run: the choices a configuration has, in the words of its files, and the configuration itself.
+//! What each key means is in `knobs.rs`; nothing here touches a device or a screen.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Declares a kebab-case choice: its serde form, its text form and the list of all its values come from one place.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            #[default]
+            $($(#[$vdoc])* #[serde(rename = $text)] $variant),+
+        }
+
+        impl $name {
+            /// Every value as it is written in a file.
+            pub const NAMES: &'static [&'static str] = &[$($text),+];
+
+            /// The value written as `text`, if there is one.
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+
+            /// How the value is written in a file.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+choice!(
+    /// A named model size.
+    Preset { Tiny = "tiny", Small = "small", Medium = "medium" }
+);
+choice!(
+    /// How weights start.
+    Init {
+        /// Every matrix N(0, 0.02), norm gains 1.
+        Normal002 = "normal-0.02",
+        /// burn's own defaults: embedding N(0, 1), linear layers uniform within ±1/√fan_in.
+        LibraryDefault = "library-default",
+    }
+);
+choice!(
+    /// Query, key and value projections.
+    Qkv { Separate = "separate", Fused = "fused" }
+);
+choice!(
+    /// How the attention kernel finds keys and values in memory.
+    KvLayout {
+        /// One copy makes the rows it reads contiguous.
+        Contiguous = "contiguous",
+        /// Views as they come; the kernel follows their strides.
+        Strided = "strided",
+        /// Views as they come; the kernel takes them for contiguous. Silently wrong.
+        Assumed = "assumed",
+    }
+);
+choice!(
+    /// Attention: scores written to memory, or kept in tiles.
+    Attention {
+        Composed = "composed",
+        /// One kernel that follows the strides it is given: see `kv-layout`.
+        Kernel = "kernel",
+        Flash = "flash",
+    }
+);
+choice!(
+    /// RMSNorm: one primitive after the other, or one kernel.
+    Norm { Composed = "composed", Fused = "fused" }
+);
+choice!(
+    /// The gate, up and activation part of the feed-forward block.
+    Swiglu {
+        Separate = "separate",
+        NaiveKernel = "naive-kernel",
+        FusedGateUp = "fused-gate-up",
+        FusedActivation = "fused-activation",
+    }
+);
+choice!(
+    /// Softmax and cross-entropy.
+    Loss { Composed = "composed", Fused = "fused" }
+);
+choice!(
+    /// Whether the final norm stays in the autodiff graph.
+    Gradient {
+        Attached = "attached",
+        /// The source workshop's fault: the final norm's output has no history.
+        DetachedNorm = "detached-norm",
+    }
+);
+choice!(
+    /// Where matrix products are computed: the library's kernels, or this project's own.
+    Matmul { Library = "library", Own = "own" }
+);
+choice!(
+    /// Training tokens.
+    Data {
+        /// A seeded chain without self-transitions; its entropy rate is known.
+        Markov = "markov",
+        /// Uniform, independent tokens: nothing to learn.
+        Noise = "noise",
+    }
+);
+choice!(
+    /// AdamW: the library's, or one of ours in few launches.
+    Optimizer { Library = "library", Fused = "fused" }
+);
+choice!(
+    /// Number format of the computation.
+    Precision { F32 = "f32", F16 = "f16", Bf16 = "bf16" }
+);
+choice!(
+    /// Where the host waits for the device.
+    Sync { PerPhase = "per-phase", PerStep = "per-step", Never = "never" }
+);
+
+/// The network. Sizes come from the preset unless a file names them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ModelConfig {
+    pub hidden: usize,
+    pub layers: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub ffn: usize,
+    pub vocab: usize,
+    pub init: Init,
+    pub qkv: Qkv,
+    pub kv_layout: KvLayout,
+    pub attention: Attention,
+    pub norm: Norm,
+    pub swiglu: Swiglu,
+    pub loss: Loss,
+    pub gradient: Gradient,
+    pub matmul: Matmul,
+}
+
+/// Data and optimizer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TrainConfig {
+    pub data: Data,
+    pub optimizer: Optimizer,
+    pub precision: Precision,
+    pub batch: usize,
+    pub context: usize,
+    pub seed: u64,
+    #[serde(deserialize_with = "fifteen_digits_from")]
+    pub learning_rate: f64,
+}
+
+/// When to wait, when to look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MeasureConfig {
+    pub sync: Sync,
+    /// Steps that do not count towards any statistic.
+    pub warmup: u64,
+    /// One step in this many is profiled, kernel by kernel. 0: only the first after warm-up.
+    pub profile_every: u64,
+}
+
+/// Everything that defines a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunConfig {
+    pub preset: Preset,
+    pub model: ModelConfig,
+    pub train: TrainConfig,
+    pub measure: MeasureConfig,
+}
+
+/// Longest context the rotary tables and the data generator are made for.
+pub const MAX_CONTEXT: usize = 8192;
+/// RMSNorm's ε.
+pub const NORM_EPS: f64 = 1e-5;
+/// Base of the rotary frequencies.
+pub const ROPE_THETA: f64 = 10_000.0;
+/// Standard deviation of `init = "normal-0.02"`.
+pub const INIT_STD: f64 = 0.02;
+
+impl RunConfig {
+    /// The preset's sizes with every knob at its plain, correct value.
+    pub fn preset(preset: Preset) -> Self {
+        let (hidden, layers, heads, kv_heads, ffn, context) = match preset {
+            Preset::Tiny => (128, 4, 4, 2, 512, 64),
+            Preset::Small => (512, 8, 8, 4, 2048, 128),
+            Preset::Medium => (1024, 12, 8, 4, 4096, 512),
+        };
+        Self {
+            preset,
+            model: ModelConfig {
+                hidden,
+                layers,
+                heads,
+                kv_heads,
+                ffn,
+                vocab: 1000,
+                ..ModelConfig::default()
+            },
+            train: TrainConfig {
+                batch: 8,
+                context,
+                seed: 42,
+                learning_rate: 3e-4,
+                ..TrainConfig::default()
+            },
+            measure: MeasureConfig {
+                sync: Sync::default(),
+                warmup: 5,
+                profile_every: 20,
+            },
+        }
+    }
+
+    /// Moves to another preset: sizes and context follow, knobs stay.
+    pub fn set_preset(&mut self, preset: Preset) {
+        let Self { model, train, .. } = Self::preset(preset);
+        self.preset = preset;
+        self.model.hidden = model.hidden;
+        self.model.layers = model.layers;
+        self.model.heads = model.heads;
+        self.model.kv_heads = model.kv_heads;
+        self.model.ffn = model.ffn;
+        self.model.vocab = model.vocab;
+        self.train.batch = train.batch;
+        self.train.context = train.context;
+    }
+}
+
+/// The number with the fifteen digits a person may have written: JSON readers may be off by the last bit, and two
+/// configurations that say the same must be equal.
+pub(crate) fn fifteen_digits(x: f64) -> f64 {
+    format!("{x:.14e}").parse().unwrap_or(x)
+}
+
+fn fifteen_digits_from<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    f64::deserialize(deserializer).map(fifteen_digits)
+}

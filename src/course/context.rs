@@ -1,0 +1,186 @@
+//! An opened course with the learner's files and progress beside it.
+
+mod edits;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::named::NamedConfig;
+use super::workspace::{self, Workspace};
+use super::{Course, Exercise, Source, Stage, progress};
+use crate::config::file::load;
+use crate::config::{Preset, close};
+use crate::out::usage;
+
+use edits::Edit;
+
+/// A loaded course and where its learner's files are.
+#[derive(Debug)]
+pub struct CourseContext {
+    pub course: Course,
+    pub source: Source,
+    /// The course's state folder; none where the system has no place for one.
+    pub state: Option<PathBuf>,
+    /// Starters that the learner edited in a copy of the course, by stage id.
+    edits: BTreeMap<String, Edit>,
+}
+
+impl CourseContext {
+    /// The course as its author sees it: what could not be loaded is in `course.problems`. Without a folder it is the
+    /// course inside the program; without a language it is in English.
+    pub fn load_as_author(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
+        let source = match folder {
+            Some(folder) => Source::folder(folder)?,
+            None => Source::Embedded,
+        };
+        let course = Course::open(&source, language.unwrap_or("en"));
+        let state = progress::directory(&course.id);
+        Ok(Self {
+            course,
+            source,
+            state,
+            edits: BTreeMap::new(),
+        })
+    }
+
+    /// The same course as its learner sees it: starters and answers that they edited are theirs, not the course's.
+    pub fn load(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
+        let mut context = Self::load_as_author(folder, language)?;
+        context.edits = edits::adopt(&mut context.course, &context.source);
+        Ok(context)
+    }
+
+    /// The stage with this number or id.
+    pub fn stage(&self, name: &str) -> Result<&Stage> {
+        let stages = &self.course.stages;
+        let by_number = name.parse::<u32>().ok();
+        let found = match by_number {
+            Some(number) => self.course.stage(number),
+            None => self.course.stage_by_id(name),
+        };
+        found.ok_or_else(|| {
+            let all: Vec<String> = stages
+                .iter()
+                .map(|s| format!("{} {}", s.number, s.id))
+                .collect();
+            let labels = self.course.exercises.iter().map(Exercise::label);
+            let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
+            if looks_like && !self.course.exercises.is_empty() {
+                return usage(format!(
+                    "there is no exercise `{}`{} `perflings list` shows all names",
+                    name.escape_debug(),
+                    meant(close(name, labels))
+                ));
+            }
+            let near = match by_number {
+                None => meant(close(name, stages.iter().map(|s| s.id.as_str()))),
+                Some(_) => ".".to_owned(),
+            };
+            let known = if all.is_empty() {
+                "The course has no stage that can be used".to_owned()
+            } else {
+                format!(
+                    "There are {}; `perflings list` shows all names",
+                    all.join(", ")
+                )
+            };
+            let broken = self
+                .course
+                .problems
+                .first()
+                .map(|p| format!(". Not everything could be loaded: {p}"))
+                .unwrap_or_default();
+            usage(format!(
+                "there is no stage `{}`{near} {known}{broken}",
+                name.escape_debug()
+            ))
+        })
+    }
+
+    /// The exercise of this number, folder or id: `k01`, `k01-swiglu`, `swiglu`. A stage's id comes first.
+    pub fn exercise(&self, name: &str) -> Option<&Exercise> {
+        if self.course.stage_by_id(name).is_some() {
+            return None;
+        }
+        self.course
+            .exercises
+            .iter()
+            .find(|exercise| exercise.answers_to(name))
+    }
+
+    /// The learner's own folder of an exercise: below the current one (an `init` copy), or in their state folder. Of a
+    /// course folder that was named, the learner's copies come before its starters.
+    pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
+        let work = self.workspace().ok().map(|work| work.folder(&exercise.id));
+        let places = match &self.source {
+            Source::Folder { root, .. } => [work, Some(root.join(&exercise.path))],
+            Source::Embedded => [Some(PathBuf::from(&exercise.path)), work],
+        };
+        let holds = |folder: &PathBuf| {
+            let files = exercise.files();
+            files.iter().all(|file| folder.join(&file.name).is_file())
+        };
+        places.into_iter().flatten().find(holds)
+    }
+
+    /// The learner's own copy of one file of an exercise.
+    pub fn exercise_file(&self, exercise: &Exercise, name: &str) -> Option<PathBuf> {
+        Some(self.exercise_folder(exercise)?.join(name))
+    }
+
+    /// The learner's files, where there is a place for them.
+    pub fn workspace(&self) -> Result<Workspace> {
+        let state = self
+            .state
+            .as_ref()
+            .context("this system names no folder for a program's state; set XDG_STATE_HOME")?;
+        Ok(Workspace::new(state))
+    }
+
+    /// The folder of an exercise in a copy of the course that `init` made: the learner may edit it there as well.
+    pub fn copy_of(&self, exercise: &Exercise) -> Option<PathBuf> {
+        match &self.source {
+            Source::Embedded => None,
+            Source::Folder { root, .. } => Some(root.join(&exercise.path)),
+        }
+    }
+
+    /// What the learner has now: their copy of the file, or the starter they edited in place, with its path; else the
+    /// stage as shipped.
+    pub fn learner(
+        &self,
+        stage: &Stage,
+        preset: Option<Preset>,
+    ) -> Result<(NamedConfig, Option<PathBuf>)> {
+        let work = self.workspace().ok();
+        let copy = work.and_then(|work| work.existing(stage, "config.toml"));
+        let (path, mut config) = match (copy, self.edits.get(&stage.id)) {
+            (Some(path), _) => (path.clone(), load(&path)?),
+            (None, Some(edit)) => (edit.path.clone(), edit.config.clone()),
+            (None, None) => return Ok((NamedConfig::broken(stage, preset), None)),
+        };
+        if let Some(preset) = preset.filter(|preset| *preset != config.preset) {
+            config.set_preset(preset);
+        }
+        Ok((NamedConfig::of(stage, "custom", config), Some(path)))
+    }
+
+    /// Puts the stage's files back as they began. Those that differ are kept beside them; the result names those.
+    pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
+        let mut kept = self.workspace()?.reset(stage)?;
+        if let Some(edit) = self.edits.get(&stage.id) {
+            kept.extend(workspace::restore(&edit.path, &edit.original)?);
+        }
+        Ok(kept)
+    }
+}
+
+/// What follows the name of something that is not there.
+fn meant(near: Option<&str>) -> String {
+    near.map_or_else(
+        || ".".to_owned(),
+        |near| format!("; did you mean `{near}`?"),
+    )
+}

@@ -1,0 +1,77 @@
+//! A configuration together with the name it was asked for by: a stage's variant, a version, a file.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::Stage;
+use crate::config::file::load;
+use crate::config::{KNOBS, Preset, RunConfig};
+
+/// A configuration and where it came from.
+#[derive(Clone, Debug)]
+pub struct NamedConfig {
+    /// As the command line named it.
+    pub name: String,
+    /// 0 where it belongs to no stage.
+    pub stage: u32,
+    pub variant: String,
+    pub config: RunConfig,
+    /// Keys that the stage studies.
+    pub varies: Vec<String>,
+}
+
+impl NamedConfig {
+    /// The stage as shipped, at another preset if one is given.
+    pub fn broken(stage: &Stage, preset: Option<Preset>) -> Self {
+        Self::of(
+            stage,
+            "broken",
+            stage.broken_at(preset.unwrap_or(stage.broken.preset)),
+        )
+    }
+
+    /// The stage's solution.
+    pub fn fixed(stage: &Stage, preset: Option<Preset>) -> Self {
+        Self::of(
+            stage,
+            "fixed",
+            stage.fixed_at(preset.unwrap_or(stage.fixed.preset)),
+        )
+    }
+
+    pub fn of(stage: &Stage, variant: &str, config: RunConfig) -> Self {
+        Self {
+            name: format!("{}:{variant}", stage.number),
+            stage: stage.number,
+            variant: variant.to_owned(),
+            config,
+            varies: stage.varies.clone(),
+        }
+    }
+
+    /// A configuration file.
+    pub fn file(path: &Path, preset: Option<Preset>) -> Result<Self> {
+        let mut config = load(path)?;
+        if let Some(preset) = preset {
+            config.set_preset(preset);
+        }
+        let name = path.display().to_string();
+        Ok(Self {
+            name,
+            stage: 0,
+            variant: "custom".to_owned(),
+            config,
+            varies: Vec::new(),
+        })
+    }
+
+    /// The value at a path, as a file would write it.
+    pub fn value(&self, path: &str) -> String {
+        KNOBS
+            .iter()
+            .find(|knob| knob.path == path)
+            .map(|knob| (knob.get)(&self.config))
+            .unwrap_or_default()
+    }
+}

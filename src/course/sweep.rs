@@ -1,0 +1,175 @@
+//! What was measured for a config exercise, and its table: a row for each run or comparison, for a screen or a terminal.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::exercise::{ConfigMetric, Configs};
+use super::metric;
+use crate::protocol::{Finished, Pair};
+use crate::units::show;
+
+/// One run of the sweep.
+#[derive(Clone, Debug)]
+pub struct SweepPoint {
+    pub with: Option<String>,
+    pub value: String,
+    /// Or why there is no run: a format that the device refuses.
+    pub run: Result<Finished, String>,
+}
+
+/// Everything measured for one exercise.
+#[derive(Clone, Debug, Default)]
+pub struct SweepRuns {
+    pub points: Vec<SweepPoint>,
+    /// Plain against each change, in the order of the exercise.
+    pub changes: Vec<Result<Pair, String>>,
+    /// The first value against each other one.
+    pub speeds: Vec<(String, Result<Pair, String>)>,
+}
+
+/// The table of a measurement, growing run by run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Above the names, then above each column.
+    pub head: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+/// One run or comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    pub name: String,
+    /// A missing figure is none.
+    pub cells: Vec<Option<String>>,
+    /// Why there are no figures.
+    pub why: Option<String>,
+}
+
+/// Heads of columns that are shorter than their metric's name.
+const HEADS: &[(&str, &str)] = &[
+    ("step_ms", "step ms"),
+    ("samples_per_s", "samples/s"),
+    ("tokens_per_s", "tokens/s"),
+    ("loss_first", "first loss"),
+    ("loss_last", "last loss"),
+    ("kernels.launches_per_step", "launches"),
+    ("memory.peak_mib", "peak MiB"),
+    ("grad.params_pct", "trained %"),
+];
+
+/// Everything so far.
+pub fn table(configs: &Configs, found: &SweepRuns) -> Table {
+    if !configs.rank.is_empty() {
+        return ranked(configs, found);
+    }
+    let Some(sweep) = &configs.sweep else {
+        return Table::default();
+    };
+    let key = sweep.key.rsplit('.').next().unwrap_or(&sweep.key);
+    let mut head = vec![key.to_owned()];
+    head.extend(sweep.metrics.iter().map(|name| short(name).to_owned()));
+    let timed = configs
+        .checks
+        .iter()
+        .any(|check| matches!(check.metric, ConfigMetric::Speed { .. }));
+    if timed && let Some(first) = sweep.values.first() {
+        head.push(format!("against {first}"));
+    }
+    let rows = found.points.iter().map(|point| {
+        // `flash` of `model.attention=flash`.
+        let with = point.with.as_deref().map(|set| match set.split_once('=') {
+            Some((_, value)) => value,
+            None => set,
+        });
+        let name = with.map_or_else(
+            || point.value.clone(),
+            |with| format!("{} {with}", point.value),
+        );
+        let figures = sweep.metrics.iter();
+        let figure = |name: &String| figure(name, point.run.as_ref().ok()?);
+        let mut cells: Vec<Option<String>> = figures.map(figure).collect();
+        let mut why = point.run.as_ref().err().cloned();
+        if timed {
+            let of = found.speeds.iter().find(|(value, _)| *value == point.value);
+            let pair = of.map(|(_, pair)| pair.as_ref());
+            cells.push(pair.and_then(|pair| Some(times(pair.ok()?.ratio))));
+            why = why.or_else(|| pair?.err().cloned());
+        }
+        Row { name, cells, why }
+    });
+    Table {
+        rows: rows.collect(),
+        head,
+    }
+}
+
+fn ranked(configs: &Configs, found: &SweepRuns) -> Table {
+    let row = |(letter, change): (String, &Result<Pair, String>), label: &str| {
+        let cells = match change {
+            Ok(pair) => vec![
+                Some(times(pair.ratio)),
+                Some(format!("{:.2} to {:.2}", pair.low, pair.high)),
+                Some(pair.n.to_string()),
+            ],
+            Err(_) => vec![None; 3],
+        };
+        Row {
+            name: format!("{letter} {label}"),
+            cells,
+            why: change.as_ref().err().cloned(),
+        }
+    };
+    let changes = configs.letters().into_iter().zip(&found.changes);
+    let labelled = changes.zip(&configs.rank);
+    Table {
+        head: ["change", "faster", "interval", "pairs"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: labelled.map(|(it, rank)| row(it, &rank.label)).collect(),
+    }
+}
+
+fn short(name: &str) -> &str {
+    let found = HEADS.iter().find(|(metric, _)| *metric == name);
+    found.map_or(name, |(_, head)| head)
+}
+
+fn figure(name: &str, run: &Finished) -> Option<String> {
+    Some(show(metric::value(name, run)?, metric::form(name).0))
+}
+
+fn times(ratio: f64) -> String {
+    format!("{ratio:.2}x")
+}
+
+/// The table in plain text, aligned.
+pub fn text(table: &Table) -> String {
+    let dash = || "–".to_owned();
+    let mut lines = vec![table.head.clone()];
+    lines.extend(table.rows.iter().map(|row| {
+        let cells = row.cells.iter().map(|it| it.clone().unwrap_or_else(dash));
+        std::iter::once(row.name.clone()).chain(cells).collect()
+    }));
+    let width = |at: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(at));
+        cells.map(|cell| cell.width()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.head.len()).map(width).collect();
+    let line = |cells: &Vec<String>| {
+        let mut out = String::new();
+        for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+            let blank = " ".repeat(width.saturating_sub(cell.width()));
+            out += &match at {
+                0 => format!("  {cell}{blank}"),
+                _ => format!("  {blank}{cell}"),
+            };
+        }
+        out
+    };
+    let mut out: Vec<String> = lines.iter().map(line).collect();
+    for row in &table.rows {
+        if let Some(why) = &row.why {
+            out.push(format!("  {}: {why}", row.name));
+        }
+    }
+    out.join("\n")
+}

@@ -1,0 +1,118 @@
+//! The learner's own files of a course: copies of the starters, in the state folder, made when they are first
+//! edited. A course itself is never written to.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Stage, StageFile};
+
+/// `<state>/<course>/work`, with a folder for each stage.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    root: PathBuf,
+}
+
+impl Workspace {
+    /// The workspace under a course's state folder.
+    pub fn new(state: &Path) -> Self {
+        Self {
+            root: state.join("work"),
+        }
+    }
+
+    /// Where the learner's copy is, or would be.
+    pub fn path(&self, stage: &Stage, file: &str) -> PathBuf {
+        self.root.join(&stage.id).join(file)
+    }
+
+    /// The learner's copy, if there is one.
+    pub fn existing(&self, stage: &Stage, file: &str) -> Option<PathBuf> {
+        Some(self.path(stage, file)).filter(|path| path.is_file())
+    }
+
+    /// The learner's copy, made from the starter where there is none.
+    pub fn open(&self, stage: &Stage, file: &str) -> Result<PathBuf> {
+        self.open_file(&stage.id, declared(stage, file)?)
+    }
+
+    /// The same for a file of the stage or exercise `id`.
+    pub fn open_file(&self, id: &str, file: &StageFile) -> Result<PathBuf> {
+        let path = self.folder(id).join(&file.name);
+        if !path.exists() {
+            write(&path, &file.starter)?;
+        }
+        Ok(path)
+    }
+
+    /// Where the learner's files of a stage or exercise are.
+    pub fn folder(&self, id: &str) -> PathBuf {
+        self.root.join(id)
+    }
+
+    /// Puts the starters back. Files that differ are kept beside them; the result names those.
+    pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
+        let mut kept = Vec::new();
+        for file in &stage.files {
+            kept.extend(restore(&self.path(stage, &file.name), &file.starter)?);
+        }
+        Ok(kept)
+    }
+}
+
+/// Puts a text back where a file is. If that held something else, it is kept beside it, and named.
+pub fn restore(path: &Path, text: &str) -> Result<Option<PathBuf>> {
+    let Ok(mine) = fs::read(path) else {
+        return Ok(None);
+    };
+    if mine == text.as_bytes() {
+        return Ok(None);
+    }
+    let aside = free_name(path)?;
+    fs::rename(path, &aside).with_context(|| format!("Failed to set {} aside", path.display()))?;
+    write(path, text)?;
+    Ok(Some(aside))
+}
+
+fn declared<'a>(stage: &'a Stage, file: &str) -> Result<&'a StageFile> {
+    stage
+        .files
+        .iter()
+        .find(|known| known.name == file)
+        .with_context(|| {
+            format!(
+                "stage {} has no file `{}`",
+                stage.number,
+                file.escape_debug()
+            )
+        })
+}
+
+/// `config.toml.1`, or the next number that is free.
+fn free_name(path: &Path) -> Result<PathBuf> {
+    let numbered = |n: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{n}"));
+        PathBuf::from(name)
+    };
+    match (1..10_000)
+        .map(numbered)
+        .find(|path| path.symlink_metadata().is_err())
+    {
+        Some(path) => Ok(path),
+        None => bail!("there are too many files beside {}", path.display()),
+    }
+}
+
+/// Writes a file whole or not at all.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let context = || format!("Failed to write {}", path.display());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(context)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
+    file.write_all(text.as_bytes()).with_context(context)?;
+    file.persist(path).with_context(context)?;
+    Ok(())
+}

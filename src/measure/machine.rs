@@ -1,0 +1,139 @@
+//! What this machine has: memory against what a configuration needs, and the names a device can have.
+
+use anyhow::Result;
+
+use crate::config::{RunConfig, nearest};
+use crate::out::usage;
+pub use crate::units::bytes;
+use crate::units::show;
+
+const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
+
+/// Checks the form of a `--device`; whether it is here only the engine knows.
+pub fn device_name(text: &str) -> Result<String, String> {
+    let numbered = text
+        .strip_prefix("gpu:")
+        .is_some_and(|n| n.parse::<u16>().is_ok());
+    if numbered || DEVICES.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    let near = nearest(text, DEVICES.iter().copied());
+    Err(format!(
+        "unknown device; did you mean `{near}`? It is auto, cpu, gpu, gpu:N or vulkan-cpu"
+    ))
+}
+
+/// Refuses configurations whose runs need more memory than this machine can give. Only devices that live in the
+/// host's memory are judged here; the engine judges the others.
+pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
+    if !matches!(device, "auto" | "cpu" | "vulkan-cpu") {
+        return Ok(());
+    }
+    let need = needed(configs);
+    let most = |of: fn(&RunConfig) -> u64| {
+        let most = configs.iter().map(|c| of(c)).max().unwrap_or(0);
+        show(most as f64, 0)
+    };
+    match available() {
+        Some(have) if need > have => Err(usage(format!(
+            "the configuration needs about {} and this machine has {} available ({} parameters, {} tokens a step); \
+             make train.batch, train.context or the preset smaller",
+            bytes(need),
+            bytes(have),
+            most(|c| c.parameters()),
+            most(|c| c.tokens_per_step() as u64),
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Two runs hold two sets of parameters, gradients and moments, and the larger of their activations.
+fn needed(configs: &[&RunConfig]) -> u64 {
+    let state = |c: &&RunConfig| 16 * c.parameters();
+    let activations = configs
+        .iter()
+        .map(|c| c.memory_estimate().saturating_sub(state(c)))
+        .max();
+    configs
+        .iter()
+        .map(state)
+        .sum::<u64>()
+        .saturating_add(activations.unwrap_or(0))
+}
+
+/// Bytes that can be had now: what the system calls available, within a container's limit.
+fn available() -> Option<u64> {
+    let system = if cfg!(target_os = "macos") {
+        let said = std::process::Command::new("sysctl")
+            .args(["-n", "hw.memsize"])
+            .output()
+            .ok()?;
+        String::from_utf8_lossy(&said.stdout).trim().parse().ok()
+    } else {
+        let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+        meminfo(&info, "MemAvailable").or_else(|| meminfo(&info, "MemTotal"))
+    };
+    let container = [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ]
+    .into_iter()
+    .find_map(|path| {
+        std::fs::read_to_string(path)
+            .ok()?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
+    match (system, container) {
+        (Some(system), Some(container)) => Some(system.min(container)),
+        (system, container) => system.or(container),
+    }
+}
+
+fn meminfo(text: &str, key: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Preset;
+
+    #[test]
+    fn device_names_are_checked_by_form() {
+        assert_eq!(device_name("gpu:1").as_deref(), Ok("gpu:1"));
+        assert!(
+            device_name("gpux")
+                .expect_err("unknown")
+                .contains("did you mean `gpu`")
+        );
+        assert!(device_name("gpu:x").is_err());
+    }
+
+    #[test]
+    fn a_pair_holds_two_sets_of_parameters_and_one_of_activations() {
+        let tiny = RunConfig::preset(Preset::Tiny);
+        assert_eq!(needed(&[&tiny]), tiny.memory_estimate());
+        assert_eq!(
+            needed(&[&tiny, &tiny]),
+            tiny.memory_estimate() + 16 * tiny.parameters()
+        );
+    }
+
+    #[test]
+    fn memory_is_read() {
+        assert_eq!(
+            meminfo("MemTotal:  24 kB\nMemAvailable:   16 kB\n", "MemAvailable"),
+            Some(16 * 1024)
+        );
+    }
+}

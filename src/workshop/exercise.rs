@@ -1,0 +1,359 @@
+//! The open exercise outside the screen: the learner's files, the process that checks kernels, and the runs of a config
+//! exercise.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+
+use super::sweep::{News, Sweeping};
+use crate::app::Message;
+use crate::app::exercise::ExerciseNews;
+use crate::app::exercise::measuring::{Answer, Measured};
+use crate::app::source::FromEngine;
+use crate::cli::check::judge;
+use crate::config::file::{MAX_BYTES, read_text};
+use crate::course::context::CourseContext;
+use crate::course::exercise::answers::{line_of_key, written};
+use crate::course::exercise::config::{ANSWERS, Answers, answers};
+use crate::course::exercise::{Configs, Exercise, Kernels};
+use crate::course::progress;
+use crate::engine::client::EngineCommand;
+use crate::engine::kernel::checker::Checker;
+use crate::engine::kernel::source;
+
+/// Lines of the checking process that are taken in before the screen has its turn.
+const AT_ONCE: usize = 256;
+
+/// At most one exercise is open.
+pub struct Desk {
+    command: EngineCommand,
+    checker: Checker,
+    sweeping: Option<Sweeping>,
+    open: Option<Open>,
+    news: VecDeque<Message>,
+}
+
+struct Open {
+    id: String,
+    device: String,
+    /// Where the learner's files may be; the first one is where they are made.
+    folders: Vec<PathBuf>,
+    /// Where they are: the folder in which something was saved last.
+    folder: PathBuf,
+    files: Vec<String>,
+}
+
+impl Desk {
+    pub fn new(command: EngineCommand) -> Self {
+        Self {
+            checker: Checker::new(command.clone()),
+            command,
+            sweeping: None,
+            open: None,
+            news: VecDeque::new(),
+        }
+    }
+
+    /// Makes the learner's files where there are none, and begins a check of what they hold.
+    pub fn open(&mut self, shelf: &CourseContext, id: &str, device: &str) -> Result<()> {
+        let exercise = known(shelf, id)?;
+        let work = shelf.workspace()?;
+        for file in exercise.files() {
+            work.open_file(id, &file)?;
+        }
+        let folder = work.folder(id);
+        let mut folders = vec![folder.clone()];
+        folders.extend(shelf.copy_of(exercise));
+        // Where something was written already, if that is not here.
+        let edited = |folder: &&PathBuf| {
+            exercise.files().iter().any(|file| {
+                let path = folder.join(&file.name);
+                let same = source::read(&path).is_ok_and(|text| text == file.starter);
+                path.is_file() && !same
+            })
+        };
+        let folder = folders.iter().find(edited).cloned().unwrap_or(folder);
+        let files = exercise.files().into_iter();
+        self.open = Some(Open {
+            id: id.to_owned(),
+            device: device.to_owned(),
+            folders,
+            folder,
+            files: files.map(|file| file.name).collect(),
+        });
+        self.say_files();
+        self.look(shelf, false)
+    }
+
+    /// Gives a check or a measurement in progress up; its process ends.
+    pub fn leave(&mut self) {
+        self.open = None;
+        self.sweeping = None;
+        self.checker.end();
+    }
+
+    /// Puts the starters back, and begins anew.
+    pub fn reset(&mut self, shelf: &CourseContext, id: &str, device: &str) -> Result<String> {
+        let exercise = known(shelf, id)?;
+        self.sweeping = None;
+        let mut kept = Vec::new();
+        for folder in shelf
+            .copy_of(exercise)
+            .into_iter()
+            .chain([shelf.workspace()?.folder(id)])
+        {
+            for file in exercise.files() {
+                kept.extend(crate::course::workspace::restore(
+                    &folder.join(&file.name),
+                    &file.starter,
+                )?);
+            }
+        }
+        if let Some(state) = &shelf.state {
+            progress::reset_stage(state, id)?;
+        }
+        self.open(shelf, id, device)?;
+        Ok(match kept.first().and_then(|path| path.file_name()) {
+            None => "The exercise is as it began".to_owned(),
+            Some(name) => format!(
+                "The exercise is as it began; your file is kept beside it as {}",
+                name.to_string_lossy()
+            ),
+        })
+    }
+
+    /// Files that concern the open exercise.
+    pub fn watched(&self) -> Vec<PathBuf> {
+        let Some(open) = &self.open else {
+            return Vec::new();
+        };
+        let in_folder = |folder: &PathBuf| {
+            let files = open.files.iter().map(|name| folder.join(name));
+            files.collect::<Vec<_>>()
+        };
+        open.folders.iter().flat_map(in_folder).collect()
+    }
+
+    /// Where a file of the open exercise is.
+    pub fn path(&self, id: &str, file: &str) -> Option<PathBuf> {
+        let open = self.open.as_ref().filter(|open| open.id == id)?;
+        let known = open.files.iter().any(|name| name == file);
+        known.then(|| open.folder.join(file))
+    }
+
+    /// One of them was saved: begins a check. Says whether it is one of them.
+    pub fn saved(&mut self, shelf: &CourseContext, path: &Path) -> bool {
+        let Some(open) = &mut self.open else {
+            return false;
+        };
+        let Some(folder) = path
+            .parent()
+            .filter(|folder| open.folders.iter().any(|known| known == folder))
+        else {
+            return false;
+        };
+        if open.folder != folder {
+            open.folder = folder.to_owned();
+            self.say_files();
+        }
+        if let Err(error) = self.look(shelf, true) {
+            self.news.push_back(Message::Told {
+                text: format!("{error:#}"),
+                warning: true,
+            });
+        }
+        true
+    }
+
+    /// What happened since the last call, one after the other.
+    pub fn next_message(&mut self) -> Option<Message> {
+        if let Some(message) = self.news.pop_front() {
+            return Some(message);
+        }
+        let id = self.open.as_ref()?.id.clone();
+        if let Some(news) = self.sweeping.as_mut().and_then(Sweeping::news) {
+            let news = match news {
+                News::Stray(text) => return Some(Message::Engine(FromEngine::Stray(text))),
+                News::Sweep(sweep) => ExerciseNews::Measuring(sweep),
+                News::Over(found) => {
+                    self.sweeping = None;
+                    ExerciseNews::Measured(found)
+                }
+            };
+            return Some(Message::Exercise { exercise: id, news });
+        }
+        let mut report = None;
+        for _ in 0..AT_ONCE {
+            if !self.checker.is_busy() || report.is_some() {
+                break;
+            }
+            report = self.checker.poll(Duration::ZERO);
+        }
+        let news = match (report, self.checker.news()) {
+            (Some(report), _) => ExerciseNews::Checked(Box::new(report)),
+            (None, Some(progress)) => ExerciseNews::Progress(Box::new(progress)),
+            (None, None) => return None,
+        };
+        Some(Message::Exercise { exercise: id, news })
+    }
+
+    /// Makes the runs of the open exercise; messages say what comes of it, also where nothing does.
+    pub fn measure(&mut self, shelf: &CourseContext, id: &str, device: &str) {
+        self.sweeping = match self.begin(shelf, id, device) {
+            Ok(sweeping) => Some(sweeping),
+            Err(error) => {
+                let failed = Measured {
+                    failed: Some(format!("{error:#}")),
+                    ..Measured::default()
+                };
+                self.tell(ExerciseNews::Measured(Box::new(failed)));
+                None
+            }
+        };
+    }
+
+    fn begin(&self, shelf: &CourseContext, id: &str, device: &str) -> Result<Sweeping> {
+        let (configs, path) = self.answering(shelf, id)?;
+        let (answer, said) = read_answers(configs, &path);
+        if let Answer::Open(problems) = answer {
+            bail!("{}", problems.join("; "));
+        }
+        Sweeping::begin(self.command.clone(), device, configs, said)
+    }
+
+    /// Gives a measurement in progress up; its engine ends.
+    pub fn stop_measuring(&mut self) {
+        self.sweeping = None;
+    }
+
+    /// Writes answers to the learner's file. It counts as saved.
+    pub fn write_answers(
+        &mut self,
+        shelf: &CourseContext,
+        id: &str,
+        answers: &Answers,
+    ) -> Result<PathBuf> {
+        let (configs, path) = self.answering(shelf, id)?;
+        let raw = read_text(&path, MAX_BYTES).unwrap_or_default();
+        crate::course::workspace::write(&path, &written(&raw, &configs.answers, answers))?;
+        self.look(shelf, true)?;
+        Ok(path)
+    }
+
+    /// The open exercise's configurations, and where the learner's answers are.
+    fn answering<'a>(&self, shelf: &'a CourseContext, id: &str) -> Result<(&'a Configs, PathBuf)> {
+        let configs = known(shelf, id)?.configs();
+        match (configs, &self.open) {
+            (Some(configs), Some(open)) if open.id == id => {
+                Ok((configs, open.folder.join(ANSWERS)))
+            }
+            _ => bail!("`{}` is not open", id.escape_debug()),
+        }
+    }
+
+    fn say_files(&mut self) {
+        if let Some(open) = &self.open {
+            let paths = open.files.iter().map(|name| open.folder.join(name));
+            let files = paths.map(|path| short(&path)).collect();
+            self.tell(ExerciseNews::Files(files));
+        }
+    }
+
+    fn tell(&mut self, news: ExerciseNews) {
+        if let Some(open) = &self.open {
+            self.news.push_back(Message::Exercise {
+                exercise: open.id.clone(),
+                news,
+            });
+        }
+    }
+
+    /// Looks at what the files hold, as they are opened or saved: checks kernels, reads answers.
+    fn look(&mut self, shelf: &CourseContext, saved: bool) -> Result<()> {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        let exercise = known(shelf, &open.id)?;
+        if let Some(configs) = exercise.configs() {
+            let (answer, _) = read_answers(configs, &open.folder.join(ANSWERS));
+            self.tell(ExerciseNews::Answers { answer, saved });
+            return Ok(());
+        }
+        let kernels = exercise
+            .kernels()
+            .ok_or_else(|| anyhow!("{} has nothing to check", exercise.label()))?;
+        let job = in_folder(exercise, kernels, &open.folder);
+        let device = open.device.clone();
+        self.checker.start(&device, job);
+        self.tell(ExerciseNews::Begun);
+        Ok(())
+    }
+}
+
+/// What the learner's file says: every answer, or what to write where.
+fn read_answers(configs: &Configs, path: &Path) -> (Answer, Answers) {
+    let open = |problem: String| (Answer::Open(vec![problem]), Answers::new());
+    let raw = match read_text(path, MAX_BYTES) {
+        Ok(raw) => raw,
+        Err(error) => return open(error.to_string()),
+    };
+    let at = |line: usize, what: &str| match line {
+        0 => format!("{ANSWERS}: {what}"),
+        line => format!("{ANSWERS}:{line}: {what}"),
+    };
+    let said = match answers(&raw) {
+        Ok(said) => said,
+        Err((line, what)) => return open(at(line, &what)),
+    };
+    let problems = judge::wanting(configs, &said).into_iter();
+    let problems: Vec<String> = problems
+        .map(|(check, why)| {
+            let key = check.answer.as_ref().map_or("", |(key, _)| key);
+            at(line_of_key(&raw, key).unwrap_or(0), &why)
+        })
+        .collect();
+    if !problems.is_empty() {
+        return (Answer::Open(problems), said);
+    }
+    let asked = configs.checks.iter().filter_map(|it| it.answer.as_ref());
+    let given = asked.map(|(key, _)| {
+        let words = said.get(key).map_or(&[][..], Vec::as_slice);
+        (key.clone(), words.join(", "))
+    });
+    (Answer::Given(given.collect()), said)
+}
+
+/// A path as a learner would type it.
+fn short(path: &Path) -> String {
+    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
+    let below = home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
+    match below {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The job for the files in a folder; the starter stands for one that is not there.
+pub fn in_folder(
+    exercise: &Exercise,
+    kernels: &Kernels,
+    folder: &Path,
+) -> crate::protocol::KernelJob {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        let there = path.symlink_metadata().is_ok();
+        let starter = kernels.kernels.iter().find(|it| it.file.name == name);
+        match starter {
+            Some(kernel) if !there => source::text(kernel.file.starter.clone().into_bytes()),
+            _ => source::read(&path),
+        }
+    };
+    kernels.job(&exercise.id, read)
+}
+
+fn known<'a>(shelf: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
+    let found = shelf.course.exercises.iter().find(|it| it.id == id);
+    found.ok_or_else(|| anyhow!("there is no exercise `{}`", id.escape_debug()))
+}
