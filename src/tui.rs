@@ -59,7 +59,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
             None => panels::cards::draw(s.at(it.body)),
         }
     }
-    symbols::defuse(frame.buffer_mut());
+    symbols::sanitize(frame.buffer_mut());
     if theme.symbols.ascii {
         symbols::fold_to_ascii(frame.buffer_mut());
     }

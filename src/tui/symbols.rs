@@ -129,7 +129,7 @@ impl Symbols {
 }
 
 /// The last check before the terminal: no cell can move the cursor or change the direction of text.
-pub fn defuse(buffer: &mut Buffer) {
+pub fn sanitize(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().len() > 1 && cell.symbol().chars().any(harmful) {
             let rest: String = cell.symbol().chars().filter(|c| !harmful(*c)).collect();

@@ -134,7 +134,7 @@ const fn colour(number: u8) -> Option<Color> {
     })
 }
 
-/// What draws the eye.
+/// What makes text stand out.
 const LOUD: Modifier = Modifier::BOLD
     .union(Modifier::REVERSED)
     .union(Modifier::UNDERLINED)

@@ -69,24 +69,24 @@ fn confirming(app: &App) -> bool {
     app.view.confirm.is_some()
 }
 
-/// The first card, which any key puts away.
+/// The welcome card is open; any key closes it.
 fn welcoming(app: &App) -> bool {
     let shown = app.view.room() > Room::Numbers;
     !confirming(app) && app.view.overlay == Some(Overlay::Welcome) && shown
 }
 
-/// The same where it has more lines than the frame: the keys that move text do so.
+/// The same where the card has more lines than the frame: the keys that scroll do so.
 fn welcoming_long(app: &App) -> bool {
     let (columns, rows) = app.view.size;
     welcoming(app) && (columns < 80 || rows < 24)
 }
 
-/// Letters are text.
+/// A word is typed: letters are text.
 fn typing(app: &App) -> bool {
     !confirming(app) && app.view.typing()
 }
 
-/// Nothing asks for yes or no, nothing takes every key.
+/// No question wants yes or no, and neither card nor search takes every key.
 fn free(app: &App) -> bool {
     !confirming(app) && !welcoming(app) && !typing(app)
 }
@@ -95,7 +95,7 @@ fn in_list(app: &App) -> bool {
     free(app) && matches!(app.view.overlay, Some(Overlay::Stages | Overlay::Devices))
 }
 
-/// The panels, not a list or a text over them.
+/// The panels are in use: no card lies over them.
 fn main(app: &App) -> bool {
     free(app) && app.view.overlay.is_none()
 }
@@ -146,7 +146,7 @@ fn in_exercise(app: &App) -> bool {
     main(app) && app.exercises.open.is_some()
 }
 
-/// The same, and the footer offers the fix: prediction and evidence are behind, and nothing is asked.
+/// The same, and the fix comes next: prediction and evidence are done, and no question is open.
 fn fixable(app: &App) -> bool {
     let ready = |stage| app.study.beat(stage) > Beat::Evidence;
     in_stage(app) && app.stage().is_some_and(ready) && !asked(app) && !estimating(app)
@@ -161,7 +161,7 @@ fn estimating(app: &App) -> bool {
             .is_some_and(|stage| app.study.estimate(stage).is_some())
 }
 
-/// The evidence waits to be looked at, or is.
+/// The learner looks at the evidence, or is about to.
 fn walking(app: &App) -> bool {
     in_stage(app)
         && (app.study.pointer.is_some() || app.view.lesson_visible())
@@ -170,12 +170,12 @@ fn walking(app: &App) -> bool {
             .is_some_and(|stage| app.study.beat(stage) == Beat::Evidence)
 }
 
-/// There is more of the stage's text.
+/// There is more of the stage's text to read.
 fn reading_on(app: &App) -> bool {
     leafing(app) && app.reads_on()
 }
 
-/// The stage's text is read, and has pages.
+/// The stage's text is on the screen and has pages.
 fn leafing(app: &App) -> bool {
     main(app)
         && app.exercises.open.is_none()
@@ -209,7 +209,7 @@ fn in_pages(app: &App) -> bool {
     in_glossary(app) && !app.course.readings.is_empty()
 }
 
-/// A lesson is read, whose words may be new.
+/// A lesson is on the screen: its words may be new.
 fn reading(app: &App) -> bool {
     live(app) && app.view.lesson_visible() && has_glossary(app)
 }
@@ -413,7 +413,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Up], A::Scroll(-1), "", "", Move, welcoming_long),
     bind(&[PageDown], A::Scroll(10), "", "", Move, welcoming_long),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, welcoming_long),
-    // Whatever is left.
+    // Every other key.
     bind(&[ANY], A::Type(' '), "", "", Move, typing),
     bind(&[ANY], A::Close, "go on", "", Program, welcoming),
 ];

@@ -29,7 +29,7 @@ pub const PANEL: PanelRow = PanelRow {
         &[
             "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes; over 100 % under the slope, data lay in a cache.",
-            "Bytes count each operand once, as shapes say. An operation far below the roof moves more than it has to, or waits.",
+            "Bytes count each operand once, as shapes say. An operation far below the roof moves too many bytes, or waits.",
         ]
     },
     draw,
