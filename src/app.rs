@@ -14,6 +14,7 @@ mod leave;
 pub mod log;
 mod look;
 pub mod message;
+pub mod mode;
 pub mod pages;
 pub mod run;
 mod runs;
@@ -26,14 +27,15 @@ use std::sync::Arc;
 
 use crate::config::Preset;
 use crate::course::progress::Progress;
-use crate::course::{Course, Stage};
+use crate::course::{Course, Exercise, Stage};
 use crate::protocol::{Device, RunSpec, Slot};
 
 pub use crate::panel::Panel;
-pub use message::{Action, AfterSkip, Confirm, Effect, Limits, Message, Overlay};
+pub use message::{Action, Effect, Limits, Message};
+pub use mode::{Mode, Recording};
 pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
-pub use view::{Axis, Markers, Room, Sort, ThemeName, View, Window};
+pub use view::{AfterSkip, Axis, Confirm, Markers, Overlay, Room, Sort, ThemeName, View, Window};
 
 use devices::Devices;
 use exercise::Exercises;
@@ -75,18 +77,6 @@ impl Default for Options {
             notice: None,
         }
     }
-}
-
-/// What the badge of a recording says.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recording {
-    pub file: String,
-    pub device: Device,
-    pub date: String,
-    pub paused: bool,
-    pub speed: f64,
-    /// It holds a fault to be named: what would name it at a glance is not shown.
-    pub riddle: bool,
 }
 
 /// A sentence shown for a while.
@@ -150,6 +140,7 @@ impl Run {
 #[derive(Clone, Debug)]
 pub struct App {
     pub course: Arc<Course>,
+    pub mode: Mode,
     pub study: Study,
     pub exercises: Exercises,
     pub run: Run,
@@ -158,7 +149,6 @@ pub struct App {
     pub view: View,
     pub notice: Option<Notice>,
     pub preset: Option<Preset>,
-    pub recording: Option<Recording>,
     /// Lines that should have been events.
     pub malformed: u64,
     pub now_ms: u64,
@@ -173,9 +163,17 @@ impl App {
     /// The state before the first message, and what to do first.
     pub fn new(course: Course, progress: Progress, options: Options) -> (Self, Vec<Effect>) {
         let resumed = progress.current.clone();
+        let replayed = options.recording.is_some();
+        let mode = options
+            .recording
+            .map_or(Mode::Stage, |recording| Mode::Replay {
+                recording,
+                presentation: None,
+            });
         let mut app = Self {
             course: Arc::new(course),
-            study: Study::new(progress),
+            mode,
+            study: Study::new(progress, replayed),
             exercises: Exercises::default(),
             run: Run::default(),
             devices: Devices::new(&options.device),
@@ -189,12 +187,10 @@ impl App {
             },
             notice: None,
             preset: options.preset,
-            recording: options.recording,
             malformed: 0,
             now_ms: 0,
             revision: 1,
         };
-        app.study.open = app.recording.is_some();
         if let Some(text) = options.notice {
             app.tell(&text, true);
         }
@@ -217,11 +213,11 @@ impl App {
             );
         }
         let at = at.unwrap_or(0);
-        let mut effects = app.jump_over(at);
+        let mut effects = app.mark_skipped(at);
         effects.extend(app.enter(at));
         if options.present {
             effects.extend(app.present());
-        } else if options.welcome && app.recording.is_none() && app.view.overlay.is_none() {
+        } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
             effects.push(Effect::SaveWelcomed);
         }
@@ -231,6 +227,35 @@ impl App {
     /// The stage the learner is in; none in an empty course.
     pub fn stage(&self) -> Option<&Stage> {
         self.course.stages.get(self.study.at)
+    }
+
+    /// The recording that is shown instead of a live engine's run.
+    pub fn recording(&self) -> Option<&Recording> {
+        self.mode.recording()
+    }
+
+    /// Hints of the open exercise, or of the stage: how many are on screen, and how many there are.
+    pub fn hints(&self) -> (usize, usize) {
+        match (self.mode.exercise(), self.exercise(), self.stage()) {
+            (Some(open), Some(exercise), _) => (open.hints as usize, exercise.hints.len()),
+            (_, _, Some(stage)) => (self.study.hints as usize, stage.hints.len()),
+            _ => (0, 0),
+        }
+    }
+
+    /// Changes the state with the stage the learner is in at hand; does nothing in an empty course.
+    fn with_stage<T: Default>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> T) -> T {
+        let course = Arc::clone(&self.course);
+        let stage = course.stages.get(self.study.at);
+        stage.map_or_else(T::default, |stage| change(self, stage))
+    }
+
+    /// The same with the open exercise; does nothing without one.
+    fn with_exercise<T: Default>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> T) -> T {
+        let course = Arc::clone(&self.course);
+        let open = self.mode.exercise();
+        let exercise = open.and_then(|open| course.exercises.get(open.at));
+        exercise.map_or_else(T::default, |exercise| change(self, exercise))
     }
 
     /// Shows a sentence for a while.
@@ -266,7 +291,7 @@ impl App {
         let usual = self.run.shown().step_ms.last().map_or(0.0, |(_, ms)| ms);
         let since = self.now_ms.saturating_sub(self.run.step_ms);
         let odd = since > 5_000 && since as f64 > 10.0 * usual;
-        (odd && self.run.state == RunState::Running && self.recording.is_none())
+        (odd && self.run.state == RunState::Running && self.recording().is_none())
             .then_some(since / 1000)
     }
 
@@ -278,8 +303,8 @@ impl App {
 
 /// The only way in which the state changes.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
-    let mut effects = taken(app, message);
-    if app.study.aside.is_some() {
+    let mut effects = dispatch(app, message);
+    if !app.mode.keeps_progress() {
         effects.retain(|effect| {
             !matches!(
                 effect,
@@ -290,17 +315,17 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     effects
 }
 
-fn taken(app: &mut App, message: Message) -> Vec<Effect> {
+fn dispatch(app: &mut App, message: Message) -> Vec<Effect> {
     app.revision += 1;
     match message {
         Message::Did(action) => app.act(action),
-        Message::Engine(report) if app.exercises.watching => app.overhear(&report),
+        Message::Engine(report) if app.mode.is_watching() => app.hear_beside(&report),
         Message::Engine(report) => {
             let mut effects = app.hear(report);
-            effects.extend(app.go_on_measuring());
+            effects.extend(app.begin_measurement());
             effects
         }
-        Message::Recorded(report) if app.exercises.watching => app.hear(report),
+        Message::Recorded(report) if app.mode.is_watching() => app.hear(report),
         Message::Recorded(_) => Vec::new(),
         Message::Tick { now_ms } => {
             app.tick(now_ms);
@@ -318,7 +343,7 @@ fn taken(app: &mut App, message: Message) -> Vec<Effect> {
         }
         Message::Saved { config } => app.saved(config),
         Message::Exercise { exercise, news } => app.exercise_news(&exercise, news),
-        Message::Looking { why } => {
+        Message::Polling { why } => {
             app.log.add(log::Level::Warning, &why);
             app.tell(&why, true);
             Vec::new()

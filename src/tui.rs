@@ -1,5 +1,5 @@
-//! The screen: draws the state, turns keys and mouse into messages, carries out effects. One thread does all of it;
-//! it never waits for the engine, and it draws only when there is something new.
+//! The screen: draws the state, turns keys and mouse into messages. It never waits for the engine, and it draws only when there
+//! is something new.
 
 pub mod chart;
 pub mod digits;
@@ -21,7 +21,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
 use crate::app::{App, Limits, Room};
-pub use run::{Host, Outcome, run};
+pub use run::{Outcome, Session};
 use surface::Surface;
 use theme::Theme;
 

@@ -1,10 +1,9 @@
-//! The running workshop: the screen, where its events come from, and what it asks of the world: the learner's files, their
-//! editor, checks and measurements behind the screen.
+//! The running workshop: the screen, where its events come from, and what it asks for: the learner's files, their editor, checks
+//! and measurements behind the screen.
 
 mod editor;
+mod effects;
 pub mod exercise;
-mod host;
-mod last_resort;
 pub mod live;
 pub mod replay;
 mod sweep;
@@ -15,30 +14,73 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use crate::app::source::Source;
-use crate::app::{App, Options};
+use crate::app::source::{FromEngine, Source};
+use crate::app::{App, Effect, Message, Options, update};
 use crate::course::context::CourseContext;
 use crate::course::progress::Progress;
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
-use crate::tui::{self, Outcome, terminal};
+use crate::tui::{Outcome, Session, terminal};
 
-use host::Host;
+use effects::Workshop;
 
-/// Shows what a source tells until the learner quits. Exercises are checked and measured by engines of their own, started
+/// Reports taken in before a frame is due again, so that many of them cannot keep the screen from drawing.
+const REPORTS_AT_ONCE: usize = 4096;
+
+/// Shows what a source reports until the learner quits. Exercises are checked and measured by engines of their own, started
 /// by `command`.
 pub fn show(
     source: &mut dyn Source,
-    shelf: CourseContext,
+    context: CourseContext,
     collector: Rc<RefCell<Collector>>,
     command: EngineCommand,
     progress: Progress,
     options: Options,
 ) -> Result<Outcome> {
-    let replaying = options.recording.is_some();
-    let (mut app, first) = App::new(shelf.course.clone(), progress, options);
-    let mut host = Host::new(shelf, collector, replaying, command);
-    last_resort::watch();
+    let (mut app, mut effects) = App::new(context.course.clone(), progress, options);
+    let mut workshop = Workshop::new(context, collector, command);
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
-    tui::run(source, &mut host, &mut app, first, abilities)
+    let mut session = Session::begin(&mut app, abilities)?;
+    loop {
+        for effect in std::mem::take(&mut effects) {
+            let done = match effect {
+                Effect::Quit => return Ok(Outcome::Quit),
+                Effect::Suspend => session.suspend(&mut app).map(|()| Ok(None)),
+                effect if workshop.needs_terminal(&effect) => {
+                    session.lend(|| workshop.carry_out(effect, source))
+                }
+                effect => Ok(workshop.carry_out(effect, source)),
+            }?;
+            let (text, warning) = match done {
+                Ok(None) => continue,
+                Ok(Some(text)) => (text, false),
+                Err(error) => (format!("{error:#}"), true),
+            };
+            effects.extend(update(&mut app, Message::Told { text, warning }));
+        }
+        if session.heed_signals(&mut app)? {
+            return Ok(Outcome::Signal);
+        }
+        if !effects.is_empty() {
+            continue;
+        }
+        effects.extend(update(&mut app, session.tick()));
+        for _ in 0..REPORTS_AT_ONCE {
+            let Some(report) = source.try_recv() else {
+                break;
+            };
+            effects.extend(update(&mut app, Message::Engine(report)));
+        }
+        for text in terminal::complaints() {
+            let stray = FromEngine::Stray(text);
+            effects.extend(update(&mut app, Message::Engine(stray)));
+        }
+        while let Some(message) = workshop.next_message() {
+            effects.extend(update(&mut app, message));
+        }
+        session.draw_if_due(&mut app)?;
+        if effects.is_empty() {
+            effects.extend(session.take_input(&mut app)?);
+        }
+    }
 }

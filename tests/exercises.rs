@@ -323,7 +323,7 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     )));
     let desk = |app: &App| {
         let exercise = app.exercise().expect("open").clone();
-        app.exercises.desk(&exercise).expect("known").clone()
+        app.exercises.of(&exercise).expect("known").clone()
     };
     assert_eq!(desk(&app).in_model, InModel::Asked);
     let used = |why_not: Option<&str>| Event::KernelUsed {
@@ -387,7 +387,7 @@ fn a_reset_asks_forgets_and_begins_anew() {
             .any(|it| matches!(it, Effect::ResetExercise { exercise, .. } if exercise == "swiglu"))
     );
     assert_eq!(app.study.progress.stage("swiglu").state, State::New);
-    assert_eq!(app.exercises.hints, 0);
+    assert_eq!(app.hints().0, 0);
 }
 
 #[test]
@@ -571,7 +571,7 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
     assert!(app.measuring().is_some());
     let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(false))));
     assert_eq!(effects, Vec::new());
-    let shown = app.exercises.desk(app.exercise().expect("open"));
+    let shown = app.exercises.of(app.exercise().expect("open"));
     assert!(shown.is_some_and(|desk| desk.measured.is_some()));
 }
 

@@ -1,13 +1,17 @@
-//! What each action on the course and the run does to the state, and which effects it has.
-//! Actions that only change what is seen are in `look.rs`.
+//! What each action does to the course and the run, and which effects it has: first what an open exercise or the stage makes of
+//! it, then what it means everywhere. Actions that only change what is seen are in `look.rs`.
 
 use std::sync::Arc;
 
-use super::message::{AfterSkip, Confirm};
+use super::App;
+use super::message::{Action, Effect};
+use super::mode::Mode;
 use super::pages::Page;
 use super::source::ReplayControl;
-use super::view::Room;
-use super::{Action, App, Effect, Overlay, Panel};
+use super::view::{AfterSkip, Confirm, Overlay, Room};
+use crate::course::{Exercise, Stage};
+use crate::panel::Panel;
+use crate::protocol::Command;
 
 impl App {
     /// Does what the learner asked for.
@@ -16,58 +20,57 @@ impl App {
             action,
             Action::Pause | Action::Restart | Action::Profile | Action::SwitchDevice
         );
-        if moves_the_run && self.held() {
+        if moves_the_run && self.waits_for_measurement() {
             return Vec::new();
+        }
+        let course = Arc::clone(&self.course);
+        let stage = course.stages.get(self.study.at);
+        let exercise = self.mode.exercise();
+        let done = match exercise.and_then(|open| course.exercises.get(open.at)) {
+            Some(exercise) => self.act_in_exercise(exercise, action),
+            None => stage.and_then(|stage| self.act_in_stage(stage, action)),
+        };
+        if let Some(effects) = done {
+            return effects;
         }
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
-            Action::Stage(number) => return self.go_to_number(number),
-            Action::NextStage | Action::PreviousStage if self.exercises.open.is_some() => {
-                return self.exercise_by(if action == Action::NextStage { 1 } else { -1 });
+            Action::Report => return vec![Effect::WriteReport],
+            Action::Stage(number) => {
+                let of_number = |stage: &Stage| stage.number == number;
+                match self.course.stages.iter().position(of_number) {
+                    Some(at) => return self.leave_for(at),
+                    None => self.tell(&format!("There is no stage {number}"), true),
+                }
             }
-            Action::NextStage => return self.go_by(1),
-            Action::PreviousStage => return self.go_by(-1),
-            Action::Answer(choice) if self.exercises.open.is_some() => {
-                return self.exercise_answer(choice);
-            }
-            Action::Answer(choice) => return self.answer(choice),
-            Action::GuessShift(by) => self.study.guess.shift(by),
-            Action::GuessWiden(by) => self.study.guess.widen(by),
-            Action::GuessKeep => return self.keep_guess(),
-            Action::Hint if self.exercises.open.is_some() => return self.exercise_hint(),
-            Action::Hint => return self.hint(),
-            Action::Solution => return self.solution(),
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
-            Action::Pair if self.configs().is_some() => return self.measure(),
-            Action::PickOther(by) => self.pick_other(by),
-            Action::PickThis => return self.pick_this(),
-            Action::StopMeasuring => return self.stop_measuring(),
-            Action::Toggle | Action::Pair if self.exercises.open.is_some() => {
-                self.tell("That belongs to the stage; go back to it first", false);
+            Action::No => self.view.confirm = None,
+            Action::Yes => {
+                return match self.view.confirm.take() {
+                    Some(Confirm::Leave { to }) => self.go_to(to),
+                    _ => Vec::new(),
+                };
             }
-            Action::LeaveExercise => return self.leave_exercise(),
-            Action::Present => return self.present(),
-            Action::NextBeat => return self.next_beat(),
-            Action::PreviousBeat => return self.previous_beat(),
-            Action::NextPointer => return self.next_pointer(),
-            Action::Toggle => return self.unless_unpredicted(AfterSkip::Toggle),
-            Action::Pair => return self.unless_unpredicted(AfterSkip::Pair),
             Action::Pause => return self.pause(),
-            Action::Restart => return self.restart_or_not(),
-            Action::Profile => return self.profile(),
+            Action::Restart if self.recording().is_none() => return self.restart(),
+            Action::Profile if self.recording().is_none() && self.run.state.is_active() => {
+                self.tell("The next step is profiled", false);
+                return vec![Effect::Send(Command::Profile)];
+            }
             Action::SwitchDevice => {
                 if let Some(select) = self.devices.offer().map(str::to_owned) {
                     return self.use_device(&select);
                 }
             }
-            Action::ReplayStep => return self.replay(ReplayControl::Step),
+            Action::ReplayStep => {
+                if let Some(recording) = self.mode.recording_mut() {
+                    recording.paused = true;
+                    return vec![Effect::Replay(ReplayControl::Step)];
+                }
+            }
             Action::ReplayFaster => return self.replay_speed(2.0),
             Action::ReplaySlower => return self.replay_speed(0.5),
-            Action::OpenEditor => return self.open_editor(),
-            Action::Report => return vec![Effect::WriteReport],
-            Action::Yes => return self.confirmed(),
-            Action::No => self.view.confirm = None,
             Action::Choose => return self.choose(self.view.selected),
             Action::ChooseLine(line) => return self.choose(line),
             _ => self.look(action),
@@ -75,19 +78,126 @@ impl App {
         Vec::new()
     }
 
-    fn go_to_number(&mut self, number: u32) -> Vec<Effect> {
-        match self
-            .course
-            .stages
-            .iter()
-            .position(|stage| stage.number == number)
-        {
-            Some(at) => self.leave_for(at),
-            None => {
-                self.tell(&format!("There is no stage {number}"), true);
+    /// What an action means in an exercise; none where it means there what it means everywhere.
+    fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> Option<Vec<Effect>> {
+        Some(match action {
+            Action::NextStage => self.exercise_by(1),
+            Action::PreviousStage => self.exercise_by(-1),
+            Action::Answer(choice) => self.exercise_answer(exercise, choice),
+            Action::Hint => self.exercise_hint(exercise),
+            Action::Solution => self.solution(self.solved(exercise)),
+            Action::Pair if exercise.configs().is_some() => self.measure(exercise),
+            Action::Toggle | Action::Pair => {
+                self.tell("That belongs to the stage; go back to it first", false);
                 Vec::new()
             }
+            Action::PickOther(by) => {
+                self.pick_other(exercise, by);
+                Vec::new()
+            }
+            Action::PickThis => self.pick_this(exercise),
+            Action::StopMeasuring => self.stop_measuring(exercise),
+            Action::LeaveExercise => self.leave_exercise(),
+            Action::OpenEditor => {
+                let Some((file, line)) = self.exercise_file() else {
+                    self.tell("This exercise has no file to edit", false);
+                    return Some(Vec::new());
+                };
+                vec![Effect::OpenEditor {
+                    stage: exercise.id.clone(),
+                    file,
+                    line,
+                }]
+            }
+            Action::Yes => match self.view.confirm {
+                Some(Confirm::ShowSolution) => {
+                    self.view.confirm = None;
+                    self.look(Action::Open(Overlay::Solution));
+                    self.exercise_solution(exercise)
+                }
+                Some(Confirm::Reset) => {
+                    self.view.confirm = None;
+                    self.exercise_reset(exercise)
+                }
+                _ => return None,
+            },
+            // The stage's text is not on the screen.
+            Action::GuessShift(_)
+            | Action::GuessWiden(_)
+            | Action::GuessKeep
+            | Action::NextPointer
+            | Action::Present
+            | Action::NextBeat
+            | Action::PreviousBeat => Vec::new(),
+            _ => return None,
+        })
+    }
+
+    /// What an action means in a stage, whether its run is live or recorded.
+    fn act_in_stage(&mut self, stage: &Stage, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::NextStage => return Some(self.go_by(1)),
+            Action::PreviousStage => return Some(self.go_by(-1)),
+            Action::Answer(choice) => return Some(self.answer(stage, choice)),
+            Action::GuessShift(by) => self.study.guess.shift(by),
+            Action::GuessWiden(by) => self.study.guess.widen(by),
+            Action::GuessKeep => {
+                if self.study.keep_guess(stage) {
+                    self.open_page(Page::Evidence);
+                    return Some(vec![self.save(stage)]);
+                }
+            }
+            Action::Hint => return Some(self.hint(stage)),
+            Action::Solution => return Some(self.solution(self.study.solution)),
+            Action::Toggle => return Some(self.unless_unpredicted(stage, AfterSkip::Toggle)),
+            Action::Pair => return Some(self.unless_unpredicted(stage, AfterSkip::Pair)),
+            Action::Present => return Some(self.present()),
+            Action::NextBeat => return Some(self.next_beat()),
+            Action::PreviousBeat => return Some(self.previous_beat()),
+            Action::NextPointer => self.next_pointer(stage),
+            Action::OpenEditor => match stage.files.first() {
+                Some(file) => {
+                    return Some(vec![Effect::OpenEditor {
+                        stage: stage.id.clone(),
+                        file: file.name.clone(),
+                        line: None,
+                    }]);
+                }
+                None => self.tell("This stage has no file to edit", false),
+            },
+            Action::Yes => return self.confirmed(stage),
+            _ => return None,
         }
+        Some(Vec::new())
+    }
+
+    /// The learner says yes to a question about the stage.
+    fn confirmed(&mut self, stage: &Stage) -> Option<Vec<Effect>> {
+        let mut effects = match self.view.confirm {
+            Some(Confirm::SkipPrediction(_)) => {
+                self.study.skip(stage);
+                vec![self.save(stage)]
+            }
+            Some(Confirm::ShowSolution) => {
+                self.study.solution = true;
+                self.study.of_mut(stage).solution_shown = true;
+                self.look(Action::Open(Overlay::Solution));
+                vec![self.save(stage)]
+            }
+            Some(Confirm::Reset) => {
+                self.study.forget(stage);
+                vec![Effect::ResetStage {
+                    stage: stage.id.clone(),
+                }]
+            }
+            Some(Confirm::Leave { .. }) | None => return None,
+        };
+        match self.view.confirm.take() {
+            Some(Confirm::SkipPrediction(then)) => effects.extend(self.after_skip(then)),
+            Some(Confirm::Reset) => effects.extend(self.enter(self.study.at)),
+            _ => {}
+        }
+        Some(effects)
     }
 
     fn go_by(&mut self, by: isize) -> Vec<Effect> {
@@ -112,36 +222,28 @@ impl App {
         }
         self.view.focus = Some(Panel::Lesson);
         (self.view.expanded, self.view.lesson_open) = (false, false);
-        effects.extend(self.jump_over(at));
+        effects.extend(self.mark_skipped(at));
         effects.extend(self.enter(at));
+        if self.mode.beat().is_some() {
+            self.look_at(0);
+        }
         effects
     }
 
-    fn answer(&mut self, choice: usize) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
+    fn answer(&mut self, stage: &Stage, choice: usize) -> Vec<Effect> {
+        let Some((quiz, _)) = self.study.question(stage) else {
             return Vec::new();
         };
-        if self.study.question(stage).is_none() {
-            return Vec::new();
-        }
         if !self.view.lesson_visible() {
             self.tell("Read the question first: it is in the lesson", false);
             return Vec::new();
         }
-        if !self.asked_here() {
+        if !self.asked_here() || self.study.answer(stage, choice).is_none() {
             return Vec::new();
         }
-        // The prediction's verdict waits for a measurement; a question of the quiz is answered at once.
-        let quizzed = self
-            .study
-            .question(stage)
-            .is_some_and(|(quiz, _)| quiz.is_some());
-        if self.study.answer(stage, choice).is_none() {
-            return Vec::new();
-        }
-        if quizzed {
-            // The page says whether it was right, and why.
+        // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
+        // whether it was right, and why.
+        if quiz.is_some() {
             self.open_page(Page::Quiz);
         } else {
             self.open_page(Page::Start);
@@ -150,28 +252,10 @@ impl App {
         vec![self.save(stage)]
     }
 
-    fn keep_guess(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
+    fn hint(&mut self, stage: &Stage) -> Vec<Effect> {
+        if matches!(self.mode, Mode::Replay { .. }) {
             return Vec::new();
-        };
-        if self.study.keep_guess(stage) {
-            self.open_page(Page::Evidence);
-            vec![self.save(stage)]
-        } else {
-            Vec::new()
         }
-    }
-
-    fn hint(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course
-            .stages
-            .get(self.study.at)
-            .filter(|_| self.recording.is_none())
-        else {
-            return Vec::new();
-        };
         if self.study.hints as usize >= stage.hints.len() {
             self.tell("All hints are shown", false);
             return Vec::new();
@@ -192,12 +276,9 @@ impl App {
         self.view.focus = Some(Panel::Lesson);
     }
 
-    fn solution(&mut self) -> Vec<Effect> {
-        let open = match self.exercise() {
-            Some(exercise) => self.solved(exercise),
-            None => self.study.solution,
-        };
-        if open {
+    /// Shows the solution; where it was not shown before, it is asked first whether to.
+    fn solution(&mut self, shown_before: bool) -> Vec<Effect> {
+        if shown_before {
             self.look(Action::Open(Overlay::Solution));
         } else {
             self.view.confirm = Some(Confirm::ShowSolution);
@@ -206,15 +287,12 @@ impl App {
     }
 
     /// Toggling and pairing are allowed at any time; before the prediction they ask once.
-    fn unless_unpredicted(&mut self, then: AfterSkip) -> Vec<Effect> {
-        if self.recording.is_some() {
+    fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) -> Vec<Effect> {
+        if self.recording().is_some() {
             self.tell("This is a recording: nothing can be changed in it", false);
             return Vec::new();
         }
-        if self
-            .stage()
-            .is_some_and(|stage| !self.study.predicted(stage))
-        {
+        if !self.study.predicted(stage) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
             return Vec::new();
         }
@@ -234,104 +312,12 @@ impl App {
         effects
     }
 
-    fn confirmed(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let (Some(confirm), Some(stage)) =
-            (self.view.confirm.take(), course.stages.get(self.study.at))
-        else {
-            return Vec::new();
-        };
-        match confirm {
-            Confirm::ShowSolution if self.exercises.open.is_some() => {
-                self.look(Action::Open(Overlay::Solution));
-                self.exercise_solution()
-            }
-            Confirm::Reset if self.exercises.open.is_some() => self.exercise_reset(),
-            Confirm::SkipPrediction(then) => {
-                self.study.skip(stage);
-                let mut effects = vec![self.save(stage)];
-                effects.extend(self.after_skip(then));
-                effects
-            }
-            Confirm::ShowSolution => {
-                self.study.solution = true;
-                self.study.of_mut(stage).solution_shown = true;
-                self.look(Action::Open(Overlay::Solution));
-                vec![self.save(stage)]
-            }
-            Confirm::Leave { to } => self.go_to(to),
-            Confirm::Reset => {
-                self.study.forget(stage);
-                let mut effects = vec![Effect::ResetStage {
-                    stage: stage.id.clone(),
-                }];
-                effects.extend(self.enter(self.study.at));
-                effects
-            }
-        }
-    }
-
-    fn restart_or_not(&mut self) -> Vec<Effect> {
-        if self.recording.is_some() {
-            return Vec::new();
-        }
-        self.restart()
-    }
-
-    fn profile(&mut self) -> Vec<Effect> {
-        if self.recording.is_some() || !self.run.state.is_active() {
-            return Vec::new();
-        }
-        self.tell("The next step is profiled", false);
-        vec![Effect::Send(crate::protocol::Command::Profile)]
-    }
-
-    fn replay(&mut self, control: ReplayControl) -> Vec<Effect> {
-        match &mut self.recording {
-            Some(recording) => {
-                recording.paused |= control == ReplayControl::Step;
-                vec![Effect::Replay(control)]
-            }
-            None => Vec::new(),
-        }
-    }
-
     fn replay_speed(&mut self, factor: f64) -> Vec<Effect> {
-        match &mut self.recording {
-            Some(recording) => {
-                recording.speed = (recording.speed * factor).clamp(0.125, 64.0);
-                vec![Effect::Replay(ReplayControl::Speed(recording.speed))]
-            }
-            None => Vec::new(),
-        }
-    }
-
-    fn open_editor(&mut self) -> Vec<Effect> {
-        if let Some(exercise) = self.exercise() {
-            let Some((file, line)) = self.exercise_file() else {
-                self.tell("This exercise has no file to edit", false);
-                return Vec::new();
-            };
-            return vec![Effect::OpenEditor {
-                stage: exercise.id.clone(),
-                file,
-                line,
-            }];
-        }
-        let Some(stage) = self.stage() else {
+        let Some(recording) = self.mode.recording_mut() else {
             return Vec::new();
         };
-        match stage.files.first() {
-            Some(file) => vec![Effect::OpenEditor {
-                stage: stage.id.clone(),
-                file: file.name.clone(),
-                line: None,
-            }],
-            None => {
-                self.tell("This stage has no file to edit", false);
-                Vec::new()
-            }
-        }
+        recording.speed = (recording.speed * factor).clamp(0.125, 64.0);
+        vec![Effect::Replay(ReplayControl::Speed(recording.speed))]
     }
 
     /// Takes a line of the open list.
@@ -347,7 +333,10 @@ impl App {
                 };
                 let select = info.select.clone();
                 self.view.overlay = None;
-                if select == self.devices.using || self.recording.is_some() || self.held() {
+                if select == self.devices.using
+                    || self.recording().is_some()
+                    || self.waits_for_measurement()
+                {
                     return Vec::new();
                 }
                 self.use_device(&select)

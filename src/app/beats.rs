@@ -1,13 +1,16 @@
-//! Presenter mode: one beat after the other, by the two keys that a hand clicker has. A beat shows one panel large, says
-//! one or two sentences, and may toggle the fix. And the mark for stages that were jumped over.
+//! Presenter mode: one beat after the other, by the two keys of a presenter's remote control. A beat shows one panel large, says
+//! one or two sentences, and may toggle the fix. It also marks stages that were skipped.
 
 use std::sync::Arc;
 
-use super::message::AfterSkip;
+use super::mode::Presentation;
 use super::pages::Page;
-use super::{Action, App, Effect, Panel};
+use super::study::Study;
+use super::view::AfterSkip;
+use super::{Action, App, Effect, Mode, Panel};
 use crate::course::progress::State;
 use crate::course::{Cue, CueDoes, Stage};
+use crate::protocol::RunSpec;
 
 /// The beats of a stage: its own, or the symptom, the pointers and the fix where it names none.
 pub fn cues(stage: &Stage) -> Vec<Cue> {
@@ -35,7 +38,7 @@ pub fn cues(stage: &Stage) -> Vec<Cue> {
 impl App {
     /// The beat that is shown, its number and how many there are.
     pub fn cue(&self) -> Option<(Cue, usize, usize)> {
-        let at = self.view.beat?;
+        let at = self.mode.beat()?;
         let all = cues(self.stage()?);
         let cue = all.get(at)?.clone();
         Some((cue, at + 1, all.len()))
@@ -43,32 +46,59 @@ impl App {
 
     /// Presenter mode on, at the first beat of the stage, or off.
     pub(super) fn present(&mut self) -> Vec<Effect> {
-        if self.view.beat.take().is_some() {
-            (self.view.expanded, self.view.lesson_open) = (false, false);
-            // What was shown to a room is nobody's progress: neither what it saw nor a fix it tried.
-            let at = self.study.at;
-            if let Some(own) = self.study.aside.take() {
-                self.study = *own;
+        let (presentation, without) = match std::mem::take(&mut self.mode) {
+            Mode::Stage => (None, Mode::Stage),
+            Mode::Presenting(presentation) => (Some(presentation), Mode::Stage),
+            Mode::Replay {
+                recording,
+                presentation,
+            } => {
+                let without = Mode::Replay {
+                    recording,
+                    presentation: None,
+                };
+                (presentation, without)
             }
-            let fixed = |run: &crate::protocol::RunSpec| run.variant != "broken";
-            let moved = self.study.at != at || self.run.wanted.as_ref().is_some_and(fixed);
-            let mut effects = Vec::new();
-            if moved && self.recording.is_none() {
-                effects = self.enter(at);
+            exercise @ (Mode::Exercise(_) | Mode::Watching { .. }) => {
+                self.mode = exercise;
+                return Vec::new();
             }
-            self.tell(
-                "Presenter mode is off; your own progress is as it was",
-                false,
-            );
-            return effects;
+        };
+        self.mode = without;
+        if let Some(presentation) = presentation {
+            return self.stop_presenting(*presentation.own);
         }
-        self.study.aside = Some(Box::new(self.study.clone()));
+        let presentation = Presentation {
+            beat: 0,
+            own: Box::new(self.study.clone()),
+        };
+        match &mut self.mode {
+            Mode::Replay {
+                presentation: slot, ..
+            } => *slot = Some(presentation),
+            mode => *mode = Mode::Presenting(presentation),
+        }
         self.show_beat(0)
+    }
+
+    /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
+    fn stop_presenting(&mut self, own: Study) -> Vec<Effect> {
+        (self.view.expanded, self.view.lesson_open) = (false, false);
+        let shown = std::mem::replace(&mut self.study, own).at;
+        let fixed = |run: &RunSpec| run.variant != "broken";
+        let moved = self.study.at != shown || self.run.wanted.as_ref().is_some_and(fixed);
+        let mut effects = Vec::new();
+        if moved && self.recording().is_none() {
+            effects = self.enter(shown);
+        }
+        let text = "Presenter mode is off; your own progress is as it was";
+        self.tell(text, false);
+        effects
     }
 
     /// The next beat; after the last one, the next stage.
     pub(super) fn next_beat(&mut self) -> Vec<Effect> {
-        let (Some(at), Some(stage)) = (self.view.beat, self.stage()) else {
+        let (Some(at), Some(stage)) = (self.mode.beat(), self.stage()) else {
             return Vec::new();
         };
         if at + 1 < cues(stage).len() {
@@ -85,7 +115,7 @@ impl App {
 
     /// The beat before; before the first one, the first of the stage before, whose run begins anew.
     pub(super) fn previous_beat(&mut self) -> Vec<Effect> {
-        let Some(at) = self.view.beat else {
+        let Some(at) = self.mode.beat() else {
             return Vec::new();
         };
         if at > 0 {
@@ -106,17 +136,14 @@ impl App {
         let Some(does) = self.look_at(at) else {
             return Vec::new();
         };
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
-            return Vec::new();
-        };
         let mut effects = Vec::new();
-        if matches!(does, CueDoes::Toggle | CueDoes::Pair) && self.recording.is_none() {
-            if !self.study.predicted(stage) {
-                // A room that did not answer has skipped the question.
-                self.study.skip(stage);
-                effects.push(self.save(stage));
-            }
+        if matches!(does, CueDoes::Toggle | CueDoes::Pair) && self.recording().is_none() {
+            // An audience that did not answer has skipped the question.
+            self.with_stage(|app, stage| {
+                if !app.study.predicted(stage) {
+                    app.study.skip(stage);
+                }
+            });
             let then = match does {
                 CueDoes::Pair => AfterSkip::Pair,
                 _ => AfterSkip::Toggle,
@@ -132,10 +159,10 @@ impl App {
     }
 
     /// Brings a beat's panel into view, large.
-    fn look_at(&mut self, at: usize) -> Option<CueDoes> {
+    pub(super) fn look_at(&mut self, at: usize) -> Option<CueDoes> {
         let cue = cues(self.stage()?).get(at)?.clone();
         let panel = Panel::parse(&cue.show).unwrap_or(Panel::Loss);
-        self.view.beat = Some(at);
+        self.mode.set_beat(at);
         (self.view.focus, self.view.expanded) = (Some(panel), true);
         self.view.lesson_open = panel == Panel::Lesson;
         self.open_page(Page::Start);
@@ -143,9 +170,9 @@ impl App {
         Some(cue.does)
     }
 
-    /// Stages before this one that were not passed are marked as jumped over; that never counts as passed.
-    pub(super) fn jump_over(&mut self, to: usize) -> Vec<Effect> {
-        if self.recording.is_some() {
+    /// Marks the stages before this one that were not passed as skipped; that never counts as passed.
+    pub(super) fn mark_skipped(&mut self, to: usize) -> Vec<Effect> {
+        if self.recording().is_some() {
             return Vec::new();
         }
         let course = Arc::clone(&self.course);

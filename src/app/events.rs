@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use super::clean::sanitize;
 use super::devices::FirstLight;
 use super::figures::{Figures, summary};
 use super::log::Level;
 use super::pages::Page;
-use super::run::tame;
 use super::source::FromEngine;
-use super::{App, Effect, RunState};
+use super::{App, Effect, Mode, RunState};
 use crate::course::Stage;
 use crate::course::check::{Measured, evaluate};
 use crate::course::placeholder::number;
@@ -27,23 +27,37 @@ impl App {
                     .add(Level::Warning, &format!("Not an event ({why}): {line}"));
                 if self.malformed == 1 {
                     self.tell(
-                        "The engine sent a line that is no event; the log has it",
+                        "The engine sent a line that is not an event; the log has it",
                         true,
                     );
                 }
             }
             FromEngine::Gone { reason } => self.gone(&reason),
             FromEngine::Silent => {
-                self.gone("It stopped answering: no heartbeat came any more");
+                self.gone("It stopped answering: its heartbeat stopped");
                 return vec![Effect::Kill];
             }
         }
         Vec::new()
     }
 
-    /// The engine is no more. What it showed stays.
+    /// What the engine says while a recorded run is watched. Nothing of it is about that run.
+    pub(super) fn hear_beside(&mut self, report: &FromEngine) -> Vec<Effect> {
+        self.revision -= 1;
+        if let (Mode::Watching { engine_gone, .. }, FromEngine::Gone { .. } | FromEngine::Silent) =
+            (&mut self.mode, report)
+        {
+            *engine_gone = true;
+        }
+        match report {
+            FromEngine::Silent => vec![Effect::Kill],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The engine has ended. What it showed stays.
     fn gone(&mut self, reason: &str) {
-        if self.recording.is_some() {
+        if self.recording().is_some() {
             self.run.state = RunState::Finished;
             self.tell("The recording ends here", false);
             return;
@@ -63,7 +77,7 @@ impl App {
     }
 
     fn event(&mut self, event: Event) -> Vec<Effect> {
-        match tame(event) {
+        match sanitize(event) {
             Event::Heartbeat => self.revision -= 1,
             Event::Hello(hello) => {
                 self.log.add(
@@ -158,6 +172,7 @@ impl App {
 
     fn started(&mut self, started: Started) -> Vec<Effect> {
         self.follow_recording(started.run.stage);
+        let recorded = self.recording().is_some();
         let run = &mut self.run;
         let same = |wanted: &RunSpec| {
             wanted.slot == started.run.slot && wanted.config == started.run.config
@@ -172,7 +187,7 @@ impl App {
             run.switching = None;
         }
         let slot = started.run.slot;
-        if self.recording.is_some() {
+        if recorded {
             run.pairing = started.paired;
         }
         let paired = started.paired;
@@ -183,15 +198,15 @@ impl App {
             run.slots[slot as usize].start(started);
         }
         run.compiling = None;
-        if self.recording.is_some() || run.state == RunState::Starting {
+        if recorded || run.state == RunState::Starting {
             run.state = RunState::Warming;
         }
-        // Sides of a comparison find the model's kernels as the run before had them.
+        // Both sides of a comparison use the kernels that the run before had.
         let kernel = if paired { None } else { self.use_kernel() };
         kernel.into_iter().collect()
     }
 
-    /// A recording brings its own stage.
+    /// A recording says which stage it is about.
     fn follow_recording(&mut self, number: u32) {
         let course = Arc::clone(&self.course);
         let at = course
@@ -199,7 +214,7 @@ impl App {
             .iter()
             .position(|stage| stage.number == number)
             .filter(|at| *at != self.study.at);
-        if let (Some(at), true) = (at, self.recording.is_some()) {
+        if let (Some(at), true) = (at, self.recording().is_some()) {
             self.study.enter(at, &course.stages[at]);
             self.run.slots = Default::default();
         }
@@ -216,7 +231,7 @@ impl App {
             self.run.state = RunState::Running;
         }
         self.run.step_ms = self.now_ms;
-        // Steps of pairs begin again at 0: they make a curve only where no run has.
+        // Steps of pairs begin again at 0: they are drawn only where no run has a curve.
         let slot = &mut self.run.slots[step.slot as usize];
         if !self.run.pairing || slot.of_pairs {
             slot.step(step, self.now_ms);
@@ -280,7 +295,7 @@ impl App {
     }
 
     fn paired(&mut self, pair: Pair) -> Vec<Effect> {
-        if !self.run.pairing && self.recording.is_none() {
+        if !self.run.pairing && self.recording().is_none() {
             return Vec::new();
         }
         self.run.pending.clear();
@@ -298,7 +313,7 @@ impl App {
         effects
     }
 
-    /// Holds the stage's criteria against what was measured; a pass is kept.
+    /// Compares what was measured with the stage's criteria; a pass is kept.
     pub(super) fn judge(&mut self) -> Vec<Effect> {
         let course = Arc::clone(&self.course);
         let Some(stage) = course.stages.get(self.study.at) else {

@@ -1,16 +1,16 @@
-//! What the screen says unasked: the next move in one sentence. Keys are named by their action; the screen knows
-//! which key that is.
+//! The learner's next move, in one sentence that is always on the screen. Keys are named by their action; `tui` knows which key
+//! that is.
 
-mod exercise;
 mod vitals;
 
 use super::devices::FirstLight;
-use super::message::{AfterSkip, Confirm};
+use super::exercise::measuring::Answer;
+use super::leave::Undone;
 use super::study::Beat;
-use super::{Action, App, Overlay, RunState};
-use crate::course::Stage;
+use super::view::{AfterSkip, Confirm};
+use super::{Action as A, App, Overlay, RunState};
+use crate::course::{Exercise, Stage};
 pub use crate::units::{number, percent};
-use exercise::{exercise_move, watching};
 pub use vitals::{Mark, Vital, vitals};
 
 /// A piece of a sentence.
@@ -18,11 +18,11 @@ pub use vitals::{Mark, Vital, vitals};
 pub enum Piece {
     Text(String),
     /// The key that does this.
-    Key(Action),
+    Key(A),
 }
 
 /// Builds a sentence: `{}` stands for the next key.
-pub fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
+pub fn sentence(text: &str, keys: &[A]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut keys = keys.iter();
     for (at, part) in text.split("{}").enumerate() {
@@ -40,28 +40,21 @@ pub fn sentence(text: &str, keys: &[Action]) -> Vec<Piece> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<Piece> {
-    if app.exercises.watching {
+    if app.mode.is_watching() {
         return watching(app);
     }
-    if app.recording.is_some() {
+    if app.recording().is_some() {
         return sentence(
             "A recording: {} pauses, {} goes one step on",
-            &[Action::Pause, Action::ReplayStep],
+            &[A::Pause, A::ReplayStep],
         );
     }
     match &app.run.state {
         RunState::EngineGone { .. } => {
-            return sentence(
-                "The engine is gone; {} starts a new one",
-                &[Action::Restart],
-            );
+            return sentence("The engine is gone; {} starts a new one", &[A::Restart]);
         }
         RunState::Failed { .. } => {
-            let keys = [
-                Action::Restart,
-                Action::Open(Overlay::Devices),
-                Action::Close,
-            ];
+            let keys = [A::Restart, A::Open(Overlay::Devices), A::Close];
             return sentence(
                 "{} tries again, {} lists the devices, {} puts this away",
                 &keys,
@@ -77,20 +70,20 @@ pub fn next_move(app: &App) -> Vec<Piece> {
     };
     match app.study.beat(stage) {
         Beat::Predict if !app.view.lesson_visible() && app.study.predicted(stage) => sentence(
-            "How much is still asked; {} goes back to it",
-            &[Action::Lesson],
+            "Estimate how much; {} goes back to the question",
+            &[A::Lesson],
         ),
         Beat::Predict if !app.view.lesson_visible() => sentence(
             "Look at the panels, then {} to read and predict",
-            &[Action::Lesson],
+            &[A::Lesson],
         ),
         Beat::Predict if app.study.estimate(stage).is_some() => {
             let keys = [
-                Action::GuessShift(-1),
-                Action::GuessShift(1),
-                Action::GuessWiden(1),
-                Action::GuessWiden(-1),
-                Action::GuessKeep,
+                A::GuessShift(-1),
+                A::GuessShift(1),
+                A::GuessWiden(1),
+                A::GuessWiden(-1),
+                A::GuessKeep,
             ];
             sentence(
                 "How much? {} {} move the range, {} {} size it, {} keeps it",
@@ -99,20 +92,20 @@ pub fn next_move(app: &App) -> Vec<Piece> {
         }
         Beat::Predict if !app.asked_here() => sentence(
             "{} reads on, {} back; the question stands on page 1",
-            &[Action::TurnPage(1), Action::TurnPage(-1)],
+            &[A::TurnPage(1), A::TurnPage(-1)],
         ),
         Beat::Predict => sentence(
             "Answer the question: {} to {}; {} reads on",
-            &[Action::Answer(0), last_answer(app), Action::TurnPage(1)],
+            &[A::Answer(0), last_answer(app), A::TurnPage(1)],
         ),
         Beat::Evidence => evidence_move(app, stage),
         Beat::Fix if app.view.lesson_visible() => sentence(
             "Read the cause; {} toggles the fix while it trains",
-            &[Action::Toggle],
+            &[A::Toggle],
         ),
         Beat::Fix => sentence(
             "{} toggles the fix while it trains; {} reads the cause again",
-            &[Action::Toggle, Action::Lesson],
+            &[A::Toggle, A::Lesson],
         ),
         Beat::Check if app.run.pairing => sentence(
             "Broken and fixed run in turns until the verdict is clear",
@@ -123,10 +116,10 @@ pub fn next_move(app: &App) -> Vec<Piece> {
         }
         Beat::Check if app.study.looks_back(stage) => sentence(
             "Passed; your range is still open: {} measures both in pairs",
-            &[Action::Pair],
+            &[A::Pair],
         ),
         Beat::Check => {
-            let keys = [Action::Toggle, Action::Pair];
+            let keys = [A::Toggle, A::Pair];
             sentence(
                 "{} toggles back and forth; {} measures both in pairs",
                 &keys,
@@ -134,23 +127,23 @@ pub fn next_move(app: &App) -> Vec<Piece> {
         }
         Beat::Debrief if !app.view.lesson_visible() => sentence(
             "{} opens the lesson to look back at your prediction",
-            &[Action::Lesson],
+            &[A::Lesson],
         ),
         Beat::Debrief if app.study.question(stage).is_some() && app.asked_here() => sentence(
             "Answer the question: {} to {}; {} reads back",
-            &[Action::Answer(0), last_answer(app), Action::TurnPage(-1)],
+            &[A::Answer(0), last_answer(app), A::TurnPage(-1)],
         ),
         Beat::Debrief if app.study.question(stage).is_some() => sentence(
             "{} reads on: your result, a look back, and questions at the end",
-            &[Action::TurnPage(1)],
+            &[A::TurnPage(1)],
         ),
         Beat::Debrief if app.study.at + 1 < app.course.stages.len() => sentence(
             "Look back at your prediction; {} next stage, {} stages and exercises",
-            &[Action::NextStage, Action::Open(Overlay::Stages)],
+            &[A::NextStage, A::Open(Overlay::Stages)],
         ),
         Beat::Debrief => sentence(
             "The last stage is done; {} shows the whole course",
-            &[Action::Open(Overlay::Stages)],
+            &[A::Open(Overlay::Stages)],
         ),
     }
 }
@@ -159,28 +152,28 @@ pub fn next_move(app: &App) -> Vec<Piece> {
 fn evidence_move(app: &App, stage: &Stage) -> Vec<Piece> {
     match app.study.pointer {
         Some(at) if at + 1 == stage.evidence.len() => {
-            sentence("{} tells the cause", &[Action::NextPointer])
+            sentence("{} tells the cause", &[A::NextPointer])
         }
         Some(_) => sentence(
             "{} goes on to the next panel, {} back to the lesson",
-            &[Action::NextPointer, Action::Close],
+            &[A::NextPointer, A::Close],
         ),
         None if app.view.lesson_visible() => sentence(
             "Now look for it: {} goes from panel to panel; the cause comes after",
-            &[Action::NextPointer],
+            &[A::NextPointer],
         ),
-        None => sentence("{} shows where to look", &[Action::Lesson]),
+        None => sentence("{} shows where to look", &[A::Lesson]),
     }
 }
 
-fn last_answer(app: &App) -> Action {
+fn last_answer(app: &App) -> A {
     let choices = app.question().map_or(0, |question| question.choices.len());
-    Action::Answer(choices.saturating_sub(1))
+    A::Answer(choices.saturating_sub(1))
 }
 
 /// The open yes-or-no question.
 pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
-    let keys = [Action::Yes, Action::No];
+    let keys = [A::Yes, A::No];
     match confirm {
         Confirm::SkipPrediction(AfterSkip::Toggle) => sentence(
             "No prediction yet: it will count as skipped. Toggle? {} {}",
@@ -193,11 +186,11 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
         Confirm::ShowSolution => {
             sentence("Show the solution? Your progress will say so. {} {}", &keys)
         }
-        Confirm::Reset if app.exercises.open.is_some() => {
+        Confirm::Reset if app.mode.exercise().is_some() => {
             sentence("Forget this exercise and put its files back? {} {}", &keys)
         }
         Confirm::Reset => sentence("Forget this stage and put its files back? {} {}", &keys),
-        Confirm::Leave { .. } => super::leave::question(app),
+        Confirm::Leave { .. } => leaving(app),
     }
 }
 
@@ -215,9 +208,131 @@ pub fn first_light(app: &App) -> Option<Vec<Piece>> {
         )),
         FirstLight::Ready { device, .. } => Some(sentence(
             &format!("{} is ready: {{}} moves the run there", device.name),
-            &[Action::SwitchDevice],
+            &[A::SwitchDevice],
         )),
         FirstLight::Failed { .. } => Some(sentence("CPU; the GPU could not be opened", &[])),
+    }
+}
+
+/// What is asked before the stage is left.
+fn leaving(app: &App) -> Vec<Piece> {
+    let text = match app.undone() {
+        Undone {
+            stage: false,
+            question: true,
+            ..
+        } => "A question is still open; go on without it? {} {}",
+        Undone { question: true, .. } => {
+            "A question is still open, and the stage is not passed; go on? {} {}"
+        }
+        Undone {
+            prediction: true, ..
+        } => "Leave this stage? Its run ends; your prediction is kept. {} {}",
+        _ => "Leave this stage? Its run ends, and it is not passed. {} {}",
+    };
+    sentence(text, &[A::Yes, A::No])
+}
+
+/// The next move before a recorded run with a hidden fault.
+fn watching(app: &App) -> Vec<Piece> {
+    if app.question().is_none() {
+        return sentence(
+            "Look again with the answer in mind; {} goes back to the stage",
+            &[A::LeaveExercise],
+        );
+    }
+    if !app.view.lesson_visible() {
+        return sentence(
+            "A hidden fault, recorded: {} turns the panels, {} reads the question",
+            &[A::FocusNext, A::Lesson],
+        );
+    }
+    sentence(
+        "Name the fault: {} to {}; {} turns the panels, {} pauses",
+        &[A::Answer(0), A::Answer(3), A::FocusNext, A::Pause],
+    )
+}
+
+/// The next move in an exercise.
+fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
+    let state = app.exercises.of(exercise);
+    let report = state.and_then(|state| state.report.as_ref());
+    let back = [A::Lesson, A::LeaveExercise];
+    if !app.view.lesson_visible() {
+        return sentence("{} opens the exercise, {} goes back to the stage", &back);
+    }
+    if app.question().is_some() {
+        return sentence(
+            "Answer the question: {} to {}",
+            &[A::Answer(0), last_answer(app)],
+        );
+    }
+    if exercise.configs().is_some() {
+        return runs_move(app, exercise);
+    }
+    if exercise.kernels().is_none() {
+        return sentence(
+            "{} is the next exercise, {} lists all of them",
+            &[A::NextStage, A::Open(Overlay::Stages)],
+        );
+    }
+    if app.checking().is_some() {
+        return sentence("Your kernel is checked; the run goes on beside it", &[]);
+    }
+    let keys = [A::OpenEditor, A::Hint];
+    match report {
+        None => sentence("{} opens the file in your editor, {} gives a hint", &keys),
+        Some(report) if report.failed.is_some() => {
+            sentence("Nothing was checked: the card says what to do", &[])
+        }
+        Some(report) if report.passed => {
+            let keys = [A::NextStage, A::Solution, A::LeaveExercise];
+            sentence(
+                "{} next exercise, {} the solution, {} back to the stage",
+                &keys,
+            )
+        }
+        Some(_) if app.hints().0 >= exercise.hints.len() => sentence(
+            "{} opens the file; fix it and save. {} shows the solution",
+            &[A::OpenEditor, A::Solution],
+        ),
+        Some(_) => sentence("{} opens the file; fix it and save. {} gives a hint", &keys),
+    }
+}
+
+/// The next move where runs are thought through.
+fn runs_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
+    if app.measuring().is_some() {
+        return sentence(
+            "Measuring; the stage's run waits. {} stops the measurement",
+            &[A::StopMeasuring],
+        );
+    }
+    let state = app.exercises.of(exercise);
+    let found = state.and_then(|state| state.measured.as_ref());
+    let given = state.is_some_and(|state| matches!(state.answer, Answer::Given(_)));
+    match found {
+        None if !given => sentence(
+            "You expect: {} and {} mark it, {} takes it, {} opens the file",
+            &[
+                A::PickOther(-1),
+                A::PickOther(1),
+                A::PickThis,
+                A::OpenEditor,
+            ],
+        ),
+        None => sentence(
+            "{} measures what you said; {} opens the file",
+            &[A::Pair, A::OpenEditor],
+        ),
+        Some(found) if !found.passed => sentence(
+            "{} opens your answer, {} measures again",
+            &[A::OpenEditor, A::Pair],
+        ),
+        Some(_) => sentence(
+            "{} is the next exercise, {} lists all of them",
+            &[A::NextStage, A::Open(Overlay::Stages)],
+        ),
     }
 }
 
@@ -229,8 +344,7 @@ mod tests {
 
     #[test]
     fn every_line_fits_the_smallest_screen() {
-        let source = [include_str!("guide.rs"), include_str!("guide/exercise.rs")].concat();
-        let texts = source
+        let texts = include_str!("guide.rs")
             .split("sentence(")
             .filter_map(|it| it.split('"').nth(1));
         for text in texts {

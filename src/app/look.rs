@@ -16,8 +16,8 @@ impl App {
                 view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
                 view.search = Search::default();
                 view.selected = match overlay {
-                    Overlay::Stages => match self.exercises.open {
-                        Some(at) => self.course.stages.len() + at,
+                    Overlay::Stages => match self.mode.exercise() {
+                        Some(open) => self.course.stages.len() + open.at,
                         None => self.study.at,
                     },
                     Overlay::Devices => self
@@ -224,7 +224,7 @@ impl App {
                 let Some(panel) = focus else {
                     return;
                 };
-                let stage = panel == Panel::Lesson && self.exercises.open.is_none();
+                let stage = panel == Panel::Lesson && self.mode.exercise().is_none();
                 if stage && lines.abs() == PAGE {
                     self.read_on(lines.signum());
                 } else {

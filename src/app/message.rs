@@ -1,12 +1,13 @@
 //! What can happen to the screen's state (`Message`, `Action`) and what it asks for in return (`Effect`).
 //! Plain data: no keys, no colours, no clocks.
 
-use super::Panel;
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
+use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
 use crate::course::progress::StageProgress;
+use crate::panel::Panel;
 use crate::protocol::Command;
 
 /// Everything that can change the state.
@@ -35,8 +36,8 @@ pub enum Message {
         exercise: String,
         news: ExerciseNews,
     },
-    /// Changes of files are noticed by looking from now on, because the system does not tell.
-    Looking {
+    /// Files are polled from now on, because the system does not notify of changes.
+    Polling {
         why: String,
     },
     /// An effect was carried out, or failed: one sentence to show.
@@ -135,42 +136,6 @@ pub enum Action {
     // The world.
     OpenEditor,
     Report,
-}
-
-/// Something that lies over the panels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlay {
-    Help,
-    Stages,
-    Devices,
-    Log,
-    Glossary,
-    /// A solution, as files side by side.
-    Solution,
-    /// What could not be loaded.
-    Problems,
-    /// What this is, before the very first stage.
-    Welcome,
-}
-
-/// A question that wants yes or no.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirm {
-    /// Toggle before the prediction is made: it will count as skipped.
-    SkipPrediction(AfterSkip),
-    ShowSolution,
-    Reset,
-    /// Leave what is under way, or a question that is open, for the stage at this place.
-    Leave {
-        to: usize,
-    },
-}
-
-/// What follows when a prediction is skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterSkip {
-    Toggle,
-    Pair,
 }
 
 /// What the state asks of the world. Whoever runs the loop carries it out.

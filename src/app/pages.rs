@@ -1,87 +1,14 @@
 //! A stage's text in pages, in the order of the document, and the walk through the panels that its evidence names.
 
-use std::sync::Arc;
-
-use super::study::{Beat, Study};
+use super::App;
+use super::study::Beat;
+pub use super::study::{Page, pages};
 use super::view::Room;
-use super::{App, Effect, Panel};
-use crate::course::{SectionKind, Stage};
+use crate::course::Stage;
+use crate::panel::Panel;
 
 /// Lines that a key moves a text by.
 pub(super) const PAGE: i32 = 10;
-
-/// One page of the text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Page {
-    /// Where in the stage the learner is, the symptom, the hints.
-    #[default]
-    Start,
-    /// Where to look.
-    Evidence,
-    /// A background section of the lesson, by its place there.
-    Background(usize),
-    /// What is wrong, and the fix.
-    Cause,
-    /// How the prediction fared, the pairs, the measured checks.
-    Result,
-    LookBack,
-    /// The questions of the quiz.
-    Quiz,
-}
-
-impl Page {
-    /// Where a learner who comes back to a stage goes on reading.
-    pub(super) fn of(study: &Study, stage: &Stage) -> Self {
-        match study.beat(stage) {
-            Beat::Evidence => Self::Evidence,
-            Beat::Fix => Self::Cause,
-            _ => Self::Start,
-        }
-    }
-
-    /// Whether its place may be reached now. The cause waits for the prediction and the evidence.
-    fn open(self, study: &Study, stage: &Stage) -> bool {
-        match self {
-            Self::Start | Self::Background(_) => true,
-            Self::Evidence => study.foretold(stage),
-            Self::Cause => study.revealed(stage),
-            Self::Result => study.tried(stage) && !study.open,
-            Self::LookBack => study.looks_back(stage),
-            Self::Quiz => study.looks_back(stage) && !study.open && !stage.quiz.is_empty(),
-        }
-    }
-}
-
-/// The pages that can be read now.
-pub fn pages(study: &Study, stage: &Stage) -> Vec<Page> {
-    let mut all = vec![Page::Start];
-    for (at, section) in stage.lesson.sections.iter().enumerate() {
-        let page = match section.kind {
-            SectionKind::Symptom => Page::Start,
-            SectionKind::Evidence => Page::Evidence,
-            SectionKind::Background => Page::Background(at),
-            SectionKind::Why => Page::Cause,
-            SectionKind::Debrief => Page::LookBack,
-        };
-        if !all.contains(&page) {
-            all.push(page);
-        }
-    }
-    // What the lesson has no section for has its place too: `stage.toml` may fill it.
-    for (page, after) in [(Page::Evidence, 1), (Page::Cause, all.len())] {
-        if !all.contains(&page) {
-            all.insert(after.min(all.len()), page);
-        }
-    }
-    if !all.contains(&Page::LookBack) {
-        all.push(Page::LookBack);
-    }
-    let debrief = all.iter().position(|page| *page == Page::LookBack);
-    all.insert(debrief.unwrap_or(all.len()), Page::Result);
-    all.push(Page::Quiz);
-    all.retain(|page| page.open(study, stage));
-    all
-}
 
 impl App {
     /// The page shown, its number from 1, and how many there are.
@@ -99,7 +26,7 @@ impl App {
     /// Whether what is asked stands on the screen with its choices. Where room is scarce it has one page: the first for
     /// the prediction and its range, the last for the quiz.
     pub fn asked_here(&self) -> bool {
-        if self.view.room() > Room::Compact || self.exercises.open.is_some() {
+        if self.view.room() > Room::Compact || self.mode.exercise().is_some() {
             return true;
         }
         let quiz = self
@@ -112,7 +39,7 @@ impl App {
     /// Opens a page from its first line, if it can be read now.
     pub(super) fn open_page(&mut self, page: Page) {
         if let Some(stage) = self.stage()
-            && page.open(&self.study, stage)
+            && page.can_open(&self.study, stage)
         {
             self.view.lesson_page = page;
             self.view.scroll.remove(&Panel::Lesson);
@@ -160,13 +87,9 @@ impl App {
     }
 
     /// Shows the next thing that the evidence names, and after the last one the cause.
-    pub(super) fn next_pointer(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
-            return Vec::new();
-        };
+    pub(super) fn next_pointer(&mut self, stage: &Stage) {
         if self.study.beat(stage) != Beat::Evidence {
-            return Vec::new();
+            return;
         }
         let at = self.study.pointer.map_or(0, |at| at + 1);
         match stage.evidence.get(at) {
@@ -180,7 +103,6 @@ impl App {
                 self.open_page(Page::Cause);
             }
         }
-        Vec::new()
     }
 
     /// Back from the walk to the text. Tells whether there was one.

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use super::clean;
 use super::series::Series;
 use crate::profile::stats::median;
 use crate::protocol::*;
@@ -22,7 +21,6 @@ pub enum RunState {
     Pausing,
     Paused,
     Resuming,
-    Stopping,
     Finished,
     /// The engine could not do it, and says why.
     Failed {
@@ -54,18 +52,12 @@ impl RunState {
             Self::Pausing => "pausing",
             Self::Paused => "paused",
             Self::Resuming => "resuming",
-            Self::Stopping => "stopping",
             Self::Finished => "finished",
             Self::Failed { .. } => "failed",
             Self::EngineGone { .. } => "engine gone",
         }
     }
 }
-
-/// Most rows kept of one kernel list or gradient audit.
-const ROWS: usize = 512;
-/// Most lints kept.
-const LINTS: usize = 32;
 
 /// Most profiles kept of one run.
 const PROFILES: usize = 16;
@@ -246,135 +238,4 @@ impl SlotRun {
     pub fn latest_loss(&self) -> Option<f64> {
         self.loss.last().map(|(_, loss)| loss)
     }
-}
-
-/// Bounds and defuses what an event carries before it is kept.
-pub fn tame(mut event: Event) -> Event {
-    match &mut event {
-        Event::Kernels(kernels) => {
-            kernels.rows.truncate(ROWS);
-            for row in &mut kernels.rows {
-                for text in [&mut row.part, &mut row.phase, &mut row.op, &mut row.kernel] {
-                    *text = clean::bounded(text, 80);
-                }
-                row.no_work = row.no_work.as_deref().map(clean::line);
-            }
-            kernels.clock = clean::bounded(&kernels.clock, 20);
-            kernels.reason = kernels.reason.as_deref().map(clean::line);
-        }
-        Event::Gradients(gradients) => {
-            // The rows that matter are those without a gradient; they come first when there are too many.
-            gradients.rows.sort_by_key(|row| row.norm.is_some());
-            gradients.rows.truncate(ROWS);
-            gradients
-                .rows
-                .iter_mut()
-                .for_each(|row| row.name = clean::bounded(&row.name, 80));
-        }
-        Event::Evidence(evidence) => {
-            evidence.rms.truncate(ROWS);
-            evidence.strides.truncate(16);
-            for (name, strides) in &mut evidence.strides {
-                *name = clean::bounded(name, 40);
-                strides.truncate(8);
-            }
-        }
-        Event::Memory(memory) => memory.reason = memory.reason.as_deref().map(clean::line),
-        Event::Throughput(throughput) => throughput.clock = clean::bounded(&throughput.clock, 20),
-        Event::Lints { lints, .. } => {
-            lints.truncate(LINTS);
-            for lint in lints {
-                for text in [&mut lint.name, &mut lint.why, &mut lint.next] {
-                    *text = clean::line(text);
-                }
-            }
-        }
-        Event::Started(started) => {
-            started.config = clean::bounded(&started.config, 40);
-            started.run.variant = clean::bounded(&started.run.variant, 20);
-            tame_device(&mut started.device);
-            tame_roof(started.roof.as_deref_mut());
-        }
-        Event::Finished(finished) => {
-            finished.ended = finished.ended.as_deref().map(clean::line);
-            finished.variant = clean::bounded(&finished.variant, 20);
-            finished.lints.truncate(LINTS);
-            tame_device(&mut finished.device);
-        }
-        Event::KernelChecked { report } => {
-            tame_lines(&mut report.card);
-            report.failed = report.failed.as_deref().map(clean::line);
-        }
-        Event::KernelChecking { progress } => {
-            tame_lines(&mut progress.card);
-            progress.now = clean::bounded(&progress.now, 200);
-        }
-        Event::KernelUsed {
-            exercise,
-            part,
-            why_not,
-        } => {
-            *exercise = clean::bounded(exercise, 80);
-            *part = clean::bounded(part, 80);
-            *why_not = why_not.as_deref().map(clean::line);
-        }
-        Event::Failed(failed) => failed.reason = clean::bounded(&failed.reason, 1000),
-        Event::Compiling { latest, .. } => *latest = clean::bounded(latest, 80),
-        Event::DeviceReady { device } => tame_device(device),
-        Event::Calibrated { device, roof } => {
-            tame_device(device);
-            tame_roof(Some(roof));
-        }
-        Event::Devices { devices } => {
-            devices.truncate(32);
-            for info in devices {
-                tame_device(&mut info.device);
-                tame_roof(info.roof.as_mut());
-                for text in [
-                    &mut info.select,
-                    &mut info.backend,
-                    &mut info.driver,
-                    &mut info.note,
-                ] {
-                    *text = clean::bounded(text, 160);
-                }
-            }
-        }
-        Event::Pair(pair) => {
-            pair.differs.truncate(32);
-            pair.differs
-                .iter_mut()
-                .for_each(|path| *path = clean::bounded(path, 60));
-        }
-        Event::Log(log) => {
-            log.level = clean::bounded(&log.level, 10);
-            log.text = clean::line(&log.text);
-        }
-        Event::Hello(hello) => {
-            for text in [&mut hello.version, &mut hello.os, &mut hello.date] {
-                *text = clean::bounded(text, 40);
-            }
-        }
-        Event::Heartbeat | Event::Step(_) | Event::Paused { .. } | Event::Resumed { .. } => {}
-    }
-    event
-}
-
-fn tame_roof(roof: Option<&mut Roof>) {
-    if let Some(roof) = roof {
-        roof.clock = clean::bounded(&roof.clock, 20);
-        roof.date = clean::bounded(&roof.date, 20);
-    }
-}
-
-fn tame_lines(card: &mut Vec<CardLine>) {
-    card.truncate(64);
-    for line in card {
-        line.text = clean::bounded(&line.text, 600);
-    }
-}
-
-fn tame_device(device: &mut Device) {
-    device.kind = clean::bounded(&device.kind, 20);
-    device.name = clean::bounded(&device.name, 120);
 }

@@ -45,7 +45,7 @@ impl App {
         if self.run.wanted.is_some() {
             self.notice = None;
         }
-        if self.recording.is_some() {
+        if self.recording().is_some() {
             return Vec::new();
         }
         let first = self.run.wanted.is_none();
@@ -62,7 +62,7 @@ impl App {
 
     /// Asks once what devices there are, after the first run is on its way.
     fn first_contact(&self) -> Vec<Effect> {
-        if self.recording.is_some() {
+        if self.recording().is_some() {
             Vec::new()
         } else {
             vec![Effect::Send(Command::Probe)]
@@ -78,10 +78,7 @@ impl App {
 
     /// Starts a run, replacing the one in progress. A dead engine is replaced first.
     pub(super) fn start(&mut self, run: RunSpec) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        if matches!(self.run.state, RunState::EngineGone { .. }) {
-            effects.push(Effect::Restart);
-        }
+        let mut effects = self.restart_if_gone();
         self.expect(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
@@ -90,6 +87,13 @@ impl App {
             run,
         }));
         effects
+    }
+
+    fn restart_if_gone(&self) -> Vec<Effect> {
+        match self.run.state {
+            RunState::EngineGone { .. } => vec![Effect::Restart],
+            _ => Vec::new(),
+        }
     }
 
     fn expect(&mut self, runs: Vec<RunSpec>) {
@@ -129,51 +133,36 @@ impl App {
 
     /// From broken to fixed, and back.
     pub(super) fn toggle(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
-            return Vec::new();
-        };
-        let broken_now = self
-            .run
-            .wanted
-            .as_ref()
-            .is_none_or(|run| run.variant == "broken");
-        let target = spec(
-            stage,
-            if broken_now { "fixed" } else { "broken" },
-            self.preset,
-        );
-        if broken_now {
-            self.study.tries(stage);
-        }
-        self.change_to(target)
+        let is_broken = |run: &RunSpec| run.variant == "broken";
+        let to_fixed = self.run.wanted.as_ref().is_none_or(is_broken);
+        self.with_stage(|app, stage| {
+            if to_fixed {
+                app.study.tries(stage);
+            }
+            let variant = if to_fixed { "fixed" } else { "broken" };
+            app.change_to(spec(stage, variant, app.preset))
+        })
     }
 
     /// Runs broken and fixed in pairs, until the verdict is clear.
     pub(super) fn pair(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
-            return Vec::new();
-        };
-        let mut effects = Vec::new();
-        if matches!(self.run.state, RunState::EngineGone { .. }) {
-            effects.push(Effect::Restart);
-        }
-        let [a, b] = ["broken", "fixed"].map(|variant| spec(stage, variant, self.preset));
-        self.expect(vec![a.clone(), b.clone()]);
-        // What both have shown so far stays: pairs measure times, the lesson speaks of the rest.
-        self.run.pairing = true;
-        self.study.pair = None;
-        self.study.tries(stage);
-        let device = self.devices.using.clone();
-        effects.push(Effect::Send(Command::Pair {
-            device,
-            stage: stage.number,
-            a,
-            b,
-            pairs: 0,
-        }));
-        effects
+        self.with_stage(|app, stage| {
+            let mut effects = app.restart_if_gone();
+            let [a, b] = ["broken", "fixed"].map(|variant| spec(stage, variant, app.preset));
+            app.expect(vec![a.clone(), b.clone()]);
+            // What both have shown so far stays: pairs measure times, the lesson is about the rest.
+            app.run.pairing = true;
+            app.study.pair = None;
+            app.study.tries(stage);
+            effects.push(Effect::Send(Command::Pair {
+                device: app.devices.using.clone(),
+                stage: stage.number,
+                a,
+                b,
+                pairs: 0,
+            }));
+            effects
+        })
     }
 
     /// The same run again, from its first step.
@@ -188,7 +177,7 @@ impl App {
     }
 
     pub(super) fn pause(&mut self) -> Vec<Effect> {
-        if let Some(recording) = &mut self.recording {
+        if let Some(recording) = self.mode.recording_mut() {
             recording.paused = !recording.paused;
             let control = if recording.paused {
                 ReplayControl::Pause
@@ -221,21 +210,18 @@ impl App {
 
     /// The learner's own configuration was saved: it runs in slot B, beside the stage as it was found.
     pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
-            return Vec::new();
-        };
         match config {
             Err(what) => {
                 self.tell(&what, true);
                 Vec::new()
             }
-            Ok(config) if *config == stage.broken => Vec::new(),
-            Ok(_) if self.held() => Vec::new(),
-            Ok(config) => {
-                self.study.tries(stage);
-                self.change_to(of_stage(stage, "custom", Slot::B, *config))
-            }
+            Ok(config) => self.with_stage(|app, stage| {
+                if *config == stage.broken || app.waits_for_measurement() {
+                    return Vec::new();
+                }
+                app.study.tries(stage);
+                app.change_to(of_stage(stage, "custom", Slot::B, *config))
+            }),
         }
     }
 }

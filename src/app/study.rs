@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::estimate::Guess;
 use crate::course::check::Report;
 use crate::course::progress::{Prediction, Progress, StageProgress, State};
-use crate::course::{Estimate, Question, Stage};
+use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.
@@ -50,11 +50,9 @@ pub struct Study {
     /// Index into the course's stages.
     pub at: usize,
     pub progress: Progress,
-    /// The learner's own, put aside while presenter mode goes through the stages.
-    pub aside: Option<Box<Study>>,
     /// Hints on screen, of this stage.
     pub hints: u32,
-    /// The solution was asked for in this sitting.
+    /// The solution was asked for in this session.
     pub solution: bool,
     /// The last paired comparison of this stage.
     pub pair: Option<Pair>,
@@ -64,21 +62,22 @@ pub struct Study {
     pub guess: Guess,
     /// The pointer of the evidence that is looked at.
     pub pointer: Option<usize>,
-    /// Nothing is asked and nothing is hidden: a recording is shown.
-    pub open: bool,
-    /// Stages whose evidence was looked at in this sitting.
+    /// A recording is replayed: nothing is asked and nothing is hidden.
+    pub nothing_hidden: bool,
+    /// Stages whose evidence was looked at in this session.
     looked: BTreeSet<String>,
-    /// Stages whose fix was tried in this sitting.
+    /// Stages whose fix was tried in this session.
     tried: BTreeSet<String>,
-    /// Answers to the quiz in this sitting, by stage.
+    /// Answers to the quiz in this session, by stage.
     quiz: BTreeMap<String, Vec<usize>>,
 }
 
 impl Study {
-    /// With what was kept from earlier sittings.
-    pub fn new(progress: Progress) -> Self {
+    /// With what was kept from earlier sessions.
+    pub fn new(progress: Progress, nothing_hidden: bool) -> Self {
         Self {
             progress,
+            nothing_hidden,
             ..Self::default()
         }
     }
@@ -143,13 +142,13 @@ impl Study {
 
     /// Whether the prediction is complete, with its range, so that the evidence may be pointed out.
     pub fn foretold(&self, stage: &Stage) -> bool {
-        self.open || self.predicted(stage) && self.estimate(stage).is_none()
+        self.nothing_hidden || self.predicted(stage) && self.estimate(stage).is_none()
     }
 
     /// Whether the cause may be told: the evidence was looked at, or the fix tried without it.
     pub fn revealed(&self, stage: &Stage) -> bool {
         let looked = stage.evidence.is_empty() || self.looked.contains(&stage.id);
-        self.foretold(stage) && (self.open || looked || self.tried(stage))
+        self.foretold(stage) && (self.nothing_hidden || looked || self.tried(stage))
     }
 
     /// Whether the text that looks back may be read.
@@ -180,7 +179,7 @@ impl Study {
 
     /// The part of the loop that comes next.
     pub fn beat(&self, stage: &Stage) -> Beat {
-        if self.open {
+        if self.nothing_hidden {
             Beat::Debrief
         } else if !self.foretold(stage) {
             Beat::Predict
@@ -202,7 +201,7 @@ impl Study {
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
         match self.beat(stage) {
             Beat::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
-            _ if self.looks_back(stage) && !self.open => {
+            _ if self.looks_back(stage) && !self.nothing_hidden => {
                 let at = self.quiz_answers(stage).len();
                 stage.quiz.get(at).map(|question| (Some(at), question))
             }
@@ -212,7 +211,7 @@ impl Study {
 
     /// The figure to guess now: after the choice, before the cause is told.
     pub fn estimate<'a>(&self, stage: &'a Stage) -> Option<&'a Estimate> {
-        let chosen = self.answered(stage).is_some() && !self.open;
+        let chosen = self.answered(stage).is_some() && !self.nothing_hidden;
         let open = self.of(stage).estimate.is_none() && !self.tried(stage);
         stage.estimate.as_ref().filter(|_| chosen && open)
     }
@@ -270,4 +269,79 @@ impl Study {
         self.pair = Some(pair);
         clear
     }
+}
+
+/// One page of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Page {
+    /// Where in the stage the learner is, the symptom, the hints.
+    #[default]
+    Start,
+    /// Where to look.
+    Evidence,
+    /// A background section of the lesson, by its place there.
+    Background(usize),
+    /// What is wrong, and the fix.
+    Cause,
+    /// How the prediction fared, the pairs, the measured checks.
+    Result,
+    LookBack,
+    /// The questions of the quiz.
+    Quiz,
+}
+
+impl Page {
+    /// Where a learner who comes back to a stage goes on reading.
+    pub fn of(study: &Study, stage: &Stage) -> Self {
+        match study.beat(stage) {
+            Beat::Evidence => Self::Evidence,
+            Beat::Fix => Self::Cause,
+            _ => Self::Start,
+        }
+    }
+
+    /// Whether it may be read now. The cause waits for the prediction and the evidence.
+    pub fn can_open(self, study: &Study, stage: &Stage) -> bool {
+        match self {
+            Self::Start | Self::Background(_) => true,
+            Self::Evidence => study.foretold(stage),
+            Self::Cause => study.revealed(stage),
+            Self::Result => study.tried(stage) && !study.nothing_hidden,
+            Self::LookBack => study.looks_back(stage),
+            Self::Quiz => {
+                study.looks_back(stage) && !study.nothing_hidden && !stage.quiz.is_empty()
+            }
+        }
+    }
+}
+
+/// The pages that can be read now.
+pub fn pages(study: &Study, stage: &Stage) -> Vec<Page> {
+    let mut all = vec![Page::Start];
+    for (at, section) in stage.lesson.sections.iter().enumerate() {
+        let page = match section.kind {
+            SectionKind::Symptom => Page::Start,
+            SectionKind::Evidence => Page::Evidence,
+            SectionKind::Background => Page::Background(at),
+            SectionKind::Why => Page::Cause,
+            SectionKind::Debrief => Page::LookBack,
+        };
+        if !all.contains(&page) {
+            all.push(page);
+        }
+    }
+    // What the lesson has no section for has its place too: `stage.toml` may fill it.
+    for (page, after) in [(Page::Evidence, 1), (Page::Cause, all.len())] {
+        if !all.contains(&page) {
+            all.insert(after.min(all.len()), page);
+        }
+    }
+    if !all.contains(&Page::LookBack) {
+        all.push(Page::LookBack);
+    }
+    let debrief = all.iter().position(|page| *page == Page::LookBack);
+    all.insert(debrief.unwrap_or(all.len()), Page::Result);
+    all.push(Page::Quiz);
+    all.retain(|page| page.can_open(study, stage));
+    all
 }

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::clean::harmful;
-use super::message::{Confirm, Overlay};
-use super::pages::Page;
+use super::study::Page;
 use crate::panel::Panel;
 
 macro_rules! cycle {
@@ -72,6 +71,42 @@ cycle!(
     Sort { Time = "time", Calls = "calls", Rate = "GFLOP/s", Name = "name" }
 );
 
+/// Something that lies over the panels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    Help,
+    Stages,
+    Devices,
+    Log,
+    Glossary,
+    /// A solution, as files side by side.
+    Solution,
+    /// What could not be loaded.
+    Problems,
+    /// What this is, before the very first stage.
+    Welcome,
+}
+
+/// A question that wants yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirm {
+    /// Toggle before the prediction is made: it will count as skipped.
+    SkipPrediction(AfterSkip),
+    ShowSolution,
+    Reset,
+    /// Leave what is under way, or a question that is open, for the stage at this place.
+    Leave {
+        to: usize,
+    },
+}
+
+/// What follows when a prediction is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterSkip {
+    Toggle,
+    Pair,
+}
+
 /// How much room there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Room {
@@ -89,7 +124,7 @@ pub enum Room {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     pub text: String,
-    /// Letters go into the text; they are no keys.
+    /// Letters go into the text instead of being keys.
     pub typing: bool,
 }
 
@@ -129,8 +164,6 @@ pub struct View {
     pub lesson_open: bool,
     pub overlay: Option<Overlay>,
     pub confirm: Option<Confirm>,
-    /// Presenter mode, and the beat of the stage it is at.
-    pub beat: Option<usize>,
     /// Page of the glossary: 0 its words, then the background texts.
     pub page: usize,
     /// Page of the stage's text.

@@ -125,14 +125,14 @@ fn offered_label(binding: &Binding, app: &App) -> &'static str {
         Action::Pause if paused(app) => "resume",
         Action::Toggle if toggled() => "toggle back",
         Action::Lesson if app.view.lesson_open => "panels",
-        Action::Lesson if app.exercises.open.is_some() => "exercise",
+        Action::Lesson if app.mode.exercise().is_some() => "exercise",
         Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",
         _ => binding.label,
     }
 }
 
 fn paused(app: &App) -> bool {
-    match &app.recording {
+    match app.recording() {
         Some(recording) => recording.paused,
         None => app.run.state == RunState::Paused,
     }

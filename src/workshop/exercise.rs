@@ -18,7 +18,7 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::answers::{line_of_key, written};
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
 use crate::course::exercise::{Configs, Exercise, Kernels};
-use crate::course::progress;
+use crate::course::{progress, workspace};
 use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
@@ -27,7 +27,7 @@ use crate::engine::kernel::source;
 const AT_ONCE: usize = 256;
 
 /// At most one exercise is open.
-pub struct Desk {
+pub struct ExerciseRunner {
     command: EngineCommand,
     checker: Checker,
     sweeping: Option<Sweeping>,
@@ -45,7 +45,7 @@ struct Open {
     files: Vec<String>,
 }
 
-impl Desk {
+impl ExerciseRunner {
     pub fn new(command: EngineCommand) -> Self {
         Self {
             checker: Checker::new(command.clone()),
@@ -57,15 +57,15 @@ impl Desk {
     }
 
     /// Makes the learner's files where there are none, and begins a check of what they hold.
-    pub fn open(&mut self, shelf: &CourseContext, id: &str, device: &str) -> Result<()> {
-        let exercise = known(shelf, id)?;
-        let work = shelf.workspace()?;
+    pub fn open(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<()> {
+        let exercise = known(context, id)?;
+        let work = context.workspace()?;
         for file in exercise.files() {
             work.open_file(id, &file)?;
         }
         let folder = work.folder(id);
         let mut folders = vec![folder.clone()];
-        folders.extend(shelf.copy_of(exercise));
+        folders.extend(context.copy_of(exercise));
         // Where something was written already, if that is not here.
         let edited = |folder: &&PathBuf| {
             exercise.files().iter().any(|file| {
@@ -84,7 +84,7 @@ impl Desk {
             files: files.map(|file| file.name).collect(),
         });
         self.say_files();
-        self.look(shelf, false)
+        self.look(context, false)
     }
 
     /// Gives a check or a measurement in progress up; its process ends.
@@ -95,26 +95,23 @@ impl Desk {
     }
 
     /// Puts the starters back, and begins anew.
-    pub fn reset(&mut self, shelf: &CourseContext, id: &str, device: &str) -> Result<String> {
-        let exercise = known(shelf, id)?;
+    pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
+        let exercise = known(context, id)?;
         self.sweeping = None;
         let mut kept = Vec::new();
-        for folder in shelf
+        for folder in context
             .copy_of(exercise)
             .into_iter()
-            .chain([shelf.workspace()?.folder(id)])
+            .chain([context.workspace()?.folder(id)])
         {
             for file in exercise.files() {
-                kept.extend(crate::course::workspace::restore(
-                    &folder.join(&file.name),
-                    &file.starter,
-                )?);
+                kept.extend(workspace::restore(&folder.join(&file.name), &file.starter)?);
             }
         }
-        if let Some(state) = &shelf.state {
+        if let Some(state) = &context.state {
             progress::reset_stage(state, id)?;
         }
-        self.open(shelf, id, device)?;
+        self.open(context, id, device)?;
         Ok(match kept.first().and_then(|path| path.file_name()) {
             None => "The exercise is as it began".to_owned(),
             Some(name) => format!(
@@ -144,7 +141,7 @@ impl Desk {
     }
 
     /// One of them was saved: begins a check. Says whether it is one of them.
-    pub fn saved(&mut self, shelf: &CourseContext, path: &Path) -> bool {
+    pub fn saved(&mut self, context: &CourseContext, path: &Path) -> bool {
         let Some(open) = &mut self.open else {
             return false;
         };
@@ -158,7 +155,7 @@ impl Desk {
             open.folder = folder.to_owned();
             self.say_files();
         }
-        if let Err(error) = self.look(shelf, true) {
+        if let Err(error) = self.look(context, true) {
             self.news.push_back(Message::Told {
                 text: format!("{error:#}"),
                 warning: true,
@@ -200,8 +197,8 @@ impl Desk {
     }
 
     /// Makes the runs of the open exercise; messages say what comes of it, also where nothing does.
-    pub fn measure(&mut self, shelf: &CourseContext, id: &str, device: &str) {
-        self.sweeping = match self.begin(shelf, id, device) {
+    pub fn measure(&mut self, context: &CourseContext, id: &str, device: &str) {
+        self.sweeping = match self.begin(context, id, device) {
             Ok(sweeping) => Some(sweeping),
             Err(error) => {
                 let failed = Measured {
@@ -214,8 +211,8 @@ impl Desk {
         };
     }
 
-    fn begin(&self, shelf: &CourseContext, id: &str, device: &str) -> Result<Sweeping> {
-        let (configs, path) = self.answering(shelf, id)?;
+    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<Sweeping> {
+        let (configs, path) = self.answering(context, id)?;
         let (answer, said) = read_answers(configs, &path);
         if let Answer::Open(problems) = answer {
             bail!("{}", problems.join("; "));
@@ -231,20 +228,24 @@ impl Desk {
     /// Writes answers to the learner's file. It counts as saved.
     pub fn write_answers(
         &mut self,
-        shelf: &CourseContext,
+        context: &CourseContext,
         id: &str,
         answers: &Answers,
     ) -> Result<PathBuf> {
-        let (configs, path) = self.answering(shelf, id)?;
+        let (configs, path) = self.answering(context, id)?;
         let raw = read_text(&path, MAX_BYTES).unwrap_or_default();
-        crate::course::workspace::write(&path, &written(&raw, &configs.answers, answers))?;
-        self.look(shelf, true)?;
+        workspace::write(&path, &written(&raw, &configs.answers, answers))?;
+        self.look(context, true)?;
         Ok(path)
     }
 
     /// The open exercise's configurations, and where the learner's answers are.
-    fn answering<'a>(&self, shelf: &'a CourseContext, id: &str) -> Result<(&'a Configs, PathBuf)> {
-        let configs = known(shelf, id)?.configs();
+    fn answering<'a>(
+        &self,
+        context: &'a CourseContext,
+        id: &str,
+    ) -> Result<(&'a Configs, PathBuf)> {
+        let configs = known(context, id)?.configs();
         match (configs, &self.open) {
             (Some(configs), Some(open)) if open.id == id => {
                 Ok((configs, open.folder.join(ANSWERS)))
@@ -271,11 +272,11 @@ impl Desk {
     }
 
     /// Looks at what the files hold, as they are opened or saved: checks kernels, reads answers.
-    fn look(&mut self, shelf: &CourseContext, saved: bool) -> Result<()> {
+    fn look(&mut self, context: &CourseContext, saved: bool) -> Result<()> {
         let Some(open) = &self.open else {
             return Ok(());
         };
-        let exercise = known(shelf, &open.id)?;
+        let exercise = known(context, &open.id)?;
         if let Some(configs) = exercise.configs() {
             let (answer, _) = read_answers(configs, &open.folder.join(ANSWERS));
             self.tell(ExerciseNews::Answers { answer, saved });
@@ -353,7 +354,7 @@ pub fn in_folder(
     kernels.job(&exercise.id, read)
 }
 
-fn known<'a>(shelf: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
-    let found = shelf.course.exercises.iter().find(|it| it.id == id);
+fn known<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
+    let found = context.course.exercises.iter().find(|it| it.id == id);
     found.ok_or_else(|| anyhow!("there is no exercise `{}`", id.escape_debug()))
 }

@@ -1,6 +1,6 @@
-//! Notices saved files. The system tells when something in their folders changed; a look at the files' dates says
-//! what, and that they have come to rest. Where the system stays silent, as on network and container file systems, a
-//! slow look in between finds out, and from then on looking is all there is.
+//! Notices saved files. The system notifies us when something in their folders changed; the files' dates then say which file it
+//! was, and when writing has ended. Network and container file systems do not notify: slow polling in between finds that out,
+//! and from then on the files are polled.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-/// How long a file has to be at rest; also the time between two looks where the system does not tell.
+/// How long a file must stay unchanged to count as saved; also the time between two polls.
 const REST: Duration = Duration::from_millis(150);
-/// Between two looks without a word from the system.
+/// The time between two polls while the system notifies.
 const SELDOM: Duration = Duration::from_millis(700);
-/// How long the system may take to tell of a change that a look has found.
+/// How late a notification of a change may be that polling has found.
 const LATE: Duration = Duration::from_millis(1500);
 
 /// When it was written, how long it is, and which file it is: an editor's new file may have the old one's date.
@@ -22,7 +22,7 @@ type Stamp = Option<(SystemTime, u64, u64)>;
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    told: Stamp,
+    reported: Stamp,
     seen: Stamp,
     /// The system watches its folder.
     covered: bool,
@@ -32,46 +32,46 @@ struct Watched {
 #[derive(Debug)]
 pub struct Watch {
     files: Vec<Watched>,
-    looked: Instant,
-    /// Something changed and may not have come to rest.
-    stirring: bool,
-    /// The system said so since the last look.
-    told: Arc<AtomicBool>,
-    last_told: Option<Instant>,
+    polled_at: Instant,
+    /// Something changed and may still be written to.
+    unsettled: bool,
+    /// The system notified us since the last poll.
+    notified: Arc<AtomicBool>,
+    last_notified: Option<Instant>,
     watcher: Option<RecommendedWatcher>,
-    /// A change that the system has not told of, since then.
-    untold: Option<Instant>,
-    /// Why files are looked at all the time, and whether that was said.
-    looking: Option<(String, bool)>,
+    /// When polling found a change without a notification.
+    missed_since: Option<Instant>,
+    /// Why files are only polled, and whether the learner was told.
+    polling: Option<(String, bool)>,
 }
 
 impl Watch {
     /// Watches these files from now on; what they hold now is known.
     pub fn new(paths: Vec<PathBuf>) -> Self {
-        let told = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&told);
+        let notified = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&notified);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Being read is no change, and we read.
+            // Reading a file does not change it, and we read it.
             if !event.is_ok_and(|event| event.kind.is_access()) {
                 flag.store(true, Ordering::Release);
             }
         });
-        let (watcher, looking) = match watcher {
+        let (watcher, polling) = match watcher {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => {
                 let why = format!("the system cannot watch files ({error})");
-                (None, Some((said(&why), false)))
+                (None, Some((polling_because(&why), false)))
             }
         };
         let mut it = Self {
             files: Vec::new(),
-            looked: Instant::now(),
-            stirring: false,
-            told,
-            last_told: None,
+            polled_at: Instant::now(),
+            unsettled: false,
+            notified,
+            last_notified: None,
             watcher,
-            untold: None,
-            looking,
+            missed_since: None,
+            polling,
         };
         it.files = paths
             .into_iter()
@@ -79,7 +79,7 @@ impl Watch {
                 let now = stamp(&path);
                 Watched {
                     path,
-                    told: now,
+                    reported: now,
                     seen: now,
                     covered: false,
                 }
@@ -89,61 +89,61 @@ impl Watch {
         it
     }
 
-    /// Other files from now on; that the system does not tell is known already.
+    /// Other files from now on; it is known already where the system does not notify.
     pub fn instead(&self, paths: Vec<PathBuf>) -> Self {
         let mut it = Self::new(paths);
-        if let Some(looking) = &self.looking {
-            (it.looking, it.watcher) = (Some(looking.clone()), None);
+        if let Some(polling) = &self.polling {
+            (it.polling, it.watcher) = (Some(polling.clone()), None);
         }
         it
     }
 
-    /// Once: why files are looked at all the time instead of watched.
-    pub fn looking(&mut self) -> Option<String> {
-        let (why, said) = self.looking.as_mut()?;
+    /// Once: why files are polled instead of watched.
+    pub fn polling(&mut self) -> Option<String> {
+        let (why, said) = self.polling.as_mut()?;
         (!std::mem::replace(said, true)).then(|| why.clone())
     }
 
-    /// A file that was saved since the last call, if it is time to look.
+    /// A file that was saved since the last call, if it is time to poll.
     pub fn saved(&mut self) -> Option<PathBuf> {
-        if self.told.swap(false, Ordering::AcqRel) {
-            (self.stirring, self.untold) = (true, None);
-            self.last_told = Some(Instant::now());
+        if self.notified.swap(false, Ordering::AcqRel) {
+            (self.unsettled, self.missed_since) = (true, None);
+            self.last_notified = Some(Instant::now());
         }
-        let every = if self.stirring || self.looking.is_some() {
+        let every = if self.unsettled || self.polling.is_some() {
             REST
         } else {
             SELDOM
         };
-        if self.looked.elapsed() < every {
+        if self.polled_at.elapsed() < every {
             return None;
         }
-        self.looked = Instant::now();
+        self.polled_at = Instant::now();
         self.cover();
-        let found = self.look();
-        self.listen();
+        let found = self.poll();
+        self.notice_silence();
         found
     }
 
-    fn look(&mut self) -> Option<PathBuf> {
+    fn poll(&mut self) -> Option<PathBuf> {
         let mut found = None;
-        self.stirring = false;
-        let told = self.last_told.is_some_and(|at| at.elapsed() < LATE);
+        self.unsettled = false;
+        let notified = self.last_notified.is_some_and(|at| at.elapsed() < LATE);
         for file in &mut self.files {
             let now = stamp(&file.path);
             // A file that is gone may be on its way back: editors save by renaming.
-            if now.is_some() && now == file.seen && now != file.told {
+            if now.is_some() && now == file.seen && now != file.reported {
                 if found.is_some() {
-                    self.stirring = true;
+                    self.unsettled = true;
                     continue;
                 }
-                file.told = now;
+                file.reported = now;
                 found = Some(file.path.clone());
             }
             if now != file.seen {
-                self.stirring = true;
-                if file.covered && !told && self.untold.is_none() {
-                    self.untold = Some(Instant::now());
+                self.unsettled = true;
+                if file.covered && !notified && self.missed_since.is_none() {
+                    self.missed_since = Some(Instant::now());
                 }
             }
             file.seen = now;
@@ -151,14 +151,19 @@ impl Watch {
         found
     }
 
-    /// A change that nobody told of in time: nobody will.
-    fn listen(&mut self) {
-        let late = self.untold.is_some_and(|since| since.elapsed() > LATE);
-        if late && self.looking.is_none() {
-            self.looking = Some((said("this file system does not tell of changes"), false));
+    /// A change without a notification in time: there will be none.
+    fn notice_silence(&mut self) {
+        let late = self
+            .missed_since
+            .is_some_and(|since| since.elapsed() > LATE);
+        if late && self.polling.is_none() {
+            self.polling = Some((
+                polling_because("this file system does not notify of changes"),
+                false,
+            ));
             self.watcher = None;
         }
-        self.stirring |= self.untold.is_some() && self.looking.is_none();
+        self.unsettled |= self.missed_since.is_some() && self.polling.is_none();
     }
 
     /// Asks the system to watch the folders that are there now.
@@ -186,23 +191,23 @@ impl Watch {
                 }
                 Err(error) => {
                     let why = format!("{} cannot be watched ({error})", folder.display());
-                    self.looking.get_or_insert((said(&why), false));
+                    self.polling.get_or_insert((polling_because(&why), false));
                 }
             }
         }
     }
 
-    /// The file changed by our own hand.
+    /// We changed the file ourselves: that is not reported.
     pub fn acknowledge(&mut self, path: &Path) {
         for file in self.files.iter_mut().filter(|file| file.path == path) {
             let now = stamp(path);
-            (file.told, file.seen) = (now, now);
+            (file.reported, file.seen) = (now, now);
         }
     }
 }
 
-fn said(why: &str) -> String {
-    format!("Saved files are looked for seven times a second: {why}")
+fn polling_because(why: &str) -> String {
+    format!("Files are checked for changes seven times a second: {why}")
 }
 
 fn stamp(path: &Path) -> Stamp {
@@ -225,22 +230,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_saved_when_it_has_come_to_rest() {
+    fn a_file_is_saved_when_writing_has_ended() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("config.toml");
         let mut watch = Watch::new(vec![path.clone()]);
-        assert_eq!(watch.look(), None);
+        assert_eq!(watch.poll(), None);
         std::fs::write(&path, "half").expect("written");
-        assert_eq!(watch.look(), None, "just changed");
+        assert_eq!(watch.poll(), None, "just changed");
         std::fs::write(&path, "the whole of it").expect("written");
-        assert_eq!(watch.look(), None, "changed again");
-        assert_eq!(watch.look(), Some(path.clone()));
-        assert_eq!(watch.look(), None, "said once");
+        assert_eq!(watch.poll(), None, "changed again");
+        assert_eq!(watch.poll(), Some(path.clone()));
+        assert_eq!(watch.poll(), None, "said once");
         std::fs::remove_file(&path).expect("removed");
-        assert_eq!((watch.look(), watch.look()), (None, None));
+        assert_eq!((watch.poll(), watch.poll()), (None, None));
         std::fs::write(&path, "by rename").expect("written");
         watch.acknowledge(&path);
-        assert_eq!((watch.look(), watch.look()), (None, None));
+        assert_eq!((watch.poll(), watch.poll()), (None, None));
     }
 
     /// Waits for what will come, however slow the machine is.
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_put_in_place_by_a_rename_counts_and_the_system_tells() {
+    fn a_file_renamed_into_place_counts_and_the_system_notifies() {
         let dir = tempfile::tempdir().expect("a folder");
         let [path, new] = ["kernel.wgsl", "kernel.wgsl~"].map(|name| dir.path().join(name));
         std::fs::write(&path, "old").expect("written");
@@ -263,7 +268,7 @@ mod tests {
         std::fs::write(&new, "new").expect("written");
         std::fs::rename(&new, &path).expect("renamed");
         assert_eq!(wait(&mut watch), path);
-        assert_eq!(watch.looking(), None, "events came");
+        assert_eq!(watch.polling(), None, "events came");
     }
 
     #[test]
@@ -276,29 +281,29 @@ mod tests {
         std::fs::write(&path, "text").expect("written");
         assert_eq!(wait(&mut watch), path);
         assert!(watch.files[0].covered);
-        assert_eq!(watch.looking(), None);
+        assert_eq!(watch.polling(), None);
     }
 
     #[test]
-    fn a_system_that_does_not_tell_is_found_out_and_named() {
+    fn a_system_that_does_not_notify_is_detected_and_named() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("config.toml");
         std::fs::write(&path, "old").expect("written");
         let mut watch = Watch::new(vec![path.clone()]);
         // As on a network file system: the folder counts as watched, and no event ever comes.
-        watch.told = Arc::default();
+        watch.notified = Arc::default();
         watch.watcher = None;
         watch.files[0].covered = true;
         std::fs::write(&path, "new text").expect("written");
-        assert_eq!(wait(&mut watch), path, "the slow look finds it");
+        assert_eq!(wait(&mut watch), path, "slow polling finds it");
         let said = loop {
             watch.saved();
-            if let Some(said) = watch.looking() {
+            if let Some(said) = watch.polling() {
                 break said;
             }
         };
-        assert!(said.contains("does not tell of changes"), "{said}");
-        assert_eq!(watch.looking(), None, "said once");
+        assert!(said.contains("does not notify of changes"), "{said}");
+        assert_eq!(watch.polling(), None, "said once");
         std::fs::write(&path, "and again").expect("written");
         assert_eq!(wait(&mut watch), path);
     }

@@ -171,11 +171,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     assert!(effects.contains(&Effect::ShowRecording {
         exercise: "sprint".to_owned()
     }));
-    assert!(
-        app.recording
-            .as_ref()
-            .is_some_and(|it| !it.device.name.is_empty())
-    );
+    assert!(app.recording().is_some_and(|it| !it.device.name.is_empty()));
     // The engine's last words are about another run.
     let run = wanted(&shipped());
     for event in sample::until(&run, 2) {
@@ -215,7 +211,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     let effects = act(&mut app, Action::LeaveExercise);
     assert!(effects.contains(&Effect::HideRecording));
     assert_eq!(start_of(&effects).1.stage, 1);
-    assert!(app.recording.is_none() && app.exercise().is_none());
+    assert!(app.recording().is_none() && app.exercise().is_none());
     open(&mut app, "d02");
     act(&mut app, Action::Answer(3));
     assert_eq!(
@@ -223,6 +219,22 @@ fn a_recorded_run_is_looked_at_named_and_left() {
         (first, State::Passed)
     );
     assert_eq!(app.study.progress.calibration().answered, 1);
+}
+
+#[test]
+fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
+    let mut app = shipped();
+    act(&mut app, Action::Present);
+    act(&mut app, Action::NextBeat);
+    let effects = open(&mut app, "k01");
+    let saves = |effect: &Effect| matches!(effect, Effect::SaveStage { .. });
+    assert!(!effects.iter().any(saves), "it is nobody's progress");
+    assert!(app.exercise().is_some() && app.cue().is_none());
+    act(&mut app, Action::LeaveExercise);
+    assert_eq!(app.cue().map(|(_, at, _)| at), Some(2));
+    act(&mut app, Action::Present);
+    assert!(app.mode.keeps_progress() && app.cue().is_none());
+    assert_eq!(state(&app, "swiglu"), State::New);
 }
 
 #[test]
@@ -247,7 +259,7 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
     recorded(&mut app);
     let effects = act(&mut app, Action::NextStage);
     assert_eq!(app.exercise().map(|one| one.label()), Some("k01"));
-    assert!(app.recording.is_none());
+    assert!(app.recording().is_none());
     assert_eq!(start_of(&effects).1.stage, 1, "kernels need a live run");
     // A late line of the recording is about nothing now.
     let late = FromEngine::Line(Line {

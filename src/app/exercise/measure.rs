@@ -1,14 +1,11 @@
-//! Measuring a config exercise on the screen: the stage's run stands still meanwhile, and goes on afterwards. Nothing is
-//! measured before the learner said what they expect.
+//! A config exercise on the screen: its answers are chosen word by word, then its runs are measured. The stage's run pauses
+//! meanwhile and goes on afterwards. Nothing is measured before the learner said what they expect.
 
-use std::sync::Arc;
-
-use super::measuring::{Answer, Measured, Measuring};
+use super::measuring::{Answer, Choice, Measured, Measuring};
 use crate::app::devices::FirstLight;
 use crate::app::{App, Effect, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Configs;
-use crate::course::progress::State;
 
 impl App {
     /// The open exercise's configurations.
@@ -18,7 +15,7 @@ impl App {
 
     /// The measurement of the open exercise that is in progress.
     pub fn measuring(&self) -> Option<&Measuring> {
-        self.exercises.desk(self.exercise()?)?.measuring.as_ref()
+        self.exercises.of(self.exercise()?)?.measuring.as_ref()
     }
 
     /// Whether a GPU warms up beside the run.
@@ -26,91 +23,114 @@ impl App {
         matches!(self.devices.first_light, FirstLight::Warming { .. })
     }
 
-    /// Says that an action has to wait, if it has: the run stands still for a measurement.
-    pub(in crate::app) fn held(&mut self) -> bool {
-        let held = self.measuring().is_some();
-        if held {
-            let said = "The stage's run waits until the exercise is measured";
-            self.tell(said, false);
+    /// The question of the open exercise that can be answered with keys now.
+    pub fn picking(&self) -> Option<Choice> {
+        let configs = self.configs()?;
+        let state = self.exercises.of(self.exercise()?)?;
+        let asks = state.measuring.is_none()
+            && matches!(state.answer, Answer::Open(_))
+            && self.question().is_none();
+        asks.then(|| state.draft.next(configs)).flatten()
+    }
+
+    /// Marks another word.
+    pub(in crate::app) fn pick_other(&mut self, exercise: &Exercise, by: i32) {
+        if let Some(choice) = self.picking() {
+            let last = choice.words.len() - 1;
+            let to = choice.at.saturating_add_signed(by as isize).min(last);
+            self.exercises.of_mut(exercise).draft.at = to;
         }
-        held
+    }
+
+    /// Takes the marked word; with the last one the answer is written to the learner's file, which is what counts.
+    pub(in crate::app) fn pick_this(&mut self, exercise: &Exercise) -> Vec<Effect> {
+        let (Some(configs), true) = (exercise.configs(), self.picking().is_some()) else {
+            return Vec::new();
+        };
+        let draft = &mut self.exercises.of_mut(exercise).draft;
+        draft.take(configs);
+        if draft.next(configs).is_some() {
+            return Vec::new();
+        }
+        vec![Effect::WriteAnswers {
+            exercise: exercise.id.clone(),
+            answers: draft.answers.clone(),
+        }]
+    }
+
+    /// Says that an action has to wait, if it has: the stage's run is paused for a measurement.
+    pub(in crate::app) fn waits_for_measurement(&mut self) -> bool {
+        let waits = self.measuring().is_some();
+        if waits {
+            let text = "The stage's run waits until the exercise is measured";
+            self.tell(text, false);
+        }
+        waits
     }
 
     /// Measures the open exercise, once its answers are there.
-    pub(in crate::app) fn measure(&mut self) -> Vec<Effect> {
-        if self.measuring().is_some() || self.configs().is_none() {
+    pub(in crate::app) fn measure(&mut self, exercise: &Exercise) -> Vec<Effect> {
+        if self.measuring().is_some() {
             return Vec::new();
         }
         self.show_text();
-        let now = self.now_ms;
-        let course = Arc::clone(&self.course);
-        let Some(exercise) = self.exercises.open.and_then(|at| course.exercises.get(at)) else {
-            return Vec::new();
-        };
-        let desk = self.exercises.desk_mut(exercise);
-        if !matches!(desk.answer, Answer::Given(_)) {
+        let state = self.exercises.of_mut(exercise);
+        if !matches!(state.answer, Answer::Given(_)) {
             self.tell("Say what you expect first; then it is measured", false);
             return Vec::new();
         }
-        desk.measuring = Some(Measuring {
-            since_ms: now,
+        state.measuring = Some(Measuring {
+            since_ms: self.now_ms,
             ..Measuring::default()
         });
-        self.go_on_measuring()
+        self.begin_measurement()
     }
 
-    /// Begins a measurement that waits, as soon as the stage's run stands still.
-    pub(in crate::app) fn go_on_measuring(&mut self) -> Vec<Effect> {
-        if self.measuring().is_none_or(|it| it.begun) {
-            return Vec::new();
-        }
+    /// Begins a measurement that waits, as soon as the stage's run is paused.
+    pub(in crate::app) fn begin_measurement(&mut self) -> Vec<Effect> {
         // A GPU that warms up takes cores from whatever is measured beside it.
-        if self.warms_up() {
+        if self.measuring().is_none_or(|it| it.begun) || self.warms_up() {
             return Vec::new();
         }
-        let course = Arc::clone(&self.course);
-        let Some(exercise) = self.exercises.open.and_then(|at| course.exercises.get(at)) else {
-            return Vec::new();
-        };
-        match self.run.state {
-            RunState::Running | RunState::Warming | RunState::Resuming if !self.run.pairing => {
-                let effects = self.pause();
-                if let Some(it) = &mut self.exercises.desk_mut(exercise).measuring {
+        self.with_exercise(|app, exercise| match app.run.state {
+            RunState::Running | RunState::Warming | RunState::Resuming if !app.run.pairing => {
+                let effects = app.pause();
+                if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
                     it.paused = true;
                 }
                 effects
             }
             // A run that begins, or pairs, come to an end first.
-            _ if self.run.state.is_active() && self.run.state != RunState::Paused => Vec::new(),
+            _ if app.run.state.is_active() && app.run.state != RunState::Paused => Vec::new(),
             _ => {
-                let now = self.now_ms;
-                if let Some(it) = &mut self.exercises.desk_mut(exercise).measuring {
-                    (it.begun, it.since_ms) = (true, now);
+                if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
+                    (it.begun, it.since_ms) = (true, app.now_ms);
                 }
                 vec![Effect::Measure {
                     exercise: exercise.id.clone(),
-                    device: self.devices.using.clone(),
+                    device: app.devices.using.clone(),
                 }]
             }
-        }
+        })
     }
 
-    /// Gives the measurement in progress up, at the learner's wish.
-    pub(in crate::app) fn stop_measuring(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let open = self.exercises.open.and_then(|at| course.exercises.get(at));
-        let Some(exercise) = open.filter(|_| self.measuring().is_some()) else {
+    /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
+    pub(in crate::app) fn stop_measuring(&mut self, exercise: &Exercise) -> Vec<Effect> {
+        if self.measuring().is_none() {
             return Vec::new();
-        };
-        self.tell("Not measured to the end; the stage's run goes on", false);
+        }
+        self.tell(
+            "The measurement was stopped; the stage's run goes on",
+            false,
+        );
         let mut effects = vec![Effect::StopMeasuring];
         effects.extend(self.after_measuring(exercise));
         effects
     }
 
-    /// The measurement is over, in whatever way: the stage's run goes on where it was stopped for it.
+    /// The measurement is over, in whatever way: the stage's run goes on if it was paused for it.
     pub(super) fn after_measuring(&mut self, exercise: &Exercise) -> Vec<Effect> {
-        let measuring = self.exercises.desk_mut(exercise).measuring.take();
+        let measuring = self.exercises.of_mut(exercise).measuring.take();
         let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
         if measuring.is_some_and(|it| it.paused) && waits {
             return self.pause();
@@ -118,7 +138,7 @@ impl App {
         Vec::new()
     }
 
-    /// What the learner's file says; saving one in which everything is answered begins the measurement.
+    /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
     pub(super) fn answered(
         &mut self,
         exercise: &Exercise,
@@ -126,26 +146,22 @@ impl App {
         saved: bool,
     ) -> Vec<Effect> {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
-        let desk = self.exercises.desk_mut(exercise);
-        let same = desk.answer == answer;
-        // What was measured belongs to what was said before it.
+        let state = self.exercises.of_mut(exercise);
+        let same = state.answer == answer;
+        // What was measured belongs to the answers before it.
         if !same {
-            desk.measured = None;
+            state.measured = None;
         }
-        desk.answer = answer;
-        desk.draft.clear();
-        if !open || !saved {
+        let given = matches!(answer, Answer::Given(_));
+        state.answer = answer;
+        state.draft.clear();
+        let busy = state.measuring.is_some();
+        if !open || !saved || busy && same {
             return Vec::new();
         }
-        let mut effects = Vec::new();
-        if self.measuring().is_some() {
-            if same {
-                return effects;
-            }
-            effects.extend(self.stop_measuring());
-        }
-        if let Answer::Given(_) = self.exercises.desk_mut(exercise).answer {
-            effects.extend(self.measure());
+        let mut effects = self.stop_measuring(exercise);
+        if given {
+            effects.extend(self.measure(exercise));
         }
         effects
     }
@@ -154,17 +170,9 @@ impl App {
     pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measured) -> Vec<Effect> {
         let passed = measured.passed;
         let mut effects = self.after_measuring(exercise);
-        self.exercises.desk_mut(exercise).measured = Some(measured);
-        if !passed {
-            return effects;
-        }
-        let known = self.study.progress.stages.entry(exercise.id.clone());
-        let known = known.or_default();
-        if known.state != State::Passed {
-            known.state = State::Passed;
-            let text = format!("{} passed: every check holds", exercise.label());
-            self.tell(&text, false);
-            effects.push(self.save_exercise(exercise));
+        self.exercises.of_mut(exercise).measured = Some(measured);
+        if passed {
+            effects.extend(self.pass(exercise));
         }
         effects
     }

@@ -2,6 +2,8 @@
 //! Plain data; `measure.rs` changes it.
 
 use crate::course::check::Line;
+use crate::course::exercise::config::Answers;
+use crate::course::exercise::{ConfigCheck, Configs};
 use crate::course::sweep::Table;
 
 /// What the learner's answer file says.
@@ -10,7 +12,7 @@ pub enum Answer {
     /// It was not read yet.
     #[default]
     Unread,
-    /// Something is to write first: where, and what.
+    /// Answers are missing or wrong: where, and what to write.
     Open(Vec<String>),
     /// Every question has an answer: its key, and the words.
     Given(Vec<(String, String)>),
@@ -50,4 +52,75 @@ pub struct Measured {
     pub seconds: f64,
     /// Why it broke off. Then there are no lines.
     pub failed: Option<String>,
+}
+
+/// What has been said so far, and which word is marked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    pub answers: Answers,
+    /// Index of the marked word.
+    pub at: usize,
+}
+
+/// A question with the words that may answer it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub key: String,
+    pub ask: String,
+    /// Each word, and what it stands for.
+    pub words: Vec<(String, String)>,
+    /// Words taken before it, where the answer is an order.
+    pub taken: Vec<String>,
+    /// The marked one.
+    pub at: usize,
+}
+
+impl Draft {
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The words of this check, and how many of them make an answer.
+    fn words(configs: &Configs, check: &ConfigCheck) -> (Vec<(String, String)>, usize) {
+        let ranked = configs.letters();
+        let plain = check.words(configs.sweep.as_ref());
+        if plain.is_empty() {
+            let count = ranked.len();
+            let labels = configs.rank.iter().map(|change| change.label.clone());
+            return (ranked.into_iter().zip(labels).collect(), count);
+        }
+        let unnamed = plain.into_iter().map(|word| (word, String::new()));
+        (unnamed.collect(), 1)
+    }
+
+    /// The first question without a whole answer.
+    pub fn next(&self, configs: &Configs) -> Option<Choice> {
+        configs.checks.iter().find_map(|check| {
+            let (key, ask) = check.answer.as_ref()?;
+            let (mut words, wanted) = Self::words(configs, check);
+            let taken = self.answers.get(key).cloned().unwrap_or_default();
+            words.retain(|(word, _)| !taken.contains(word));
+            (taken.len() < wanted && !words.is_empty()).then(|| Choice {
+                key: key.clone(),
+                ask: ask.clone(),
+                at: self.at.min(words.len() - 1),
+                words,
+                taken,
+            })
+        })
+    }
+
+    /// Takes the marked word. In an order, the last word that is left is taken with the one before it.
+    pub fn take(&mut self, configs: &Configs) {
+        let Some(choice) = self.next(configs) else {
+            return;
+        };
+        let known = self.answers.entry(choice.key).or_default();
+        let ranked = choice.words.iter().any(|(_, label)| !label.is_empty());
+        known.push(choice.words[choice.at].0.clone());
+        if ranked && choice.words.len() == 2 {
+            known.push(choice.words[1 - choice.at].0.clone());
+        }
+        self.at = 0;
+    }
 }

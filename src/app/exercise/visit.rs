@@ -1,9 +1,9 @@
-//! Opening and leaving an exercise: what comes into view, and whether a recorded run stands in the live one's place.
+//! Opening and leaving an exercise: what comes into view, and whether its recorded run takes the place of the live one.
 
 use std::sync::Arc;
 
-use crate::app::source::FromEngine;
-use crate::app::{App, Effect, Panel, Recording, Run, RunState, spec};
+use crate::app::mode::OpenExercise;
+use crate::app::{App, Effect, Mode, Panel, Recording, Run, RunState, spec};
 use crate::course::Exercise;
 use crate::course::exercise::{Body, Detective};
 use crate::course::progress::State;
@@ -16,23 +16,30 @@ impl App {
         let Some(exercise) = course.exercises.get(at) else {
             return Vec::new();
         };
-        if self.recording.is_some() && !self.exercises.watching {
+        if matches!(self.mode, Mode::Replay { .. }) {
             self.tell("This is a recording: exercises need a live run", false);
             return Vec::new();
         }
         self.view.overlay = None;
-        if self.exercises.open == Some(at) {
+        if self.mode.exercise().is_some_and(|open| open.at == at) {
             self.show_text();
             return Vec::new();
         }
         let mut effects = self.leave_exercise();
         self.show_text();
         self.notice = None;
-        (self.exercises.open, self.exercises.text_first) = (Some(at), true);
-        let known = self.study.progress.stages.entry(exercise.id.clone());
-        let known = known.or_default();
+        let known = self.exercise_progress_mut(exercise);
         known.state = known.state.max(State::Seen);
-        self.exercises.hints = known.hints.min(exercise.hints.len() as u32);
+        let hints = known.hints.min(exercise.hints.len() as u32);
+        let open = OpenExercise {
+            at,
+            hints,
+            text_first: true,
+            under: match std::mem::take(&mut self.mode) {
+                Mode::Presenting(presentation) => Some(presentation),
+                _ => None,
+            },
+        };
         effects.push(self.save_exercise(exercise));
         if !exercise.files().is_empty() {
             effects.push(Effect::OpenExercise {
@@ -40,43 +47,57 @@ impl App {
                 device: self.devices.for_kernels().to_owned(),
             });
         }
-        if let Body::Detective(detective) = &exercise.body {
-            effects.extend(self.watch(exercise, detective));
+        match &exercise.body {
+            Body::Detective(detective) => effects.extend(self.watch(exercise, detective, open)),
+            Body::Config(_) | Body::Kernel(_) => self.mode = Mode::Exercise(open),
         }
         effects
     }
 
     /// Leaves the open exercise; the model gets its own kernels back, so that stages compare like with like.
     pub(in crate::app) fn leave_exercise(&mut self) -> Vec<Effect> {
+        let (open, watched, engine_gone) = match std::mem::take(&mut self.mode) {
+            Mode::Exercise(open) => (open, false, false),
+            Mode::Watching {
+                exercise,
+                engine_gone,
+                ..
+            } => (exercise, true, engine_gone),
+            other => {
+                self.mode = other;
+                return Vec::new();
+            }
+        };
+        self.mode = open.under.map_or(Mode::Stage, Mode::Presenting);
         let course = Arc::clone(&self.course);
-        let Some(exercise) = self
-            .exercises
-            .open
-            .take()
-            .and_then(|at| course.exercises.get(at))
-        else {
+        let Some(exercise) = course.exercises.get(open.at) else {
             return Vec::new();
         };
         self.view.scroll.remove(&Panel::Lesson);
         (self.view.confirm, self.view.lesson_open) = (None, false);
         let mut effects = self.take_out(exercise);
-        let desk = self.exercises.desk_mut(exercise);
-        desk.checking = None;
-        desk.draft.clear();
+        let state = self.exercises.of_mut(exercise);
+        state.checking = None;
+        state.draft.clear();
         if !exercise.files().is_empty() {
             effects.push(Effect::LeaveExercise);
         }
         effects.extend(self.after_measuring(exercise));
-        effects.extend(self.unwatch());
+        if watched {
+            effects.extend(self.run_again(engine_gone));
+        }
+        if let Some(beat) = self.mode.beat() {
+            self.look_at(beat);
+        }
         effects
     }
 
     /// The next exercise, or the one before.
     pub(in crate::app) fn exercise_by(&mut self, by: isize) -> Vec<Effect> {
         let to = self
-            .exercises
-            .open
-            .and_then(|at| at.checked_add_signed(by))
+            .mode
+            .exercise()
+            .and_then(|open| open.at.checked_add_signed(by))
             .filter(|at| *at < self.course.exercises.len());
         match to {
             Some(at) => self.open_exercise(at),
@@ -91,24 +112,32 @@ impl App {
         }
     }
 
-    /// Puts a recorded run in the place of the live one, which stops.
-    fn watch(&mut self, exercise: &Exercise, detective: &Detective) -> Vec<Effect> {
-        (self.exercises.watching, self.exercises.engine_gone) = (true, false);
-        self.recording = Some(Recording {
-            file: detective.file.clone(),
-            device: detective.device.clone(),
-            date: detective.date.clone(),
-            paused: false,
-            speed: 1.0,
-            riddle: true,
-        });
+    /// Shows a recorded run in the place of the live one, which stops.
+    fn watch(
+        &mut self,
+        exercise: &Exercise,
+        detective: &Detective,
+        open: OpenExercise,
+    ) -> Vec<Effect> {
+        self.mode = Mode::Watching {
+            exercise: open,
+            recording: Recording {
+                file: detective.file.clone(),
+                device: detective.device.clone(),
+                date: detective.date.clone(),
+                paused: false,
+                speed: 1.0,
+                riddle: true,
+            },
+            engine_gone: false,
+        };
         self.run = Run {
             state: RunState::Starting,
             asked_ms: self.now_ms,
             ..Run::default()
         };
         (self.study.pair, self.study.report) = (None, None);
-        self.exercises.desk_mut(exercise).quiz.clear();
+        self.exercises.of_mut(exercise).quiz.clear();
         vec![
             Effect::Send(Command::Stop),
             Effect::ShowRecording {
@@ -117,34 +146,17 @@ impl App {
         ]
     }
 
-    /// Back from a recorded run: the stage runs again, from its first step.
-    fn unwatch(&mut self) -> Vec<Effect> {
-        if !std::mem::take(&mut self.exercises.watching) {
-            return Vec::new();
-        }
-        (self.recording, self.notice) = (None, None);
+    /// After a recorded run the stage runs again, from its first step.
+    fn run_again(&mut self, engine_gone: bool) -> Vec<Effect> {
+        self.notice = None;
         self.run = Run::default();
         let mut effects = vec![Effect::HideRecording];
-        if std::mem::take(&mut self.exercises.engine_gone) {
+        if engine_gone {
             effects.push(Effect::Restart);
         }
         let run = self.stage().map(|stage| spec(stage, "broken", self.preset));
         effects.extend(run.into_iter().flat_map(|run| self.start(run)));
         effects
-    }
-
-    /// What the engine says while a recorded run is looked at: nothing of it is about that run.
-    pub(in crate::app) fn overhear(&mut self, report: &FromEngine) -> Vec<Effect> {
-        self.revision -= 1;
-        match report {
-            FromEngine::Gone { .. } => self.exercises.engine_gone = true,
-            FromEngine::Silent => {
-                self.exercises.engine_gone = true;
-                return vec![Effect::Kill];
-            }
-            FromEngine::Line(_) | FromEngine::Stray(_) | FromEngine::Malformed { .. } => {}
-        }
-        Vec::new()
     }
 
     /// Brings the lesson, or what stands in its place, into view.

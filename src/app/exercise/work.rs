@@ -1,92 +1,190 @@
 //! What the learner does in the open exercise, and what of it is kept: hints, the solution, answers, a fresh start.
 
-use std::sync::Arc;
-
+use super::Checking;
 use crate::app::figures::letter;
 use crate::app::{App, Effect};
-use crate::course::exercise::Body;
-use crate::course::progress::{Prediction, State};
-use crate::course::{Course, Exercise};
+use crate::course::exercise::config::ANSWERS;
+use crate::course::exercise::{Body, Detective};
+use crate::course::progress::{Prediction, StageProgress, State};
+use crate::course::{Exercise, Question};
 
 impl App {
+    /// The open exercise.
+    pub fn exercise(&self) -> Option<&Exercise> {
+        self.course.exercises.get(self.mode.exercise()?.at)
+    }
+
+    /// What the learner did in an exercise so far.
+    pub fn exercise_progress(&self, exercise: &Exercise) -> StageProgress {
+        self.study.progress.stage(&exercise.id)
+    }
+
+    /// Whether its solution may be shown without asking.
+    pub fn solved(&self, exercise: &Exercise) -> bool {
+        let shown = self
+            .exercises
+            .of(exercise)
+            .is_some_and(|state| state.solution);
+        shown || self.exercise_progress(exercise).state == State::Passed
+    }
+
+    /// Whether a config exercise was measured, in this session or an earlier one.
+    pub fn looked_at(&self, exercise: &Exercise) -> bool {
+        let state = self.exercises.of(exercise);
+        let found = state.and_then(|state| state.measured.as_ref());
+        let here = found.is_some_and(|found| found.failed.is_none());
+        let busy = state.is_some_and(|state| state.measuring.is_some());
+        !busy && (here || self.solved(exercise))
+    }
+
+    /// The question that waits for an answer: the stage's, or that of the open exercise.
+    pub fn question(&self) -> Option<&Question> {
+        let Some(exercise) = self.exercise() else {
+            let (_, question) = self.study.question(self.stage()?)?;
+            return Some(question);
+        };
+        // A kernel's questions look back at it, and those about runs at what was measured.
+        let waits = match &exercise.body {
+            Body::Kernel(_) => !self.solved(exercise),
+            Body::Config(_) => !self.looked_at(exercise),
+            Body::Detective(_) => false,
+        };
+        if waits {
+            return None;
+        }
+        let answered = self
+            .exercises
+            .of(exercise)
+            .map_or(0, |state| state.quiz.len());
+        match &exercise.body {
+            Body::Detective(detective) => self.riddle().then_some(&detective.question),
+            _ => exercise.quiz.get(answered),
+        }
+    }
+
+    /// Whether a recorded run is looked at whose fault is still to be named: rightly, or wrongly twice.
+    pub fn riddle(&self) -> bool {
+        let Some((exercise, detective)) = self.exercise().zip(self.detective()) else {
+            return self.recording().is_some_and(|it| it.riddle);
+        };
+        let state = self.exercises.of(exercise);
+        let given = state.map_or(&[][..], |state| &state.quiz);
+        given.len() < 2 && given.last() != Some(&detective.question.answer)
+    }
+
+    /// The recorded run that is looked at.
+    pub fn detective(&self) -> Option<&Detective> {
+        match &self.exercise()?.body {
+            Body::Detective(detective) => Some(detective),
+            _ => None,
+        }
+    }
+
+    /// The check of the open exercise that is in progress.
+    pub fn checking(&self) -> Option<&Checking> {
+        self.exercises.of(self.exercise()?)?.checking.as_ref()
+    }
+
+    /// The file of the open exercise to look at next, and the line: where the last check found something.
+    pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
+        let exercise = self.exercise()?;
+        if exercise.configs().is_some() {
+            return Some((ANSWERS.to_owned(), None));
+        }
+        let kernels = exercise.kernels()?;
+        let report = self
+            .exercises
+            .of(exercise)
+            .and_then(|state| state.report.as_ref());
+        let results = report.map_or(&[][..], |report| &report.files);
+        let wrong = results
+            .iter()
+            .find(|result| result.error.is_some() || result.fault.is_some());
+        let line = wrong
+            .and_then(|result| result.error.as_ref())
+            .map(|error| error.line)
+            .filter(|line| *line > 0);
+        match wrong {
+            Some(result) => Some((result.name.clone(), line)),
+            None => Some((kernels.kernels.first()?.file.name.clone(), None)),
+        }
+    }
+
     /// Shows the next hint of the open exercise.
-    pub(in crate::app) fn exercise_hint(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn exercise_hint(&mut self, exercise: &Exercise) -> Vec<Effect> {
         self.show_text();
-        self.changed(|exercise, app| {
-            if app.exercises.hints as usize >= exercise.hints.len() {
-                app.tell("All hints are shown", false);
-                return false;
-            }
-            app.exercises.hints += 1;
-            app.exercises.text_first = true;
-            let shown = app.exercises.hints;
-            let known = app.study.progress.stages.entry(exercise.id.clone());
-            let known = known.or_default();
-            known.hints = known.hints.max(shown);
-            true
-        })
+        let Some(open) = self.mode.exercise_mut() else {
+            return Vec::new();
+        };
+        if open.hints as usize >= exercise.hints.len() {
+            self.tell("All hints are shown", false);
+            return Vec::new();
+        }
+        open.hints += 1;
+        open.text_first = true;
+        let shown = open.hints;
+        let known = self.exercise_progress_mut(exercise);
+        known.hints = known.hints.max(shown);
+        vec![self.save_exercise(exercise)]
     }
 
     /// The solution is shown before the exercise was passed: that is remembered.
-    pub(in crate::app) fn exercise_solution(&mut self) -> Vec<Effect> {
-        self.changed(|exercise, app| {
-            app.exercises.desk_mut(exercise).solution = true;
-            let known = app.study.progress.stages.entry(exercise.id.clone());
-            known.or_default().solution_shown = true;
-            true
-        })
+    pub(in crate::app) fn exercise_solution(&mut self, exercise: &Exercise) -> Vec<Effect> {
+        self.exercises.of_mut(exercise).solution = true;
+        self.exercise_progress_mut(exercise).solution_shown = true;
+        vec![self.save_exercise(exercise)]
     }
 
     /// Answers the open question of an exercise.
-    pub(in crate::app) fn exercise_answer(&mut self, choice: usize) -> Vec<Effect> {
+    pub(in crate::app) fn exercise_answer(
+        &mut self,
+        exercise: &Exercise,
+        choice: usize,
+    ) -> Vec<Effect> {
         let Some(question) = self.question() else {
             return Vec::new();
         };
         if choice >= question.choices.len() || !self.view.lesson_visible() {
             return Vec::new();
         }
-        let right = choice == question.answer;
-        if self.detective().is_none() {
+        let (answer, right) = (question.answer, choice == question.answer);
+        let is_detective = matches!(exercise.body, Body::Detective(_));
+        if !is_detective {
             let text = match right {
                 true => "Right.".to_owned(),
-                false => format!("Not so: it is {}.", letter(question.answer)),
+                false => format!("Wrong: the answer is {}.", letter(answer)),
             };
             self.tell(&text, false);
         }
-        self.changed(|exercise, app| {
-            let desk = app.exercises.desk_mut(exercise);
-            let at = desk.quiz.len();
-            desk.quiz.push(choice);
-            let known = app.study.progress.stages.entry(exercise.id.clone());
-            let known = known.or_default();
-            if right && !known.quiz.contains(&at) {
-                known.quiz.push(at);
+        let quiz = &mut self.exercises.of_mut(exercise).quiz;
+        let at = quiz.len();
+        quiz.push(choice);
+        let known = self.exercise_progress_mut(exercise);
+        if right && !known.quiz.contains(&at) {
+            known.quiz.push(at);
+        }
+        if is_detective {
+            known
+                .prediction
+                .get_or_insert(Prediction::Choice { choice, right });
+            if right {
+                known.state = State::Passed;
             }
-            if matches!(exercise.body, Body::Detective(_)) {
-                known
-                    .prediction
-                    .get_or_insert(Prediction::Choice { choice, right });
-                if right {
-                    known.state = State::Passed;
-                }
-                return true;
-            }
-            true
-        })
+        }
+        vec![self.save_exercise(exercise)]
     }
 
     /// Forgets what was done in the open exercise and puts its files back.
-    pub(in crate::app) fn exercise_reset(&mut self) -> Vec<Effect> {
-        let course = Arc::clone(&self.course);
-        let Some(exercise) = self.exercises.open.and_then(|at| course.exercises.get(at)) else {
-            return Vec::new();
-        };
+    pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) -> Vec<Effect> {
         let mut effects = self.take_out(exercise);
         effects.extend(self.after_measuring(exercise));
-        let files = std::mem::take(self.exercises.desk_mut(exercise)).files;
-        self.exercises.desk_mut(exercise).files = files;
+        let state = self.exercises.of_mut(exercise);
+        let files = std::mem::take(state).files;
+        state.files = files;
         self.study.progress.stages.remove(&exercise.id);
-        self.exercises.hints = 0;
+        if let Some(open) = self.mode.exercise_mut() {
+            open.hints = 0;
+        }
         effects.push(Effect::ResetExercise {
             exercise: exercise.id.clone(),
             device: self.devices.for_kernels().to_owned(),
@@ -94,14 +192,20 @@ impl App {
         effects
     }
 
-    /// Changes what is known of the open exercise, and keeps it where `change` says so.
-    fn changed(&mut self, change: impl FnOnce(&Exercise, &mut Self) -> bool) -> Vec<Effect> {
-        let course: Arc<Course> = Arc::clone(&self.course);
-        let open = self.exercises.open;
-        match open.and_then(|at| course.exercises.get(at)) {
-            Some(exercise) if change(exercise, self) => vec![self.save_exercise(exercise)],
-            _ => Vec::new(),
+    /// The exercise is passed; nothing where it was before.
+    pub(super) fn pass(&mut self, exercise: &Exercise) -> Option<Effect> {
+        let known = self.exercise_progress_mut(exercise);
+        if std::mem::replace(&mut known.state, State::Passed) == State::Passed {
+            return None;
         }
+        let text = format!("{} passed: every check holds", exercise.label());
+        self.tell(&text, false);
+        Some(self.save_exercise(exercise))
+    }
+
+    pub(super) fn exercise_progress_mut(&mut self, exercise: &Exercise) -> &mut StageProgress {
+        let stages = &mut self.study.progress.stages;
+        stages.entry(exercise.id.clone()).or_default()
     }
 
     pub(super) fn save_exercise(&self, exercise: &Exercise) -> Effect {

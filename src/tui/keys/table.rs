@@ -101,11 +101,11 @@ fn main(app: &App) -> bool {
 }
 
 fn live(app: &App) -> bool {
-    main(app) && app.recording.is_none()
+    main(app) && app.recording().is_none()
 }
 
 fn replaying(app: &App) -> bool {
-    main(app) && app.recording.is_some()
+    main(app) && app.recording().is_some()
 }
 
 fn pausable(app: &App) -> bool {
@@ -114,7 +114,7 @@ fn pausable(app: &App) -> bool {
     main(app)
         && !app.run.pairing
         && app.measuring().is_none()
-        && (app.recording.is_some()
+        && (app.recording().is_some()
             || matches!(
                 app.run.state,
                 Running | Warming | Pausing | Paused | Resuming
@@ -122,7 +122,7 @@ fn pausable(app: &App) -> bool {
 }
 
 fn asked(app: &App) -> bool {
-    (live(app) || main(app) && app.exercises.watching)
+    (live(app) || main(app) && app.mode.is_watching())
         && app.view.lesson_visible()
         && app.asked_here()
         && choices(app) > 0
@@ -139,11 +139,11 @@ fn asked_for<const N: usize>(app: &App) -> bool {
 
 /// The stage itself, with no exercise in its place.
 fn in_stage(app: &App) -> bool {
-    live(app) && app.exercises.open.is_none()
+    live(app) && app.mode.exercise().is_none()
 }
 
 fn in_exercise(app: &App) -> bool {
-    main(app) && app.exercises.open.is_some()
+    main(app) && app.mode.exercise().is_some()
 }
 
 /// The same, and the fix comes next: prediction and evidence are done, and no question is open.
@@ -178,19 +178,15 @@ fn reading_on(app: &App) -> bool {
 /// The stage's text is on the screen and has pages.
 fn leafing(app: &App) -> bool {
     main(app)
-        && app.exercises.open.is_none()
+        && app.mode.exercise().is_none()
         && app.view.lesson_visible()
         && !estimating(app)
         && app.page().2 > 1
 }
 
 fn hints_left(app: &App) -> bool {
-    let (shown, hints) = match (app.exercise(), app.stage()) {
-        (Some(exercise), _) => (app.exercises.hints, exercise.hints.len()),
-        (None, Some(stage)) => (app.study.hints, stage.hints.len()),
-        (None, None) => (0, 0),
-    };
-    (live(app) || main(app) && app.exercises.watching) && (shown as usize) < hints
+    let (shown, hints) = app.hints();
+    (live(app) || main(app) && app.mode.is_watching()) && shown < hints
 }
 
 fn offered(app: &App) -> bool {
@@ -215,11 +211,11 @@ fn reading(app: &App) -> bool {
 }
 
 fn presenting(app: &App) -> bool {
-    main(app) && app.view.beat.is_some()
+    main(app) && app.mode.beat().is_some()
 }
 
 fn presentable(app: &App) -> bool {
-    main(app) && app.exercises.open.is_none() && app.stage().is_some()
+    main(app) && app.mode.exercise().is_none() && app.stage().is_some()
 }
 
 fn down(app: &App) -> bool {
@@ -249,7 +245,7 @@ fn picking(app: &App) -> bool {
 
 fn measurable(app: &App) -> bool {
     let answered = |exercise| {
-        let desk = app.exercises.desk(exercise);
+        let desk = app.exercises.of(exercise);
         desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)))
     };
     live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::question;
-use crate::app::exercise::Desk;
+use crate::app::exercise::ExerciseState;
 use crate::app::figures::letter;
 use crate::app::{Action, App, Overlay, Room};
 use crate::course::Exercise;
@@ -22,11 +22,11 @@ pub type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
 
 /// The page of an exercise for this area.
 pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
-    let desk = app.exercises.desk(exercise);
+    let known = app.exercises.of(exercise);
     let write = |parts: &[fn(&mut Part<'a>)]| {
         let mut part = Part {
             exercise,
-            desk,
+            known,
             w: Writer::new(app, theme, usize::from(area.width)),
         };
         parts.iter().for_each(|write| write(&mut part));
@@ -38,7 +38,7 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
     let mut found = write(&[Part::debrief, Part::answers]);
     let mut foot = write(&[Part::card]);
     // Once runs were measured, what they show comes before the task, and the foot is the question's.
-    if desk.is_some_and(|desk| desk.measured.is_some()) && app.measuring().is_none() {
+    if known.is_some_and(|known| known.measured.is_some()) && app.measuring().is_none() {
         foot.append(&mut found);
         foot.push(Line::default());
         foot.append(&mut head);
@@ -54,7 +54,7 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
     let long = foot.len() * 5 > height * 3;
     let mut above = Vec::new();
     if (small || long) && foot.len() + head.len() + tail.len() > height {
-        if app.exercises.text_first {
+        if app.mode.exercise().is_some_and(|open| open.text_first) {
             above.append(&mut head);
             above.push(Line::default());
         }
@@ -68,8 +68,8 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
 
 /// The state of the exercise in one line, for the smallest frames.
 pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
-    let desk = app.exercises.desk(exercise);
-    let report = desk.and_then(|desk| desk.report.as_ref());
+    let known = app.exercises.of(exercise);
+    let report = known.and_then(|known| known.report.as_ref());
     let (said, style) = match report {
         _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
         _ if app.measuring().is_some() => ("measuring".to_owned(), theme.text),
@@ -103,7 +103,7 @@ pub fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str
 /// A part of the page.
 struct Part<'a> {
     exercise: &'a Exercise,
-    desk: Option<&'a Desk>,
+    known: Option<&'a ExerciseState>,
     w: Writer<'a>,
 }
 
@@ -117,7 +117,7 @@ impl Part<'_> {
     fn hints(&mut self) {
         let (exercise, theme) = (self.exercise, self.w.theme);
         let count = exercise.hints.len();
-        let shown = self.w.app.exercises.hints as usize;
+        let shown = self.w.app.hints().0;
         for (at, hint) in exercise.hints.iter().enumerate().take(shown).rev() {
             let marker = format!("Hint {}/{count}  ", at + 1);
             self.w.told(&marker, theme.warning, hint.trim(), theme.text);
@@ -137,7 +137,7 @@ impl Part<'_> {
     }
 
     fn files(&mut self) {
-        let files = self.desk.map_or(&[][..], |desk| &desk.files);
+        let files = self.known.map_or(&[][..], |known| &known.files);
         if files.is_empty() {
             return;
         }
@@ -173,7 +173,7 @@ impl Part<'_> {
 
     /// Once it is passed: the lines in which the course's solution differs from the starter.
     fn look_back(&mut self) {
-        let report = self.desk.and_then(|desk| desk.report.as_ref());
+        let report = self.known.and_then(|known| known.report.as_ref());
         let passed = report.is_some_and(|report| report.passed);
         let (true, Some(kernels)) = (passed, self.exercise.kernels()) else {
             return;
@@ -201,7 +201,7 @@ impl Part<'_> {
 
     /// Questions that were answered, and why.
     fn answers(&mut self) {
-        let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
+        let given = self.known.map_or(&[][..], |known| &known.quiz);
         let theme = self.w.theme;
         for (question, choice) in self.exercise.quiz.iter().zip(given) {
             let (mark, style) = theme.mark(*choice == question.answer);
@@ -230,7 +230,7 @@ impl Part<'_> {
             detective.badge()
         );
         self.plain(&said);
-        let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
+        let given = self.known.map_or(&[][..], |known| &known.quiz);
         let Some(choice) = given.last() else {
             return;
         };
@@ -263,8 +263,8 @@ impl Part<'_> {
     }
 
     fn card(&mut self) {
-        if let Some(desk) = self.desk {
-            card::write(self.exercise, desk, &mut self.w);
+        if let Some(known) = self.known {
+            card::write(self.exercise, known, &mut self.w);
         }
     }
 }

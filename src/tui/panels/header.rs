@@ -39,7 +39,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
 
 /// Where the figures come from, the fullest wording first.
 fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
-    if let Some(recording) = &app.recording {
+    if let Some(recording) = app.recording() {
         let pace = match recording.paused {
             true => "paused".to_owned(),
             false => format!("{}x", recording.speed),

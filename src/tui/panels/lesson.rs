@@ -7,8 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::{cards, exercise, question};
 use crate::app::figures::{AsFound, Figures, letter};
-use crate::app::pages::Page;
-use crate::app::study::Beat;
+use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
 use crate::course::check::Outcome;
 use crate::course::placeholder::Lookup;
@@ -52,7 +51,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let now = now.as_ref().map(|it| it as &dyn Lookup);
     let mut asked = s.writer();
     asked.figures = found;
-    if app.asked_here() || app.view.beat.is_some() {
+    if app.asked_here() || app.mode.beat().is_some() {
         question::of_stage(stage, &mut asked);
     }
     let mut writer = s.writer();
@@ -65,7 +64,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     match page {
         Page::Start => text.start(),
         Page::Evidence => {
-            if !app.study.tried(stage) && !app.study.open {
+            if !app.study.tried(stage) && !app.study.nothing_hidden {
                 text.prediction();
             }
             text.evidence();

@@ -27,7 +27,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
-    } else if app.riddle() || app.exercises.watching {
+    } else if app.riddle() || app.mode.is_watching() {
         w.line(
             "left out of this recording: find out what they would say",
             theme.dim,

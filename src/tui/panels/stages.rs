@@ -172,7 +172,7 @@ impl Entry<'_> {
 fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) -> Line<'static> {
     let known = app.exercise_progress(it);
     let entry = Entry {
-        here: app.exercises.open == Some(at),
+        here: app.mode.exercise().is_some_and(|open| open.at == at),
         selected: app.view.selected == app.course.stages.len() + at,
         state: known.state,
         label: it.label(),
@@ -198,7 +198,7 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
         (state, _) => state,
     };
     let entry = Entry {
-        here: at == app.study.at && app.exercises.open.is_none(),
+        here: at == app.study.at && app.mode.exercise().is_none(),
         selected: at == app.view.selected,
         state,
         label: &it.number.to_string(),

@@ -109,11 +109,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         let style = if unsynced { theme.warning } else { theme.text };
         parts.push(part(3, format!("{} clock", it.clock), style));
     }
-    let (shown, hints) = match (app.exercise(), app.stage()) {
-        (Some(exercise), _) => (app.exercises.hints, exercise.hints.len()),
-        (None, Some(stage)) => (app.study.hints, stage.hints.len()),
-        (None, None) => (0, 0),
-    };
+    let (shown, hints) = app.hints();
     if hints > 0 {
         parts.push(part(5, format!("hint {shown}/{hints}"), theme.text));
     }

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::Action;
 use crate::app::exercise::measuring::{Answer, Measured, Measuring};
-use crate::app::exercise::{Choice, Desk, InModel};
+use crate::app::exercise::{Choice, ExerciseState, InModel};
 use crate::course::sweep::{Row, Table};
 use crate::course::{Exercise, check};
 use crate::protocol::CardLine;
@@ -14,12 +14,12 @@ use crate::tui::prose::Writer;
 use crate::tui::text;
 
 /// Writes it; nothing where nothing was done yet.
-pub fn write(exercise: &Exercise, desk: &Desk, w: &mut Writer<'_>) {
+pub fn write(exercise: &Exercise, known: &ExerciseState, w: &mut Writer<'_>) {
     if exercise.configs().is_none() {
-        check_of_kernel(desk, w);
-        return in_model(desk, w);
+        check_of_kernel(known, w);
+        return in_model(known, w);
     }
-    match (&desk.measuring, &desk.measured, &desk.answer) {
+    match (&known.measuring, &known.measured, &known.answer) {
         (Some(measuring), ..) => in_progress(measuring, w),
         (None, Some(found), answer) => measured(found, answer, w),
         (None, None, Answer::Unread) => {}
@@ -43,14 +43,14 @@ fn now(what: &str, since_ms: u64, w: &mut Writer<'_>) {
     w.marked(mark, &format!("{what}, {seconds} s"), w.theme.text);
 }
 
-fn check_of_kernel(desk: &Desk, w: &mut Writer<'_>) {
+fn check_of_kernel(known: &ExerciseState, w: &mut Writer<'_>) {
     let theme = w.theme;
-    if let Some(checking) = &desk.checking {
+    if let Some(checking) = &known.checking {
         w.rule("checking");
         checking.card.iter().for_each(|line| card_line(line, w));
         return now(&checking.now, checking.since_ms, w);
     }
-    let Some(report) = &desk.report else { return };
+    let Some(report) = &known.report else { return };
     w.rule(match (report.passed, &report.failed) {
         (_, Some(_)) => "not checked",
         (true, None) => "passed",
@@ -81,16 +81,16 @@ fn card_line(line: &CardLine, w: &mut Writer<'_>) {
     );
 }
 
-fn in_model(desk: &Desk, w: &mut Writer<'_>) {
+fn in_model(known: &ExerciseState, w: &mut Writer<'_>) {
     let theme = w.theme;
-    let (mark, said) = match &desk.in_model {
+    let (mark, said) = match &known.in_model {
         InModel::No => return,
         InModel::Asked => (
             (theme.symbols.ghost, theme.warning),
             "your kernel takes over at the next step".to_owned(),
         ),
         InModel::Since(step) => {
-            let good = desk.report.as_ref().is_none_or(|report| report.passed);
+            let good = known.report.as_ref().is_none_or(|report| report.passed);
             let which = if good { "kernel" } else { "last good kernel" };
             let since = step.map_or_else(String::new, |step| format!(" since step {step}"));
             let said = format!("the model computes with your {which}{since}");

@@ -1,0 +1,410 @@
+//! Carries out what the screen asks for: keeps progress, puts starters back, writes reports, opens editors, runs exercises. It
+//! also tells the screen when a file was saved.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use anyhow::{Context, Result, bail};
+
+use super::editor::Editor;
+use super::exercise::ExerciseRunner;
+use super::replay::Replay;
+use super::watch::Watch;
+use crate::app::source::Source as _;
+use crate::app::{Effect, Message, source};
+use crate::config::file::{FileError, load};
+use crate::course::context::CourseContext;
+use crate::course::exercise::Body;
+use crate::course::exercise::config::ANSWERS;
+use crate::course::progress::{self, Progress};
+use crate::course::workspace;
+use crate::course::{Source, Stage};
+use crate::engine::client::EngineCommand;
+use crate::export::report::Collector;
+use crate::record::Recording;
+use crate::tui::terminal;
+
+/// What the running workshop has beside the screen: the learner's files, watched; their editor; the open exercise.
+pub struct Workshop {
+    context: CourseContext,
+    /// What the stream has shown so far, for a report.
+    collector: Rc<RefCell<Collector>>,
+    editor: Option<Editor>,
+    watch: Watch,
+    exercise: ExerciseRunner,
+    /// The recorded run of the open exercise.
+    replay: Option<Replay>,
+    /// The stage the learner is in.
+    current: Option<String>,
+    /// The folder for reports.
+    reports: Option<PathBuf>,
+}
+
+impl Workshop {
+    pub fn new(
+        context: CourseContext,
+        collector: Rc<RefCell<Collector>>,
+        engine: EngineCommand,
+    ) -> Self {
+        let reports = directories::ProjectDirs::from("", "", "perflings")
+            .map(|dirs| dirs.data_dir().join("reports"));
+        Self {
+            context,
+            collector,
+            editor: Editor::find(|name| std::env::var(name).ok()),
+            watch: Watch::new(Vec::new()),
+            exercise: ExerciseRunner::new(engine),
+            replay: None,
+            current: None,
+            reports,
+        }
+    }
+
+    /// Whether the effect opens an editor that draws on this terminal.
+    pub fn needs_terminal(&self, effect: &Effect) -> bool {
+        let editor = self.editor.as_ref();
+        matches!(effect, Effect::OpenEditor { .. }) && editor.is_some_and(Editor::needs_terminal)
+    }
+
+    /// Carries out an effect. The result, or the error, is a sentence for the screen.
+    pub fn carry_out(
+        &mut self,
+        effect: Effect,
+        source: &mut dyn source::Source,
+    ) -> Result<Option<String>> {
+        match effect {
+            Effect::Send(command) => source.send(command),
+            Effect::Restart => source.restart(),
+            Effect::Kill => source.kill(),
+            Effect::Replay(control) => match &mut self.replay {
+                Some(replay) => replay.replay(control),
+                None => source.replay(control),
+            },
+            Effect::SaveStage { stage, progress } => {
+                saved(progress::save_stage(self.state()?, &stage, &progress))?;
+            }
+            Effect::SaveCurrent { stage } => {
+                self.current = Some(stage.clone());
+                self.watch_files();
+                saved(progress::save_current(self.state()?, &stage))?;
+            }
+            Effect::SaveWelcomed => saved(progress::save_welcomed(self.state()?))?,
+            Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
+            Effect::WriteReport => {
+                let path = self.write_report()?;
+                return Ok(Some(format!("The report is in {}", path.display())));
+            }
+            Effect::OpenEditor { stage, file, line } => {
+                return self.open_editor(&stage, &file, line).map(Some);
+            }
+            Effect::OpenExercise { exercise, device } => {
+                let opened = self.exercise.open(&self.context, &exercise, &device);
+                self.watch_files();
+                opened?;
+            }
+            Effect::LeaveExercise => {
+                self.exercise.leave();
+                self.watch_files();
+            }
+            Effect::Measure { exercise, device } => {
+                self.exercise.measure(&self.context, &exercise, &device);
+            }
+            Effect::StopMeasuring => self.exercise.stop_measuring(),
+            Effect::WriteAnswers { exercise, answers } => {
+                let context = &self.context;
+                let path = self.exercise.write_answers(context, &exercise, &answers)?;
+                self.watch.acknowledge(&path);
+            }
+            Effect::ShowRecording { exercise } => self.show_recording(&exercise)?,
+            Effect::HideRecording => self.replay = None,
+            Effect::ResetExercise { exercise, device } => {
+                let text = self.exercise.reset(&self.context, &exercise, &device);
+                self.watch_files();
+                return text.map(Some);
+            }
+            // The loop does these itself.
+            Effect::Suspend | Effect::Quit => {}
+        }
+        Ok(None)
+    }
+
+    /// Watches the files of the present stage and of the open exercise.
+    fn watch_files(&mut self) {
+        let stage = self.current.as_deref();
+        let mut files = stage.map_or_else(Vec::new, |id| self.watched(id));
+        files.extend(self.exercise.watched());
+        self.watch = self.watch.instead(files);
+    }
+
+    fn stage(&self, id: &str) -> Result<&Stage> {
+        self.context
+            .course
+            .stage_by_id(id)
+            .with_context(|| format!("there is no stage `{id}`"))
+    }
+
+    fn state(&self) -> Result<&PathBuf> {
+        self.context
+            .state
+            .as_ref()
+            .context("progress is not kept: this system names no folder for it; set XDG_STATE_HOME")
+    }
+
+    /// Where the learner may edit this stage's configuration: their copy, and the course folder if there is one.
+    fn watched(&self, id: &str) -> Vec<PathBuf> {
+        let Ok(stage) = self.stage(id) else {
+            return Vec::new();
+        };
+        let copy = self
+            .context
+            .workspace()
+            .ok()
+            .map(|work| work.path(stage, "config.toml"));
+        let inside = match &self.context.source {
+            Source::Embedded => None,
+            Source::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
+        };
+        copy.into_iter().chain(inside).collect()
+    }
+
+    fn reset_stage(&mut self, id: &str) -> Result<String> {
+        let stage = self.stage(id)?;
+        let aside = self.context.reset(stage)?;
+        saved(progress::reset_stage(self.state()?, id))?;
+        for path in self.watched(id) {
+            self.watch.acknowledge(&path);
+        }
+        Ok(match aside.first() {
+            None => "The stage is as it began".to_owned(),
+            Some(path) => format!(
+                "The stage is as it began; your file is kept beside it as {}",
+                name_of(path)
+            ),
+        })
+    }
+
+    fn write_report(&self) -> Result<PathBuf> {
+        let folder = self
+            .reports
+            .as_ref()
+            .context("this system names no folder for a program's data; set XDG_DATA_HOME")?;
+        let collector = self.collector.borrow();
+        let date = if collector.date().is_empty() {
+            "undated"
+        } else {
+            collector.date()
+        };
+        let name = |n: u32| folder.join(format!("report-{date}-{n}.md"));
+        let Some(path) = (1..10_000).map(name).find(|path| !path.exists()) else {
+            bail!("{} is full of reports", folder.display());
+        };
+        workspace::write(&path, &collector.markdown())?;
+        Ok(path)
+    }
+
+    fn show_recording(&mut self, id: &str) -> Result<()> {
+        let exercise = self.context.course.exercises.iter().find(|it| it.id == id);
+        let Some(Body::Detective(detective)) = exercise.map(|exercise| &exercise.body) else {
+            bail!("{id} has no recording");
+        };
+        let path = PathBuf::from(&detective.file);
+        let recording = Recording::from_text(detective.shown(), &path)?;
+        self.replay = Some(Replay::new(recording, 1.0));
+        Ok(())
+    }
+
+    fn open_editor(&mut self, id: &str, file: &str, line: Option<u32>) -> Result<String> {
+        let (path, does) = match self.exercise.path(id, file) {
+            Some(path) if file == ANSWERS => (path, "is measured"),
+            Some(path) => (path, "is checked"),
+            None => {
+                let path = self.context.workspace()?.open(self.stage(id)?, file)?;
+                self.watch.acknowledge(&path);
+                (path, "runs")
+            }
+        };
+        let Some(editor) = &self.editor else {
+            bail!(
+                "EDITOR is not set; this file {does} when you save it: {}",
+                path.display()
+            );
+        };
+        editor.open(&path, line, terminal::columns_and_rows())?;
+        Ok(format!("{file} {does} when you save it"))
+    }
+
+    /// What happened to files, exercises and the recording since the last call, one message at a time.
+    pub fn next_message(&mut self) -> Option<Message> {
+        if let Some(why) = self.watch.polling() {
+            return Some(Message::Polling { why });
+        }
+        if let Some(message) = self.exercise.next_message() {
+            return Some(message);
+        }
+        if let Some(line) = self.replay.as_mut().and_then(Replay::try_recv) {
+            return Some(Message::Recorded(line));
+        }
+        let path = self.watch.saved()?;
+        if self.exercise.saved(&self.context, &path) {
+            return self.exercise.next_message();
+        }
+        // The screen has one line for it, and there is only one file that it can be about.
+        let short = |error: FileError| {
+            FileError {
+                path: name_of(&path),
+                ..error
+            }
+            .to_string()
+        };
+        let config = load(&path).map(Box::new).map_err(short);
+        Some(Message::Saved { config })
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// A file that was set aside is worth a sentence, even though the progress is saved.
+fn saved(saved: Result<(Progress, Option<FileError>), FileError>) -> Result<()> {
+    match saved {
+        Ok((_, None)) => Ok(()),
+        Ok((_, Some(problem))) | Err(problem) => Err(problem.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::exercise::ExerciseNews;
+    use crate::app::source::FromEngine;
+    use crate::protocol::Command;
+
+    struct NoEngine;
+
+    impl source::Source for NoEngine {
+        fn send(&mut self, _: Command) {}
+        fn try_recv(&mut self) -> Option<FromEngine> {
+            None
+        }
+        fn restart(&mut self) {}
+        fn kill(&mut self) {}
+    }
+
+    impl Workshop {
+        fn does(&mut self, effect: Effect) -> Result<Option<String>> {
+            self.carry_out(effect, &mut NoEngine)
+        }
+
+        fn says(&mut self, effect: Effect) -> String {
+            let text = self.does(effect).expect("carried out");
+            text.expect("a sentence")
+        }
+
+        fn fails(&mut self, effect: Effect) -> String {
+            self.does(effect).expect_err("refused").to_string()
+        }
+    }
+
+    fn workshop(dir: &std::path::Path) -> Workshop {
+        let mut context = CourseContext::load(None, None).expect("the built-in course");
+        context.state = Some(dir.join("state"));
+        // Ends at once: the text of the failed check is enough here.
+        let engine = EngineCommand::parse("true").expect("a command");
+        let mut workshop = Workshop::new(context, Rc::default(), engine);
+        (workshop.editor, workshop.reports) = (None, Some(dir.join("reports")));
+        workshop
+    }
+
+    #[test]
+    fn a_learner_s_file_is_made_watched_and_reset() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut workshop = workshop(dir.path());
+        let stage = workshop.context.course.stages[0].id.clone();
+        let edit = |file: &str| Effect::OpenEditor {
+            stage: stage.clone(),
+            file: file.to_owned(),
+            line: None,
+        };
+        let reset = |stage: &str| Effect::ResetStage {
+            stage: stage.to_owned(),
+        };
+        let current = Effect::SaveCurrent {
+            stage: stage.clone(),
+        };
+        workshop.does(current).expect("saved");
+        let text = workshop.fails(edit("config.toml"));
+        assert!(
+            text.contains("EDITOR is not set; this file runs") && text.contains("config.toml"),
+            "{text}"
+        );
+        let file = dir
+            .path()
+            .join("state/work")
+            .join(&stage)
+            .join("config.toml");
+        assert!(file.is_file(), "the starter was copied");
+        std::fs::write(&file, "preset = \"tiny\"\n").expect("edited");
+        let text = workshop.says(reset(&stage));
+        assert!(text.contains("config.toml.1"), "{text}");
+        assert!(workshop.fails(edit("../../x")).contains("has no file"));
+        assert!(workshop.does(reset("nowhere")).is_err());
+    }
+
+    #[test]
+    fn an_exercise_s_files_are_made_checked_and_reset() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut workshop = workshop(dir.path());
+        let open = |exercise: &str| Effect::OpenExercise {
+            exercise: exercise.to_owned(),
+            device: "cpu".to_owned(),
+        };
+        let news = |workshop: &mut Workshop| loop {
+            if let Some(Message::Exercise { exercise, news }) = workshop.next_message() {
+                assert_eq!(exercise, "swiglu");
+                return news;
+            }
+            std::thread::yield_now();
+        };
+        workshop.does(open("swiglu")).expect("opened");
+        let ExerciseNews::Files(files) = news(&mut workshop) else {
+            panic!("the files come first");
+        };
+        assert!(files[0].ends_with("work/swiglu/starter.wgsl"), "{files:?}");
+        assert!(matches!(news(&mut workshop), ExerciseNews::Begun));
+        let ExerciseNews::Checked(report) = news(&mut workshop) else {
+            panic!("an answer comes whatever the process does");
+        };
+        assert!(report.failed.is_some() && !report.passed);
+        // Saving begins another check; a reset keeps what was saved.
+        let file = dir.path().join("state/work/swiglu/starter.wgsl");
+        let starter = std::fs::read_to_string(&file).expect("made");
+        std::fs::write(&file, "mine").expect("written");
+        assert!(matches!(news(&mut workshop), ExerciseNews::Begun));
+        let text = workshop.says(Effect::ResetExercise {
+            exercise: "swiglu".to_owned(),
+            device: "cpu".to_owned(),
+        });
+        assert!(text.contains("starter.wgsl.1"), "{text}");
+        assert_eq!(std::fs::read_to_string(&file).expect("back"), starter);
+        let aside = file.with_file_name("starter.wgsl.1");
+        assert_eq!(std::fs::read_to_string(aside).expect("kept"), "mine");
+        workshop.does(Effect::LeaveExercise).expect("left");
+        assert!(workshop.does(open("nowhere")).is_err());
+    }
+
+    #[test]
+    fn reports_do_not_replace_each_other() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut workshop = workshop(dir.path());
+        let texts = [(); 2].map(|()| workshop.says(Effect::WriteReport));
+        assert_ne!(texts[0], texts[1]);
+        let path = texts[0].strip_prefix("The report is in ").expect("a path");
+        let report = std::fs::read_to_string(path).expect("a report");
+        assert!(report.starts_with("# perflings report"));
+    }
+}
