@@ -30,13 +30,12 @@ use crate::course::progress::Progress;
 use crate::course::{Course, Exercise, Stage};
 use crate::protocol::{Device, RunSpec, Slot};
 
+pub use crate::panel::Panel;
 pub use message::{Action, Effect, Limits, Message};
 pub use mode::{Mode, Recording};
 pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
-pub use view::{
-    AfterSkip, Axis, Confirm, Markers, Overlay, Panel, Room, Sort, ThemeName, View, Window,
-};
+pub use view::{AfterSkip, Axis, Confirm, Markers, Overlay, Room, Sort, ThemeName, View, Window};
 
 use devices::Devices;
 use exercise::Exercises;

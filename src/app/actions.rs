@@ -8,8 +8,9 @@ use super::message::{Action, Effect};
 use super::mode::Mode;
 use super::pages::Page;
 use super::source::ReplayControl;
-use super::view::{AfterSkip, Confirm, Overlay, Panel, Room};
+use super::view::{AfterSkip, Confirm, Overlay, Room};
 use crate::course::{Exercise, Stage};
+use crate::panel::Panel;
 use crate::protocol::Command;
 
 impl App {

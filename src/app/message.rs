@@ -3,10 +3,11 @@
 
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
-use super::view::{Overlay, Panel};
+use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
 use crate::course::progress::StageProgress;
+use crate::panel::Panel;
 use crate::protocol::Command;
 
 /// Everything that can change the state.

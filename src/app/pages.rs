@@ -3,8 +3,9 @@
 use super::App;
 use super::study::Beat;
 pub use super::study::{Page, pages};
-use super::view::{Panel, Room};
+use super::view::Room;
 use crate::course::Stage;
+use crate::panel::Panel;
 
 /// Lines that a key moves a text by.
 pub(super) const PAGE: i32 = 10;
