@@ -2,7 +2,8 @@
 //! everything that can be saved over a kernel. The checks run on a CPU driver of Vulkan; says so where there is none.
 #![cfg(target_os = "linux")]
 
-#[allow(dead_code, reason = "other tests in a terminal use the rest of it")]
+#[path = "support/adapter.rs"]
+mod adapter;
 #[path = "pty/terminal.rs"]
 mod pty;
 
@@ -36,7 +37,7 @@ fn open(terminal: &mut Terminal, entry: usize) -> bool {
     let checked = !terminal.text().contains("── not checked");
     if !checked {
         assert!(terminal.text().contains("install"), "{}", terminal.text());
-        eprintln!("skipped: no adapter");
+        adapter::skip("the card says what to install");
     }
     checked
 }

@@ -2,6 +2,8 @@
 //! device runs on a CPU driver of Vulkan, and says so where there is none.
 #![cfg(unix)]
 
+#[path = "support/adapter.rs"]
+mod adapter;
 #[path = "kernel/course.rs"]
 mod course;
 #[path = "kernel/device.rs"]
@@ -68,12 +70,10 @@ fn edited(id: &str, from: &str, to: &str) -> KernelJob {
 /// Checks on a CPU driver; `None` where there is none.
 fn on_lavapipe(job: &KernelJob) -> Option<KernelReport> {
     let report = kernel::check(job, "vulkan-cpu", Limits::default());
-    let none = report
-        .failed
-        .as_ref()
-        .is_some_and(|why| why.contains("no CPU driver of Vulkan"));
-    if none {
-        eprintln!("skipped: no adapter");
+    if let Some(why) = &report.failed
+        && why.contains("no CPU driver of Vulkan")
+    {
+        adapter::skip(why);
         return None;
     }
     assert_eq!(report.failed, None);

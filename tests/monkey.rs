@@ -1,10 +1,8 @@
 //! Anything in any order: no sequence of keys, clicks, events and sizes makes the state or the drawing panic.
 
 #[path = "sample/sample.rs"]
-#[allow(dead_code, reason = "shared with the other tests")]
 mod sample;
 #[path = "sample/screen.rs"]
-#[allow(dead_code, reason = "shared with the other tests")]
 mod screen;
 
 use std::sync::OnceLock;

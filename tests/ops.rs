@@ -2,6 +2,8 @@
 //! the formula in double precision, gradients against the composed path and against central differences of the formula.
 //! On the CPU device, and through wgpu on a CPU driver of Vulkan, else on a GPU; it says so where there is neither.
 
+#[path = "support/adapter.rs"]
+mod adapter;
 #[path = "ops/attention.rs"]
 mod attention;
 #[path = "ops/bed.rs"]

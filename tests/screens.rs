@@ -5,6 +5,8 @@
 mod sample;
 #[path = "sample/screen.rs"]
 mod screen;
+#[path = "support/session.rs"]
+mod session;
 
 use perflings::app::source::FromEngine;
 use perflings::app::{
@@ -16,38 +18,13 @@ use perflings::protocol::*;
 use ratatui::style::Color;
 
 use screen::{LOOKS, text, with_styles};
+use session::{act, hear, open, train};
 
 /// Makes a state.
 type Make = fn() -> App;
 
 fn begin(course: Course) -> App {
-    let (mut app, _) = App::new(course, Progress::default(), Options::default());
-    update(
-        &mut app,
-        Message::Resized {
-            width: 120,
-            height: 40,
-        },
-    );
-    app
-}
-
-fn hear(app: &mut App, event: Event) {
-    update(
-        app,
-        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
-    );
-}
-
-fn act(app: &mut App, action: Action) {
-    update(app, Message::Did(action));
-}
-
-fn train(app: &mut App, steps: u64) {
-    let run = app.run.wanted.clone().expect("a run");
-    for event in sample::until(&run, steps) {
-        hear(app, event);
-    }
+    session::begin(course, Options::default()).0
 }
 
 /// Before anything was heard.
@@ -466,11 +443,7 @@ fn shipped() -> App {
 /// A recorded run, played to its end.
 fn recorded(label: &str) -> App {
     let mut app = shipped();
-    let exercises = app.course.exercises.iter();
-    let at = exercises.clone().position(|one| one.label() == label);
-    let line = app.course.stages.len() + at.expect("it exists");
-    act(&mut app, Action::Open(Overlay::Stages));
-    act(&mut app, Action::ChooseLine(line));
+    open(&mut app, label);
     let text = app.detective().expect("a recorded run").shown();
     let file = std::path::Path::new("run.jsonl");
     let recording = perflings::record::Recording::from_text(text, file).expect("whole");

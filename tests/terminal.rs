@@ -2,7 +2,6 @@
 //! Linux only: the engine is found through `/proc`.
 #![cfg(target_os = "linux")]
 
-#[allow(dead_code, reason = "other tests in a terminal use the rest of it")]
 #[path = "pty/terminal.rs"]
 mod pty;
 

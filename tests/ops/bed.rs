@@ -6,6 +6,7 @@ use burn::tensor::Device;
 use perflings::engine::devices;
 use perflings::ops::{Operation, Scope, apply};
 
+use crate::adapter;
 use crate::matrix::Matrix;
 
 /// Against the formula in double precision, and between versions.
@@ -45,8 +46,7 @@ pub fn wgpu() -> Option<Held> {
             _turn: turn,
         }),
         Err(error) => {
-            println!("skipped: no adapter ({error})");
-            eprintln!("skipped: no adapter ({error})");
+            adapter::skip(error);
             None
         }
     }

@@ -7,14 +7,13 @@ use perflings::course::{Course, Cue, CueDoes};
 use perflings::protocol::{Command, Event, Line};
 use perflings::record::Recording;
 
-use super::{act, begin_with, commands, sample, start_of, train, wanted};
+use super::session::{act, begin, open, resize, train, wanted};
+use super::{begin_with, commands, sample, start_of};
 
 /// The course inside the program, at its first stage, trained a little.
 fn shipped() -> App {
-    let options = Options::default();
-    let (mut app, _) = App::new(Course::builtin("en"), Progress::default(), options);
-    let (width, height) = (80, 24);
-    update(&mut app, Message::Resized { width, height });
+    let (mut app, _) = begin(Course::builtin("en"), Options::default());
+    resize(&mut app, 80, 24);
     train(&mut app, 3);
     app
 }
@@ -140,18 +139,6 @@ fn every_shipped_stage_has_its_beats_and_others_get_some() {
     let (cue, at, of) = app.cue().expect("beats made from the stage");
     assert_eq!((cue.show.as_str(), at), ("loss", 1));
     assert!(of >= 4, "symptom, prediction, fix and pairs");
-}
-
-/// Opens the exercise of this label.
-fn open(app: &mut App, label: &str) -> Vec<Effect> {
-    let stages = app.course.stages.len();
-    let at = app.course.exercises.iter();
-    let at = at
-        .clone()
-        .position(|one| one.label() == label)
-        .expect("it exists");
-    act(app, Action::Open(Overlay::Stages));
-    act(app, Action::ChooseLine(stages + at))
 }
 
 fn recorded(app: &mut App) -> usize {

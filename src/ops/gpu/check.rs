@@ -5,6 +5,9 @@ use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+#[path = "../../../tests/support/adapter.rs"]
+mod adapter;
+
 /// An adapter, held by one test at a time.
 pub struct Device {
     device: burn::tensor::Device,
@@ -14,22 +17,22 @@ pub struct Device {
 impl Device {
     /// The default adapter (a software one counts), or `None` after saying so.
     pub fn any() -> Option<Self> {
-        static DEVICE: OnceLock<Option<burn::tensor::Device>> = OnceLock::new();
+        static DEVICE: OnceLock<Result<burn::tensor::Device, String>> = OnceLock::new();
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let device = DEVICE.get_or_init(|| {
             burn::tensor::Device::wgpu_options()
                 .device_kind(DeviceKind::DefaultDevice)
                 .init()
-                .ok()
+                .map_err(|error| format!("{error:?}"))
         });
         match device {
-            Some(device) => Some(Self {
+            Ok(device) => Some(Self {
                 device: device.clone(),
                 _turn: turn,
             }),
-            None => {
-                eprintln!("skipped: no adapter");
+            Err(why) => {
+                adapter::skip(why);
                 None
             }
         }

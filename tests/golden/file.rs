@@ -39,7 +39,7 @@ struct Reference {
 
 impl Golden {
     pub fn load() -> Self {
-        serde_json::from_str(include_str!("../golden/tiny_llama.json"))
+        serde_json::from_str(include_str!("../../assets/golden/tiny_llama.json"))
             .expect("the golden file is valid")
     }
 
