@@ -8,8 +8,8 @@ use std::time::Duration;
 use perflings::config::{Knob, Preset, RunConfig, Value};
 use perflings::protocol::{Command, Event, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict};
 
-/// Far above anything a healthy engine needs: only a hung one reaches it.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Far above what a healthy engine needs.
+const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
 struct Engine {
     child: Child,
@@ -21,7 +21,7 @@ impl Engine {
     fn start() -> Self {
         let mut child = Process::new(env!("CARGO_BIN_EXE_perflings"))
             .arg("engine")
-            // What is measured of a busy machine here is not the learner's.
+            // Peaks measured while other tests run must not replace the learner's.
             .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -64,7 +64,7 @@ impl Engine {
         loop {
             let line = self
                 .lines
-                .recv_timeout(PATIENCE)
+                .recv_timeout(HANG_TIMEOUT)
                 .expect("the engine goes on");
             let stop = last(&line.event);
             if !matches!(line.event, Event::Heartbeat) {

@@ -6,8 +6,8 @@
 mod adapter;
 #[path = "ops/attention.rs"]
 mod attention;
-#[path = "ops/bed.rs"]
-mod bed;
+#[path = "ops/case.rs"]
+mod case;
 #[path = "ops/embedding.rs"]
 mod embedding;
 #[path = "ops/formula.rs"]
@@ -35,11 +35,11 @@ mod swiglu;
 macro_rules! on_both_devices {
     ($($test:ident),+ $(,)?) => {
         mod cpu {
-            $(#[test] fn $test() { super::$test(&crate::bed::cpu()); })+
+            $(#[test] fn $test() { super::$test(&crate::case::cpu()); })+
         }
         mod wgpu {
             $(#[test] fn $test() {
-                if let Some(bed) = crate::bed::wgpu() { super::$test(&bed.device); }
+                if let Some(held) = crate::case::wgpu() { super::$test(&held.device); }
             })+
         }
     };

@@ -12,13 +12,12 @@ use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
 };
-use perflings::course::progress::Progress;
 use perflings::course::{Block, Course, Span};
 use perflings::protocol::*;
 use ratatui::style::Color;
 
 use screen::{LOOKS, text, with_styles};
-use session::{act, hear, open, train};
+use session::{act, hear, open, play_recording, train};
 
 /// Makes a state.
 type Make = fn() -> App;
@@ -362,7 +361,7 @@ fn what_lies_on_top_in_the_smallest_frame() {
     act(&mut search, Action::Search);
     "warp"
         .chars()
-        .for_each(|letter| act(&mut search, Action::Type(letter)));
+        .for_each(|letter| drop(act(&mut search, Action::Type(letter))));
     let mut more = overlays().remove(0);
     act(&mut more.1, Action::ScrollToEnd);
     let others = [("help_end", more.1), ("search", search)];
@@ -444,12 +443,7 @@ fn shipped() -> App {
 fn recorded(label: &str) -> App {
     let mut app = shipped();
     open(&mut app, label);
-    let text = app.detective().expect("a recorded run").shown();
-    let file = std::path::Path::new("run.jsonl");
-    let recording = perflings::record::Recording::from_text(text, file).expect("whole");
-    for line in recording.iter() {
-        update(&mut app, Message::Recorded(FromEngine::Line(line)));
-    }
+    play_recording(&mut app);
     app
 }
 

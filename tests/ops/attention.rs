@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::{Attention as Version, KvLayout};
 use perflings::ops::attention::{Attention, Packed, Separate};
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::formula::{self, Heads};
 use crate::matrix::Matrix;
 

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use perflings::config::Matmul;
 use perflings::ops::embedding::Embedding;
 
-use crate::bed::Case;
+use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 

@@ -5,7 +5,7 @@ use perflings::config::Matmul;
 use perflings::ops::add::Add;
 use perflings::ops::linear::{Linear, LinearResidual};
 
-use crate::bed::Case;
+use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 

@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::Loss;
 use perflings::ops::cross_entropy::CrossEntropy;
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::embedding::on;
 use crate::formula;
 use crate::matrix::Matrix;

@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::Norm;
 use perflings::ops::rms_norm::RmsNorm;
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::formula;
 use crate::matrix::Matrix;
 

@@ -7,7 +7,7 @@ use perflings::config::ROPE_THETA;
 use perflings::ops::cpu::rope::Angles;
 use perflings::ops::rope::{Rope, tables};
 
-use crate::bed::Case;
+use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 

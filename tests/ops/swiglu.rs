@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::Matmul;
 use perflings::ops::swiglu::{Activation, Naive, PackedActivation};
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::formula;
 use crate::matrix::Matrix;
 

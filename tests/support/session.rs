@@ -1,11 +1,14 @@
 //! A session of the screen without terminal, engine or clock: an `App` over the sample course, and what happens to it.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use std::path::Path;
+
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::Course;
 use perflings::course::progress::Progress;
 use perflings::protocol::{Event, Line, RunSpec};
+use perflings::record::Recording;
 
 use crate::sample;
 
@@ -49,4 +52,14 @@ pub fn open(app: &mut App, label: &str) -> Vec<Effect> {
     let entry = app.course.stages.len() + at.expect("the course has it");
     act(app, Action::Open(Overlay::Stages));
     act(app, Action::ChooseLine(entry))
+}
+
+/// Plays the open recorded run to its end, and returns how many lines it has.
+pub fn play_recording(app: &mut App) -> usize {
+    let text = app.detective().expect("a recorded run").shown();
+    let recording = Recording::from_text(text, Path::new("run.jsonl")).expect("a whole recording");
+    for line in recording.iter() {
+        update(app, Message::Recorded(FromEngine::Line(line)));
+    }
+    recording.len()
 }
