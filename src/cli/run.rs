@@ -6,11 +6,11 @@ use anyhow::Result;
 use super::variant::{change, preset_of};
 use super::{As, RunArgs, summary};
 use crate::course::named::NamedConfig;
-use crate::course::placeholder::show;
 use crate::measure::drive::{Drive, Ending, Flow, engine_command};
 use crate::measure::machine;
 use crate::out::{Exit, progress, result};
 use crate::protocol::{Command, Event, Finished, RunSpec, Slot};
+use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let preset = preset_of(&args.change)?;

@@ -142,14 +142,9 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A number with four significant digits and no exponent.
+/// A number with four digits and no exponent.
 pub fn digits(x: f64) -> String {
-    match x.abs() {
-        a if a >= 1000.0 => format!("{x:.0}"),
-        a if a >= 100.0 => format!("{x:.1}"),
-        a if a >= 10.0 => format!("{x:.2}"),
-        _ => format!("{x:.3}"),
-    }
+    crate::units::digits(x, 4)
 }
 
 /// `12.3 [12.0, 12.9]`.
