@@ -3,7 +3,8 @@
 use super::*;
 use crate::course::Course;
 use crate::course::exercise::Body;
-use crate::protocol::{Memory, Spread, Verdict};
+use crate::course::sweep::SweepPoint as Point;
+use crate::protocol::{Finished, Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {
     let course = Course::builtin("en");
