@@ -55,7 +55,7 @@ fn mistakes_name_the_nearest_right_thing() {
         let learner = Learner::new();
         learner.write("half.json", r#"{"bench":"versions","format":1,"#);
         learner.write("other.json", r#"{"bench":"ablation","format":1}"#);
-        let said = learner.says(&[&["bench"], args].concat());
+        let said = learner.run(&[&["bench"], args].concat());
         said.fails(2, &[says]);
         assert!(said.out.is_empty(), "{args:?}");
     }
@@ -66,7 +66,7 @@ fn two_versions_are_measured_and_a_device_that_is_not_here_is_named() {
     let learner = Learner::new();
     let args = "bench --presets tiny --versions v1,v3 --devices cpu,gpu:9 --steps 4 --rounds 2 --json --output now.json";
     let args: Vec<&str> = args.split(' ').collect();
-    let said = learner.says(&args);
+    let said = learner.run(&args);
     said.fails(0, &["gpu:9 is skipped: "]);
     assert!(said.out.is_empty());
 

@@ -7,7 +7,7 @@ use learner::Learner;
 use serde_json::Value;
 
 fn doctor(learner: &Learner, args: &[&str]) -> String {
-    let said = learner.says(&[&["doctor"], args].concat());
+    let said = learner.run(&[&["doctor"], args].concat());
     said.succeeds(&[]);
     said.out
 }

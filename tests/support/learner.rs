@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 
 /// What the program answered.
-pub struct Said {
+pub struct Output {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Said {
+impl Output {
     /// Asserts the exit code, and that stderr contains each of these.
     #[track_caller]
-    pub fn fails(&self, code: i32, says: &[&str]) {
+    pub fn fails(&self, code: i32, texts: &[&str]) {
         assert_eq!(
             self.code,
             Some(code),
@@ -23,10 +23,10 @@ impl Said {
             self.out,
             self.err
         );
-        for piece in says {
+        for text in texts {
             assert!(
-                self.err.contains(piece),
-                "`{piece}` is missing in: {}",
+                self.err.contains(text),
+                "`{text}` is missing in: {}",
                 self.err
             );
         }
@@ -34,7 +34,7 @@ impl Said {
 
     /// Asserts success, and that stdout contains each of these.
     #[track_caller]
-    pub fn succeeds(&self, says: &[&str]) {
+    pub fn succeeds(&self, texts: &[&str]) {
         assert_eq!(
             self.code,
             Some(0),
@@ -42,10 +42,10 @@ impl Said {
             self.out,
             self.err
         );
-        for piece in says {
+        for text in texts {
             assert!(
-                self.out.contains(piece),
-                "`{piece}` is missing in: {}",
+                self.out.contains(text),
+                "`{text}` is missing in: {}",
                 self.out
             );
         }
@@ -93,10 +93,10 @@ impl Learner {
     }
 
     /// Runs the program to its end.
-    pub fn says(&self, args: &[&str]) -> Said {
+    pub fn run(&self, args: &[&str]) -> Output {
         let output = self.process(args).output().expect("starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        Said {
+        Output {
             code: output.status.code(),
             out: text(output.stdout),
             err: text(output.stderr),
