@@ -1,5 +1,5 @@
-//! The program as a learner calls it: each mistake has one clear message and its exit code. Runs go to a stand-in
-//! engine whose lines are written here, so that nothing depends on a device or a clock.
+//! The program on the command line: each mistake has one clear message and its exit code. Runs use a fake engine that
+//! prints prepared lines, so that nothing depends on a device or a clock.
 #![cfg(unix)]
 
 #[path = "cli/course.rs"]
@@ -21,7 +21,7 @@ use perflings::protocol::*;
 use learner::Learner;
 
 impl Learner {
-    /// `--engine` with a stand-in that answers with these lines.
+    /// The value of `--engine` for a fake engine that answers with these lines.
     fn engine(&self, lines: &[Event]) -> String {
         self.engine_greeting(&hello(1), lines)
     }
@@ -132,7 +132,7 @@ fn finished() -> Finished {
     }
 }
 
-/// A short run as an engine tells it.
+/// The events of a short run.
 fn a_run() -> Vec<Event> {
     vec![
         started(),

@@ -1,4 +1,4 @@
-//! The doctor measures what the devices here can do, remembers it, and survives a damaged file.
+//! The doctor measures the peaks of the devices, stores them, and survives a damaged file.
 
 #[path = "support/learner.rs"]
 mod learner;

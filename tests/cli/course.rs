@@ -109,7 +109,7 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
         "{}",
         said.err
     );
-    // The stand-in checks no kernel.
+    // The fake engine checks no kernel.
     for folder in std::fs::read_dir(learner.path("copy/exercises"))
         .expect("a copy")
         .flatten()

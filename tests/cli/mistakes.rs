@@ -1,4 +1,4 @@
-//! What is typed wrongly, in a command or a file: one clear message, exit code 2.
+//! Mistakes in a command or a file: one clear message, exit code 2.
 
 use super::{Learner, a_run};
 
@@ -66,7 +66,7 @@ fn a_wrong_command_line_is_one_message_and_two() {
 }
 
 #[test]
-fn a_wrong_change_names_the_nearest_right_one() {
+fn a_wrong_key_or_value_names_the_nearest_right_one() {
     let learner = Learner::new();
     let set = |assignment: &str| learner.run(&["run", "1", "--set", assignment]);
     set("model.nrom=fused").fails(
@@ -105,7 +105,7 @@ fn a_wrong_file_is_named_with_its_line() {
 }
 
 #[test]
-fn what_cannot_fit_is_refused_with_the_numbers() {
+fn a_configuration_that_does_not_fit_in_memory_is_refused_with_the_numbers() {
     let said = Learner::new().run(&[
         "run",
         "1",

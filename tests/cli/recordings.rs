@@ -79,7 +79,7 @@ fn a_recording_cut_short_keeps_its_lines() {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn files_that_are_not_recordings_are_refused_by_name() {
     let learner = Learner::new();
     let replay = |file: String| learner.run(&["replay", &file]);
     replay(learner.write("a.jsonl", stream(&[hello(7)]))).fails(

@@ -1,4 +1,4 @@
-//! Runs, comparisons and the doctor against a stand-in engine: what is printed, and the exit code.
+//! Runs, comparisons and the doctor with a fake engine: what is printed, and the exit code.
 
 use std::process::Stdio;
 
@@ -30,7 +30,7 @@ fn a_run_ends_with_its_summary() {
 }
 
 #[test]
-fn json_is_the_stream_as_it_came_and_finished_is_its_last_line() {
+fn json_prints_the_stream_unchanged_and_finished_is_its_last_line() {
     let learner = Learner::new();
     let said = learner.run(&[
         "run",
@@ -53,7 +53,7 @@ fn json_is_the_stream_as_it_came_and_finished_is_its_last_line() {
 }
 
 #[test]
-fn a_missing_device_is_three_with_what_was_looked_for() {
+fn a_missing_device_exits_with_3_and_says_what_was_looked_for() {
     let learner = Learner::new();
     let engine = learner.engine(&[failed(
         FailedKind::Device,
@@ -76,7 +76,7 @@ fn a_missing_device_is_three_with_what_was_looked_for() {
 }
 
 #[test]
-fn an_engine_that_is_none_is_two_and_one_that_dies_is_one() {
+fn a_command_that_is_not_an_engine_exits_with_2_and_an_engine_that_dies_with_1() {
     let learner = Learner::new();
     let run = |engine: &str| learner.run(&["run", "1", "--engine", engine]);
     run("yes nonsense").fails(2, &["`yes nonsense` does not speak the engine's protocol"]);
@@ -93,7 +93,7 @@ fn an_engine_that_is_none_is_two_and_one_that_dies_is_one() {
 }
 
 #[test]
-fn a_run_that_breaks_off_is_one() {
+fn a_run_that_breaks_off_exits_with_1() {
     let learner = Learner::new();
     let ended = Finished {
         ended: Some("not-finite: layers.0.norm1.gamma".to_owned()),
@@ -122,7 +122,7 @@ fn ctrl_c_stops_the_run_and_keeps_its_summary() {
         ..finished()
     };
     let end = learner.write("end.jsonl", stream(&[Event::Finished(Box::new(stopped))]));
-    // Goes on until it is told to stop.
+    // This engine runs until it gets `stop`.
     let engine = format!(
         "sh -c 'read x; cat {greeting}; read x; cat {begin}; read stop; cat {end}; read x'"
     );
@@ -152,7 +152,7 @@ fn ctrl_c_stops_the_run_and_keeps_its_summary() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_panic() {
+fn a_reader_that_goes_away_causes_no_panic() {
     let learner = Learner::new();
     let many: Vec<Event> = std::iter::once(started())
         .chain((0..5000).map(|i| step(i, 6.9)))

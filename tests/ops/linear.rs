@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 
-/// Rows, inputs, outputs: one of each, nothing that a tile divides, a vocabulary of 997, more than a tile of each.
+/// Rows, inputs, outputs: one of each, no multiples of a tile, a vocabulary of 997, more than a tile of each.
 const SIZES: [[usize; 3]; 5] = [
     [1, 1, 1],
     [7, 33, 65],

@@ -2,7 +2,6 @@
 
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
-use burn_flex::FlexTensor;
 
 use super::{Float, Ints, Kernels};
 use crate::config::{KvLayout, NORM_EPS};
@@ -13,6 +12,9 @@ use crate::ops::cpu::matmul::Write;
 use crate::ops::cpu::rope::Turn;
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::rope::Rope;
+
+/// A tensor of burn-flex.
+type FlexTensor = Float<Flex>;
 
 /// A contiguous tensor; its values.
 struct Values(FlexTensor);
