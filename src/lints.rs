@@ -9,7 +9,7 @@ use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Through
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
 /// Steps after which a learnable chain must have moved the loss.
-const PATIENCE: u64 = 300;
+const STUCK_AFTER_STEPS: u64 = 300;
 /// Share of the step by which the phases may miss it.
 pub const LEDGER_LIMIT: f64 = 0.05;
 /// A first loss this many times ln(vocab) tells of initial weights that are sure of something wrong.
@@ -17,19 +17,27 @@ pub const FIRST_LOSS_LIMIT: f64 = 1.1;
 /// Largest relative difference from the reference logits.
 pub const PARITY_LIMIT: f64 = 1e-3;
 
-/// Every lint there is, by name.
-pub const NAMES: &[&str] = &[
-    "above-peak",
-    "backward-too-short",
-    "below-entropy",
-    "first-loss",
-    "gradient-coverage",
-    "ledger-open",
-    "no-kernels",
-    "not-finite",
-    "stuck-at-ln-vocab",
-    "wrong-logits",
+/// Why a lint holds, and what to look at next.
+type Finding = (String, &'static str);
+
+/// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
+const LINTS: [(&str, fn(&Facts) -> Option<Finding>); 10] = [
+    ("not-finite", not_finite),
+    ("first-loss", first_loss),
+    ("gradient-coverage", gradient_coverage),
+    ("backward-too-short", backward_too_short),
+    ("ledger-open", ledger_open),
+    ("above-peak", above_peak),
+    ("wrong-logits", wrong_logits),
+    ("stuck-at-ln-vocab", stuck_at_ln_vocab),
+    ("below-entropy", below_entropy),
+    ("no-kernels", no_kernels),
 ];
+
+/// The names of all lints.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    LINTS.iter().map(|(name, _)| *name)
+}
 
 /// What is known about a run.
 #[derive(Clone, Debug)]
@@ -96,21 +104,15 @@ impl Facts {
 
     /// Every lint that holds.
     pub fn lints(&self) -> Vec<Lint> {
-        [
-            not_finite,
-            first_loss,
-            gradient_coverage,
-            backward_too_short,
-            ledger_open,
-            above_peak,
-            wrong_logits,
-            stuck_at_ln_vocab,
-            below_entropy,
-            no_kernels,
-        ]
-        .iter()
-        .filter_map(|lint| lint(self))
-        .collect()
+        let holds = |(name, lint): &(&str, fn(&Self) -> Option<Finding>)| {
+            let (why, next) = lint(self)?;
+            Some(Lint {
+                name: (*name).to_owned(),
+                why,
+                next: next.to_owned(),
+            })
+        };
+        LINTS.iter().filter_map(holds).collect()
     }
 
     /// Median phases where there are some, else those of the last measured step.
@@ -122,75 +124,61 @@ impl Facts {
     }
 }
 
-fn lint(name: &str, why: String, next: &str) -> Option<Lint> {
-    debug_assert!(NAMES.contains(&name), "{name} is missing in NAMES");
-    Some(Lint {
-        name: name.to_owned(),
-        why,
-        next: next.to_owned(),
-    })
-}
-
 /// Even bets on V tokens lose ln V, whatever comes; only sure bets on wrong tokens lose more.
-fn first_loss(f: &Facts) -> Option<Lint> {
+fn first_loss(f: &Facts) -> Option<Finding> {
     let first = f.first_loss.filter(|first| first.is_finite())?;
     let uniform = f.config.ln_vocab();
     if first <= FIRST_LOSS_LIMIT * uniform {
         return None;
     }
-    lint(
-        "first-loss",
+    Some((
         format!(
             "The first loss is {first:.2}; a model that knows nothing loses {uniform:.2}, and one cannot know less."
         ),
         "Look at the logits before the first update: how large are they, and for which token?",
-    )
+    ))
 }
 
-fn not_finite(f: &Facts) -> Option<Lint> {
+fn not_finite(f: &Facts) -> Option<Finding> {
     let (step, tensor) = f.not_finite.as_ref()?;
-    lint(
-        "not-finite",
+    Some((
         format!("{tensor} holds NaN or infinity at step {step}; the run stopped there."),
         "Look at the loss just before, and at the learning rate and the initial weights.",
-    )
+    ))
 }
 
-fn gradient_coverage(f: &Facts) -> Option<Lint> {
+fn gradient_coverage(f: &Facts) -> Option<Finding> {
     let g = f.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
-    lint(
-        "gradient-coverage",
+    Some((
         format!(
             "Only {:.1} % of the parameters received a gradient: {} of {} tensors.",
             g.params_pct, g.with_grad, g.tensors
         ),
         "Find the first tensor, counted from the loss, that has none: the graph is cut between the two.",
-    )
+    ))
 }
 
-fn backward_too_short(f: &Facts) -> Option<Lint> {
+fn backward_too_short(f: &Facts) -> Option<Finding> {
     if f.config.measure.sync != Sync::PerPhase {
         return None;
     }
     let p = f
         .ledger()
         .filter(|p| p.forward > 0.0 && p.backward / p.forward < 0.5)?;
-    lint(
-        "backward-too-short",
+    Some((
         format!(
             "Backward takes {:.2} of the forward's time; with twice the products it should take about 2.",
             p.backward / p.forward
         ),
         "Either backward leaves work out (see the gradients panel), or forward does too much (see the kernels).",
-    )
+    ))
 }
 
-fn ledger_open(f: &Facts) -> Option<Lint> {
+fn ledger_open(f: &Facts) -> Option<Finding> {
     let p = f
         .ledger()
         .filter(|p| p.step > 0.0 && p.residual.abs() > LEDGER_LIMIT * p.step)?;
-    lint(
-        "ledger-open",
+    Some((
         format!(
             "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({:+.0} %).",
             p.residual,
@@ -198,45 +186,44 @@ fn ledger_open(f: &Facts) -> Option<Lint> {
             100.0 * p.residual / p.step
         ),
         "Ask of each timer what it waits for: enqueueing work is not doing it.",
-    )
+    ))
 }
 
-fn above_peak(f: &Facts) -> Option<Lint> {
+fn above_peak(f: &Facts) -> Option<Finding> {
     let t = f.throughput.as_ref()?;
     let reached = match t.flops {
         Some(flops) => flops,
         None => 3.0 * f.config.forward_flops() / (t.step_ms.median * 1e-3),
     };
     let peak = t.peak_flops.filter(|peak| reached > 1.05 * peak)?;
-    lint(
-        "above-peak",
+    Some((
         format!(
             "{:.3} TFLOP/s claimed; the most this device was measured to do is {:.3}.",
             reached / 1e12,
             peak / 1e12
         ),
         "No code does that. Either the clock is read too early or work is missing.",
-    )
+    ))
 }
 
-fn wrong_logits(f: &Facts) -> Option<Lint> {
+fn wrong_logits(f: &Facts) -> Option<Finding> {
     let parity = f
         .evidence
         .as_ref()?
         .parity
         .filter(|p| p.0.is_nan() || p.0 > PARITY_LIMIT)?;
-    lint(
-        "wrong-logits",
+    Some((
         format!(
             "The logits differ from the plain reference's by {:.1e} of the largest; rounding stays far below 1e-4.",
             parity.0
         ),
         "The loss may look right all the same. Compare what the operation reads with what lies in memory.",
-    )
+    ))
 }
 
-fn stuck_at_ln_vocab(f: &Facts) -> Option<Lint> {
-    if f.config.train.data != Data::Markov || f.steps < PATIENCE || f.losses.len() < RECENT {
+fn stuck_at_ln_vocab(f: &Facts) -> Option<Finding> {
+    if f.config.train.data != Data::Markov || f.steps < STUCK_AFTER_STEPS || f.losses.len() < RECENT
+    {
         return None;
     }
     let mean = f.losses.iter().sum::<f64>() / f.losses.len() as f64;
@@ -244,17 +231,16 @@ fn stuck_at_ln_vocab(f: &Facts) -> Option<Lint> {
     if (mean - uniform).abs() > 0.02 * uniform {
         return None;
     }
-    lint(
-        "stuck-at-ln-vocab",
+    Some((
         format!(
             "After {} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned.",
             f.steps
         ),
         "Check that gradients arrive and that the optimizer changes the weights.",
-    )
+    ))
 }
 
-fn below_entropy(f: &Facts) -> Option<Lint> {
+fn below_entropy(f: &Facts) -> Option<Finding> {
     let entropy = f.entropy?;
     if f.losses.len() < RECENT / 2 {
         return None;
@@ -265,23 +251,21 @@ fn below_entropy(f: &Facts) -> Option<Lint> {
     if mean + 4.0 * error >= entropy {
         return None;
     }
-    lint(
-        "below-entropy",
+    Some((
         format!(
             "The loss is {mean:.3}; the data's entropy rate is {entropy:.3}, and nothing can predict better than that."
         ),
         "The answer leaks into the input. Check the mask, and what attention can see.",
-    )
+    ))
 }
 
-fn no_kernels(f: &Facts) -> Option<Lint> {
+fn no_kernels(f: &Facts) -> Option<Finding> {
     let k = f.kernels.as_ref().filter(|k| k.rows.is_empty())?;
-    lint(
-        "no-kernels",
+    Some((
         format!(
             "Steps ran, but the profile is empty: {}.",
             k.reason.as_deref().unwrap_or("no reason given")
         ),
         "Absent is not zero: check that the profiler saw this device.",
-    )
+    ))
 }

@@ -2,7 +2,6 @@
 //! one matrix for embedding and head. Which version of each operation runs is the configuration's choice.
 
 mod block;
-mod parameters;
 mod tables;
 pub mod weights;
 
@@ -13,19 +12,17 @@ use crate::data::Batch;
 use crate::ops::cross_entropy::CrossEntropy;
 use crate::ops::embedding::Embedding;
 use crate::ops::{Parameter, Scope, apply};
-use block::{Block, GateUp, Projections};
-use parameters::join;
+use block::{Block, Projections, Setting};
 use tables::Tables;
 use weights::Weight;
 
 /// The network on one device.
 #[derive(Clone, Debug)]
 pub struct Model {
-    pub config: ModelConfig,
+    setting: Setting,
     embedding: Parameter,
     blocks: Vec<Block>,
     norm: Parameter,
-    tables: Tables,
     device: Device,
 }
 
@@ -92,21 +89,20 @@ impl Model {
             let mut next =
                 |count: usize, part: &str| join(rest.by_ref().take(count), &name(part), device);
             let qkv = match config.qkv {
-                Qkv::Separate => Projections::Separate {
-                    q: next(1, "attention.q_proj"),
-                    k: next(1, "attention.k_proj"),
-                    v: next(1, "attention.v_proj"),
-                },
+                Qkv::Separate => Projections::Separate([
+                    next(1, "attention.q_proj"),
+                    next(1, "attention.k_proj"),
+                    next(1, "attention.v_proj"),
+                ]),
                 Qkv::Fused => Projections::Fused(next(3, "attention.qkv_proj")),
             };
             let o = next(1, "attention.o_proj");
             let gate_up = match config.swiglu {
-                Swiglu::Separate | Swiglu::NaiveKernel => GateUp::Separate {
-                    gate: next(1, "mlp.gate_proj"),
-                    up: next(1, "mlp.up_proj"),
-                },
+                Swiglu::Separate | Swiglu::NaiveKernel => {
+                    Projections::Separate([next(1, "mlp.gate_proj"), next(1, "mlp.up_proj")])
+                }
                 Swiglu::FusedGateUp | Swiglu::FusedActivation => {
-                    GateUp::Fused(next(2, "mlp.gate_up_proj"))
+                    Projections::Fused(next(2, "mlp.gate_up_proj"))
                 }
             };
             let down = next(1, "mlp.down_proj");
@@ -123,26 +119,34 @@ impl Model {
         let norm = join(rest.by_ref().take(1), "norm.weight", device);
         let tables = Tables::new(&config, run.train.context, device);
         Ok(Self {
-            config,
+            setting: Setting { config, tables },
             embedding,
             blocks,
             norm,
-            tables,
             device: device.clone(),
         })
     }
 
     /// Takes on knobs that keep the parameters, and another context.
     pub fn reconfigure(&mut self, run: &RunConfig) {
-        self.config = run.model.clone();
-        if !self.tables.fit(&self.config, run.train.context) {
-            self.tables = Tables::new(&self.config, run.train.context, &self.device);
+        self.set(run.model.clone(), run.train.context);
+    }
+
+    fn set(&mut self, config: ModelConfig, context: usize) {
+        if !self.setting.tables.fit(&config, context) {
+            self.setting.tables = Tables::new(&config, context, &self.device);
         }
+        self.setting.config = config;
+    }
+
+    /// Sizes, and which version of each operation runs.
+    pub fn config(&self) -> &ModelConfig {
+        &self.setting.config
     }
 
     /// Tokens of one sequence.
     pub fn context(&self) -> usize {
-        self.tables.context
+        self.setting.tables.context
     }
 
     /// The device the network lives on.
@@ -155,7 +159,7 @@ impl Model {
         let logits = self.logits(tokens, None); // [n, vocab]
         let op = CrossEntropy {
             targets: tokens.targets.clone(),
-            version: self.config.loss,
+            version: self.config().loss,
             is_root: true,
         };
         apply(Scope::outside("loss"), op, [logits]) // [1, 1]
@@ -165,7 +169,7 @@ impl Model {
     pub fn logits(&self, tokens: &Tokens, mut seen: Option<&mut Seen>) -> Tensor<2> {
         let embed = Embedding {
             tokens: tokens.inputs.clone(),
-            version: self.config.matmul,
+            version: self.config().matmul,
         };
         let mut x = apply(
             Scope::outside("embedding"),
@@ -176,21 +180,72 @@ impl Model {
             if let Some(seen) = seen.as_deref_mut() {
                 seen.residual.push(x.clone());
             }
-            x = self.attention(layer, block, x); // [n, d]
-            x = self.feed_forward(layer, block, x); // [n, d]
+            x = self.setting.attention(layer, block, x); // [n, d]
+            x = self.setting.feed_forward(layer, block, x); // [n, d]
         }
         if let Some(seen) = seen {
             seen.residual.push(x.clone());
         }
-        let x = self.normed(Scope::outside("norm"), x, &self.norm); // [n, d]
-        let x = match self.config.gradient {
+        let x = self.setting.normed(Scope::outside("norm"), x, &self.norm); // [n, d]
+        let x = match self.config().gradient {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns
         };
         apply(
             Scope::outside("head"),
-            self.linear(),
+            self.setting.linear(),
             [x, self.embedding.value.clone()],
         ) // [n, vocab]
     }
+
+    /// Every parameter, in a fixed order.
+    pub fn parameters(&self) -> Vec<&Parameter> {
+        let blocks = self.blocks.iter().flat_map(Block::parameters);
+        let all = std::iter::once(&self.embedding).chain(blocks);
+        all.chain([&self.norm]).collect()
+    }
+
+    /// The same parameters, to be replaced by an optimizer.
+    pub fn parameters_mut(&mut self) -> Vec<&mut Parameter> {
+        let blocks = self.blocks.iter_mut().flat_map(Block::parameters_mut);
+        let all = std::iter::once(&mut self.embedding).chain(blocks);
+        all.chain([&mut self.norm]).collect()
+    }
+
+    /// The plain reference over sequences of `context` tokens, on the same device with the same weights, without
+    /// gradients: every operation in the version that the table of knobs names, contiguous, attached.
+    pub fn reference(&self, context: usize) -> Self {
+        let mut plain = self.without_gradients();
+        plain.set(self.config().reference(), context);
+        plain
+    }
+
+    /// The same network on plain tensors: a forward pass keeps nothing for a backward one.
+    pub fn without_gradients(&self) -> Self {
+        let mut plain = self.clone();
+        for parameter in plain.parameters_mut() {
+            parameter.value = parameter.value.clone().inner(); // [rows, columns]
+        }
+        plain
+    }
+
+    /// Strides in elements, of q, k and v as the attention operation reads them.
+    pub fn attention_strides(&self) -> Vec<(String, Vec<usize>)> {
+        self.setting.attention_strides(&self.device)
+    }
+}
+
+/// One parameter from the rows of one or more weights.
+fn join<'a>(parts: impl Iterator<Item = &'a Weight>, name: &str, device: &Device) -> Parameter {
+    let (mut values, mut rows, mut columns) = (Vec::new(), 0, 0);
+    for part in parts {
+        values.extend_from_slice(&part.values);
+        rows += part.shape[0];
+        columns = part.shape[1];
+    }
+    let data = TensorData::new(values, [rows, columns]);
+    Parameter {
+        name: name.to_owned(),
+        value: Tensor::<2>::from_data(data, device).require_grad(),
+    } // [rows, columns]
 }

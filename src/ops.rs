@@ -6,10 +6,10 @@
 
 pub mod add;
 pub mod attention;
-pub mod cpu;
+pub(crate) mod cpu;
 pub mod cross_entropy;
 pub mod embedding;
-pub mod gpu;
+pub(crate) mod gpu;
 pub mod grad_norm;
 pub mod kernels;
 pub mod linear;
@@ -17,6 +17,7 @@ pub mod live;
 pub mod optimizer;
 pub mod rms_norm;
 pub mod rope;
+mod shapes;
 pub mod swiglu;
 pub mod trace;
 
@@ -31,6 +32,7 @@ use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 
+pub(crate) use kernels::primitive;
 pub use kernels::{Float, Kernels};
 use live::Live;
 pub use trace::{Cost, Phase, Scope};
@@ -126,16 +128,6 @@ pub fn apply<O: Operation<N>, const N: usize>(
             Tensor::from_primitive::<Cube>(call.forward::<Cube, N>(inputs.map(primitive::<Cube>)).0)
         }
     }
-}
-
-/// The backend's own tensor behind a high-level one.
-pub(crate) fn primitive<B: burn::backend::Backend>(tensor: Tensor<2>) -> Float<B>
-where
-    burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
-{
-    tensor
-        .try_into_primitive::<B>()
-        .expect("the device was checked by the caller")
 }
 
 /// One use of an operation at one place of the model.

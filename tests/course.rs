@@ -29,10 +29,7 @@ fn findings(source: &Source, language: &str) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     let (keys, commands) = (words(KEYS), words(COMMANDS));
-    let lints: Vec<String> = perflings::lints::NAMES
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let lints: Vec<String> = perflings::lints::names().map(str::to_owned).collect();
     let command = |line: &str| {
         let name = line.split_whitespace().nth(1).unwrap_or_default();
         if commands.iter().any(|c| c == name) {

@@ -1,7 +1,5 @@
 //! The operations of a step at a preset's shapes, each with all its versions.
 
-use std::sync::Arc;
-
 use burn::backend::{Cube, DispatchKindConversion, DispatchTensor, Flex};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use perflings::config::{
@@ -10,7 +8,6 @@ use perflings::config::{
 use perflings::data::Source;
 use perflings::ops::add::Add;
 use perflings::ops::attention::{Attention, Packed, Separate, causal_mask};
-use perflings::ops::cpu::rope::Angles;
 use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::embedding::Embedding;
 use perflings::ops::kernels::is_cpu;
@@ -212,7 +209,6 @@ where
         let tables = [cos, sin].map(table);
         [false, true].map(|fused| Rope {
             tables: tables.clone(),
-            angles: Arc::new(Angles::new(context, head_dim, ROPE_THETA)),
             context,
             head_dim,
             rotated,

@@ -25,7 +25,7 @@ pub fn course_check(
     args: &CourseArgs,
 ) -> Result<Exit> {
     let context = CourseContext::load_as_author(args.course.as_deref(), args.lang.as_deref())?;
-    let lints: Vec<String> = lints::NAMES.iter().map(|name| (*name).to_owned()).collect();
+    let lints: Vec<String> = lints::names().map(str::to_owned).collect();
     let vocabulary = Vocabulary {
         keys: &keys(),
         lints: &lints,

@@ -1,9 +1,9 @@
 //! A block's parts: what it holds, and how x flows through its two halves.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
-use super::Model;
-use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, Swiglu};
+use super::tables::Tables;
+use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Swiglu};
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, Packed, Separate};
 use crate::ops::linear::{Linear, LinearResidual};
@@ -12,43 +12,69 @@ use crate::ops::rope::Rope;
 use crate::ops::swiglu::{Activation, Naive, PackedActivation};
 use crate::ops::{Parameter, Scope, apply};
 
-/// Query, key and value projections.
+/// Projections of one input: `N` matrices, or one with the rows of all.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "a handful of these exist, and each is touched every step"
 )]
-pub(super) enum Projections {
-    Separate {
-        q: Parameter,
-        k: Parameter,
-        v: Parameter,
-    },
+pub(super) enum Projections<const N: usize> {
+    Separate([Parameter; N]),
     Fused(Parameter),
 }
 
-/// Gate and up projections.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a handful of these exist, and each is touched every step"
-)]
-pub(super) enum GateUp {
-    Separate { gate: Parameter, up: Parameter },
-    Fused(Parameter),
+impl<const N: usize> Projections<N> {
+    fn all(&self) -> &[Parameter] {
+        match self {
+            Self::Separate(all) => all,
+            Self::Fused(one) => std::slice::from_ref(one),
+        }
+    }
+
+    fn all_mut(&mut self) -> &mut [Parameter] {
+        match self {
+            Self::Separate(all) => all,
+            Self::Fused(one) => std::slice::from_mut(one),
+        }
+    }
 }
 
+/// The parameters of one block.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    pub qkv: Projections,
+    /// Query, key and value.
+    pub qkv: Projections<3>,
     pub o: Parameter,
-    pub gate_up: GateUp,
+    pub gate_up: Projections<2>,
     pub down: Parameter,
     pub norm1: Parameter,
     pub norm2: Parameter,
 }
 
-impl Model {
+/// What every block works with: the versions of the operations, and tables by shape.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub config: ModelConfig,
+    pub tables: Tables,
+}
+
+impl Block {
+    /// In the order of the weights.
+    pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        let rest = [&self.down, &self.norm1, &self.norm2];
+        let attention = self.qkv.all().iter().chain([&self.o]);
+        attention.chain(self.gate_up.all()).chain(rest)
+    }
+
+    /// The same, to be replaced.
+    pub fn parameters_mut(&mut self) -> impl Iterator<Item = &mut Parameter> {
+        let rest = [&mut self.down, &mut self.norm1, &mut self.norm2];
+        let attention = self.qkv.all_mut().iter_mut().chain([&mut self.o]);
+        attention.chain(self.gate_up.all_mut()).chain(rest)
+    }
+}
+
+impl Setting {
     /// x + o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
     pub(super) fn attention(&self, layer: usize, block: &Block, x: Tensor<2>) -> Tensor<2> {
         let at = |part| Scope::layer(layer, part);
@@ -66,7 +92,7 @@ impl Model {
         };
         let h = self.normed(at("norm1"), x.clone(), &block.norm1); // [n, d]
         let mixed = match &block.qkv {
-            Projections::Separate { q, k, v } => {
+            Projections::Separate([q, k, v]) => {
                 let q = apply(
                     at("attention.q"),
                     self.linear(),
@@ -96,7 +122,7 @@ impl Model {
         let at = |part| Scope::layer(layer, part);
         let h = self.normed(at("norm2"), x.clone(), &block.norm2); // [n, d]
         let active = match (&block.gate_up, self.config.swiglu) {
-            (GateUp::Separate { gate, up }, Swiglu::NaiveKernel) => {
+            (Projections::Separate([gate, up]), Swiglu::NaiveKernel) => {
                 let naive = Naive {
                     matmul: self.config.matmul,
                 };
@@ -106,7 +132,7 @@ impl Model {
                     [h, gate.value.clone(), up.value.clone()],
                 ) // [n, ffn]
             }
-            (GateUp::Separate { gate, up }, _) => {
+            (Projections::Separate([gate, up]), _) => {
                 let gate = apply(
                     at("mlp.gate"),
                     self.linear(),
@@ -115,7 +141,7 @@ impl Model {
                 let up = apply(at("mlp.up"), self.linear(), [h, up.value.clone()]); // [n, ffn]
                 apply(at("mlp.activation"), Activation, [gate, up]) // [n, ffn]
             }
-            (GateUp::Fused(both), swiglu) => {
+            (Projections::Fused(both), swiglu) => {
                 let packed = apply(at("mlp.gate-up"), self.linear(), [h, both.value.clone()]); // [n, 2·ffn]
                 let fused = swiglu == Swiglu::FusedActivation;
                 apply(at("mlp.activation"), PackedActivation { fused }, [packed]) // [n, ffn]
@@ -160,7 +186,6 @@ impl Model {
     fn rope(&self, rotated: usize) -> Rope {
         Rope {
             tables: self.tables.rope.clone(),
-            angles: self.tables.angles.clone(),
             context: self.tables.context,
             head_dim: self.config.hidden / self.config.heads,
             rotated,
@@ -169,12 +194,12 @@ impl Model {
     }
 
     /// Strides in elements, of q, k and v as the attention operation reads them.
-    pub fn attention_strides(&self) -> Vec<(String, Vec<usize>)> {
+    pub fn attention_strides(&self, device: &Device) -> Vec<(String, Vec<usize>)> {
         let c = &self.config;
         let head_dim = c.hidden / c.heads;
         let view = |name: &str, heads: usize| {
             let shape = [1, self.tables.context, heads, head_dim];
-            let x = Tensor::<4>::zeros(shape, &self.device.clone().inner()); // [b, t, h, dh]
+            let x = Tensor::<4>::zeros(shape, &device.clone().inner()); // [b, t, h, dh]
             let x = x.swap_dims(1, 2); // [b, h, t, dh]
             let copied =
                 c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;

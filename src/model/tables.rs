@@ -1,18 +1,14 @@
 //! Tables that depend on shapes only: rotary angles and, where scores are written to memory, the causal mask.
 
-use std::sync::Arc;
-
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::config::{Attention, ModelConfig, ROPE_THETA};
-use crate::ops::cpu::rope::Angles;
 use crate::ops::{attention, rope};
 
 /// Tables that depend on shapes only.
 #[derive(Clone, Debug)]
 pub(super) struct Tables {
     pub rope: [Tensor<2>; 2],
-    pub angles: Arc<Angles>,
     /// Flash attention has none: a table of context² would be the one thing in its memory that is not linear.
     pub mask: Option<Tensor<2>>,
     pub context: usize,
@@ -30,7 +26,6 @@ impl Tables {
             .then(|| table(attention::causal_mask(context), [context, context]));
         Self {
             rope: [cos, sin].map(|values| table(values, [context, head_dim / 2])),
-            angles: Arc::new(Angles::new(context, head_dim, ROPE_THETA)),
             mask,
             context,
         }

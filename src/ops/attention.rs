@@ -6,23 +6,11 @@
 //! flash (scores stay in tiles, an online softmax; Dao et al., 2022, arXiv 2205.14135).
 
 use burn::backend::TensorMetadata;
-use burn::tensor::{Shape, Slice, Tensor, TensorData};
+use burn::tensor::{Shape, Slice, TensorData};
 
+pub use super::shapes::{Attention, Rows};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{Attention as Version, KvLayout};
-
-/// Sizes and version of one attention.
-#[derive(Clone, Debug)]
-pub struct Attention {
-    pub context: usize,
-    pub heads: usize,
-    pub kv_heads: usize,
-    pub head_dim: usize,
-    pub version: Version,
-    pub layout: KvLayout,
-    /// [`causal_mask`] as `[context, context]`, kept from step to step; flash attention needs none.
-    pub mask: Option<Tensor<2>>,
-}
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
 #[derive(Clone, Debug)]
@@ -31,18 +19,6 @@ pub struct Separate(pub Attention);
 /// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
 #[derive(Clone, Debug)]
 pub struct Packed(pub Attention);
-
-/// A kernel's view of q, k and v: three buffers, or one buffer three times, with the column where each begins.
-#[derive(Clone, Debug)]
-pub struct Rows<B: Kernels> {
-    pub q: Float<B>,
-    pub k: Float<B>,
-    pub v: Float<B>,
-    /// First column of q, k and v in their buffers.
-    pub offsets: [usize; 3],
-    /// True when the three are one buffer and the gradient is wanted in the same form.
-    pub packed: bool,
-}
 
 impl Attention {
     fn version(&self) -> &'static str {
@@ -80,7 +56,7 @@ impl Attention {
         )
     }
 
-    fn run<B: Kernels>(&self, rows: Rows<B>) -> (Float<B>, Vec<Float<B>>) {
+    fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Vec<Float<B>>) {
         if self.version == Version::Flash {
             let (out, lse) = B::flash(&rows, self);
             let mut saved = if rows.packed {
@@ -230,7 +206,7 @@ pub fn causal_mask(context: usize) -> Vec<f32> {
 }
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` out of their buffers.
-pub fn columns<B: Kernels>(rows: &Rows<B>, a: &Attention) -> [Float<B>; 3] {
+pub fn columns<B: Kernels>(rows: &Rows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
     if !rows.packed {
         return [rows.q.clone(), rows.k.clone(), rows.v.clone()];
     }

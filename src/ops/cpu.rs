@@ -110,13 +110,6 @@ pub(crate) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width.max(1)).max(1)
 }
 
-/// A new vector of `len` elements that `fill` overwrites.
-pub fn filled(len: usize, fill: impl FnOnce(&mut [f32])) -> Vec<f32> {
-    let mut values = vec![0.0; len];
-    fill(&mut values);
-    values
-}
-
 /// A slice that several tasks write at once, each task a part of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {

@@ -103,38 +103,3 @@ pub fn backward<B: Kernels>(
         dy,
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use burn::tensor::{Device, TensorData};
-
-    use super::*;
-    use crate::ops::{Scope, apply};
-
-    /// d(3·loss)/d logits.
-    fn tripled(version: Loss) -> Vec<f32> {
-        let device = Device::flex().autodiff();
-        let values: Vec<f32> = (0..21).map(|i| ((i * 7) % 11) as f32 * 0.3 - 1.0).collect();
-        let logits =
-            Tensor::<2>::from_data(TensorData::new(values, [3, 7]), &device).require_grad();
-        let targets = Tensor::<1, Int>::from_data(TensorData::new(vec![6, 0, 3], [3]), &device);
-        let op = CrossEntropy {
-            targets,
-            version,
-            is_root: false,
-        };
-        let loss = apply(Scope::outside("loss"), op, [logits.clone()]);
-        let mut gradients = (loss * 3.0).backward();
-        let gradient = logits.grad_remove(&mut gradients).expect("a gradient");
-        gradient.into_data().iter::<f32>().collect()
-    }
-
-    #[test]
-    fn a_loss_that_is_scaled_has_a_gradient_that_is_scaled() {
-        let (plain, fused) = (tripled(Loss::Composed), tripled(Loss::Fused));
-        assert!(plain.iter().any(|x| x.abs() > 0.1));
-        for (plain, fused) in plain.iter().zip(&fused) {
-            assert!((plain - fused).abs() < 1e-6, "{plain} {fused}");
-        }
-    }
-}

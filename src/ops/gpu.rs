@@ -8,8 +8,6 @@
 pub mod adamw;
 pub mod attention;
 pub mod attention_backward;
-mod attention_backward_kv;
-mod attention_backward_q;
 pub mod attention_simple;
 mod attention_tile;
 #[cfg(test)]

@@ -8,9 +8,8 @@ mod on_gpu;
 use burn::backend::{Backend, Cube, DispatchDevice, Flex};
 use burn::tensor::{Device, Int, Tensor};
 
-use super::attention::{Attention, Rows};
 use super::live::Use;
-use super::rope::Rope;
+use super::shapes::{Attention, Rope, Rows};
 
 /// A backend's float tensor.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
@@ -65,12 +64,12 @@ pub trait Kernels: Backend {
     ) -> (Float<Self>, Float<Self>, Float<Self>);
 
     /// Output `[n, heads·dh]` and logsumexp of the scores, one per row and head.
-    fn flash(rows: &Rows<Self>, a: &Attention) -> (Float<Self>, Float<Self>)
+    fn flash(rows: &Rows<Float<Self>>, a: &Attention) -> (Float<Self>, Float<Self>)
     where
         Self: Sized;
     /// dq, dk, dv, or the one packed gradient.
     fn flash_backward(
-        rows: &Rows<Self>,
+        rows: &Rows<Float<Self>>,
         out: Float<Self>,
         lse: Float<Self>,
         dy: Float<Self>,
@@ -117,6 +116,16 @@ pub trait Kernels: Backend {
 
     /// Strides of a tensor in elements, as a kernel receives it.
     fn strides(x: &Float<Self>) -> Vec<usize>;
+}
+
+/// The backend's own tensor behind a high-level one.
+pub(crate) fn primitive<B: Backend>(tensor: Tensor<2>) -> Float<B>
+where
+    burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
+{
+    tensor
+        .try_into_primitive::<B>()
+        .expect("the device was checked by the caller")
 }
 
 /// Whether this is the CPU device of ours, behind autodiff or not.

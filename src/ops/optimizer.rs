@@ -10,11 +10,11 @@ use burn::tensor::{Tensor, TensorData};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::Parameter;
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
 use super::gpu::adamw as gpu;
 use super::kernels::is_cpu;
 use super::trace::{self, Cost, Phase, Row, Scope};
+use super::{Parameter, primitive};
 use crate::config;
 
 /// β₁ of the published configuration.
@@ -158,123 +158,100 @@ fn update(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
     }
 }
 
-/// The moments, zeros where there are none yet.
-fn taken(moments: &mut Option<Moments>, like: &Tensor<2>) -> [Tensor<2>; 2] {
-    match moments.take() {
-        Some(Moments { mean, square, .. }) => [mean, square],
-        None => [like.zeros_like(), like.zeros_like()], // [rows, columns] each
+/// A parameter with its gradient and moments as the backend's flat tensors.
+struct Flat<'a, T> {
+    parameter: &'a mut Parameter,
+    moments: &'a mut Option<Moments>,
+    value: T,
+    gradient: T,
+    mean: T,
+    square: T,
+}
+
+impl<'a, T> Flat<'a, T> {
+    /// `value` is what the parameter holds.
+    fn new(
+        (parameter, gradient, moments): Work<'a>,
+        value: Tensor<2>,
+        flat: impl Fn(Tensor<2>) -> T,
+    ) -> Self {
+        let [mean, square] = match moments.take() {
+            Some(Moments { mean, square, .. }) => [mean, square],
+            None => [value.zeros_like(), value.zeros_like()], // [rows, columns] each
+        };
+        Self {
+            parameter,
+            moments,
+            value: flat(value),
+            gradient: flat(gradient),
+            mean: flat(mean),
+            square: flat(square),
+        }
+    }
+
+    /// Gives the parameter its new value and keeps the moments.
+    fn put_back(self, updates: i32, tensor: impl Fn(T) -> Tensor<2>) {
+        *self.moments = Some(Moments {
+            mean: tensor(self.mean),
+            square: tensor(self.square),
+            updates,
+        });
+        self.parameter.value = Tensor::from_inner(tensor(self.value)).require_grad(); // [rows, columns]
     }
 }
 
 /// All parameters in one parallel region, in place.
 fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
-    let flat = |tensor: Tensor<2>| {
-        tensor
-            .try_into_primitive::<Flex>()
-            .expect("the device was checked")
-            .to_contiguous()
-    };
     let placeholder = Tensor::<2>::zeros([1, 1], &work[0].1.device());
     let mut all: Vec<_> = work
         .into_iter()
-        .map(|(parameter, gradient, moments)| {
+        .map(|work| {
             // Taken out of the model, so that this is the only owner and the update happens in place.
-            let value = std::mem::replace(&mut parameter.value, placeholder.clone()).inner();
-            let [mean, square] = taken(moments, &value);
-            (
-                parameter,
-                moments,
-                flat(value),
-                flat(gradient),
-                flat(mean),
-                flat(square),
-            )
+            let value = std::mem::replace(&mut work.0.value, placeholder.clone()).inner();
+            Flat::new(work, value, |it| primitive::<Flex>(it).to_contiguous())
         })
         .collect();
-    rule.step_many(
-        all.iter_mut()
-            .map(|(_, _, value, gradient, mean, square)| Slices {
-                value: value.storage_mut::<f32>(),
-                gradient: gradient.storage::<f32>(),
-                mean: mean.storage_mut::<f32>(),
-                square: square.storage_mut::<f32>(),
-            }),
-    );
-    for (parameter, moments, value, _, mean, square) in all {
-        let tensor = Tensor::<2>::from_primitive::<Flex>;
-        *moments = Some(Moments {
-            mean: tensor(mean),
-            square: tensor(square),
-            updates: rule.time,
-        });
-        parameter.value = Tensor::from_inner(tensor(value)).require_grad(); // [rows, columns]
+    rule.step(all.iter_mut().map(|it| Slices {
+        value: it.value.storage_mut::<f32>(),
+        gradient: it.gradient.storage::<f32>(),
+        mean: it.mean.storage_mut::<f32>(),
+        square: it.square.storage_mut::<f32>(),
+    }));
+    for it in all {
+        it.put_back(rule.time, Tensor::from_primitive::<Flex>);
     }
 }
 
 /// Many parameters in a launch, in place; the bias corrections live on the device, in a clock.
 fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
-    let flat = |tensor: Tensor<2>| {
-        into_contiguous(
-            tensor
-                .try_into_primitive::<Cube>()
-                .expect("the device was checked"),
-        )
-    };
     let all: Vec<_> = work
         .into_iter()
-        .map(|(parameter, gradient, moments)| {
-            let value = parameter.value.clone().inner();
-            let [mean, square] = taken(moments, &value);
-            (
-                parameter,
-                moments,
-                flat(value),
-                flat(gradient),
-                flat(mean),
-                flat(square),
-            )
+        .map(|work| {
+            let value = work.0.value.clone().inner();
+            Flat::new(work, value, |it| into_contiguous(primitive::<Cube>(it)))
         })
         .collect();
-    let Some((parameter, _, like, ..)) = all.first() else {
+    let Some(first) = all.first() else {
         return;
     };
     let before = rule.time - 1;
     let clock = clocks.remove(&before).unwrap_or_else(|| match before {
-        0 => gpu::clock(like),
-        _ => clock_at(before, &parameter.value),
+        0 => gpu::clock(&first.value),
+        _ => clock_at(before, &first.parameter.value),
     });
     let slots: Vec<_> = all
         .iter()
-        .map(|(_, _, param, grad, m, v)| gpu::Slot { param, grad, m, v })
+        .map(|it| gpu::Slot {
+            param: &it.value,
+            grad: &it.gradient,
+            m: &it.mean,
+            v: &it.square,
+        })
         .collect();
-    let OwnAdamW {
-        lr,
-        beta1,
-        beta2,
-        eps,
-        weight_decay,
-        time,
-    } = *rule;
-    gpu::step(
-        &slots,
-        &clock,
-        gpu::Hyper {
-            lr,
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        },
-    );
-    clocks.insert(time, clock);
-    for (parameter, moments, value, _, mean, square) in all {
-        let tensor = Tensor::<2>::from_primitive::<Cube>;
-        *moments = Some(Moments {
-            mean: tensor(mean),
-            square: tensor(square),
-            updates: rule.time,
-        });
-        parameter.value = Tensor::from_inner(tensor(value)).require_grad(); // [rows, columns]
+    gpu::step(&slots, &clock, rule);
+    clocks.insert(rule.time, clock);
+    for it in all {
+        it.put_back(rule.time, Tensor::from_primitive::<Cube>);
     }
 }
 

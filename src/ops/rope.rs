@@ -1,27 +1,12 @@
 //! Rotary position embedding (Su et al., 2021, arXiv 2104.09864), interleaved pairs (2i, 2i+1):
 //! (a, b) → (a·cos − b·sin, a·sin + b·cos) with angle t·θ^(−2i/dh). Its backward turns by the opposite angle.
 
-use std::sync::Arc;
-
 use burn::backend::TensorMetadata;
-use burn::tensor::{Shape, Slice, Tensor};
+use burn::tensor::{Shape, Slice};
 
-use super::cpu::rope::Angles;
 use super::live::{Cover, Live, Use};
+pub use super::shapes::Rope;
 use super::{Cost, Float, Kernels, Operation};
-
-/// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the rest passes through.
-#[derive(Clone, Debug)]
-pub struct Rope {
-    /// cos and sin, `[context, head_dim / 2]` each.
-    pub tables: [Tensor<2>; 2],
-    /// The same tables on the host, for the CPU kernel.
-    pub angles: Arc<Angles>,
-    pub context: usize,
-    pub head_dim: usize,
-    pub rotated: usize,
-    pub fused: bool,
-}
 
 impl Operation<1> for Rope {
     fn name(&self) -> &'static str {

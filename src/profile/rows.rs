@@ -102,7 +102,7 @@ impl Rows {
             row
         };
         let mut rows: Vec<KernelRow> = self.found.into_values().map(finish).collect();
-        speak_for_all(&mut rows);
+        complete_work(&mut rows);
         rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         rows
     }
@@ -110,24 +110,24 @@ impl Rows {
 
 /// Where an operation has several kernels at one place, the row with the work is told how long all of them took, and the
 /// others where their work is counted.
-fn speak_for_all(rows: &mut [KernelRow]) {
+fn complete_work(rows: &mut [KernelRow]) {
     let mut whole: BTreeMap<[String; 3], (f64, Option<String>)> = BTreeMap::new();
     let place = |row: &KernelRow| [&row.part, &row.phase, &row.op].map(Clone::clone);
     for row in rows.iter() {
-        let (ms, speaker) = whole.entry(place(row)).or_default();
+        let (ms, carrier) = whole.entry(place(row)).or_default();
         *ms += row.ms;
-        if row.flops.is_some() && speaker.is_none() {
-            *speaker = Some(row.kernel.clone());
+        if row.flops.is_some() && carrier.is_none() {
+            *carrier = Some(row.kernel.clone());
         }
     }
     for row in rows.iter_mut() {
-        let Some((ms, speaker)) = whole.get(&place(row)) else {
+        let Some((ms, carrier)) = whole.get(&place(row)) else {
             continue;
         };
         if row.flops.is_some() {
             row.work_ms = (*ms > row.ms).then_some(*ms);
-        } else if let (None, Some(speaker)) = (&row.no_work, speaker) {
-            row.no_work = Some(format!("counted with {speaker}"));
+        } else if let (None, Some(carrier)) = (&row.no_work, carrier) {
+            row.no_work = Some(format!("counted with {carrier}"));
         }
     }
 }

@@ -19,6 +19,7 @@ fn tokens_by_row(device: &Device) {
         (2, 1, vec![1]),
         (997, 33, vec![996, 0, 996, 5, 5, 5, 996]),
         (11, 130, (0..70).map(|i| (i * i) % 7).collect()),
+        (50, 64, (0..1300).map(|i| (i * i * 7 + 3) % 50).collect()),
     ] {
         let n = tokens.len();
         let versions = [Matmul::Library, Matmul::Own].map(|version| Embedding {

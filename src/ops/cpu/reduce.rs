@@ -48,100 +48,89 @@ impl Lanes for [f32; WIDTH] {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{Avx2, Avx512};
+use std::arch::x86_64 as x86;
+
+/// One register; only where AVX-512 was found.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(x86::__m512);
+
+/// Two registers; only where AVX2 was found.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(x86::__m256, x86::__m256);
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    #![expect(unsafe_code, reason = "vector instructions chosen at run time")]
+#[expect(unsafe_code, reason = "vector instructions chosen at run time")]
+// SAFETY of all blocks: the `simd` macro uses the type only where its instruction set was found; the places are those of
+// arrays long enough.
+impl Lanes for Avx512 {
+    const FUSED: bool = true;
 
-    use std::arch::x86_64::{
-        __m256, __m512, _mm256_add_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_storeu_ps,
-        _mm512_add_ps, _mm512_loadu_ps, _mm512_max_ps, _mm512_storeu_ps,
-    };
+    #[inline(always)]
+    fn new(values: &[f32; WIDTH]) -> Self {
+        Self(unsafe { x86::_mm512_loadu_ps(values.as_ptr()) })
+    }
 
-    use super::{Lanes, WIDTH};
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self(unsafe { x86::_mm512_add_ps(self.0, other.0) })
+    }
 
-    /// One register; only where AVX-512 was found.
-    #[derive(Clone, Copy)]
-    pub(crate) struct Avx512(__m512);
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        Self(unsafe { x86::_mm512_max_ps(self.0, other.0) })
+    }
 
-    // SAFETY of all blocks: the `simd` macro uses the type only where its instruction set was found; the places are
-    // those of arrays long enough.
-    impl Lanes for Avx512 {
-        const FUSED: bool = true;
+    #[inline(always)]
+    fn values(self) -> [f32; WIDTH] {
+        let mut values = [0.0; WIDTH];
+        unsafe { x86::_mm512_storeu_ps(values.as_mut_ptr(), self.0) };
+        values
+    }
+}
 
-        #[inline(always)]
-        fn new(values: &[f32; WIDTH]) -> Self {
-            Self(unsafe { _mm512_loadu_ps(values.as_ptr()) })
-        }
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector instructions chosen at run time")]
+// SAFETY of all blocks: as above.
+impl Lanes for Avx2 {
+    const FUSED: bool = true;
 
-        #[inline(always)]
-        fn add(self, other: Self) -> Self {
-            Self(unsafe { _mm512_add_ps(self.0, other.0) })
-        }
+    #[inline(always)]
+    fn new(values: &[f32; WIDTH]) -> Self {
+        let [low, high] = [&values[..WIDTH / 2], &values[WIDTH / 2..]].map(<[f32]>::as_ptr);
+        unsafe { Self(x86::_mm256_loadu_ps(low), x86::_mm256_loadu_ps(high)) }
+    }
 
-        #[inline(always)]
-        fn larger(self, other: Self) -> Self {
-            Self(unsafe { _mm512_max_ps(self.0, other.0) })
-        }
-
-        #[inline(always)]
-        fn values(self) -> [f32; WIDTH] {
-            let mut values = [0.0; WIDTH];
-            unsafe { _mm512_storeu_ps(values.as_mut_ptr(), self.0) };
-            values
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        unsafe {
+            Self(
+                x86::_mm256_add_ps(self.0, other.0),
+                x86::_mm256_add_ps(self.1, other.1),
+            )
         }
     }
 
-    /// Two registers; only where AVX2 was found.
-    #[derive(Clone, Copy)]
-    pub(crate) struct Avx2(__m256, __m256);
-
-    // SAFETY of all blocks: as above.
-    impl Lanes for Avx2 {
-        const FUSED: bool = true;
-
-        #[inline(always)]
-        fn new(values: &[f32; WIDTH]) -> Self {
-            let (low, high) = values.split_at(WIDTH / 2);
-            unsafe {
-                Self(
-                    _mm256_loadu_ps(low.as_ptr()),
-                    _mm256_loadu_ps(high.as_ptr()),
-                )
-            }
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        unsafe {
+            Self(
+                x86::_mm256_max_ps(self.0, other.0),
+                x86::_mm256_max_ps(self.1, other.1),
+            )
         }
+    }
 
-        #[inline(always)]
-        fn add(self, other: Self) -> Self {
-            unsafe {
-                Self(
-                    _mm256_add_ps(self.0, other.0),
-                    _mm256_add_ps(self.1, other.1),
-                )
-            }
+    #[inline(always)]
+    fn values(self) -> [f32; WIDTH] {
+        let mut values = [0.0; WIDTH];
+        let (low, high) = values.split_at_mut(WIDTH / 2);
+        unsafe {
+            x86::_mm256_storeu_ps(low.as_mut_ptr(), self.0);
+            x86::_mm256_storeu_ps(high.as_mut_ptr(), self.1);
         }
-
-        #[inline(always)]
-        fn larger(self, other: Self) -> Self {
-            unsafe {
-                Self(
-                    _mm256_max_ps(self.0, other.0),
-                    _mm256_max_ps(self.1, other.1),
-                )
-            }
-        }
-
-        #[inline(always)]
-        fn values(self) -> [f32; WIDTH] {
-            let mut values = [0.0; WIDTH];
-            let (low, high) = values.split_at_mut(WIDTH / 2);
-            unsafe {
-                _mm256_storeu_ps(low.as_mut_ptr(), self.0);
-                _mm256_storeu_ps(high.as_mut_ptr(), self.1);
-            }
-            values
-        }
+        values
     }
 }
 

@@ -112,47 +112,8 @@ simd! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_gradient, assert_near, numbers, on_threads, wide};
+    use super::super::testing::{numbers, on_threads};
     use super::*;
-
-    const EPS: f64 = 1e-5;
-
-    fn reference(x: &[f64], gain: &[f64]) -> Vec<f64> {
-        let rows = x.chunks(gain.len());
-        rows.flat_map(|row| {
-            let rms = (row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64 + EPS).sqrt();
-            row.iter().zip(gain).map(move |(x, gain)| x / rms * gain)
-        })
-        .collect()
-    }
-
-    #[test]
-    fn forward_and_gradients() {
-        for (n, d) in [(1, 1), (7, 33), (70, 9)] {
-            let (x, gain, dy) = (numbers(1, n * d), numbers(2, d), numbers(3, n * d));
-            let (mut y, mut inv_rms) = (vec![f32::NAN; n * d], vec![f32::NAN; n]);
-            forward(&mut y, &mut inv_rms, &x, &gain, EPS as f32);
-            assert_near(&y, &reference(&wide(&x), &wide(&gain)), 1e-6);
-
-            let loss = |x: &[f64], gain: &[f64]| {
-                reference(x, gain)
-                    .iter()
-                    .zip(&dy)
-                    .map(|(y, dy)| y * f64::from(*dy))
-                    .sum::<f64>()
-            };
-            let (mut dx, mut dgain) = (vec![f32::NAN; n * d], vec![f32::NAN; d]);
-            backward(&mut dx, &mut dgain, &dy, &x, &gain, &inv_rms, None);
-            if d > 1 {
-                assert_gradient(&wide(&x), &dx, |x| loss(x, &wide(&gain)));
-            }
-            let mut onto = vec![f32::NAN; n * d];
-            backward(&mut onto, &mut dgain, &dy, &x, &gain, &inv_rms, Some(&x));
-            let sum: Vec<f64> = dx.iter().zip(&x).map(|(a, b)| f64::from(a + b)).collect();
-            assert_near(&onto, &sum, 1e-6);
-            assert_gradient(&wide(&gain), &dgain, |gain| loss(&wide(&x), gain));
-        }
-    }
 
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {

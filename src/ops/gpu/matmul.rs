@@ -1,7 +1,7 @@
 //! Matrix products of every transposition, with an optional matrix added to the result.
 //! The versions and the choice among them are data in `matmul_plan`.
 
-pub use super::matmul_plan::{Buffering, Limits, Plan, Problem, Version, choose, choose_pair};
+pub use super::matmul_plan::{Limits, Plan, Problem, Version, choose, choose_pair};
 use super::{arg, empty, matmul_register, reduce, shaped};
 use burn::cubecl::ir::features::Plane;
 use burn::cubecl::{self, prelude::*};
@@ -37,7 +37,7 @@ pub fn limits(tensor: &CubeTensor) -> Limits {
 }
 
 /// [`matmul`] by a given version.
-pub fn matmul_as(
+fn matmul_as(
     version: Version,
     a: &CubeTensor,
     b: &CubeTensor,
@@ -68,13 +68,8 @@ pub fn matmul_as(
         (rows as u32).div_ceil(TILE),
         1,
     );
-    let launch = if version == Version::SharedTile {
-        matmul_shared_tile::launch_unchecked
-    } else {
-        matmul_one_output_each::launch_unchecked
-    };
     unsafe {
-        launch(
+        matmul_shared_tile::launch_unchecked(
             &a.client,
             grid,
             CubeDim::new_2d(TILE, TILE),
@@ -125,37 +120,7 @@ fn value_of_b(
     }
 }
 
-/// One invocation per output, nothing shared: 8 bytes read for 2 FLOPs.
-#[cube(launch_unchecked)]
-fn matmul_one_output_each(
-    a: &[f32],
-    b: &[f32],
-    residual: &[f32],
-    out: &mut [f32],
-    rows: usize,
-    columns: usize,
-    inner: usize,
-    #[comptime] a_transposed: bool,
-    #[comptime] b_transposed: bool,
-    #[comptime] has_residual: bool,
-) {
-    let column = ABSOLUTE_POS_X as usize;
-    let row = ABSOLUTE_POS_Y as usize;
-    if row >= rows || column >= columns {
-        terminate!();
-    }
-    let mut sum = 0.0f32;
-    for k in 0..inner {
-        sum += value_of_a(a, row, k, rows, inner, a_transposed)
-            * value_of_b(b, k, column, columns, inner, b_transposed);
-    }
-    if has_residual {
-        sum += residual[row * columns + column];
-    }
-    out[row * columns + column] = sum;
-}
-
-/// Adds workgroup memory: a 16×16 tile of each operand is read once for 16 outputs' use.
+/// One invocation per output: a 16×16 tile of each operand is read into workgroup memory once for 16 outputs' use.
 #[cube(launch_unchecked)]
 fn matmul_shared_tile(
     a: &[f32],
@@ -207,6 +172,7 @@ fn matmul_shared_tile(
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, Device};
+    use super::super::matmul_plan::Buffering;
     use super::*;
 
     fn reference(a: &[f32], b: &[f32], p: Problem) -> Vec<f32> {
@@ -266,17 +232,7 @@ mod tests {
     const SIZES: [(usize, usize, usize); 3] = [(33, 47, 19), (64, 128, 32), (68, 132, 100)];
 
     #[test]
-    fn simple_versions() {
-        let Some(device) = Device::any() else { return };
-        check_all(
-            &device,
-            &[Version::OneOutputEach, Version::SharedTile],
-            &SIZES,
-        );
-    }
-
-    #[test]
-    fn register_tiles() {
+    fn every_version_agrees_with_the_definition() {
         let Some(device) = Device::any() else { return };
         let plans = [
             Plan::new((32, 64), 16, (4, 8)),
@@ -288,38 +244,8 @@ mod tests {
                 .buffering(Buffering::Double),
             Plan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
         ];
-        check_all(&device, &plans.map(Version::RegisterTile), &SIZES);
-    }
-
-    #[test]
-    fn chosen_versions_at_odd_sizes() {
-        let Some(device) = Device::any() else { return };
-        for (rows, columns, inner) in [(997, 61, 130), (128, 512, 256)] {
-            for (a_transposed, b_transposed) in [(false, true), (false, false), (true, false)] {
-                let problem = Problem {
-                    rows,
-                    columns,
-                    inner,
-                    a_transposed,
-                    b_transposed,
-                };
-                let (a, b) = (
-                    check::random(rows * inner, 1),
-                    check::random(inner * columns, 2),
-                );
-                let got = matmul(
-                    &device.tensor(&a, [a.len()]),
-                    &device.tensor(&b, [b.len()]),
-                    None,
-                    problem,
-                );
-                check::close(
-                    &format!("{problem:?}"),
-                    &device.read(&got),
-                    &reference(&a, &b, problem),
-                    1e-5,
-                );
-            }
-        }
+        let mut versions = vec![Version::SharedTile];
+        versions.extend(plans.map(Version::RegisterTile));
+        check_all(&device, &versions, &SIZES);
     }
 }

@@ -9,12 +9,10 @@ use super::{Float4, arg, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-/// An operand pair, an optional matrix to add, and where the product goes: `[rows, columns]`, or `[splits, rows, columns]`
-/// partial products, to which nothing can be added yet.
+/// An operand pair, and where the product goes: `[rows, columns]`, or `[splits, rows, columns]` partial products.
 pub struct Product<'a> {
     pub a: &'a CubeTensor,
     pub b: &'a CubeTensor,
-    pub add: Option<&'a CubeTensor>,
     pub out: &'a CubeTensor,
     pub problem: Problem,
     pub splits: usize,
@@ -58,15 +56,7 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
             product.groups(&plan),
         )
     };
-    let form = |product: &Product| {
-        debug_assert!(product.splits == 1 || product.add.is_none());
-        Form::of(
-            &product.problem,
-            &plan,
-            product.splits,
-            product.add.is_some(),
-        )
-    };
+    let form = |product: &Product| Form::of(&product.problem, &plan, product.splits, false);
     let [a1, b1, o1] = widths(&first.problem);
     let [a2, b2, o2] = widths(&second.problem);
     unsafe {
@@ -82,11 +72,12 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
             o2,
             arg(first.a),
             arg(first.b),
-            arg(first.add.unwrap_or(first.out)),
+            // Nothing is added: the kernel asks for a matrix and does not read it.
+            arg(first.out),
             arg(first.out),
             arg(second.a),
             arg(second.b),
-            arg(second.add.unwrap_or(second.out)),
+            arg(second.out),
             arg(second.out),
             sizes(first),
             sizes(second),

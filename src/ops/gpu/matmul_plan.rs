@@ -1,7 +1,5 @@
 //! Which matmul version and which tile for which shape: plain data and one table, to be changed from measurements.
 
-use super::matmul_stage::filling;
-
 /// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` when transposed, B is `[inner, columns]`,
 /// or `[columns, inner]` when transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,18 +11,10 @@ pub struct Problem {
     pub b_transposed: bool,
 }
 
-impl Problem {
-    pub fn flops(&self) -> f64 {
-        2.0 * self.rows as f64 * self.columns as f64 * self.inner as f64
-    }
-}
-
 /// The versions, each adding one idea to the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// One invocation per output value, reading its row and column by itself.
-    OneOutputEach,
-    /// A workgroup of 16×16 stages the values it shares in workgroup memory.
+    /// One invocation per output value; a workgroup of 16×16 stages the values it shares in workgroup memory.
     SharedTile,
     /// Each invocation keeps a block of outputs in registers, so that one staged value feeds several products.
     RegisterTile(Plan),
@@ -132,6 +122,13 @@ impl Plan {
     pub fn groups(&self, problem: &Problem) -> usize {
         problem.rows.div_ceil(self.tile.0) * problem.columns.div_ceil(self.tile.1) * self.splits
     }
+}
+
+/// Vectors between the lines of an operand that is turned on its way into workgroup memory: they put lines that are written
+/// one after the other into different banks.
+pub const fn filling(step: usize) -> usize {
+    let quads = step / 4;
+    if quads >= 8 { 1 } else { 8 / quads }
 }
 
 /// What a device allows a workgroup, and how many workgroups it takes to keep it busy.

@@ -2,7 +2,7 @@
 //! `matmul_register`.
 
 use super::Float4;
-use super::matmul_plan::{Plan, Problem};
+use super::matmul_plan::{Plan, Problem, filling};
 use burn::cubecl::{self, prelude::*};
 
 /// What is fixed when the kernel is compiled, besides the plan.
@@ -121,12 +121,6 @@ impl Operand {
     pub fn apart(a: &Self, b: &Self) -> bool {
         a.pieces() + b.pieces() <= a.threads
     }
-}
-
-/// Vectors between the lines of an operand that is turned; see [`Operand::pitch`].
-pub const fn filling(step: usize) -> usize {
-    let quads = step / 4;
-    if quads >= 8 { 1 } else { 8 / quads }
 }
 
 /// The piece of this invocation's share, and whether there is one.

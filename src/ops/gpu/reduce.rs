@@ -38,12 +38,11 @@ pub fn sum_rows(
     out
 }
 
-/// Parts `[rows, width]` to be added up, and what to add to the sum.
+/// Parts `[rows, width]` to be added up.
 pub struct Parts<'a> {
     pub parts: &'a CubeTensor,
     pub rows: usize,
     pub width: usize,
-    pub add: Option<&'a CubeTensor>,
 }
 
 /// [`sum_rows`] of two sets of few rows, in 1 launch.
@@ -62,17 +61,13 @@ pub fn sum_both(first: &Parts, second: &Parts) -> (CubeTensor, CubeTensor) {
             CubeDim::new_1d(THREADS as u32),
             lanes,
             arg(first.parts),
-            arg(first.add.unwrap_or(first.parts)),
             arg(&one),
             arg(second.parts),
-            arg(second.add.unwrap_or(second.parts)),
             arg(&two),
             first.rows,
             first.width,
             second.rows,
             second.width,
-            first.add.is_some(),
-            second.add.is_some(),
         );
     }
     (one, two)
@@ -81,62 +76,37 @@ pub fn sum_both(first: &Parts, second: &Parts) -> (CubeTensor, CubeTensor) {
 #[cube(launch_unchecked)]
 fn sum_both_kernel<N: Size>(
     parts1: &[Vector<f32, N>],
-    add1: &[Vector<f32, N>],
     out1: &mut [Vector<f32, N>],
     parts2: &[Vector<f32, N>],
-    add2: &[Vector<f32, N>],
     out2: &mut [Vector<f32, N>],
     rows1: usize,
     width1: usize,
     rows2: usize,
     width2: usize,
-    #[comptime] has_add1: bool,
-    #[comptime] has_add2: bool,
 ) {
     let groups1 = (width1 / N::value()).div_ceil(THREADS);
     let unit = UNIT_POS as usize;
     if CUBE_POS < groups1 {
         let column = CUBE_POS * THREADS + unit;
-        sum_column::<N>(
-            parts1,
-            add1,
-            out1,
-            rows1,
-            width1 / N::value(),
-            column,
-            has_add1,
-        );
+        sum_column::<N>(parts1, out1, rows1, width1 / N::value(), column);
     } else {
         let column = (CUBE_POS - groups1) * THREADS + unit;
-        sum_column::<N>(
-            parts2,
-            add2,
-            out2,
-            rows2,
-            width2 / N::value(),
-            column,
-            has_add2,
-        );
+        sum_column::<N>(parts2, out2, rows2, width2 / N::value(), column);
     }
 }
 
 #[cube]
 fn sum_column<N: Size>(
     parts: &[Vector<f32, N>],
-    add: &[Vector<f32, N>],
     out: &mut [Vector<f32, N>],
     rows: usize,
     columns: usize,
     column: usize,
-    #[comptime] has_add: bool,
 ) {
     if column < columns {
         let mut sum = parts[column];
         for row in 1..rows {
             sum += parts[row * columns + column];
-        }
-        if has_add {
-            sum += add[column];
         }
         out[column] = sum;
     }

@@ -1,16 +1,17 @@
-//! SwiGLU's elementwise half: silu(gate) · up, for two tensors or for one that holds both side by side.
+//! SwiGLU's elementwise half: silu(gate) · up, for a tensor that holds both side by side.
 //! The products with the weights are the matmul's work.
 
-use super::{Columns, arg, empty, groups, vector_width};
+use super::{arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
 
-/// a\[n,f\] = silu(gate\[n,f\]) · up\[n,f\], silu(z) = z/(1+e^−z); gate and up `[N, F]`. (Shazeer 2020.) 1 launch.
-pub fn forward(gate: Columns, up: Columns, rows: usize, width: usize) -> CubeTensor {
-    let out = empty(gate.tensor, [rows, width]);
-    let lanes = lanes(gate, up, width);
+/// a = silu(gate) · up `[N, F]`, silu(z) = z/(1+e^−z), of a packed `[N, 2F]`: gate left, up right. (Shazeer 2020.) 1 launch.
+pub fn forward(gate_up: &CubeTensor, width: usize) -> CubeTensor {
+    let rows = gate_up.meta.num_elements() / (2 * width);
+    let out = empty(gate_up, [rows, width]);
+    let lanes = vector_width(&[width]);
     let count = rows * width / lanes;
     unsafe {
         swiglu_forward::launch_unchecked(
@@ -18,88 +19,21 @@ pub fn forward(gate: Columns, up: Columns, rows: usize, width: usize) -> CubeTen
             groups(count.div_ceil(THREADS)),
             CubeDim::new_1d(THREADS as u32),
             lanes,
-            gate.arg(),
-            up.arg(),
+            arg(gate_up),
             arg(&out),
             count,
-            layout(gate, up, width, lanes),
+            width / lanes,
         );
     }
     out
 }
 
-/// [`forward`] of a packed `[N, 2F]`: gate left, up right.
-pub fn forward_packed(gate_up: &CubeTensor, width: usize) -> CubeTensor {
-    let (gate, up) = halves(gate_up, width);
-    forward(gate, up, gate_up.meta.num_elements() / (2 * width), width)
-}
-
-/// dgate = da·up·s·(1 + gate·(1−s)), dup = da·gate·s, with s = 1/(1+e^−gate); all `[N, F]`. 1 launch.
-pub fn backward(
-    da: &CubeTensor,
-    gate: &CubeTensor,
-    up: &CubeTensor,
-    width: usize,
-) -> (CubeTensor, CubeTensor) {
-    let rows = da.meta.num_elements() / width;
-    let (dgate, dup) = (empty(da, [rows, width]), empty(da, [rows, width]));
-    let all = |tensor| Columns::all(tensor, width);
-    launch_backward(
-        da,
-        [all(gate), all(up)],
-        [all(&dgate), all(&dup)],
-        rows,
-        width,
-    );
-    (dgate, dup)
-}
-
-/// [`backward`] for a packed `[N, 2F]`; returns its gradient in the same layout. 1 launch.
-pub fn backward_packed(da: &CubeTensor, gate_up: &CubeTensor, width: usize) -> CubeTensor {
+/// dgate = da·up·s·(1 + gate·(1−s)) and dup = da·gate·s, with s = 1/(1+e^−gate), side by side as in `gate_up` `[N, 2F]`;
+/// da `[N, F]`. 1 launch.
+pub fn backward(da: &CubeTensor, gate_up: &CubeTensor, width: usize) -> CubeTensor {
     let rows = da.meta.num_elements() / width;
     let out = empty(da, [rows, 2 * width]);
-    let (gate, up) = halves(gate_up, width);
-    let (dgate, dup) = halves(&out, width);
-    launch_backward(da, [gate, up], [dgate, dup], rows, width);
-    out
-}
-
-/// Where gate and up lie, in vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Layout {
-    width: usize,
-    gate: (usize, usize),
-    up: (usize, usize),
-}
-
-fn halves(packed: &CubeTensor, width: usize) -> (Columns<'_>, Columns<'_>) {
-    (
-        Columns::at(packed, 0, 2 * width),
-        Columns::at(packed, width, 2 * width),
-    )
-}
-
-fn lanes(gate: Columns, up: Columns, width: usize) -> usize {
-    vector_width(&[width, gate.offset, gate.stride, up.offset, up.stride])
-}
-
-fn layout(gate: Columns, up: Columns, width: usize, lanes: usize) -> Layout {
-    Layout {
-        width: width / lanes,
-        gate: (gate.offset / lanes, gate.stride / lanes),
-        up: (up.offset / lanes, up.stride / lanes),
-    }
-}
-
-/// The gradients have the layout of what they are gradients of.
-fn launch_backward(
-    da: &CubeTensor,
-    [gate, up]: [Columns; 2],
-    [dgate, dup]: [Columns; 2],
-    rows: usize,
-    width: usize,
-) {
-    let lanes = lanes(gate, up, width);
+    let lanes = vector_width(&[width]);
     let count = rows * width / lanes;
     unsafe {
         swiglu_backward::launch_unchecked(
@@ -108,114 +42,51 @@ fn launch_backward(
             CubeDim::new_1d(THREADS as u32),
             lanes,
             arg(da),
-            gate.arg(),
-            up.arg(),
-            dgate.arg(),
-            dup.arg(),
+            arg(gate_up),
+            arg(&out),
             count,
-            layout(gate, up, width, lanes),
+            width / lanes,
         );
     }
+    out
 }
 
 #[cube(launch_unchecked)]
 fn swiglu_forward<N: Size>(
-    gate: &[Vector<f32, N>],
-    up: &[Vector<f32, N>],
+    gate_up: &[Vector<f32, N>],
     out: &mut [Vector<f32, N>],
     count: usize,
-    #[comptime] layout: Layout,
+    #[comptime] width: usize,
 ) {
     let i = ABSOLUTE_POS;
     if i >= count {
         terminate!();
     }
-    let row = i / comptime!(layout.width);
-    let column = i % comptime!(layout.width);
+    let gate = i / width * comptime!(2 * width) + i % width;
     let one = Vector::<f32, N>::new(1.0);
-    let g = gate[row * comptime!(layout.gate.1) + column + comptime!(layout.gate.0)];
-    let u = up[row * comptime!(layout.up.1) + column + comptime!(layout.up.0)];
-    out[i] = g / (one + (-g).exp()) * u;
+    let g = gate_up[gate];
+    out[i] = g / (one + (-g).exp()) * gate_up[gate + width];
 }
 
 #[cube(launch_unchecked)]
 fn swiglu_backward<N: Size>(
     da: &[Vector<f32, N>],
-    gate: &[Vector<f32, N>],
-    up: &[Vector<f32, N>],
-    dgate: &mut [Vector<f32, N>],
-    dup: &mut [Vector<f32, N>],
+    gate_up: &[Vector<f32, N>],
+    out: &mut [Vector<f32, N>],
     count: usize,
-    #[comptime] layout: Layout,
+    #[comptime] width: usize,
 ) {
     let i = ABSOLUTE_POS;
     if i >= count {
         terminate!();
     }
-    let row = i / comptime!(layout.width);
-    let column = i % comptime!(layout.width);
+    let gate = i / width * comptime!(2 * width) + i % width;
+    let up = gate + width;
     let one = Vector::<f32, N>::new(1.0);
-    let at_gate = row * comptime!(layout.gate.1) + column + comptime!(layout.gate.0);
-    let at_up = row * comptime!(layout.up.1) + column + comptime!(layout.up.0);
     let d = da[i];
-    let g = gate[at_gate];
-    let u = up[at_up];
+    let g = gate_up[gate];
+    let u = gate_up[up];
     let s = one / (one + (-g).exp());
-    dgate[at_gate] = d * u * s * (one + g * (one - s));
-    dup[at_up] = d * g * s;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::check::{self, Device};
-    use super::*;
-
-    #[test]
-    fn separate_and_packed_agree_with_the_formula() {
-        let Some(device) = Device::any() else { return };
-        for (n, f) in [(1, 1), (3, 7), (5, 64), (37, 997)] {
-            let scale = |values: Vec<f32>| -> Vec<f32> { values.iter().map(|v| v * 8.0).collect() };
-            let (g, u, d) = (
-                scale(check::random(n * f, 1)),
-                check::random(n * f, 2),
-                check::random(n * f, 3),
-            );
-            let (mut a, mut dg, mut du, mut packed, mut dpacked) =
-                (vec![], vec![], vec![], vec![], vec![]);
-            for i in 0..n * f {
-                let s = 1.0 / (1.0 + (-g[i]).exp());
-                a.push(g[i] * s * u[i]);
-                dg.push(d[i] * u[i] * s * (1.0 + g[i] * (1.0 - s)));
-                du.push(d[i] * g[i] * s);
-            }
-            for row in 0..n {
-                packed.extend([&g[row * f..][..f], &u[row * f..][..f]].concat());
-                dpacked.extend([&dg[row * f..][..f], &du[row * f..][..f]].concat());
-            }
-            let (gg, gu, gd) = (
-                device.tensor(&g, [n, f]),
-                device.tensor(&u, [n, f]),
-                device.tensor(&d, [n, f]),
-            );
-            let y = forward(Columns::all(&gg, f), Columns::all(&gu, f), n, f);
-            check::close("swiglu", &device.read(&y), &a, 1e-6);
-            let (x, y) = backward(&gd, &gg, &gu, f);
-            check::close("swiglu dgate", &device.read(&x), &dg, 1e-6);
-            check::close("swiglu dup", &device.read(&y), &du, 1e-6);
-            let both = device.tensor(&packed, [n, 2 * f]);
-            check::close(
-                "swiglu packed",
-                &device.read(&forward_packed(&both, f)),
-                &a,
-                1e-6,
-            );
-            let back = backward_packed(&gd, &both, f);
-            check::close(
-                "swiglu packed backward",
-                &device.read(&back),
-                &dpacked,
-                1e-6,
-            );
-        }
-    }
+    out[gate] = d * u * s * (one + g * (one - s));
+    out[up] = d * g * s;
 }

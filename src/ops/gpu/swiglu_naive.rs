@@ -75,39 +75,3 @@ fn swiglu_one_output_each(
     up[at] = u;
     out[at] = g / (1.0 + (-g).exp()) * u;
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::check::{self, Device};
-    use super::*;
-
-    #[test]
-    fn agrees_with_the_formula() {
-        let Some(device) = Device::any() else { return };
-        for (n, f, k) in [(1, 1, 1), (5, 67, 9), (16, 128, 64)] {
-            let (x, wg, wu) = (
-                check::random(n * k, 1),
-                check::random(f * k, 2),
-                check::random(f * k, 3),
-            );
-            let (mut gate, mut up, mut out) = (vec![], vec![], vec![]);
-            for (row, column) in (0..n).flat_map(|r| (0..f).map(move |c| (r, c))) {
-                let dot =
-                    |w: &[f32]| -> f32 { (0..k).map(|i| x[row * k + i] * w[column * k + i]).sum() };
-                let (g, u) = (dot(&wg), dot(&wu));
-                gate.push(g);
-                up.push(u);
-                out.push(g / (1.0 + (-g).exp()) * u);
-            }
-            let got = forward(
-                &device.tensor(&x, [n, k]),
-                &device.tensor(&wg, [f, k]),
-                &device.tensor(&wu, [f, k]),
-                k,
-            );
-            check::close("naive swiglu gate", &device.read(&got.gate), &gate, 1e-5);
-            check::close("naive swiglu up", &device.read(&got.up), &up, 1e-5);
-            check::close("naive swiglu out", &device.read(&got.out), &out, 1e-5);
-        }
-    }
-}

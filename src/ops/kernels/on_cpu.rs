@@ -3,15 +3,12 @@
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
 
-use super::{Float, Ints, Kernels};
+use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
-use crate::ops::attention::{Attention, Rows};
 use crate::ops::cpu;
 use crate::ops::cpu::attention::{Gradients, View};
-use crate::ops::cpu::matmul::Write;
-use crate::ops::cpu::rope::Turn;
 use crate::ops::cpu::strided_attention::Strided;
-use crate::ops::rope::Rope;
+use crate::ops::shapes::{Attention, Rope, Rows};
 
 /// A tensor of burn-flex.
 type FlexTensor = Float<Flex>;
@@ -65,7 +62,7 @@ fn views<'a>(values: &'a [Values], packed: bool, shape: cpu::attention::Shape) -
     ]
 }
 
-fn values(rows: &Rows<Flex>) -> Vec<Values> {
+fn values(rows: &Rows<FlexTensor>) -> Vec<Values> {
     if rows.packed {
         vec![Values::of(&rows.q)]
     } else {
@@ -106,37 +103,24 @@ fn strided(view: &FlexTensor, layout: KvLayout) -> Strided<'_> {
 
 impl Kernels for Flex {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        tokens
+        let tokens = tokens
             .clone()
             .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tokens live on the model's device")
+            .try_into_primitive::<Self>();
+        tokens.expect("tokens live on the model's device")
     }
 
-    fn constant(table: &Tensor<2>) -> Float<Self> {
-        table
-            .clone()
-            .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tables live on the model's device")
+    fn constant(table: &Tensor<2>) -> FlexTensor {
+        primitive::<Self>(table.clone().without_autodiff())
     }
 
     fn linear_own(x: FlexTensor, w: FlexTensor, residual: Option<FlexTensor>) -> FlexTensor {
         let ([n, k], [m, _]) = (size(&x), size(&w));
         let (x, w) = (Values::of(&x), Values::of(&w));
+        let residual = residual.as_ref().map(Values::of);
+        let residual = residual.as_ref().map(Values::get);
         let mut y = vec![0.0; n * m];
-        match residual {
-            Some(residual) => {
-                cpu::linear::forward_residual(
-                    &mut y,
-                    Values::of(&residual).get(),
-                    x.get(),
-                    w.get(),
-                    [n, m, k],
-                );
-            }
-            None => cpu::linear::forward(&mut y, x.get(), w.get(), [n, m, k]),
-        }
+        cpu::linear::forward(&mut y, residual, x.get(), w.get(), [n, m, k]);
         tensor(y, [n, m])
     }
 
@@ -148,8 +132,8 @@ impl Kernels for Flex {
         let ([n, m], [_, k]) = (size(&dy), size(&w));
         let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
         let (dy, x, w) = (Values::of(&dy), Values::of(&x), Values::of(&w));
-        cpu::linear::backward_input(&mut dx, dy.get(), w.get(), [n, m, k], Write::Replace);
-        cpu::linear::backward_weight(&mut dw, dy.get(), x.get(), [n, m, k], Write::Replace);
+        cpu::linear::backward_input(&mut dx, dy.get(), w.get(), [n, m, k]);
+        cpu::linear::backward_weight(&mut dw, dy.get(), x.get(), [n, m, k]);
         (tensor(dx, [n, k]), tensor(dw, [m, k]))
     }
 
@@ -175,12 +159,7 @@ impl Kernels for Flex {
     ) -> (FlexTensor, FlexTensor) {
         let [n, d] = size(&x);
         let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
-        let (x, gain, inverse, dy) = (
-            Values::of(&x),
-            Values::of(&gain),
-            Values::of(&inverse),
-            Values::of(&dy),
-        );
+        let [x, gain, inverse, dy] = [&x, &gain, &inverse, &dy].map(Values::of);
         let earlier = earlier.as_ref().map(Values::of);
         cpu::rms_norm::backward(
             &mut dx,
@@ -194,37 +173,31 @@ impl Kernels for Flex {
         (tensor(dx, [n, d]), tensor(dgain, [1, d]))
     }
 
-    fn rope(x: FlexTensor, _: FlexTensor, _: FlexTensor, rope: &Rope, inverse: bool) -> FlexTensor {
+    fn rope(
+        x: FlexTensor,
+        cos: FlexTensor,
+        sin: FlexTensor,
+        rope: &Rope,
+        inverse: bool,
+    ) -> FlexTensor {
         let [n, w] = size(&x);
+        let [x, cos, sin] = [&x, &cos, &sin].map(Values::of);
         let mut y = vec![0.0; n * w];
-        let turn = if inverse {
-            Turn::Inverse
-        } else {
-            Turn::Forward
-        };
-        cpu::rope::rotate(
-            &mut y,
-            Values::of(&x).get(),
-            w,
-            rope.rotated,
-            rope.context,
-            &rope.angles,
-            turn,
-        );
+        cpu::rope::rotate(&mut y, x.get(), w, rope, [cos.get(), sin.get()], inverse);
         tensor(y, [n, w])
     }
 
     fn swiglu_packed(packed: FlexTensor) -> FlexTensor {
         let [n, w] = size(&packed);
         let mut y = vec![0.0; n * w / 2];
-        cpu::swiglu::forward_packed(&mut y, Values::of(&packed).get(), w / 2);
+        cpu::swiglu::forward(&mut y, Values::of(&packed).get(), w / 2);
         tensor(y, [n, w / 2])
     }
 
     fn swiglu_packed_backward(packed: FlexTensor, dy: FlexTensor) -> FlexTensor {
         let [n, w] = size(&packed);
         let mut dpacked = vec![0.0; n * w];
-        cpu::swiglu::backward_packed(
+        cpu::swiglu::backward(
             &mut dpacked,
             Values::of(&dy).get(),
             Values::of(&packed).get(),
@@ -253,7 +226,7 @@ impl Kernels for Flex {
         (tensor(y, [n, f]), tensor(gate, [n, f]), tensor(up, [n, f]))
     }
 
-    fn flash(rows: &Rows<Self>, a: &Attention) -> (FlexTensor, FlexTensor) {
+    fn flash(rows: &Rows<FlexTensor>, a: &Attention) -> (FlexTensor, FlexTensor) {
         let n = size(&rows.q)[0];
         let (shape, buffers) = (shape_of(a, n), values(rows));
         let [q, k, v] = views(&buffers, rows.packed, shape);
@@ -266,7 +239,7 @@ impl Kernels for Flex {
     }
 
     fn flash_backward(
-        rows: &Rows<Self>,
+        rows: &Rows<FlexTensor>,
         out: FlexTensor,
         lse: FlexTensor,
         dy: FlexTensor,
@@ -283,22 +256,15 @@ impl Kernels for Flex {
             cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
             return vec![tensor(packed, [n, wide + 2 * narrow])];
         }
-        let (mut dq, mut dk, mut dv) = (
-            vec![0.0; n * wide],
-            vec![0.0; n * narrow],
-            vec![0.0; n * narrow],
-        );
-        let to = Gradients::Separate {
-            dq: &mut dq,
-            dk: &mut dk,
-            dv: &mut dv,
-        };
+        let widths = [wide, narrow, narrow];
+        let mut gradients = widths.map(|width| vec![0.0; n * width]);
+        let [dq, dk, dv] = &mut gradients;
+        let to = Gradients::Separate { dq, dk, dv };
         cpu::attention::backward(to, shape, q, k, v, out.get(), lse.get(), dy.get());
-        vec![
-            tensor(dq, [n, wide]),
-            tensor(dk, [n, narrow]),
-            tensor(dv, [n, narrow]),
-        ]
+        let gradients = gradients.into_iter().zip(widths);
+        gradients
+            .map(|(values, width)| tensor(values, [n, width]))
+            .collect()
     }
 
     fn strided_attention(q: FlexTensor, k: FlexTensor, v: FlexTensor, a: &Attention) -> FlexTensor {
@@ -312,19 +278,10 @@ impl Kernels for Flex {
             }
         };
         let [q, k, v] = [q, k, v].map(prepare);
-        let (mut out, mut lse) = (
-            vec![0.0; batch * heads * time * width],
-            vec![0.0; batch * heads * time],
-        );
-        let shape = cpu::attention::Shape {
-            batch,
-            time,
-            heads,
-            kv_heads: a.kv_heads,
-            head_dim: width,
-        };
+        let mut out = vec![0.0; batch * heads * time * width];
+        let shape = shape_of(a, batch * time);
         let [q, k, v] = [&q, &k, &v].map(|view| strided(view, a.layout));
-        cpu::strided_attention::forward(&mut out, &mut lse, shape, q, k, v);
+        cpu::strided_attention::forward(&mut out, shape, q, k, v);
         tensor(out, [batch * time, heads * width])
     }
 
@@ -348,13 +305,9 @@ impl Kernels for Flex {
 
     fn cross_entropy(logits: FlexTensor, targets: Ints<Self>) -> (FlexTensor, FlexTensor) {
         let ([n, v], targets) = (size(&logits), tokens(targets));
-        let (mut slope, mut lse) = (vec![0.0; n * v], vec![0.0; n]);
-        let loss = cpu::cross_entropy::forward_backward(
-            &mut slope,
-            &mut lse,
-            Values::of(&logits).get(),
-            &targets,
-        );
+        let mut slope = vec![0.0; n * v];
+        let logits = Values::of(&logits);
+        let loss = cpu::cross_entropy::forward_backward(&mut slope, logits.get(), &targets);
         (tensor(vec![loss], [1, 1]), tensor(slope, [n, v]))
     }
 

@@ -6,16 +6,15 @@ use burn::tensor::{Int, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::{Float, Ints, Kernels};
+use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
-use crate::ops::attention::{Attention, Rows};
 use crate::ops::gpu::attention::Heads;
 use crate::ops::gpu::attention_backward::Saved;
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::rope::Rotation;
 use crate::ops::gpu::{self, Columns};
 use crate::ops::live::Use;
-use crate::ops::rope::Rope;
+use crate::ops::shapes::{Attention, Rope, Rows};
 
 fn size(tensor: &CubeTensor) -> [usize; 2] {
     let shape = tensor.shape();
@@ -33,7 +32,7 @@ fn heads(a: &Attention, rows: usize) -> Heads {
 }
 
 /// q, k and v with contiguous rows, and where their columns begin.
-fn contiguous(rows: &Rows<Cube>) -> Rows<Cube> {
+fn contiguous(rows: &Rows<CubeTensor>) -> Rows<CubeTensor> {
     let mut rows = rows.clone();
     rows.q = into_contiguous(rows.q);
     if rows.packed {
@@ -44,7 +43,7 @@ fn contiguous(rows: &Rows<Cube>) -> Rows<Cube> {
     rows
 }
 
-fn columns(rows: &Rows<Cube>) -> [Columns<'_>; 3] {
+fn columns(rows: &Rows<CubeTensor>) -> [Columns<'_>; 3] {
     let [q, k, v] = rows.offsets;
     [
         Columns::at(&rows.q, q, size(&rows.q)[1]),
@@ -55,19 +54,15 @@ fn columns(rows: &Rows<Cube>) -> [Columns<'_>; 3] {
 
 impl Kernels for Cube {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        tokens
+        let tokens = tokens
             .clone()
             .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tokens live on the model's device")
+            .try_into_primitive::<Self>();
+        tokens.expect("tokens live on the model's device")
     }
 
-    fn constant(table: &Tensor<2>) -> Float<Self> {
-        table
-            .clone()
-            .without_autodiff()
-            .try_into_primitive::<Self>()
-            .expect("tables live on the model's device")
+    fn constant(table: &Tensor<2>) -> CubeTensor {
+        primitive::<Self>(table.clone().without_autodiff())
     }
 
     fn linear_own(x: CubeTensor, w: CubeTensor, residual: Option<CubeTensor>) -> CubeTensor {
@@ -81,7 +76,7 @@ impl Kernels for Cube {
         w: CubeTensor,
     ) -> (CubeTensor, CubeTensor) {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w, None, None)
+        gpu::linear::backward(&dy, &x, &w)
     }
 
     fn rms_norm(x: CubeTensor, gain: CubeTensor) -> (CubeTensor, CubeTensor) {
@@ -125,12 +120,12 @@ impl Kernels for Cube {
 
     fn swiglu_packed(packed: CubeTensor) -> CubeTensor {
         let width = size(&packed)[1] / 2;
-        gpu::swiglu::forward_packed(&into_contiguous(packed), width)
+        gpu::swiglu::forward(&into_contiguous(packed), width)
     }
 
     fn swiglu_packed_backward(packed: CubeTensor, dy: CubeTensor) -> CubeTensor {
         let width = size(&packed)[1] / 2;
-        gpu::swiglu::backward_packed(&into_contiguous(dy), &into_contiguous(packed), width)
+        gpu::swiglu::backward(&into_contiguous(dy), &into_contiguous(packed), width)
     }
 
     fn naive_swiglu(
@@ -144,14 +139,14 @@ impl Kernels for Cube {
         (result.out, result.gate, result.up)
     }
 
-    fn flash(rows: &Rows<Self>, a: &Attention) -> (CubeTensor, CubeTensor) {
+    fn flash(rows: &Rows<CubeTensor>, a: &Attention) -> (CubeTensor, CubeTensor) {
         let rows = contiguous(rows);
         let [q, k, v] = columns(&rows);
         gpu::attention::forward(q, k, v, heads(a, size(&rows.q)[0]))
     }
 
     fn flash_backward(
-        rows: &Rows<Self>,
+        rows: &Rows<CubeTensor>,
         out: CubeTensor,
         lse: CubeTensor,
         dy: CubeTensor,
@@ -177,7 +172,7 @@ impl Kernels for Cube {
 
     fn strided_attention(q: CubeTensor, k: CubeTensor, v: CubeTensor, a: &Attention) -> CubeTensor {
         let sizes = heads(a, q.shape()[0] * a.context);
-        let (out, _) = match a.layout {
+        match a.layout {
             KvLayout::Strided => gpu::attention_simple::forward(
                 Strided::view(&q),
                 Strided::view(&k),
@@ -204,8 +199,7 @@ impl Kernels for Cube {
                 };
                 gpu::attention_simple::forward(Strided::view(&q), k, Strided::view(&v), sizes)
             }
-        };
-        out
+        }
     }
 
     fn embedding_own(weight: CubeTensor, tokens: Ints<Self>) -> CubeTensor {
@@ -219,7 +213,7 @@ impl Kernels for Cube {
         dy: CubeTensor,
     ) -> CubeTensor {
         let [vocab, width] = size(&weight);
-        gpu::embedding::backward(&into_contiguous(dy), &tokens, vocab, width, None)
+        gpu::embedding::backward(&into_contiguous(dy), &tokens, vocab, width)
     }
 
     fn cross_entropy(logits: CubeTensor, targets: Ints<Self>) -> (CubeTensor, CubeTensor) {

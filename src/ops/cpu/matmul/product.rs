@@ -1,6 +1,13 @@
 //! One product on one thread, through the gemm crate, which has the packing and the inner kernels.
 
-use super::Write;
+/// What happens to the numbers already in the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// They are overwritten, and never read.
+    Replace,
+    /// The product is added to them.
+    Add,
+}
 
 /// One product on one thread, by raw places: for parts of buffers that other threads write at the same time.
 pub(crate) struct Product {
