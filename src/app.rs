@@ -29,10 +29,11 @@ use crate::course::progress::Progress;
 use crate::course::{Course, Stage};
 use crate::protocol::{Device, RunSpec, Slot};
 
+pub use crate::panel::Panel;
 pub use message::{Action, AfterSkip, Confirm, Effect, Limits, Message, Overlay};
 pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
-pub use view::{Axis, Markers, Panel, Room, Sort, ThemeName, View, Window};
+pub use view::{Axis, Markers, Room, Sort, ThemeName, View, Window};
 
 use devices::Devices;
 use exercise::Exercises;

@@ -28,6 +28,7 @@ pub mod measure;
 pub mod model;
 pub mod ops;
 pub mod out;
+pub mod panel;
 pub mod profile;
 pub mod protocol;
 pub mod random;

@@ -9,7 +9,9 @@ pub mod mouse;
 pub mod panels;
 pub mod prose;
 mod run;
+pub mod surface;
 pub mod symbols;
+mod table;
 pub mod terminal;
 pub mod text;
 pub mod theme;
@@ -18,8 +20,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
-use crate::app::{App, Limits, Overlay, Room};
+use crate::app::{App, Limits, Room};
 pub use run::{Host, Outcome, run};
+use surface::Surface;
 use theme::Theme;
 
 /// Draws one frame. The result is how far each panel, and what lies on top, can scroll.
@@ -28,59 +31,50 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     frame.render_widget(Block::new().style(theme.text), area);
     let it = layout::arrange(area, app);
     let mut limits = Limits::default();
+    let mut surface = Surface {
+        frame,
+        area,
+        app,
+        theme,
+    };
+    let s = &mut surface;
     if it.room == Some(Room::Numbers) {
-        panels::numbers::render(frame, area, app, theme);
+        panels::numbers::draw(s);
     } else {
-        panels::header::render(frame, it.header, app, theme);
-        panels::header::render_vitals(frame, it.vitals, app, theme);
+        panels::header::draw(s.at(it.header));
+        panels::header::draw_vitals(s.at(it.vitals));
         for (panel, area) in &it.panels {
             limits
                 .panels
-                .push((*panel, panels::render(*panel, frame, *area, app, theme)));
+                .push((*panel, panels::draw(*panel, s.at(*area))));
         }
-        panels::status::render_guide(frame, it.guide, app, theme);
-        panels::status::render(frame, it.status, app, theme);
-        panels::footer::render(frame, it.footer, app, theme);
+        panels::status::draw_guide(s.at(it.guide));
+        panels::status::draw(s.at(it.status));
+        panels::footer::draw(s.at(it.footer));
         match it.overlay {
             Some((overlay, area)) => {
-                // What lies behind steps back, and its lines end before the card's begin.
-                frame.buffer_mut().set_style(it.body, theme.behind);
-                let around = Rect {
-                    x: area.x.saturating_sub(1),
-                    width: area.width.saturating_add(2),
-                    ..area
-                };
-                let around = around.intersection(it.body);
-                frame.render_widget(Clear, around);
-                frame.render_widget(Block::new().style(theme.text), around);
-                limits.overlay = draw_overlay(overlay, frame, area, app, theme)
+                step_back(s.frame, it.body, area, theme);
+                limits.overlay = panels::draw_card(overlay, s.at(area));
             }
-            None => panels::cards::render(frame, it.body, app, theme),
+            None => panels::cards::draw(s.at(it.body)),
         }
     }
-    symbols::defuse(frame.buffer_mut());
+    symbols::sanitize(frame.buffer_mut());
     if theme.symbols.ascii {
         symbols::fold_to_ascii(frame.buffer_mut());
     }
     limits
 }
 
-fn draw_overlay(
-    overlay: Overlay,
-    frame: &mut Frame<'_>,
-    area: Rect,
-    app: &App,
-    theme: &Theme,
-) -> u16 {
-    let draw = match overlay {
-        Overlay::Help => panels::help::render,
-        Overlay::Stages => panels::stages::render,
-        Overlay::Devices => panels::devices::render,
-        Overlay::Log => panels::log::render,
-        Overlay::Problems => panels::log::render_problems,
-        Overlay::Glossary => panels::glossary::render,
-        Overlay::Solution => panels::solution::render,
-        Overlay::Welcome => panels::welcome::render,
+/// Dims what lies behind a card; its lines end a column before the card's begin.
+fn step_back(frame: &mut Frame<'_>, body: Rect, card: Rect, theme: &Theme) {
+    frame.buffer_mut().set_style(body, theme.behind);
+    let around = Rect {
+        x: card.x.saturating_sub(1),
+        width: card.width.saturating_add(2),
+        ..card
     };
-    draw(frame, area, app, theme)
+    let around = around.intersection(body);
+    frame.render_widget(Clear, around);
+    frame.render_widget(Block::new().style(theme.text), around);
 }

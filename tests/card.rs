@@ -178,7 +178,7 @@ fn runs_are_answered_measured_and_judged_on_the_screen() {
     terminal.see(&["Does the first loss"]);
     terminal.press("j\r");
     // Nothing is measured before there is an answer.
-    terminal.see(&["say it before you measure", "answer.toml:2: no answer yet"]);
+    terminal.see(&["predict before you measure", "answer.toml:2: no answer yet"]);
     let file = terminal
         .home
         .path()

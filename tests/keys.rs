@@ -12,9 +12,10 @@ use crossterm::event::{
 };
 use perflings::app::{Action, App, Confirm, Options, Overlay, Panel, Recording, RunState};
 use perflings::protocol::*;
-use perflings::tui::keys::{BINDINGS, Key, action, footer, label, reference};
+use perflings::tui::keys::{BINDINGS, action, footer, key_name, label, reference};
 use perflings::tui::layout::arrange;
 use perflings::tui::mouse;
+use perflings::tui::panels::CARDS;
 use ratatui::layout::Rect;
 
 use session::{act, hear, resize, train};
@@ -115,61 +116,40 @@ fn states() -> Vec<(&'static str, App)> {
             act(app, Action::Type('w'));
         }),
     ));
-    for overlay in [
-        Overlay::Help,
-        Overlay::Stages,
-        Overlay::Devices,
-        Overlay::Log,
-        Overlay::Solution,
-        Overlay::Glossary,
-        Overlay::Welcome,
-    ] {
-        states.push(("overlay", with(|app| act(app, Action::Open(overlay)))));
+    for card in CARDS {
+        let open = |app: &mut App| {
+            act(app, Action::Open(card.overlay));
+        };
+        states.push(("overlay", with(open)));
     }
     states
 }
 
-fn event(key: Key) -> KeyEvent {
-    let (code, modifiers) = match key {
-        Key::Char(c) => (KeyCode::Char(c), KeyModifiers::NONE),
-        Key::Control(c) => (KeyCode::Char(c), KeyModifiers::CONTROL),
-        Key::Enter => (KeyCode::Enter, KeyModifiers::NONE),
-        Key::Escape => (KeyCode::Esc, KeyModifiers::NONE),
-        Key::Tab => (KeyCode::Tab, KeyModifiers::NONE),
-        Key::BackTab => (KeyCode::BackTab, KeyModifiers::SHIFT),
-        Key::Up => (KeyCode::Up, KeyModifiers::NONE),
-        Key::Down => (KeyCode::Down, KeyModifiers::NONE),
-        Key::Left => (KeyCode::Left, KeyModifiers::NONE),
-        Key::Right => (KeyCode::Right, KeyModifiers::NONE),
-        Key::PageUp => (KeyCode::PageUp, KeyModifiers::NONE),
-        Key::PageDown => (KeyCode::PageDown, KeyModifiers::NONE),
-        Key::Home => (KeyCode::Home, KeyModifiers::NONE),
-        Key::End => (KeyCode::End, KeyModifiers::NONE),
-        Key::Backspace => (KeyCode::Backspace, KeyModifiers::NONE),
-        Key::Any => (KeyCode::F(5), KeyModifiers::NONE),
-    };
-    KeyEvent::new(code, modifiers)
+fn event(key: KeyCode) -> KeyEvent {
+    match key {
+        // A control character is what a key types while ctrl is held.
+        KeyCode::Char(c) if c.is_control() => {
+            KeyEvent::new(KeyCode::Char((c as u8 + 96) as char), KeyModifiers::CONTROL)
+        }
+        KeyCode::Null => KeyEvent::new(KeyCode::F(5), KeyModifiers::NONE),
+        code => KeyEvent::new(code, KeyModifiers::NONE),
+    }
 }
 
 #[test]
 fn in_no_state_does_a_key_mean_two_things() {
     for (name, app) in states() {
-        let keys: BTreeSet<String> = BINDINGS
-            .iter()
-            .flat_map(|b| b.keys)
-            .map(ToString::to_string)
-            .collect();
-        for key in keys {
+        for key in BINDINGS.iter().flat_map(|binding| binding.keys) {
             let mut actions: Vec<Action> = Vec::new();
             for binding in BINDINGS
                 .iter()
-                .filter(|b| (b.when)(&app) && b.keys.iter().any(|k| k.to_string() == key))
+                .filter(|b| (b.when)(&app) && b.keys.contains(key))
             {
                 if !actions.contains(&binding.action) {
                     actions.push(binding.action);
                 }
             }
-            assert!(actions.len() <= 1, "{name}: {key} means {actions:?}");
+            assert!(actions.len() <= 1, "{name}: {key:?} means {actions:?}");
         }
     }
 }
@@ -185,7 +165,7 @@ fn every_binding_is_reached_by_its_key_where_it_counts() {
                 assert_eq!(
                     action(event(*key), &app),
                     Some(binding.action),
-                    "{name}: {key}"
+                    "{name}: {key:?}"
                 );
             }
         }
@@ -196,7 +176,7 @@ fn every_binding_is_reached_by_its_key_where_it_counts() {
 fn ctrl_c_always_quits() {
     for (name, app) in states() {
         assert_eq!(
-            action(event(Key::Control('c')), &app),
+            action(event(KeyCode::Char('\u{3}')), &app),
             Some(Action::Quit),
             "{name}"
         );
@@ -214,7 +194,7 @@ fn the_footer_offers_what_works() {
                 .map_or(key.clone(), |_| "a".to_owned());
             let works = BINDINGS
                 .iter()
-                .any(|b| (b.when)(&app) && b.keys.iter().any(|k| k.to_string() == first));
+                .any(|b| (b.when)(&app) && b.keys.iter().any(|k| key_name(*k) == first));
             assert!(works, "{name}: {key} {what}");
         }
     }
@@ -237,7 +217,7 @@ fn the_help_lists_every_key_once() {
         let names = row.names().join(" ");
         assert!(!row.help.is_empty() && texts.insert(row.help), "{names}");
         for key in &row.keys {
-            assert!(keys.insert(key.to_string()), "{key} stands in two lines");
+            assert!(keys.insert(key_name(*key)), "{key:?} stands in two lines");
         }
         assert!(names.chars().count() <= 11, "{names}");
     }
@@ -277,11 +257,11 @@ fn any_key_puts_the_welcome_away() {
     // Where it has more lines than the frame, it can be read to its end.
     let mut app = app;
     resize(&mut app, 60, 18);
-    assert_eq!(action(event(Key::Down), &app), Some(Action::Scroll(1)));
-    assert_eq!(action(event(Key::Enter), &app), Some(Action::Close));
+    assert_eq!(action(event(KeyCode::Down), &app), Some(Action::Scroll(1)));
+    assert_eq!(action(event(KeyCode::Enter), &app), Some(Action::Close));
     // Where it is not drawn, keys are what they are.
     resize(&mut app, 40, 10);
-    assert_eq!(action(event(Key::Char('q')), &app), Some(Action::Quit));
+    assert_eq!(action(event(KeyCode::Char('q')), &app), Some(Action::Quit));
 }
 
 #[test]
@@ -291,9 +271,9 @@ fn letters_are_text_while_a_word_is_looked_up() {
         let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
         assert_eq!(action(key, &app), Some(Action::Type(letter)));
     }
-    assert_eq!(action(event(Key::Tab), &app), None);
-    assert_eq!(action(event(Key::Backspace), &app), Some(Action::Erase));
-    assert_eq!(action(event(Key::Escape), &app), Some(Action::Close));
+    assert_eq!(action(event(KeyCode::Tab), &app), None);
+    assert_eq!(action(event(KeyCode::Backspace), &app), Some(Action::Erase));
+    assert_eq!(action(event(KeyCode::Esc), &app), Some(Action::Close));
 }
 
 #[test]
@@ -316,7 +296,7 @@ fn the_footer_offers_no_way_to_where_one_is() {
 #[test]
 fn a_released_key_does_nothing_a_held_one_repeats() {
     let app = trained();
-    let mut key = event(Key::Char('t'));
+    let mut key = event(KeyCode::Char('t'));
     key.kind = KeyEventKind::Release;
     assert_eq!(action(key, &app), None);
     key.kind = KeyEventKind::Repeat;
@@ -338,15 +318,7 @@ const CLICK: MouseEventKind = MouseEventKind::Down(MouseButton::Left);
 
 fn area_of(app: &App, wanted: Panel) -> Rect {
     let (width, height) = app.view.size;
-    let it = arrange(
-        Rect {
-            x: 0,
-            y: 0,
-            width,
-            height,
-        },
-        app,
-    );
+    let it = arrange(Rect::new(0, 0, width, height), app);
     it.panels
         .iter()
         .find(|(panel, _)| *panel == wanted)
@@ -388,15 +360,7 @@ fn the_wheel_scrolls_what_is_under_it() {
 #[test]
 fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
     let mut app = with(|app| act(app, Action::Open(Overlay::Stages)));
-    let it = arrange(
-        Rect {
-            x: 0,
-            y: 0,
-            width: 120,
-            height: 40,
-        },
-        &app,
-    );
+    let it = arrange(Rect::new(0, 0, 120, 40), &app);
     let (_, area) = it.overlay.expect("the list");
     // Border, title; then the stages.
     let third = at(CLICK, area.x + 4, area.y + 1 + 1 + 2);
@@ -437,7 +401,7 @@ fn the_readme_lists_the_keys_of_the_table() {
             let gap = if heading.is_none() { "" } else { "\n\n" };
             lines += &format!(
                 "{gap}**{}**\n\n| key | what it does |\n|---|---|",
-                row.group.name()
+                row.heading
             );
             heading = Some(row.group);
         }

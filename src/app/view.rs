@@ -6,58 +6,7 @@ use std::collections::BTreeMap;
 use super::clean::harmful;
 use super::message::{Confirm, Overlay};
 use super::pages::Page;
-
-/// A part of the screen with a subject of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Panel {
-    Lesson,
-    Loss,
-    Throughput,
-    Kernels,
-    Roofline,
-    Ledger,
-    Gradients,
-    Memory,
-    Evidence,
-    Lints,
-}
-
-impl Panel {
-    /// In the order of `tab`.
-    pub const ALL: [Self; 10] = [
-        Self::Lesson,
-        Self::Loss,
-        Self::Throughput,
-        Self::Kernels,
-        Self::Roofline,
-        Self::Ledger,
-        Self::Gradients,
-        Self::Memory,
-        Self::Evidence,
-        Self::Lints,
-    ];
-
-    /// As lessons and stage files write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lesson => "lesson",
-            Self::Loss => "loss",
-            Self::Throughput => "throughput",
-            Self::Kernels => "kernels",
-            Self::Roofline => "roofline",
-            Self::Ledger => "ledger",
-            Self::Gradients => "gradients",
-            Self::Memory => "memory",
-            Self::Evidence => "evidence",
-            Self::Lints => "lints",
-        }
-    }
-
-    /// The panel a pointer names.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|panel| panel.name() == name)
-    }
-}
+use crate::panel::Panel;
 
 macro_rules! cycle {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {

@@ -16,7 +16,7 @@ use crate::engine::client::split_words;
 use crate::lints;
 use crate::measure::bench::Bench;
 use crate::out::{self, Exit, Stop, progress, result};
-use crate::tui::keys::BINDINGS;
+use crate::tui::keys::{BINDINGS, key_name};
 
 pub fn course_check(
     measure: bool,
@@ -170,9 +170,6 @@ fn is_command(line: &str) -> Result<(), String> {
 
 /// Names of the keys as the help writes them.
 fn keys() -> Vec<String> {
-    BINDINGS
-        .iter()
-        .flat_map(|binding| binding.keys)
-        .map(ToString::to_string)
-        .collect()
+    let keys = BINDINGS.iter().flat_map(|binding| binding.keys);
+    keys.map(|key| key_name(*key)).collect()
 }

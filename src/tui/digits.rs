@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 
-use super::chart::put;
+use super::chart::grid::put;
 
 /// Rows of a large numeral.
 pub const ROWS: u16 = 3;

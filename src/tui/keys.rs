@@ -1,103 +1,36 @@
-//! Every key, once: dispatch, footer, help and the documentation read this table. No other file names a key.
+//! Every key, once: dispatch, footer, help and the documentation read the table. No other file names a key.
 //! A binding counts only while its condition holds, so a key never does what the screen does not offer.
 
 mod table;
 
-use std::fmt;
-
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{Action, App, RunState};
-
-pub use table::BINDINGS;
 use table::choices;
+pub use table::{BINDINGS, Binding, Group};
 
-/// A key as the table writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
-    Char(char),
-    Control(char),
-    Enter,
-    Escape,
-    Tab,
-    BackTab,
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-    Backspace,
-    /// In the table: whichever it is. As an event: one that the table names nowhere.
-    Any,
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Char(' ') => f.write_str("space"),
-            Self::Char(c) => write!(f, "{c}"),
-            Self::Control(c) => write!(f, "ctrl-{c}"),
-            Self::Enter => f.write_str("enter"),
-            Self::Escape => f.write_str("esc"),
-            Self::Tab => f.write_str("tab"),
-            Self::BackTab => f.write_str("shift-tab"),
-            Self::Up => f.write_str("↑"),
-            Self::Down => f.write_str("↓"),
-            Self::Left => f.write_str("←"),
-            Self::Right => f.write_str("→"),
-            Self::PageUp => f.write_str("PgUp"),
-            Self::PageDown => f.write_str("PgDn"),
-            Self::Home => f.write_str("home"),
-            Self::End => f.write_str("end"),
-            Self::Backspace => f.write_str("backspace"),
-            Self::Any => f.write_str("any key"),
-        }
+/// A key as the screen and the documents write it.
+pub fn key_name(key: KeyCode) -> String {
+    match key {
+        KeyCode::Char(' ') => "space",
+        KeyCode::Char(c @ '\u{1}'..='\u{1a}') => return format!("ctrl-{}", (c as u8 + 96) as char),
+        KeyCode::Char(c) => return c.to_string(),
+        KeyCode::Enter => "enter",
+        KeyCode::Esc => "esc",
+        KeyCode::Tab => "tab",
+        KeyCode::BackTab => "shift-tab",
+        KeyCode::Up => "↑",
+        KeyCode::Down => "↓",
+        KeyCode::Left => "←",
+        KeyCode::Right => "→",
+        KeyCode::PageUp => "PgUp",
+        KeyCode::PageDown => "PgDn",
+        KeyCode::Home => "home",
+        KeyCode::End => "end",
+        KeyCode::Backspace => "backspace",
+        _ => "any key",
     }
-}
-
-/// Under which heading the help lists a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
-    Stage,
-    Run,
-    Screen,
-    Move,
-    Program,
-}
-
-impl Group {
-    pub const ALL: [Self; 5] = [
-        Self::Stage,
-        Self::Run,
-        Self::Screen,
-        Self::Move,
-        Self::Program,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stage => "the stage",
-            Self::Run => "the run",
-            Self::Screen => "the screen",
-            Self::Move => "moving",
-            Self::Program => "the program",
-        }
-    }
-}
-
-/// One line of the table.
-pub struct Binding {
-    pub keys: &'static [Key],
-    pub action: Action,
-    /// In the footer; empty: not there. Earlier lines come first.
-    pub label: &'static str,
-    /// In the help; neighbours with the same text share a line of it. Empty: not told.
-    pub help: &'static str,
-    pub group: Group,
-    pub when: fn(&App) -> bool,
+    .to_owned()
 }
 
 /// What a key event asks for now.
@@ -107,138 +40,125 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     }
     let key = key(event);
     let binding = BINDINGS.iter().find(|binding| {
-        let named = binding.keys.contains(&key) || binding.keys.contains(&Key::Any);
+        let named = binding.keys.contains(&key) || binding.keys.contains(&KeyCode::Null);
         named && (binding.when)(app)
     })?;
     match (binding.action, key) {
-        (Action::Type(_), Key::Char(letter)) => Some(Action::Type(letter)),
+        (Action::Type(_), KeyCode::Char(letter)) if !letter.is_control() => {
+            Some(Action::Type(letter))
+        }
         (Action::Type(_), _) => None,
         (action, _) => Some(action),
     }
 }
 
-fn key(event: KeyEvent) -> Key {
-    let control = event.modifiers.contains(KeyModifiers::CONTROL);
+/// The key of an event as the table has it.
+fn key(event: KeyEvent) -> KeyCode {
     match event.code {
-        KeyCode::Char(c) if control => Key::Control(c.to_ascii_lowercase()),
-        KeyCode::Char(c) if !event.modifiers.contains(KeyModifiers::ALT) => Key::Char(c),
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Tab => Key::Tab,
-        KeyCode::BackTab => Key::BackTab,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
-        KeyCode::Backspace => Key::Backspace,
-        _ => Key::Any,
+        KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => {
+            let control = c.is_ascii_alphabetic().then(|| c as u8 & 0x1f);
+            control.map_or(KeyCode::Null, |it| KeyCode::Char(it as char))
+        }
+        KeyCode::Char(_) if event.modifiers.contains(KeyModifiers::ALT) => KeyCode::Null,
+        code => code,
     }
 }
 
 /// The key that does this now, or would if it could.
 pub fn label(action: Action, app: &App) -> String {
-    let doing = || BINDINGS.iter().filter(|binding| binding.action == action);
-    let binding = doing()
-        .find(|binding| (binding.when)(app))
-        .or_else(|| doing().next());
-    binding
-        .and_then(|binding| binding.keys.first())
-        .map(ToString::to_string)
-        .unwrap_or_default()
+    let mut bindings = BINDINGS.iter().filter(|binding| binding.action == action);
+    let now = bindings.clone().find(|binding| (binding.when)(app));
+    now.or_else(|| bindings.next())
+        .map_or_else(String::new, first_key)
 }
 
 /// The key that does this somewhere, whatever is open now.
 pub fn name(action: Action) -> Option<String> {
-    BINDINGS
-        .iter()
+    let mut bindings = BINDINGS.iter();
+    bindings
         .find(|binding| binding.action == action)
-        .and_then(|binding| binding.keys.first())
-        .map(ToString::to_string)
+        .map(first_key)
+}
+
+fn first_key(binding: &Binding) -> String {
+    binding
+        .keys
+        .first()
+        .map_or_else(String::new, |key| key_name(*key))
 }
 
 /// What the footer offers now: key and label, the more useful first.
 pub fn footer(app: &App) -> Vec<(String, &'static str)> {
-    let offered = BINDINGS
-        .iter()
-        .filter(|binding| !binding.label.is_empty() && (binding.when)(app));
-    let mut keys: Vec<(String, &'static str, Action)> = Vec::new();
-    for binding in offered {
-        let Some(key) = binding.keys.first() else {
-            continue;
-        };
+    let mut offers: Vec<(String, &'static str, Action)> = Vec::new();
+    let with_label = BINDINGS.iter().filter(|binding| !binding.label.is_empty());
+    for binding in with_label.filter(|binding| (binding.when)(app)) {
+        let (key, action) = (first_key(binding), binding.action);
         // The first line that matches a key is the one that counts.
-        let taken = keys
+        let known = offers
             .iter()
-            .any(|(name, _, action)| *action == binding.action || *name == key.to_string());
-        // What is open is closed by the key for that; opening it is no offer.
-        let open = matches!(binding.action, Action::Open(it) if app.view.overlay == Some(it));
-        if !(taken || open) {
-            let name = match binding.action {
-                Action::Answer(0) => format!(
-                    "a-{}",
-                    crate::app::figures::letter(choices(app).saturating_sub(1))
-                ),
-                _ => key.to_string(),
-            };
-            let label = match binding.action {
-                Action::Pause if paused(app) => "resume",
-                Action::Toggle
-                    if app
-                        .run
-                        .wanted
-                        .as_ref()
-                        .is_some_and(|run| run.variant != "broken") =>
-                {
-                    "toggle back"
-                }
-                Action::Lesson if app.view.lesson_open => "panels",
-                Action::Lesson if app.exercises.open.is_some() => "exercise",
-                Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",
-                _ => binding.label,
-            };
-            keys.push((name, label, binding.action));
+            .any(|(name, _, other)| *other == action || *name == key);
+        // An open card is closed by its own key; it is not offered to open it.
+        let open = matches!(action, Action::Open(it) if app.view.overlay == Some(it));
+        if !(known || open) {
+            offers.push((key, offered_label(binding, app), action));
         }
     }
-    keys.into_iter()
-        .map(|(key, label, _)| (key, label))
-        .collect()
+    let named = offers.into_iter().map(|(key, label, action)| match action {
+        Action::Answer(0) => {
+            let last = crate::app::figures::letter(choices(app).saturating_sub(1));
+            (format!("a-{last}"), label)
+        }
+        _ => (key, label),
+    });
+    named.collect()
+}
+
+/// What the footer calls an action in the present state.
+fn offered_label(binding: &Binding, app: &App) -> &'static str {
+    let toggled = || {
+        app.run
+            .wanted
+            .as_ref()
+            .is_some_and(|run| run.variant != "broken")
+    };
+    match binding.action {
+        Action::Pause if paused(app) => "resume",
+        Action::Toggle if toggled() => "toggle back",
+        Action::Lesson if app.view.lesson_open => "panels",
+        Action::Lesson if app.exercises.open.is_some() => "exercise",
+        Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",
+        _ => binding.label,
+    }
 }
 
 fn paused(app: &App) -> bool {
-    app.recording
-        .as_ref()
-        .map_or(app.run.state == RunState::Paused, |recording| {
-            recording.paused
-        })
+    match &app.recording {
+        Some(recording) => recording.paused,
+        None => app.run.state == RunState::Paused,
+    }
 }
 
 /// A line of the help: keys that belong together and what they do.
 pub struct Row {
     pub group: Group,
-    pub keys: Vec<Key>,
+    /// The heading of the group.
+    pub heading: &'static str,
+    pub keys: Vec<KeyCode>,
     pub help: &'static str,
     bindings: Vec<&'static Binding>,
 }
 
 impl Row {
-    /// The keys in words; letters and digits that follow each other as a range: `1-9`.
+    /// The keys in words; more than three letters or digits that follow each other as a range: `1-9`.
     pub fn names(&self) -> Vec<String> {
-        let letters: Vec<char> = self.keys.iter().filter_map(letter).collect();
-        let follow = letters
-            .windows(2)
-            .all(|two| two[0] as u32 + 1 == two[1] as u32);
-        match letters.as_slice() {
-            [first, .., last]
-                if letters.len() == self.keys.len() && letters.len() > 3 && follow =>
-            {
-                vec![format!("{first}-{last}")]
-            }
-            _ => self.keys.iter().map(ToString::to_string).collect(),
+        let letters: Option<Vec<char>> = self.keys.iter().map(|key| key.as_char()).collect();
+        if let Some([first, .., last]) = letters.as_deref()
+            && self.keys.len() > 3
+            && *last as usize == *first as usize + self.keys.len() - 1
+        {
+            return vec![format!("{first}-{last}")];
         }
+        self.keys.iter().map(|key| key_name(*key)).collect()
     }
 
     /// Whether any of them does something now.
@@ -247,35 +167,24 @@ impl Row {
     }
 }
 
-fn letter(key: &Key) -> Option<char> {
-    match key {
-        Key::Char(c) => Some(*c),
-        _ => None,
-    }
-}
-
 /// The table as documentation, each key once, by heading.
 pub fn reference() -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    for group in Group::ALL {
-        let told = |binding: &&Binding| binding.group == group && !binding.help.is_empty();
-        for binding in BINDINGS.iter().filter(told) {
-            let row = match rows
-                .iter()
-                .position(|row| row.group == group && row.help == binding.help)
-            {
-                Some(at) => &mut rows[at],
-                None => {
-                    rows.push(Row {
-                        group,
-                        keys: Vec::new(),
-                        help: binding.help,
-                        bindings: Vec::new(),
-                    });
-                    let last = rows.len() - 1;
-                    &mut rows[last]
-                }
-            };
+    for (group, heading) in Group::ALL {
+        let listed = |it: &&Binding| it.group == group && !it.help.is_empty();
+        for binding in BINDINGS.iter().filter(listed) {
+            let same = |row: &Row| row.group == group && row.help == binding.help;
+            let at = rows.iter().position(same).unwrap_or_else(|| {
+                rows.push(Row {
+                    group,
+                    heading,
+                    keys: Vec::new(),
+                    help: binding.help,
+                    bindings: Vec::new(),
+                });
+                rows.len() - 1
+            });
+            let row = &mut rows[at];
             row.bindings.push(binding);
             for key in binding.keys {
                 if !row.keys.contains(key) {

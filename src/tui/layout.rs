@@ -3,9 +3,11 @@
 
 use ratatui::layout::Rect;
 
-use super::panels::{help, stages, welcome};
+use super::panels::{CARDS, PANELS};
+use super::surface::{PanelRow, Place, centred, take_bottom, take_left, take_top};
 use super::theme::{Terminal, Theme};
-use crate::app::{App, Overlay, Panel, Room, ThemeName, View};
+use crate::app::{App, Overlay, Room, ThemeName, View};
+use crate::panel::Panel;
 
 /// Where everything is in one frame. An empty rectangle: not shown.
 #[derive(Clone, Debug, Default)]
@@ -26,18 +28,20 @@ pub struct Arrangement {
 impl Arrangement {
     /// The panel under a cell.
     pub fn panel_at(&self, x: u16, y: u16) -> Option<Panel> {
-        let hit = |area: &Rect| area.contains((x, y).into());
-        self.panels
-            .iter()
-            .rev()
-            .find(|(_, area)| hit(area))
+        let mut hit = self.panels.iter().rev();
+        hit.find(|(_, area)| area.contains((x, y).into()))
             .map(|(panel, _)| *panel)
     }
 }
 
 /// Arranges a frame.
 pub fn arrange(area: Rect, app: &App) -> Arrangement {
-    let room = room_of(area, app);
+    let room = View {
+        size: (area.width, area.height),
+        theme: app.view.theme,
+        ..View::default()
+    }
+    .room();
     let mut it = Arrangement {
         room: Some(room),
         ..Arrangement::default()
@@ -50,19 +54,13 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.vitals = take_top(&mut rest, 1);
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
-    let guide = match app.view.beat {
-        // What the room reads has up to three lines.
-        Some(_) if rest.height >= 12 => 3,
-        // So has what a pointer of the evidence says.
-        None if app.study.pointer.is_some() && rest.height >= 12 => 3,
-        _ => 1,
-    };
+    // A beat of presenter mode and a pointer of the evidence have up to three lines.
+    let long = app.view.beat.is_some() || app.study.pointer.is_some();
+    let guide = if long && rest.height >= 12 { 3 } else { 1 };
     it.guide = take_bottom(&mut rest, guide);
     it.body = rest;
-    it.overlay = app
-        .view
-        .overlay
-        .map(|overlay| (overlay, overlay_area(overlay, rest, app)));
+    let overlay = app.view.overlay;
+    it.overlay = overlay.map(|overlay| (overlay, overlay_area(overlay, rest, app)));
     it.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
         (_, Room::Compact) if app.view.lesson_open => vec![(Panel::Lesson, rest)],
@@ -71,48 +69,6 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         _ => full(rest, app),
     };
     it
-}
-
-/// The class of a size, as the state sees it.
-fn room_of(area: Rect, app: &App) -> Room {
-    let view = View {
-        size: (area.width, area.height),
-        theme: app.view.theme,
-        ..View::default()
-    };
-    view.room()
-}
-
-fn take_top(rest: &mut Rect, rows: u16) -> Rect {
-    let rows = rows.min(rest.height);
-    let taken = Rect {
-        height: rows,
-        ..*rest
-    };
-    rest.y += rows;
-    rest.height -= rows;
-    taken
-}
-
-fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
-    let rows = rows.min(rest.height);
-    rest.height -= rows;
-    Rect {
-        y: rest.y + rest.height,
-        height: rows,
-        ..*rest
-    }
-}
-
-fn take_left(rest: &mut Rect, columns: u16) -> Rect {
-    let columns = columns.min(rest.width);
-    let taken = Rect {
-        width: columns,
-        ..*rest
-    };
-    rest.x += columns;
-    rest.width -= columns;
-    taken
 }
 
 /// Three strips: the loss, the throughput in large numerals, the longest operations.
@@ -134,115 +90,85 @@ fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
 
 /// The lesson left, three panels right: the loss, the throughput, and what the stage or the focus points at.
 fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
-    let width = rest.width;
-    let lesson = take_left(&mut rest, (width * 2 / 5).min(80));
-    let mut right = rest;
-    let loss = take_top(&mut right, rest.height * 2 / 5);
+    let columns = (rest.width * 2 / 5).min(80);
+    let lesson = take_left(&mut rest, columns);
+    let rows = rest.height * 2 / 5;
+    let loss = take_top(&mut rest, rows);
     let pairs = app.run.pairing || app.study.pair.is_some();
-    let throughput = take_top(&mut right, if pairs { 10 } else { 7 });
+    let throughput = take_top(&mut rest, if pairs { 10 } else { 7 });
     vec![
         (Panel::Lesson, lesson),
         (Panel::Loss, loss),
         (Panel::Throughput, throughput),
-        (third_panel(app), right),
+        (third_panel(app), rest),
     ]
 }
 
 /// The focused panel, else the first that the stage's evidence names, else the kernels.
 fn third_panel(app: &App) -> Panel {
     let shown = |panel: &Panel| !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
-    let pointed = || {
-        let stage = app.stage()?;
-        stage
-            .evidence
-            .iter()
-            .filter_map(|pointer| Panel::parse(&pointer.panel))
-            .find(shown)
-    };
-    app.view
-        .third
-        .filter(shown)
-        .or_else(pointed)
+    let pointers = app.stage().into_iter().flat_map(|stage| &stage.evidence);
+    let mut pointed = pointers.filter_map(|pointer| Panel::parse(&pointer.panel));
+    let third = app.view.third.filter(shown);
+    third
+        .or_else(|| pointed.find(shown))
         .unwrap_or(Panel::Kernels)
 }
 
-/// Every panel: the lesson, the curves of the run, what it is made of.
+/// Every panel where its row says: the lesson, the curves of the run, what it is made of.
 fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
-    let width = rest.width;
-    let lesson = take_left(&mut rest, (width * 36 / 100).clamp(56, 80));
-    let width = rest.width;
-    let mut middle = take_left(&mut rest, width / 2);
+    let columns = (rest.width * 36 / 100).clamp(56, 80);
+    let lesson = take_left(&mut rest, columns);
+    let columns = rest.width / 2;
+    let mut middle = take_left(&mut rest, columns);
     let mut right = rest;
-    let ledger = take_bottom(&mut middle, 11);
-    let throughput = take_bottom(&mut middle, 9);
-    let lints = take_bottom(&mut right, 8);
-    let evidence = take_bottom(&mut right, 10);
-    let mut pair = take_bottom(&mut right, 9);
-    let width = pair.width;
-    let gradients = take_left(&mut pair, width / 2);
-    // The roofline is another view of the same rows, and takes their place while it was asked for last.
-    let kernels = match app.view.third {
-        Some(Panel::Roofline) => Panel::Roofline,
-        _ => Panel::Kernels,
-    };
-    vec![
-        (Panel::Lesson, lesson),
-        (Panel::Loss, middle),
-        (Panel::Throughput, throughput),
-        (Panel::Ledger, ledger),
-        (kernels, right),
-        (Panel::Gradients, gradients),
-        (Panel::Memory, pair),
-        (Panel::Evidence, evidence),
-        (Panel::Lints, lints),
-    ]
+    let mut panels = vec![(Panel::Lesson, lesson)];
+    let mut half = Rect::default();
+    // From the bottom up.
+    for row in PANELS.iter().rev() {
+        let area = match row.place {
+            Place::Middle(rows) if rows > 0 => take_bottom(&mut middle, rows),
+            Place::Right(rows) if rows > 0 => take_bottom(&mut right, rows),
+            Place::HalfRight(_) if !half.is_empty() => std::mem::take(&mut half),
+            Place::HalfRight(rows) => {
+                let mut rows = take_bottom(&mut right, rows);
+                let columns = rows.width / 2;
+                half = take_left(&mut rows, columns);
+                rows
+            }
+            _ => continue,
+        };
+        panels.push((row.panel, area));
+    }
+    for row in PANELS {
+        let area = match row.place {
+            Place::Middle(0) => middle,
+            Place::Right(0) => right,
+            _ => continue,
+        };
+        let asked = |it: &&&PanelRow| app.view.third == Some(it.panel);
+        let mut others = PANELS.iter().filter(asked);
+        let instead = others.find(|it| it.place == Place::InsteadOf(row.panel));
+        panels.push((instead.unwrap_or(&row).panel, area));
+    }
+    panels
 }
 
-/// Panels narrower or lower than this beside a card read as a part of it: the card then takes their place.
+/// What is left beside a card when it is narrower or lower than this looks like a part of it: the card takes it too.
 const SLIVER: (u16, u16) = (6, 3);
 
 fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
-    let lines = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
-    // The room that text takes is the same in every theme.
-    let plain = || Theme::new(ThemeName::Mono, app.view.markers, Terminal::default());
-    let (columns, rows) = match overlay {
-        Overlay::Help => help::size(rest.width, &plain()),
-        Overlay::Welcome => welcome::size(app, rest.width, &plain()),
-        Overlay::Stages => (90, lines(stages::length(app)).saturating_add(2)),
-        Overlay::Devices => (
-            90,
-            lines(app.devices.known.len())
-                .saturating_mul(2)
-                .saturating_add(9),
-        ),
-        Overlay::Log => (110, rest.height),
-        Overlay::Problems => (
-            110,
-            lines(app.course.problems.len())
-                .saturating_mul(3)
-                .saturating_add(4),
-        ),
-        Overlay::Glossary => (84, rest.height),
-        Overlay::Solution => (100, rest.height),
-    };
+    // Text takes the same room in every theme.
+    let plain = Theme::new(ThemeName::Mono, app.view.markers, Terminal::default());
+    let card = CARDS.iter().find(|card| card.overlay == overlay);
+    let wanted = card.map_or((0, 0), |card| (card.size)(app, rest, &plain));
     let whole = |wanted: u16, room: u16, least: u16| match room.saturating_sub(wanted) {
         left if left < 2 * least => room,
         _ => wanted,
     };
     centred(
         rest,
-        whole(columns, rest.width, SLIVER.0),
-        whole(rows, rest.height, SLIVER.1),
+        whole(wanted.0, rest.width, SLIVER.0),
+        whole(wanted.1, rest.height, SLIVER.1),
     )
-}
-
-/// A rectangle of at most this size in the middle.
-pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
-    let (width, height) = (columns.min(area.width), rows.min(area.height));
-    Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + (area.height - height) / 2,
-        width,
-        height,
-    }
 }

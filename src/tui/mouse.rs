@@ -14,15 +14,7 @@ const WHEEL: i32 = 3;
 /// What a mouse event asks for now.
 pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
     let (width, height) = app.view.size;
-    let it = arrange(
-        Rect {
-            x: 0,
-            y: 0,
-            width,
-            height,
-        },
-        app,
-    );
+    let it = arrange(Rect::new(0, 0, width, height), app);
     match event.kind {
         MouseEventKind::ScrollDown => Some(wheel(&it, event, WHEEL)),
         MouseEventKind::ScrollUp => Some(wheel(&it, event, -WHEEL)),
@@ -49,17 +41,13 @@ fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
     if overlay == Overlay::Welcome || !area.contains((event.column, event.row).into()) {
         return Some(Action::Close);
     }
-    // The border is one line more; a list that scrolls keeps its selection in view.
-    let room = area.height.saturating_sub(2);
-    let (head, count) = match overlay {
-        Overlay::Stages => {
-            let line = (event.row - area.y).checked_sub(1)?;
-            return stages::entry_at(line, room, app).map(Action::ChooseLine);
-        }
-        Overlay::Devices => (devices::HEAD, app.devices.known.len()),
+    let entry_at = match overlay {
+        Overlay::Stages => stages::entry_at,
+        Overlay::Devices => devices::entry_at,
         _ => return None,
     };
-    let scrolled = (app.view.selected as u16 + head + 2).saturating_sub(room);
-    let line = (event.row - area.y + scrolled).checked_sub(head + 1)?;
-    (usize::from(line) < count).then_some(Action::ChooseLine(usize::from(line)))
+    // The border is one line more.
+    let line = (event.row - area.y).checked_sub(1)?;
+    let entry = entry_at(line, area.height.saturating_sub(2), app);
+    entry.map(Action::ChooseLine)
 }

@@ -1,83 +1,157 @@
-//! Blocks of a lesson as lines of a given width: text wraps, drawings and code do not. Figures in the text are filled
-//! in from the learner's run while drawing, so they are never older than the frame.
+//! Text of a given width, written line by line: the blocks of lessons and the shorter texts of panels and cards. Text
+//! wraps, drawings and code do not. Figures in the text are filled in while drawing, so they are as new as the frame.
+
+use std::borrow::Cow;
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span as Run};
 
-use super::keys;
-use super::text::{self, wrap};
 use super::theme::Theme;
+use super::{keys, text};
 use crate::app::clean::harmful;
-use crate::app::{Action, Overlay};
+use crate::app::guide::{self, Piece};
+use crate::app::{Action, App, Overlay};
 use crate::course::placeholder::{Lookup, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told};
-use crate::course::{Block, Course, Span};
+use crate::course::{Block, Span};
 
 /// Widest line of text that reads well.
 pub const READING: usize = 76;
 
-/// Turns blocks into lines.
-pub fn lines(
-    blocks: &[Block],
-    columns: usize,
-    figures: Option<&dyn Lookup>,
-    course: Option<&Course>,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
-    let columns = columns.clamp(1, READING);
-    let mut out: Vec<Line<'static>> = Vec::new();
-    let mut after_item = false;
-    let mut before = None;
-    for block in blocks {
-        let is_item = matches!(block, Block::Item { .. });
-        let goes_on = is_item && after_item;
-        if !out.is_empty() && !goes_on {
-            out.push(Line::default());
-        }
-        after_item = is_item;
-        let page = Page {
-            columns,
-            in_table: matches!(block, Block::Table { .. }),
-            figures,
-            course,
+/// Writes lines of at most `columns`.
+pub struct Writer<'a> {
+    pub app: &'a App,
+    pub theme: &'a Theme,
+    pub columns: usize,
+    /// Where the figures of a text come from; without, names of figures stay as they are written.
+    pub figures: Option<&'a dyn Lookup>,
+    pub lines: Vec<Line<'static>>,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(app: &'a App, theme: &'a Theme, columns: usize) -> Self {
+        Self {
+            app,
             theme,
-        };
-        let note = page.note(block);
-        // Neighbours that wait for the same thing say so once.
-        if note.is_some() && note == before {
-            while out.last().is_some_and(|line| line.width() == 0) {
-                out.pop();
-            }
-            continue;
+            columns,
+            figures: None,
+            lines: Vec::new(),
         }
-        match &note {
-            Some(note) => out.extend(wrap(
-                &[(note.clone(), theme.dim)],
-                columns,
-                Run::raw(""),
-                Run::raw(""),
-            )),
-            None => page.block(block, &mut out),
-        }
-        before = note;
     }
-    out
-}
 
-struct Page<'a> {
-    columns: usize,
-    /// A cell of a table: what is missing is a dash there.
-    in_table: bool,
-    figures: Option<&'a dyn Lookup>,
-    course: Option<&'a Course>,
-    theme: &'a Theme,
-}
+    /// An empty line.
+    pub fn blank(&mut self) {
+        self.lines.push(Line::default());
+    }
 
-impl Page<'_> {
-    fn block(&self, block: &Block, out: &mut Vec<Line<'static>>) {
+    /// One line as it is, however long.
+    pub fn line(&mut self, text: impl Into<Cow<'static, str>>, style: Style) {
+        self.lines.push(Line::styled(text, style));
+    }
+
+    /// A line of code or of a drawing, made harmless.
+    pub fn code(&mut self, indent: &str, line: &str) {
+        self.line(format!("{indent}{}", harmless(line)), self.theme.code);
+    }
+
+    /// Runs of text that wrap; the first line begins with `first`, the others with `rest`.
+    pub fn runs(&mut self, runs: &[(String, Style)], first: Run<'static>, rest: Run<'static>) {
+        self.lines
+            .extend(text::wrap(runs, self.columns, first, rest));
+    }
+
+    /// A text that wraps.
+    pub fn plain(&mut self, text: &str, style: Style) {
+        self.lines
+            .extend(text::wrap_plain(text, self.columns, style));
+    }
+
+    /// A text behind a marker, its lines indented under each other.
+    pub fn item(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
+        let lines = text::wrap_item(marker, marked, text, self.columns, style);
+        self.lines.extend(lines);
+    }
+
+    /// The same behind a mark and a blank.
+    pub fn marked(&mut self, (mark, marked): (&str, Style), text: &str, style: Style) {
+        self.item(&format!("{mark} "), marked, text, style);
+    }
+
+    /// A text of the course behind a marker, with its figures. A long marker would take half of a narrow column:
+    /// the lines after it are indented by two.
+    pub fn told(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
+        let figures = self.figures;
+        let body = figures.map_or_else(|| body.to_owned(), |it| told(body, it, &pair_key()));
+        let indent = match text::width(marker) {
+            wide @ 0..=5 => wide,
+            _ => 2,
+        };
+        self.lines.extend(text::wrap(
+            &[(body, style)],
+            self.columns.clamp(1, READING),
+            Run::styled(marker.to_owned(), marked),
+            Run::raw(" ".repeat(indent)),
+        ));
+    }
+
+    /// A heading under an empty line; nothing where it has no words.
+    pub fn heading(&mut self, title: &str) {
+        if !title.is_empty() {
+            self.blank();
+            self.plain(title, self.theme.heading);
+        }
+    }
+
+    /// A heading inside a rule across the whole width.
+    pub fn rule(&mut self, title: &str) {
+        let rule = self.theme.symbols.rule;
+        let rest = rule.repeat(self.columns.saturating_sub(title.len() + 4));
+        let style = self.theme.border_focused;
+        self.line(format!("{rule}{rule} {title} {rest}"), style);
+    }
+
+    /// A sentence with keys in it, each as `{}`.
+    pub fn keys(&mut self, text: &str, actions: &[Action]) {
+        let (app, theme) = (self.app, self.theme);
+        let line = sentence(&guide::sentence(text, actions), app, theme, theme.dim);
+        let runs = line.spans.into_iter();
+        let runs: Vec<_> = runs.map(|it| (it.content.into(), it.style)).collect();
+        self.runs(&runs, Run::raw(""), Run::raw(""));
+    }
+
+    /// Blocks of a lesson, with an empty line between those that do not belong together.
+    pub fn blocks(&mut self, blocks: &[Block]) {
+        let wide = self.columns;
+        self.columns = wide.clamp(1, READING);
+        let begin = self.lines.len();
+        let (mut after_item, mut before) = (false, None);
+        for block in blocks {
+            let is_item = matches!(block, Block::Item { .. });
+            if self.lines.len() > begin && !(is_item && after_item) {
+                self.blank();
+            }
+            after_item = is_item;
+            let note = self.note(block);
+            match &note {
+                // Neighbours that wait for the same figures say so once.
+                Some(_) if note == before => {
+                    while self.lines.last().is_some_and(|line| line.width() == 0) {
+                        self.lines.pop();
+                    }
+                    continue;
+                }
+                Some(note) => self.plain(note, self.theme.dim),
+                None => self.block(block),
+            }
+            before = note;
+        }
+        self.columns = wide;
+    }
+
+    fn block(&mut self, block: &Block) {
         let theme = self.theme;
         match block {
-            Block::Heading(_, spans) => out.extend(self.wrapped(spans, theme.heading, "", "")),
-            Block::Paragraph(spans) => out.extend(self.wrapped(spans, theme.text, "", "")),
+            Block::Heading(_, spans) => self.wrapped(spans, theme.heading, "", ""),
+            Block::Paragraph(spans) => self.wrapped(spans, theme.text, "", ""),
             Block::Item {
                 depth,
                 marker,
@@ -87,30 +161,20 @@ impl Page<'_> {
                 let wide = text::width(marker).max(1);
                 let first = format!("{indent}{} ", text::left(marker, wide));
                 let rest = " ".repeat(text::width(&first));
-                out.extend(self.wrapped(spans, theme.text, &first, &rest));
+                self.wrapped(spans, theme.text, &first, &rest);
             }
             Block::Code { text: code, .. } => {
                 // A drawing that just fits stands at the edge.
                 let widest = code.lines().map(text::width).max().unwrap_or(0);
                 let indent = if widest + 2 > self.columns { "" } else { "  " };
-                out.extend(code.lines().map(|line| {
-                    let line: String = line
-                        .replace('\t', "    ")
-                        .chars()
-                        .map(|c| if harmful(c) { '·' } else { c })
-                        .collect();
-                    Line::styled(format!("{indent}{line}"), theme.code)
-                }))
+                code.lines().for_each(|line| self.code(indent, line));
             }
             Block::Quote(spans) => {
                 let bar = format!("{} ", theme.symbols.vertical);
-                out.extend(self.wrapped(spans, theme.quote, &bar, &bar));
+                self.wrapped(spans, theme.quote, &bar, &bar);
             }
-            Block::Table { head, rows } => self.table(head, rows, out),
-            Block::Rule => out.push(Line::styled(
-                theme.symbols.rule.repeat(self.columns),
-                theme.border,
-            )),
+            Block::Table { head, rows } => self.table(head, rows),
+            Block::Rule => self.line(theme.symbols.rule.repeat(self.columns), theme.border),
         }
     }
 
@@ -119,42 +183,32 @@ impl Page<'_> {
         let (Block::Paragraph(spans) | Block::Item { spans, .. }) = block else {
             return None;
         };
-        let names = spans.iter().filter_map(named);
-        let key = keys::name(Action::Pair).unwrap_or_default();
-        notice(names, self.figures?, &key)
+        notice(spans.iter().filter_map(named), self.figures?, &pair_key())
     }
 
-    fn runs(&self, spans: &[Span], base: Style) -> Vec<(String, Style)> {
+    /// Spans as styled text. What is missing in a cell of a table is a dash.
+    fn styled(&self, spans: &[Span], base: Style, in_table: bool) -> Vec<(String, Style)> {
         let theme = self.theme;
-        spans
-            .iter()
-            .map(|span| match span {
-                Span::Text(text) => (text.clone(), base),
-                Span::Strong(text) => (text.clone(), base.patch(theme.strong)),
-                Span::Emphasis(text) => (text.clone(), base.patch(theme.emphasis)),
-                Span::Code(text) => (text.clone(), theme.code),
-                Span::Link { text, to } => (format!("{text}{}", self.follow(to)), theme.link),
-                Span::Placeholder(name) => (self.figure(name), theme.figure),
-            })
-            .collect()
+        let styled = spans.iter().map(|span| match span {
+            Span::Text(text) => (text.clone(), base),
+            Span::Strong(text) => (text.clone(), base.patch(theme.strong)),
+            Span::Emphasis(text) => (text.clone(), base.patch(theme.emphasis)),
+            Span::Code(text) => (text.clone(), theme.code),
+            Span::Link { text, to } => (format!("{text}{}", self.follow(to)), theme.link),
+            Span::Placeholder(name) => (self.figure(name, in_table), theme.figure),
+        });
+        styled.collect()
     }
 
     /// How a link is followed: the key that goes there.
     fn follow(&self, to: &str) -> String {
-        let Some(course) = self.course else {
-            return String::new();
-        };
+        let course = &self.app.course;
         let file = to.split('#').next().unwrap_or(to);
         if let Some(stage) = course.stages.iter().find(|stage| stage.lesson_file == file) {
-            return match keys::name(Action::Stage(stage.number)) {
-                Some(key) => format!(" (press {key})"),
-                None => String::new(),
-            };
+            let key = keys::name(Action::Stage(stage.number));
+            return key.map_or_else(String::new, |key| format!(" (press {key})"));
         }
-        let page = course
-            .readings
-            .iter()
-            .position(|reading| reading.file == file);
+        let page = course.readings.iter().position(|it| it.file == file);
         let glossary = keys::name(Action::Open(Overlay::Glossary)).unwrap_or_default();
         match page {
             Some(page) => format!(" (press {glossary}, page {})", page + 2),
@@ -164,85 +218,69 @@ impl Page<'_> {
         }
     }
 
-    fn figure(&self, name: &str) -> String {
-        let Some(figures) = self.figures else {
-            return format!("{{{{{name}}}}}");
-        };
-        if self.in_table && resolve(name, figures) == NOT_MEASURED {
-            return NO_FIGURE.to_owned();
+    fn figure(&self, name: &str, in_table: bool) -> String {
+        match self.figures {
+            None => format!("{{{{{name}}}}}"),
+            Some(from) if in_table && resolve(name, from) == NOT_MEASURED => NO_FIGURE.to_owned(),
+            Some(from) => figure(name, from),
         }
-        figure(name, figures)
     }
 
-    fn wrapped(&self, spans: &[Span], base: Style, first: &str, rest: &str) -> Vec<Line<'static>> {
+    fn wrapped(&mut self, spans: &[Span], base: Style, first: &str, rest: &str) {
         let dim = self.theme.dim;
-        let (first, rest) = (
-            Run::styled(first.to_owned(), dim),
-            Run::styled(rest.to_owned(), dim),
-        );
-        wrap(&self.runs(spans, base), self.columns, first, rest)
+        let [first, rest] = [first, rest].map(|it| Run::styled(it.to_owned(), dim));
+        self.runs(&self.styled(spans, base, false), first, rest);
     }
 
     /// Columns share the width by their longest cell; cells wrap.
-    fn table(&self, head: &[Vec<Span>], rows: &[Vec<Vec<Span>>], out: &mut Vec<Line<'static>>) {
+    fn table(&mut self, head: &[Vec<Span>], rows: &[Vec<Vec<Span>>]) {
         let count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
         if count == 0 {
             return;
         }
+        let wide = |cell: &Vec<Span>| -> usize {
+            let runs = self.styled(cell, Style::new(), true);
+            runs.iter().map(|(text, _)| text::width(text)).sum()
+        };
         let natural = |column: usize| {
-            let cells =
-                std::iter::once(head.get(column)).chain(rows.iter().map(|row| row.get(column)));
-            let widths = cells.flatten().map(|cell| {
-                self.runs(cell, Style::new())
-                    .iter()
-                    .map(|(t, _)| text::width(t))
-                    .sum()
-            });
-            widths.max().unwrap_or(1_usize).max(1)
+            let cells = rows.iter().map(|row| row.get(column));
+            let cells = cells.chain([head.get(column)]).flatten();
+            cells.map(wide).max().unwrap_or(1).max(1)
         };
         let mut widths: Vec<usize> = (0..count).map(natural).collect();
-        let room = self.columns.saturating_sub(2 * (count - 1)).max(count);
+        let gaps = 2 * (count - 1);
+        let room = self.columns.saturating_sub(gaps).max(count);
         while widths.iter().sum::<usize>() > room {
             match widths.iter_mut().max_by_key(|w| **w) {
                 Some(widest) if *widest > 1 => *widest -= 1,
                 _ => break,
             }
         }
-        // Markdown asks for a head; one without words is none.
+        // Markdown wants a head; one without words is not shown.
         if head.iter().any(|cell| !cell.is_empty()) {
-            self.table_row(head, &widths, self.theme.strong, out);
-            let wide = widths.iter().sum::<usize>() + 2 * (count - 1);
-            out.push(Line::styled(
-                self.theme.symbols.rule.repeat(wide.min(self.columns)),
-                self.theme.border,
-            ));
+            self.table_row(head, &widths, self.theme.strong);
+            let wide = (widths.iter().sum::<usize>() + gaps).min(self.columns);
+            self.line(self.theme.symbols.rule.repeat(wide), self.theme.border);
         }
-        rows.iter()
-            .for_each(|row| self.table_row(row, &widths, self.theme.text, out));
+        for row in rows {
+            self.table_row(row, &widths, self.theme.text);
+        }
         let names = rows.iter().flatten().flatten().filter_map(named);
-        let key = keys::name(Action::Pair).unwrap_or_default();
-        if let Some(note) = self.figures.and_then(|from| notice(names, from, &key)) {
-            let note = format!("{NO_FIGURE} {note}");
-            out.extend(text::wrap_plain(&note, self.columns, self.theme.dim));
+        let note = self
+            .figures
+            .and_then(|from| notice(names, from, &pair_key()));
+        if let Some(note) = note {
+            self.plain(&format!("{NO_FIGURE} {note}"), self.theme.dim);
         }
     }
 
-    fn table_row(
-        &self,
-        cells: &[Vec<Span>],
-        widths: &[usize],
-        base: Style,
-        out: &mut Vec<Line<'static>>,
-    ) {
+    fn table_row(&mut self, cells: &[Vec<Span>], widths: &[usize], base: Style) {
         let empty = Vec::new();
-        let columns: Vec<Vec<Line<'static>>> = widths
-            .iter()
-            .enumerate()
-            .map(|(at, wide)| {
-                let runs = self.runs(cells.get(at).unwrap_or(&empty), base);
-                wrap(&runs, *wide, Run::raw(""), Run::raw(""))
-            })
-            .collect();
+        let cell = |(at, wide): (usize, &usize)| {
+            let runs = self.styled(cells.get(at).unwrap_or(&empty), base, true);
+            text::wrap(&runs, *wide, Run::raw(""), Run::raw(""))
+        };
+        let columns: Vec<Vec<Line<'static>>> = widths.iter().enumerate().map(cell).collect();
         for row in 0..columns.iter().map(Vec::len).max().unwrap_or(0) {
             let mut spans = Vec::new();
             for (column, wide) in columns.iter().zip(widths) {
@@ -252,9 +290,31 @@ impl Page<'_> {
                 spans.push(Run::raw(" ".repeat(wide.saturating_sub(used) + 2)));
             }
             spans.pop();
-            out.push(Line::from(spans));
+            self.lines.push(Line::from(spans));
         }
     }
+}
+
+/// A sentence of the guide, its keys named from the table.
+pub fn sentence(pieces: &[Piece], app: &App, theme: &Theme, plain: Style) -> Line<'static> {
+    let spans = pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => Run::styled(text.clone(), plain),
+        Piece::Key(action) => Run::styled(keys::label(*action, app), theme.key),
+    });
+    spans.collect()
+}
+
+/// A line of a file without what could move the cursor.
+pub fn harmless(line: &str) -> String {
+    let line = line.replace('\t', "    ");
+    line.chars()
+        .map(|c| if harmful(c) { '·' } else { c })
+        .collect()
+}
+
+/// The key that measures pairs.
+fn pair_key() -> String {
+    keys::name(Action::Pair).unwrap_or_default()
 }
 
 fn named(span: &Span) -> Option<&str> {
@@ -264,38 +324,15 @@ fn named(span: &Span) -> Option<&str> {
     }
 }
 
-/// One text with figures in it, wrapped behind a marker.
-pub fn item(
-    marker: &str,
-    marker_style: Style,
-    body: &str,
-    columns: usize,
-    style: Style,
-    figures: Option<&dyn Lookup>,
-) -> Vec<Line<'static>> {
-    let key = keys::name(Action::Pair).unwrap_or_default();
-    let body = figures.map_or_else(|| body.to_owned(), |figures| told(body, figures, &key));
-    // Under a short marker the text aligns; a long one would take half a narrow column.
-    let indent = if text::width(marker) <= 5 {
-        text::width(marker)
-    } else {
-        2
-    };
-    wrap(
-        &[(body, style)],
-        columns.clamp(1, READING),
-        Run::styled(marker.to_owned(), marker_style),
-        Run::raw(" ".repeat(indent)),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{Markers, ThemeName};
+    use crate::app::{Markers, Options, ThemeName};
     use crate::config::{Preset, RunConfig};
+    use crate::course::Course;
     use crate::course::placeholder::Figures;
-    use crate::tui::theme::{Colours, Terminal};
+    use crate::course::progress::Progress;
+    use crate::tui::theme::Terminal;
 
     #[test]
     fn paragraphs_that_wait_for_the_same_figures_say_so_once() {
@@ -313,16 +350,12 @@ mod tests {
             told("pair.ratio"),
             told("prediction.choice"),
         ];
-        let plain = Terminal {
-            colours: Colours::None,
-            background: None,
-            ascii: false,
-        };
-        let theme = Theme::new(ThemeName::Mono, Markers::Braille, plain);
-        let text: Vec<String> = lines(&blocks, READING, Some(&none), None, &theme)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let theme = Theme::new(ThemeName::Mono, Markers::Braille, Terminal::default());
+        let (app, _) = App::new(Course::default(), Progress::default(), Options::default());
+        let mut writer = Writer::new(&app, &theme, READING);
+        writer.figures = Some(&none);
+        writer.blocks(&blocks);
+        let text: Vec<String> = writer.lines.iter().map(ToString::to_string).collect();
         assert_eq!(
             text,
             [

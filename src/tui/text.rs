@@ -1,5 +1,5 @@
-//! Text on cells: wrapping by words at a display width, cutting, padding. Everything that came from a file or an
-//! engine is made harmless here once more, because this is the last place before the terminal.
+//! Text on cells: wrapping by words at a display width, cutting, padding. Wrapping also replaces
+//! control characters, whatever a file or an engine sent.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -98,7 +98,7 @@ struct Page {
 }
 
 impl Page {
-    /// Nothing but its beginning stands on the line.
+    /// The line has nothing but its beginning.
     fn is_fresh(&self) -> bool {
         self.line.len() == 1
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_text_is_defused() {
+    fn control_characters_are_replaced() {
         assert_eq!(lines("a\u{1b}[31mb", 20), ["a·[31mb"]);
     }
 }

@@ -5,6 +5,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 use super::symbols::{ASCII, BRAILLE, DOTS, Symbols};
 use crate::app::{Markers, ThemeName};
+use crate::course::check::Outcome;
 use crate::protocol::Slot;
 
 /// What the terminal can do, asked once at the start.
@@ -66,163 +67,74 @@ pub struct Theme {
     pub behind: Style,
 }
 
-/// Colours by purpose; `None` keeps the terminal's own.
-#[derive(Clone, Copy, Default)]
+/// Colours by purpose, as numbers of the 256: those below 16 are the terminal's own names.
+#[derive(Clone, Copy)]
 struct Palette {
-    text: Option<Color>,
-    dim: Option<Color>,
-    border: Option<Color>,
-    accent: Option<Color>,
-    a: Option<Color>,
-    b: Option<Color>,
-    good: Option<Color>,
-    warning: Option<Color>,
-    bad: Option<Color>,
-    reference: Option<Color>,
-    floor: Option<Color>,
-    code: Option<Color>,
-    phases: [Option<Color>; 4],
-    background: Option<Color>,
+    text: u8,
+    dim: u8,
+    border: u8,
+    accent: u8,
+    a: u8,
+    b: u8,
+    good: u8,
+    warning: u8,
+    bad: u8,
+    reference: u8,
+    floor: u8,
+    code: u8,
+    phases: [u8; 4],
+    background: u8,
 }
 
-const fn i(index: u8) -> Option<Color> {
-    Some(Color::Indexed(index))
+/// Keeps the terminal's own colour; no palette uses the colour of this number.
+const OWN: u8 = 255;
+
+#[rustfmt::skip] // The arguments stand as the table below has them.
+const fn palette(
+    [text, background]: [u8; 2], [dim, border, accent]: [u8; 3], [a, b]: [u8; 2], [good, warning, bad]: [u8; 3],
+    [reference, floor, code]: [u8; 3], phases: [u8; 4],
+) -> Palette {
+    Palette { text, dim, border, accent, a, b, good, warning, bad, reference, floor, code, phases, background }
 }
 
-const DARK: Palette = Palette {
-    text: None,
-    dim: i(246),
-    border: i(240),
-    accent: i(111),
-    a: i(215),
-    b: i(80),
-    good: i(114),
-    warning: i(221),
-    bad: i(203),
-    reference: i(250),
-    floor: i(108),
-    code: i(180),
-    phases: [i(75), i(140), i(108), i(203)],
-    background: None,
-};
+/// In this order: dark, light, high contrast, colour-blind, projector, between, sixteen. Colour-blind has orange against
+/// blue, which all common forms of colour blindness keep apart, and no meaning rests on red and green. Projector has
+/// black on white and strong colours, because a projector shows no others. Between has half-bright colours for terminals
+/// that do not say whether they are dark or light. Sixteen has the names, which follow the terminal's own scheme.
+#[rustfmt::skip] // A table reads best with one line for each palette.
+const PALETTES: [Palette; 7] = [
+    //      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
+    palette([OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]),
+    palette([OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]),
+    palette([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]),
+    palette([OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]),
+    palette([16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]),
+    palette([OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]),
+    palette([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]),
+];
 
-const LIGHT: Palette = Palette {
-    text: None,
-    dim: i(242),
-    border: i(248),
-    accent: i(25),
-    a: i(166),
-    b: i(30),
-    good: i(28),
-    warning: i(130),
-    bad: i(160),
-    reference: i(240),
-    floor: i(65),
-    code: i(94),
-    phases: [i(32), i(97), i(65), i(160)],
-    background: None,
-};
+/// A colour by its number; none where the terminal's own stays.
+const fn colour(number: u8) -> Option<Color> {
+    Some(match number {
+        OWN => return None,
+        0 => Color::Black,
+        1 => Color::Red,
+        2 => Color::Green,
+        4 => Color::Blue,
+        5 => Color::Magenta,
+        6 => Color::Cyan,
+        9 => Color::LightRed,
+        10 => Color::LightGreen,
+        11 => Color::LightYellow,
+        12 => Color::LightBlue,
+        13 => Color::LightMagenta,
+        14 => Color::LightCyan,
+        15 => Color::White,
+        indexed => Color::Indexed(indexed),
+    })
+}
 
-const HIGH_CONTRAST: Palette = Palette {
-    text: Some(Color::White),
-    dim: Some(Color::White),
-    border: Some(Color::White),
-    accent: Some(Color::LightYellow),
-    a: Some(Color::LightYellow),
-    b: Some(Color::LightCyan),
-    good: Some(Color::LightGreen),
-    warning: Some(Color::LightYellow),
-    bad: Some(Color::LightRed),
-    reference: Some(Color::White),
-    floor: Some(Color::White),
-    code: Some(Color::LightYellow),
-    phases: [
-        Some(Color::LightCyan),
-        Some(Color::LightMagenta),
-        Some(Color::LightGreen),
-        Some(Color::LightRed),
-    ],
-    background: Some(Color::Black),
-};
-
-/// Orange against blue, which all common forms of colour blindness keep apart; no meaning rests on red and green.
-const COLOUR_BLIND: Palette = Palette {
-    text: None,
-    dim: i(246),
-    border: i(241),
-    accent: i(75),
-    a: i(208),
-    b: i(33),
-    good: i(33),
-    warning: i(221),
-    bad: i(208),
-    reference: i(250),
-    floor: i(246),
-    code: i(180),
-    phases: [i(33), i(221), i(250), i(208)],
-    background: None,
-};
-
-/// Black on white, strong tints: what a projector leaves of a picture.
-const PROJECTOR: Palette = Palette {
-    text: i(16),
-    dim: i(238),
-    border: i(242),
-    accent: i(18),
-    a: i(160),
-    b: i(19),
-    good: i(22),
-    warning: i(94),
-    bad: i(160),
-    reference: i(16),
-    floor: i(22),
-    code: i(52),
-    phases: [i(19), i(54), i(22), i(160)],
-    background: i(231),
-};
-
-/// Half-bright tints that read on dark and on light, for terminals that do not say which they are.
-const BETWEEN: Palette = Palette {
-    text: None,
-    dim: i(244),
-    border: i(244),
-    accent: i(33),
-    a: i(172),
-    b: i(37),
-    good: i(71),
-    warning: i(136),
-    bad: i(167),
-    reference: i(244),
-    floor: i(71),
-    code: i(137),
-    phases: [i(68), i(133), i(71), i(167)],
-    background: None,
-};
-
-/// The sixteen names, which follow the terminal's own scheme; safe on dark and on light.
-const SIXTEEN: Palette = Palette {
-    text: None,
-    dim: None,
-    border: None,
-    accent: Some(Color::LightBlue),
-    a: Some(Color::Magenta),
-    b: Some(Color::Cyan),
-    good: Some(Color::Green),
-    warning: Some(Color::Magenta),
-    bad: Some(Color::Red),
-    reference: None,
-    floor: Some(Color::Green),
-    code: Some(Color::Cyan),
-    phases: [
-        Some(Color::Blue),
-        Some(Color::Magenta),
-        Some(Color::Green),
-        Some(Color::Red),
-    ],
-    background: None,
-};
-
-/// What draws the eye.
+/// What makes text stand out.
 const LOUD: Modifier = Modifier::BOLD
     .union(Modifier::REVERSED)
     .union(Modifier::UNDERLINED)
@@ -231,18 +143,27 @@ const LOUD: Modifier = Modifier::BOLD
 impl Theme {
     /// The theme to draw with: the learner's choice, as far as the terminal can follow.
     pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
+        let [
+            dark,
+            light,
+            high_contrast,
+            colour_blind,
+            projector,
+            between,
+            sixteen,
+        ] = PALETTES;
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
-            (_, ThemeName::HighContrast) => Some(HIGH_CONTRAST),
-            (Colours::Sixteen, _) => Some(SIXTEEN),
-            (_, ThemeName::Dark) => Some(DARK),
-            (_, ThemeName::Light) => Some(LIGHT),
-            (_, ThemeName::ColourBlind) => Some(COLOUR_BLIND),
-            (_, ThemeName::Projector) => Some(PROJECTOR),
+            (_, ThemeName::HighContrast) => Some(high_contrast),
+            (Colours::Sixteen, _) => Some(sixteen),
+            (_, ThemeName::Dark) => Some(dark),
+            (_, ThemeName::Light) => Some(light),
+            (_, ThemeName::ColourBlind) => Some(colour_blind),
+            (_, ThemeName::Projector) => Some(projector),
             (Colours::Indexed, ThemeName::Auto) => Some(match terminal.background {
-                Some(Background::Dark) => DARK,
-                Some(Background::Light) => LIGHT,
-                None => BETWEEN,
+                Some(Background::Dark) => dark,
+                Some(Background::Light) => light,
+                None => between,
             }),
         };
         let markers = match (terminal.ascii, name, markers) {
@@ -264,30 +185,31 @@ impl Theme {
 
     fn with_palette(palette: &Palette, symbols: Symbols) -> Self {
         let base = Style {
-            bg: palette.background,
+            bg: colour(palette.background),
             ..Style::new()
         };
         // The terminal's own colour is named too, so that it does not shine through from what lies below.
-        let coloured = |colour: Option<Color>| Style {
-            fg: colour.or(palette.text).or(Some(Color::Reset)),
+        let coloured = |number: u8| Style {
+            fg: colour(number)
+                .or(colour(palette.text))
+                .or(Some(Color::Reset)),
             ..base
         };
         let dim = match palette.dim {
-            None => coloured(None).add_modifier(Modifier::DIM),
+            OWN => coloured(OWN).add_modifier(Modifier::DIM),
             some => coloured(some),
         };
         let accent = coloured(palette.accent);
         Self {
             symbols,
-            text: coloured(None),
+            text: coloured(OWN),
             dim,
-            strong: coloured(None).add_modifier(Modifier::BOLD),
-            title: coloured(None).remove_modifier(Modifier::DIM),
+            strong: coloured(OWN).add_modifier(Modifier::BOLD),
+            title: coloured(OWN).remove_modifier(Modifier::DIM),
             title_focused: accent.add_modifier(Modifier::BOLD),
-            border: if palette.border.is_none() {
-                dim
-            } else {
-                coloured(palette.border)
+            border: match palette.border {
+                OWN => dim,
+                some => coloured(some),
             },
             border_focused: accent,
             a: coloured(palette.a),
@@ -300,14 +222,14 @@ impl Theme {
             reference: coloured(palette.reference),
             floor: coloured(palette.floor),
             phases: palette.phases.map(coloured),
-            selected: coloured(None).add_modifier(Modifier::REVERSED),
+            selected: coloured(OWN).add_modifier(Modifier::REVERSED),
             heading: accent.add_modifier(Modifier::BOLD),
-            emphasis: coloured(None).add_modifier(Modifier::ITALIC),
+            emphasis: coloured(OWN).add_modifier(Modifier::ITALIC),
             code: coloured(palette.code),
             quote: dim.add_modifier(Modifier::ITALIC),
             link: accent.add_modifier(Modifier::UNDERLINED),
             figure: coloured(palette.b).add_modifier(Modifier::BOLD),
-            card: coloured(None),
+            card: coloured(OWN),
             behind: dim.remove_modifier(LOUD),
         }
     }
@@ -350,5 +272,21 @@ impl Theme {
     /// The style of a slot.
     pub fn slot(&self, slot: Slot) -> Style {
         if slot == Slot::A { self.a } else { self.b }
+    }
+
+    /// The mark of what is right or wrong, in its style.
+    pub fn mark(&self, good: bool) -> (&'static str, Style) {
+        match good {
+            true => (self.symbols.good, self.good),
+            false => (self.symbols.bad, self.bad),
+        }
+    }
+
+    /// The mark of a check.
+    pub fn outcome(&self, outcome: Outcome) -> (&'static str, Style) {
+        match outcome {
+            Outcome::NotMeasured => (self.symbols.ghost, self.dim),
+            outcome => self.mark(outcome == Outcome::Passed),
+        }
     }
 }

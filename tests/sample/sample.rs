@@ -85,7 +85,7 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         symptom: "The loss starts near 122. A model that knows nothing would start at 6.91."
             .to_owned(),
         prediction: Question {
-            prompt: "When the initial weights are mended, what happens to the first loss?"
+            prompt: "When the initial weights are fixed, what happens to the first loss?"
                 .to_owned(),
             choices: vec![
                 "It falls to about half.".to_owned(),
@@ -97,7 +97,7 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
             explanation: "Small logits give every token the same chance: ln V.".to_owned(),
         },
         estimate: (number == 1).then(|| Estimate {
-            prompt: "What will the first loss be once the fault is mended?".to_owned(),
+            prompt: "What will the first loss be once the fault is fixed?".to_owned(),
             of: "fixed.loss_first".to_owned(),
             unit: "nats".to_owned(),
             from: 0.1,

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::{App, Markers, Message, Panel, ThemeName, update};
+use perflings::tui::surface::Surface;
 use perflings::tui::symbols::fold_to_ascii;
 use perflings::tui::theme::{Background, Colours, Terminal as Abilities, Theme};
 use perflings::tui::{panels, view};
@@ -64,15 +65,17 @@ pub fn panel(
     app.view.focus = None;
     let theme = Theme::new(theme, markers, ABLE);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
-    let area = Rect {
-        x: 0,
-        y: 0,
-        width,
-        height,
-    };
     terminal
         .draw(|frame| {
-            panels::render(panel, frame, area, app, &theme);
+            panels::draw(
+                panel,
+                &mut Surface {
+                    frame,
+                    area: Rect::new(0, 0, width, height),
+                    app,
+                    theme: &theme,
+                },
+            );
             if markers == Markers::Ascii {
                 fold_to_ascii(frame.buffer_mut());
             }

@@ -3,7 +3,7 @@
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
 
-use super::{Ints, Kernels, primitive};
+use super::{Float, Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
 use crate::ops::cpu;
 use crate::ops::cpu::attention::{Gradients, View};

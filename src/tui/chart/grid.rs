@@ -1,11 +1,116 @@
-//! The dots of all curves on a grid of cells, two by four in braille, one a cell otherwise.
+//! What curves and points are drawn on: a plot with its two scales, the dots of its cells (two by four in braille, one a
+//! cell otherwise), and the names that stand beside them.
+
+use std::ops::Range;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::{Curve, Plot, put};
+use super::ticks::{tick_label, ticks};
 use crate::tui::symbols::Symbols;
+use crate::tui::text;
+
+/// Writes at a place, inside the buffer only.
+pub fn put(buffer: &mut Buffer, x: u16, y: u16, what: &str, columns: u16, style: Style) {
+    if buffer.area.contains((x, y).into()) {
+        buffer.set_stringn(x, y, what, usize::from(columns), style);
+    }
+}
+
+/// The values along an axis.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    pub low: f64,
+    pub high: f64,
+    pub log: bool,
+}
+
+impl Scale {
+    /// Where a value lies between the ends, 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        let f = |v: f64| match self.log {
+            true => v.max(f64::MIN_POSITIVE).ln(),
+            false => v,
+        };
+        let (low, high) = (f(self.low), f(self.high));
+        if high > low {
+            ((f(value) - low) / (high - low)).clamp(0.0, 1.0)
+        } else {
+            0.5
+        }
+    }
+
+    /// Round values, at most about `count`.
+    pub fn ticks(&self, count: u16, most: usize) -> Vec<f64> {
+        let count = usize::from(count).clamp(2, most);
+        ticks((self.low, self.high), self.log, count)
+    }
+}
+
+/// A rectangle of cells with a scale along each side.
+pub struct Plot {
+    pub area: Rect,
+    pub x: Scale,
+    pub y: Scale,
+    /// Columns and rows of dots in a cell.
+    pub dots: (usize, usize),
+}
+
+impl Plot {
+    /// Column and row of dots, row 0 at the top; what lies outside is brought to the edge.
+    pub fn dot(&self, x: f64, y: f64) -> (usize, usize) {
+        let along = |share: f64, cells: u16, dots: usize| {
+            let last = (usize::from(cells) * dots).max(1) - 1;
+            (share * last as f64).round() as usize
+        };
+        (
+            along(self.x.share(x), self.area.width, self.dots.0),
+            along(1.0 - self.y.share(y), self.area.height, self.dots.1),
+        )
+    }
+
+    /// The cell of a place.
+    pub fn cell(&self, x: f64, y: f64) -> (u16, u16) {
+        let (column, row) = self.dot(x, y);
+        ((column / self.dots.0) as u16, (row / self.dots.1) as u16)
+    }
+
+    /// Draws in a cell of the plot.
+    pub fn put(&self, buffer: &mut Buffer, cell: (u16, u16), what: &str, style: Style) {
+        let (x, y) = (self.area.x + cell.0, self.area.y + cell.1);
+        put(buffer, x, y, what, text::width(what) as u16, style);
+    }
+
+    /// Draws a line from top to bottom.
+    pub fn upright(&self, buffer: &mut Buffer, x: u16, symbol: &str, style: Style) {
+        for y in self.area.top()..self.area.bottom() {
+            put(buffer, x, y, symbol, 1, style);
+        }
+    }
+
+    /// Writes the values of the y axis, divided by `unit`, into the columns left of the plot, and the axis.
+    pub fn draw_gutter(
+        &self,
+        buffer: &mut Buffer,
+        gutter: u16,
+        unit: f64,
+        symbol: &str,
+        style: Style,
+    ) {
+        let mut before: Option<u16> = None;
+        for value in self.y.ticks(self.area.height / 3, 8) {
+            let row = self.cell(self.x.low, value).1;
+            if before.is_none_or(|other| other.abs_diff(row) > 1) {
+                let label = text::right(&tick_label(value / unit), usize::from(gutter) - 1);
+                let (x, y) = (self.area.x - gutter, self.area.y + row);
+                put(buffer, x, y, &label, gutter - 1, style);
+                before = Some(row);
+            }
+        }
+        self.upright(buffer, self.area.x - 1, symbol, style);
+    }
+}
 
 /// Whose dots these are.
 #[derive(Clone, Copy)]
@@ -19,17 +124,17 @@ pub struct Ink {
 pub struct Grid {
     area: Rect,
     dots: (usize, usize),
-    cells: Vec<(u8, usize, Style)>,
+    cells: Vec<(u8, Ink)>,
 }
 
 impl Grid {
     /// Without a dot.
-    pub fn new(area: Rect, dots: (usize, usize)) -> Self {
-        let cells = usize::from(area.width) * usize::from(area.height);
+    pub fn new(plot: &Plot) -> Self {
+        let style = Style::new();
         Self {
-            area,
-            dots,
-            cells: vec![(0, 0, Style::new()); cells],
+            area: plot.area,
+            dots: plot.dots,
+            cells: vec![(0, Ink { kind: 0, style }); plot.area.area() as usize],
         }
     }
 
@@ -39,32 +144,14 @@ impl Grid {
         self.cells.get(at).is_none_or(|cell| cell.0 == 0)
     }
 
-    fn dot(&mut self, column: usize, row: usize, ink: Ink) {
+    /// Adds a dot.
+    pub fn dot(&mut self, (column, row): (usize, usize), ink: Ink) {
+        // Braille numbers its dots column by column, the bottom row last.
+        const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
         let (x, y) = (column / self.dots.0, row / self.dots.1);
         if let Some(cell) = self.cells.get_mut(y * usize::from(self.area.width) + x) {
-            // Braille numbers its dots column by column, the bottom row last.
-            const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
-            let bit = BITS[column % self.dots.0.max(1)][row % self.dots.1.max(1)];
-            *cell = (cell.0 | bit, ink.kind, ink.style);
-        }
-    }
-
-    /// Adds a curve; later ones lie on top.
-    pub fn curve(&mut self, curve: &Curve<'_>, plot: &Plot) {
-        let ink = Ink {
-            kind: curve.kind,
-            style: curve.style,
-        };
-        let mut previous: Option<(usize, usize)> = None;
-        for bucket in curve.points {
-            let to = (plot.column(bucket.last as f64), plot.row(bucket.mean));
-            if let Some(from) = previous.filter(|_| !bucket.gap) {
-                self.line(from, to, ink);
-            }
-            for row in plot.row(bucket.high)..=plot.row(bucket.low) {
-                self.dot(to.0, row, ink);
-            }
-            previous = Some(to);
+            let bit = BITS[column % self.dots.0][row % self.dots.1];
+            *cell = (cell.0 | bit, ink);
         }
     }
 
@@ -73,35 +160,86 @@ impl Grid {
         let (x, y) = (to.0 as f64 - from.0 as f64, to.1 as f64 - from.1 as f64);
         let steps = x.abs().max(y.abs()) as usize;
         for step in 0..=steps {
-            let share = if steps == 0 {
-                1.0
-            } else {
-                step as f64 / steps as f64
-            };
-            let column = from.0 as f64 + share * x;
-            let row = from.1 as f64 + share * y;
-            self.dot(column.round() as usize, row.round() as usize, ink);
+            let share = step as f64 / steps.max(1) as f64;
+            let (column, row) = (from.0 as f64 + share * x, from.1 as f64 + share * y);
+            self.dot((column.round() as usize, row.round() as usize), ink);
         }
     }
 
     /// Draws all dots.
     pub fn render(&self, symbols: &Symbols, buffer: &mut Buffer) {
-        let width = usize::from(self.area.width);
-        for (at, (bits, kind, style)) in self
-            .cells
-            .iter()
-            .enumerate()
-            .filter(|(_, cell)| cell.0 != 0)
-        {
-            let (column, row) = (at % width.max(1), at / width.max(1));
-            let (x, y) = (self.area.x + column as u16, self.area.y + row as u16);
+        let width = usize::from(self.area.width).max(1);
+        let cells = self.cells.iter().enumerate();
+        for (at, (bits, ink)) in cells.filter(|(_, cell)| cell.0 != 0) {
+            let column = at % width;
+            let (x, y) = (
+                self.area.x + column as u16,
+                self.area.y + (at / width) as u16,
+            );
             // B carries a mark every few columns.
-            if symbols.braille && !(*kind == 1 && column % 6 == 3) {
+            if symbols.braille && !(ink.kind == 1 && column % 6 == 3) {
                 let glyph = char::from_u32(0x2800 + u32::from(*bits)).unwrap_or(' ');
-                put(buffer, x, y, glyph.encode_utf8(&mut [0; 4]), 1, *style);
+                put(buffer, x, y, glyph.encode_utf8(&mut [0; 4]), 1, ink.style);
             } else {
-                put(buffer, x, y, symbols.points[(*kind).min(1)], 1, *style);
+                put(buffer, x, y, symbols.points[ink.kind.min(1)], 1, ink.style);
             }
+        }
+    }
+}
+
+/// Letters and names in a plot. None hides another one, and no name hides a dot.
+pub struct Labels<'a> {
+    pub plot: &'a Plot,
+    pub grid: &'a Grid,
+    pub taken: Vec<(u16, Range<u16>)>,
+}
+
+impl Labels<'_> {
+    /// Whether nothing is written on these columns of a row.
+    fn is_free(&self, row: u16, columns: Range<u16>) -> bool {
+        !self.taken.iter().any(|(other, taken)| {
+            *other == row && taken.start < columns.end && columns.start < taken.end
+        })
+    }
+
+    /// Puts a letter into the cell or the nearest free one around it; nowhere where all are taken.
+    pub fn letter(&mut self, letter: char, cell: (u16, u16), style: Style, buffer: &mut Buffer) {
+        #[rustfmt::skip]
+        const AROUND: [(i16, i16); 11] = [
+            (0, 0), (1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1), (2, 0), (-2, 0),
+        ];
+        let area = self.plot.area;
+        let place = AROUND.into_iter().find_map(|(right, down)| {
+            let x = cell.0.checked_add_signed(right)?;
+            let y = cell.1.checked_add_signed(down)?;
+            (x < area.width && y < area.height && self.is_free(y, x..x + 1)).then_some((x, y))
+        });
+        if let Some((x, y)) = place {
+            let letter = letter.encode_utf8(&mut [0; 4]).to_owned();
+            self.plot.put(buffer, (x, y), &letter, style);
+            self.taken.push((y, x..x + 1));
+        }
+    }
+
+    /// Puts a name at the first of these places where it fits and hides nothing; nowhere where there is none.
+    pub fn name(
+        &mut self,
+        name: &str,
+        places: impl IntoIterator<Item = Option<(u16, u16)>>,
+        style: Style,
+        buffer: &mut Buffer,
+    ) {
+        let wide = text::width(name) as u16;
+        let area = self.plot.area;
+        let free = |(x, y): &(u16, u16)| {
+            x + wide <= area.width
+                && *y < area.height
+                && (*x..x + wide).all(|column| self.grid.is_free(column, *y))
+                && self.is_free(*y, x.saturating_sub(1)..x + wide + 1)
+        };
+        if let Some((x, y)) = places.into_iter().flatten().find(free) {
+            self.plot.put(buffer, (x, y), name, style);
+            self.taken.push((y, x..x + wide));
         }
     }
 }

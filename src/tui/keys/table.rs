@@ -1,12 +1,50 @@
 //! The table of every key: when it counts, what it does, what the footer and the help say about it.
 
-use super::{Binding, Group, Key};
+use crossterm::event::KeyCode::{
+    self, BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, Null, PageDown, PageUp,
+    Right, Tab, Up,
+};
+
 use crate::app::exercise::measuring::Answer;
 use crate::app::study::Beat;
 use crate::app::{Action, App, Overlay, Room, RunState};
 
+/// Under which heading the help lists a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    Stage,
+    Run,
+    Screen,
+    Move,
+    Program,
+}
+
+impl Group {
+    /// With their headings, in the order of the help.
+    pub const ALL: [(Self, &str); 5] = [
+        (Self::Stage, "the stage"),
+        (Self::Run, "the run"),
+        (Self::Screen, "the screen"),
+        (Self::Move, "moving"),
+        (Self::Program, "the program"),
+    ];
+}
+
+/// One line of the table.
+pub struct Binding {
+    /// A key held with ctrl is the control character that it types; `Null` stands for every key.
+    pub keys: &'static [KeyCode],
+    pub action: Action,
+    /// In the footer; empty: not there. Earlier lines come first.
+    pub label: &'static str,
+    /// In the help; neighbours with the same text share a line of it. Empty: not listed.
+    pub help: &'static str,
+    pub group: Group,
+    pub when: fn(&App) -> bool,
+}
+
 const fn bind(
-    keys: &'static [Key],
+    keys: &'static [KeyCode],
     action: Action,
     label: &'static str,
     help: &'static str,
@@ -31,24 +69,24 @@ fn confirming(app: &App) -> bool {
     app.view.confirm.is_some()
 }
 
-/// The first card, which any key puts away.
+/// The welcome card is open; any key closes it.
 fn welcoming(app: &App) -> bool {
     let shown = app.view.room() > Room::Numbers;
     !confirming(app) && app.view.overlay == Some(Overlay::Welcome) && shown
 }
 
-/// The same where it has more lines than the frame: the keys that move text do so.
+/// The same where the card has more lines than the frame: the keys that scroll do so.
 fn welcoming_long(app: &App) -> bool {
     let (columns, rows) = app.view.size;
     welcoming(app) && (columns < 80 || rows < 24)
 }
 
-/// Letters are text.
+/// A word is typed: letters are text.
 fn typing(app: &App) -> bool {
     !confirming(app) && app.view.typing()
 }
 
-/// Nothing asks for yes or no, nothing takes every key.
+/// No question wants yes or no, and neither card nor search takes every key.
 fn free(app: &App) -> bool {
     !confirming(app) && !welcoming(app) && !typing(app)
 }
@@ -57,7 +95,7 @@ fn in_list(app: &App) -> bool {
     free(app) && matches!(app.view.overlay, Some(Overlay::Stages | Overlay::Devices))
 }
 
-/// The panels, not a list or a text over them.
+/// The panels are in use: no card lies over them.
 fn main(app: &App) -> bool {
     free(app) && app.view.overlay.is_none()
 }
@@ -108,7 +146,7 @@ fn in_exercise(app: &App) -> bool {
     main(app) && app.exercises.open.is_some()
 }
 
-/// The same, and the footer offers the fix: prediction and evidence are behind, and nothing is asked.
+/// The same, and the fix comes next: prediction and evidence are done, and no question is open.
 fn fixable(app: &App) -> bool {
     let ready = |stage| app.study.beat(stage) > Beat::Evidence;
     in_stage(app) && app.stage().is_some_and(ready) && !asked(app) && !estimating(app)
@@ -123,7 +161,7 @@ fn estimating(app: &App) -> bool {
             .is_some_and(|stage| app.study.estimate(stage).is_some())
 }
 
-/// The evidence waits to be looked at, or is.
+/// The learner looks at the evidence, or is about to.
 fn walking(app: &App) -> bool {
     in_stage(app)
         && (app.study.pointer.is_some() || app.view.lesson_visible())
@@ -132,12 +170,12 @@ fn walking(app: &App) -> bool {
             .is_some_and(|stage| app.study.beat(stage) == Beat::Evidence)
 }
 
-/// There is more of the stage's text.
+/// There is more of the stage's text to read.
 fn reading_on(app: &App) -> bool {
     leafing(app) && app.reads_on()
 }
 
-/// The stage's text is read, and has pages.
+/// The stage's text is on the screen and has pages.
 fn leafing(app: &App) -> bool {
     main(app)
         && app.exercises.open.is_none()
@@ -171,7 +209,7 @@ fn in_pages(app: &App) -> bool {
     in_glossary(app) && !app.course.readings.is_empty()
 }
 
-/// A lesson is read, whose words may be new.
+/// A lesson is on the screen: its words may be new.
 fn reading(app: &App) -> bool {
     live(app) && app.view.lesson_visible() && has_glossary(app)
 }
@@ -240,10 +278,10 @@ fn something_open(app: &App) -> bool {
 
 use Action as A;
 use Group::{Move, Program, Run, Screen, Stage};
-use Key::{
-    Any, BackTab, Backspace, Char, Control, Down, End, Enter, Escape, Home, Left, PageDown, PageUp,
-    Right, Tab, Up,
-};
+
+const CTRL_C: KeyCode = Char('\u{3}');
+const CTRL_Z: KeyCode = Char('\u{1a}');
+const ANY: KeyCode = Null;
 
 /// Keys whose meaning follows what is open share one line of the help.
 const ENTER: &str = "read on; take what is marked";
@@ -268,18 +306,18 @@ const LOOK_UP: &str = "look up a word";
 /// Every key. The first line that matches a key and whose condition holds is the one.
 pub static BINDINGS: &[Binding] = &[
     bind(&[Char('y')], A::Yes, "yes", "", Program, confirming),
-    bind(&[Char('n'), Escape], A::No, "no", "", Program, confirming),
+    bind(&[Char('n'), Esc], A::No, "no", "", Program, confirming),
     // A word that is typed.
     bind(&[Enter], A::KeepSearch, "keep", "", Move, typing),
-    bind(&[Escape], A::Close, "clear", "", Screen, typing),
+    bind(&[Esc], A::Close, "clear", "", Screen, typing),
     bind(&[Backspace], A::Erase, "", "", Move, typing),
     bind(&[Down], A::Scroll(1), "", "", Move, typing),
     bind(&[Up], A::Scroll(-1), "", "", Move, typing),
     bind(&[PageDown], A::Scroll(10), "", "", Move, typing),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, typing),
     bind(&[Enter], A::Choose, "choose", ENTER, Stage, in_list),
-    bind(&[Escape], A::StopMeasuring, "stop measuring", ESCAPE, Screen, measuring),
-    bind(&[Escape], A::Close, "close", ESCAPE, Screen, something_open),
+    bind(&[Esc], A::StopMeasuring, "stop measuring", ESCAPE, Screen, measuring),
+    bind(&[Esc], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
     // The stage.
@@ -355,8 +393,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Escape], A::LeaveExercise, "stage", ESCAPE, Screen, leavable),
-    bind(&[Escape], A::Close, "", ESCAPE, Screen, free),
+    bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, leavable),
+    bind(&[Esc], A::Close, "", ESCAPE, Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", LINES, Move, free),
     bind(&[Up, Char('k')], A::Scroll(-1), "", LINES, Move, free),
@@ -369,13 +407,13 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('W')], A::Open(Overlay::Welcome), "", "the welcome card", Program, free),
     bind(&[Char('?')], A::Open(Overlay::Help), "help", "this list", Program, free),
     bind(&[Char('q')], A::Quit, "quit", "quit; progress is kept", Program, free),
-    bind(&[Control('z')], A::Suspend, "", "suspend; `fg` comes back", Program, always),
-    bind(&[Control('c')], A::Quit, "", "quit at once", Program, always),
+    bind(&[CTRL_Z], A::Suspend, "", "suspend; `fg` comes back", Program, always),
+    bind(&[CTRL_C], A::Quit, "", "quit at once", Program, always),
     bind(&[Down], A::Scroll(1), "down", "", Move, welcoming_long),
     bind(&[Up], A::Scroll(-1), "", "", Move, welcoming_long),
     bind(&[PageDown], A::Scroll(10), "", "", Move, welcoming_long),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, welcoming_long),
-    // Whatever is left.
-    bind(&[Any], A::Type(' '), "", "", Move, typing),
-    bind(&[Any], A::Close, "go on", "", Program, welcoming),
+    // Every other key.
+    bind(&[ANY], A::Type(' '), "", "", Move, typing),
+    bind(&[ANY], A::Close, "go on", "", Program, welcoming),
 ];

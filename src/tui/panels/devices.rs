@@ -1,85 +1,85 @@
 //! The devices that were found, where the run is now, and what each can time.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
-
-use super::{card, chooses, sentence, show};
-use crate::app::App;
 use crate::app::devices::FirstLight;
 use crate::app::guide::first_light;
+use crate::app::{App, Overlay};
+use crate::tui::prose::sentence;
+use crate::tui::surface::{CardRow, Surface, chooses, height};
 use crate::tui::text;
-use crate::tui::theme::Theme;
+
+pub const CARD: CardRow = CardRow {
+    overlay: Overlay::Devices,
+    size: |app, _, _| {
+        let devices = height(app.devices.known.len());
+        (90, devices.saturating_mul(2).saturating_add(9))
+    },
+    draw,
+};
 
 /// Lines above the first device.
-pub const HEAD: u16 = 2;
+const HEAD: u16 = 2;
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(
-        frame,
-        area,
-        "devices",
-        &chooses("moves the run", app),
-        theme.border_focused,
-        theme,
+/// First line shown of a card with so many rows inside: the selected one stays in view.
+fn scrolled(app: &App, rows: u16) -> u16 {
+    (app.view.selected as u16 + HEAD + 2).saturating_sub(rows)
+}
+
+/// The device on a line inside the card, of which `rows` are shown.
+pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
+    let at = usize::from((line + scrolled(app, rows)).checked_sub(HEAD)?);
+    (at < app.devices.known.len()).then_some(at)
+}
+
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let aside = chooses("moves the run", app);
+    s.card("devices", &aside, theme.border_focused);
+    let mut w = s.writer();
+    let (asked, using) = (&app.devices.asked, &app.devices.using);
+    w.line(
+        format!("asked for: {asked}, computing on: {using}"),
+        theme.dim,
     );
-    let columns = usize::from(inner.width);
-    let asked = format!(
-        "asked for: {}, computing on: {}",
-        app.devices.asked, app.devices.using
-    );
-    let mut lines = vec![Line::styled(asked, theme.dim), Line::default()];
+    w.blank();
     for (at, info) in app.devices.known.iter().enumerate() {
-        let here = if info.select == app.devices.using {
-            theme.symbols.pointer
-        } else {
-            " "
+        let here = match info.select == *using {
+            true => theme.symbols.pointer,
+            false => " ",
         };
-        let style = if at == app.view.selected {
-            theme.selected
-        } else {
-            theme.text
+        let clock = match info.timestamps {
+            true => "device clock",
+            false => "host clock only",
         };
-        let clock = if info.timestamps {
-            "device clock"
-        } else {
-            "host clock only"
-        };
-        let room = columns.saturating_sub(2 + 12 + 12 + 17);
-        let cells = format!(
-            "{here} {}{}{}{clock}",
+        let room = w.columns.saturating_sub(2 + 12 + 12 + 17);
+        let (select, name) = (
             text::left(&info.select, 12),
             text::left(&info.device.name, room),
-            text::left(&format!("  {}", info.backend), 12)
         );
-        lines.push(Line::styled(text::left(&cells, columns), style));
+        let backend = text::left(&format!("  {}", info.backend), 12);
+        let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), w.columns);
+        let selected = at == app.view.selected;
+        w.line(line, if selected { theme.selected } else { theme.text });
     }
     if !app.devices.probed {
-        lines.push(Line::styled("the engine is looking for devices", theme.dim));
+        w.line("the engine is looking for devices", theme.dim);
     }
-    lines.push(Line::default());
-    for info in app
-        .devices
-        .known
-        .iter()
-        .filter(|info| !info.note.is_empty())
-    {
-        let marker = format!("{}: ", info.select);
-        lines.extend(text::wrap_item(
-            &marker, theme.dim, &info.note, columns, theme.text,
-        ));
+    w.blank();
+    for info in app.devices.known.iter().filter(|it| !it.note.is_empty()) {
+        w.item(
+            &format!("{}: ", info.select),
+            theme.dim,
+            &info.note,
+            theme.text,
+        );
     }
     if let FirstLight::Failed { reason } = &app.devices.first_light {
-        lines.extend(text::wrap_item(
-            "gpu: ", theme.bad, reason, columns, theme.text,
-        ));
+        w.item("gpu: ", theme.bad, reason, theme.text);
     } else if let Some(light) = first_light(app) {
-        lines.push(sentence(&light, app, theme, theme.text));
+        w.lines.push(sentence(&light, app, theme, theme.text));
     }
-    lines.push(Line::from(Span::styled(
-        "Figures of two devices are never compared.",
+    w.line(
+        "Figures of different devices are never compared.",
         theme.dim,
-    )));
-    let end = app.view.selected as u16 + HEAD + 2;
-    show(frame, inner, lines, end.saturating_sub(inner.height), theme)
+    );
+    s.show(s.area, w.lines, scrolled(app, s.area.height))
 }

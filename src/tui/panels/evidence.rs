@@ -1,185 +1,149 @@
 //! What the stage's lesson points at, measured on this model: the logits, the residual stream, parity with the plain
 //! reference, strides as the attention received them.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{ledger, missing, open, show, slots};
-use crate::app::guide::number;
-use crate::app::{App, Panel};
+use super::ledger;
+use crate::panel::Panel;
 use crate::protocol::{Evidence, Num, Slot};
+use crate::tui::surface::{PanelRow, Place, Surface, letter, missing, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use crate::units::number;
+
+pub const PANEL: PanelRow = PanelRow {
+    panel: Panel::Evidence,
+    place: Place::Right(10),
+    reading: |_| {
+        &[
+            "Logits: the scores of all tokens. Predicts its input: positions whose highest score is the token they were given. \
+             Parity: the largest difference from a plain model with the same weights, over the largest logit; \
+             rounding stays below 1e-4.",
+        ]
+    },
+    draw,
+};
 
 /// Largest parity that rounding explains.
 const PARITY: f64 = 1e-4;
+/// Columns of a name, and the fewest of a figure.
+const NAME: usize = 19;
+const FIGURE: usize = 23;
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let known: Vec<(Slot, &Evidence)> = slots(app)
-        .filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)))
-        .collect();
-    let steps: Vec<String> = known
-        .iter()
-        .map(|(slot, it)| format!("{} at step {}", letter(*slot), it.step))
-        .collect();
-    let aside = steps.join(" · ");
-    let inner = open(frame, area, Panel::Evidence, &aside, app, theme);
-    let mut lines = Vec::new();
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
+    let known: Vec<(Slot, &Evidence)> = known.collect();
+    let steps = known.iter();
+    let steps = steps.map(|(slot, it)| format!("{} at step {}", letter(*slot), it.step));
+    s.open(&PANEL, &steps.collect::<Vec<_>>().join(" · "));
+    let mut figures = Figures {
+        lines: Vec::new(),
+        known: &known,
+        width: usize::from(s.area.width),
+        theme,
+    };
     if known.is_empty() {
-        lines.push(missing("the engine has not looked yet", theme));
+        figures
+            .lines
+            .push(missing("the engine has not looked yet", theme));
     }
-    figure(
-        &mut lines,
-        "logits' spread",
-        &known,
-        (inner.width, theme),
-        |it| it.logit_std.map(|x| (number(x.0), None)),
-    );
-    figure(
-        &mut lines,
-        "logits from, to",
-        &known,
-        (inner.width, theme),
-        |it| {
-            Some((
-                format!("{}, {}", number(it.logit_min?.0), number(it.logit_max?.0)),
-                None,
-            ))
-        },
-    );
-    figure(
-        &mut lines,
-        "predicts its input",
-        &known,
-        (inner.width, theme),
-        |it| {
-            it.argmax_is_input
-                .map(|share| (format!("{:.0} %", 100.0 * share), None))
-        },
-    );
-    figure(&mut lines, "parity", &known, (inner.width, theme), |it| {
-        it.parity.map(|x| {
-            let good = x.0.is_finite() && x.0 <= PARITY;
-            (
-                match x.0 {
-                    0.0 => "0".to_owned(),
-                    far if far >= 0.01 => number(far),
-                    near => format!("{near:.1e}"),
-                },
-                Some(good),
-            )
-        })
+    let f = &mut figures;
+    f.plain("logits' spread", |it| it.logit_std.map(|x| number(x.0)));
+    f.plain("logits from, to", |it| {
+        let (low, high) = (it.logit_min?.0, it.logit_max?.0);
+        Some(format!("{}, {}", number(low), number(high)))
+    });
+    f.plain("predicts its input", |it| {
+        it.argmax_is_input.map(|it| format!("{:.0} %", 100.0 * it))
+    });
+    f.add("parity", |it| {
+        let far = it.parity?.0;
+        let figure = match far {
+            0.0 => "0".to_owned(),
+            far if far >= 0.01 => number(far),
+            near => format!("{near:.1e}"),
+        };
+        Some((figure, Some(far.is_finite() && far <= PARITY)))
     });
     if !known.is_empty() {
-        lines.push(ledger::clocks_in_a_line(app.run.shown(), theme));
+        f.lines
+            .push(ledger::clocks_in_a_line(app.run.shown(), theme));
     }
     for (slot, it) in &known {
-        lines.extend(rms(*slot, &it.rms, theme));
+        f.lines.extend(rms(*slot, &it.rms, theme));
     }
-    let mut names: Vec<&str> = known
-        .iter()
-        .flat_map(|(_, it)| it.strides.iter().map(|(name, _)| name.as_str()))
-        .collect();
+    let strides = known.iter().flat_map(|(_, it)| &it.strides);
+    let mut names: Vec<&str> = strides.map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     for name in names {
-        figure(
-            &mut lines,
-            &format!("strides of {name}"),
-            &known,
-            (inner.width, theme),
-            |it| {
-                let (_, strides) = it.strides.iter().find(|(of, _)| of == name)?;
-                Some((format!("{strides:?}"), None))
-            },
-        );
+        f.plain(&format!("strides of {name}"), |it| {
+            let found = it.strides.iter().find(|(of, _)| of == name);
+            found.map(|(_, strides)| format!("{strides:?}"))
+        });
     }
-    show(
-        frame,
-        inner,
-        lines,
-        app.view.scroll_of(Panel::Evidence),
-        theme,
-    )
+    let lines = figures.lines;
+    s.show_panel(&PANEL, lines)
 }
 
-fn letter(slot: Slot) -> &'static str {
-    if slot == Slot::A { "A" } else { "B" }
+/// The lines of all figures, each with the values of all slots.
+struct Figures<'a> {
+    lines: Vec<Line<'static>>,
+    known: &'a [(Slot, &'a Evidence)],
+    width: usize,
+    theme: &'a Theme,
 }
 
-/// One figure of all slots, on one line where it fits; nothing where none has it.
-fn figure(
-    lines: &mut Vec<Line<'static>>,
-    name: &str,
-    known: &[(Slot, &Evidence)],
-    (width, theme): (u16, &Theme),
-    value: impl Fn(&Evidence) -> Option<(String, Option<bool>)>,
-) {
-    const NAME: usize = 19;
-    const FIGURE: usize = 23;
-    let mut spans = Vec::new();
-    let mut used = 0;
-    for (slot, it) in known {
-        let Some((figure, good)) = value(it) else {
-            continue;
-        };
-        let (mark, style): (&str, Style) = match good {
-            None => ("", theme.text),
-            Some(true) => (theme.symbols.good, theme.good),
-            Some(false) => (theme.symbols.bad, theme.bad),
-        };
-        let cell = text::left(
-            &format!(" {figure} {mark}"),
-            FIGURE.max(text::width(&figure) + 3),
-        );
-        if used > 0 && used + text::width(cell.trim_end()) + 1 > usize::from(width) {
-            lines.push(Line::from(std::mem::take(&mut spans)));
-            used = 0;
-        }
-        if used == 0 {
-            // The name stands on the first line only.
-            let name = if spans.is_empty()
-                && lines
-                    .last()
-                    .is_none_or(|line| !line.to_string().starts_with(name))
-            {
-                name
-            } else {
-                ""
+impl Figures<'_> {
+    fn plain(&mut self, name: &str, value: impl Fn(&Evidence) -> Option<String>) {
+        self.add(name, |it| Some((value(it)?, None)));
+    }
+
+    /// One figure of all slots, on one line where it fits, and whether it is as it should be; nothing where no slot
+    /// has it.
+    fn add(&mut self, name: &str, value: impl Fn(&Evidence) -> Option<(String, Option<bool>)>) {
+        let mut spans: Vec<Span<'static>> = Vec::new();
+        let (mut used, mut name) = (0, name);
+        for (slot, it) in self.known {
+            let Some((figure, good)) = value(it) else {
+                continue;
             };
-            spans.push(Span::styled(text::left(name, NAME), theme.dim));
-            used = NAME;
+            let plain = ("", self.theme.text);
+            let (mark, style) = good.map_or(plain, |good| self.theme.mark(good));
+            let wide = FIGURE.max(text::width(&figure) + 3);
+            let cell = text::left(&format!(" {figure} {mark}"), wide);
+            if used > 0 && used + text::width(cell.trim_end()) + 1 > self.width {
+                self.lines.push(Line::from(std::mem::take(&mut spans)));
+                used = 0;
+            }
+            if used == 0 {
+                // The name stands on the first line only.
+                let name = text::left(std::mem::take(&mut name), NAME);
+                spans.push(Span::styled(name, self.theme.dim));
+                used = NAME;
+            }
+            used += text::width(&cell) + 1;
+            spans.push(Span::styled(letter(*slot), self.theme.slot(*slot)));
+            spans.push(Span::styled(cell, style));
         }
-        used += text::width(&cell) + 1;
-        spans.push(Span::styled(letter(*slot), theme.slot(*slot)));
-        spans.push(Span::styled(cell, style));
-    }
-    if !spans.is_empty() {
-        lines.push(Line::from(spans));
+        if !spans.is_empty() {
+            self.lines.push(Line::from(spans));
+        }
     }
 }
 
 /// The residual stream from the embedding to the last layer, as heights from zero.
 fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
     let (first, last) = (values.first()?, values.last()?);
-    let high = values
-        .iter()
-        .map(|x| x.0)
-        .filter(|x| x.is_finite())
-        .fold(0.0, f64::max);
-    let heights: String = values
-        .iter()
-        .map(|x| theme.symbols.spark(x.0, 0.0, high * 1.2))
-        .collect();
+    let finite = values.iter().map(|x| x.0).filter(|x| x.is_finite());
+    let high = finite.fold(0.0, f64::max) * 1.2;
+    let heights = values.iter().map(|x| theme.symbols.spark(x.0, 0.0, high));
+    let heights: String = heights.collect();
+    let ends = format!(" from {} to {}", number(first.0), number(last.0));
     Some(Line::from(vec![
-        Span::styled(text::left("rms by layer", 19), theme.dim),
-        Span::styled(letter(slot), theme.slot(slot)),
-        Span::styled(format!(" {heights} "), theme.slot(slot)),
-        Span::styled(
-            format!(" from {} to {}", number(first.0), number(last.0)),
-            theme.text,
-        ),
+        Span::styled(text::left("rms by layer", NAME), theme.dim),
+        Span::styled(format!("{} {heights} ", letter(slot)), theme.slot(slot)),
+        Span::styled(ends, theme.text),
     ]))
 }

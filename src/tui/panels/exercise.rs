@@ -1,101 +1,69 @@
 //! The open exercise, in the lesson's place: the task, where its files are, hints, and at the foot what the last check
 //! found, or how far the present one has come.
 
-mod looking_back;
-mod result;
-mod runs;
+mod card;
 
-use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-pub use self::looking_back::new_lines;
-use super::{open_as, question, show};
+use super::question;
 use crate::app::exercise::Desk;
-use crate::app::guide::sentence;
-use crate::app::{Action, App, Panel, Room};
+use crate::app::figures::letter;
+use crate::app::{Action, App, Overlay, Room};
 use crate::course::Exercise;
 use crate::course::exercise::Body;
+use crate::course::placeholder::{Figures, Lookup};
+use crate::tui::prose::Writer;
+use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::tui::{prose, text};
 
-/// Draws it; the result is how far the text can scroll.
-pub fn render(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    app: &App,
-    exercise: &Exercise,
-    theme: &Theme,
-) -> u16 {
-    let name = format!("exercise {}", exercise.label());
-    let panel = (Panel::Lesson, name.as_str());
-    let inner = open_as(frame, area, panel, exercise.level.name(), app, theme);
-    let columns = usize::from(inner.width);
-    let page = Page {
-        app,
-        exercise,
-        desk: app.exercises.desk(exercise),
-        columns,
-        theme,
+/// Lines that scroll, and lines that stay at the foot.
+pub type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
+
+/// The page of an exercise for this area.
+pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
+    let desk = app.exercises.desk(exercise);
+    let write = |parts: &[fn(&mut Part<'a>)]| {
+        let mut part = Part {
+            exercise,
+            desk,
+            w: Writer::new(app, theme, usize::from(area.width)),
+        };
+        parts.iter().for_each(|write| write(&mut part));
+        part.w.lines
     };
     // What was just asked for comes first.
-    let (mut head, mut tail) = (page.hints(), Vec::new());
-    head.extend(page.task());
-    page.files(&mut tail);
-    page.look_back(&mut tail);
-    let mut found = Vec::new();
-    page.debrief(&mut found);
-    page.answers(&mut found);
-    page.named(&mut head);
-    page.background(&mut tail);
-    let mut foot = page.result();
+    let mut head = write(&[Part::hints, Part::task, Part::recorded]);
+    let mut tail = write(&[Part::files, Part::look_back, Part::background]);
+    let mut found = write(&[Part::debrief, Part::answers]);
+    let mut foot = write(&[Part::card]);
     // Once runs were measured, what they show comes before the task, and the foot is the question's.
-    if page.desk.is_some_and(|desk| desk.measured.is_some()) && app.measuring().is_none() {
+    if desk.is_some_and(|desk| desk.measured.is_some()) && app.measuring().is_none() {
         foot.append(&mut found);
         foot.push(Line::default());
         foot.append(&mut head);
         head = std::mem::take(&mut foot);
-    } else {
-        found.append(&mut tail);
-        tail = found;
     }
-    if let Some(open) = app.question() {
-        foot.push(question::rule("question", columns, theme));
-        foot.extend(question::choices(open, app, columns, None, theme));
-    }
+    found.append(&mut tail);
+    let tail = found;
+    foot.extend(write(&[Part::question]));
     // What was found stays in view: at the foot where there is room for text above it, else before the text. In a
     // small frame it is always before, so that it does not jump from one check to the next.
-    let height = usize::from(inner.height);
+    let height = usize::from(area.height);
     let small = app.view.room() <= Room::Compact && app.question().is_none();
     let long = foot.len() * 5 > height * 3;
-    let mut text = Vec::new();
+    let mut above = Vec::new();
     if (small || long) && foot.len() + head.len() + tail.len() > height {
         if app.exercises.text_first {
-            text.append(&mut head);
-            text.push(Line::default());
+            above.append(&mut head);
+            above.push(Line::default());
         }
-        text.append(&mut foot);
-        text.push(Line::default());
+        above.append(&mut foot);
+        above.push(Line::default());
     }
-    text.append(&mut head);
-    text.append(&mut tail);
-    let rows = u16::try_from(foot.len())
-        .unwrap_or(inner.height)
-        .min(inner.height);
-    let (above, below) = (
-        Rect {
-            height: inner.height - rows,
-            ..inner
-        },
-        Rect {
-            y: inner.bottom() - rows,
-            height: rows,
-            ..inner
-        },
-    );
-    show(frame, below, foot, 0, theme);
-    show(frame, above, text, app.view.scroll_of(Panel::Lesson), theme)
+    above.append(&mut head);
+    above.extend(tail);
+    (above, foot)
 }
 
 /// The state of the exercise in one line, for the smallest frames.
@@ -103,142 +71,200 @@ pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> 
     let desk = app.exercises.desk(exercise);
     let report = desk.and_then(|desk| desk.report.as_ref());
     let (said, style) = match report {
-        _ if app.checking().is_some() => ("is checked".to_owned(), theme.text),
-        _ if app.measuring().is_some() => ("is measured".to_owned(), theme.text),
+        _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
+        _ if app.measuring().is_some() => ("measuring".to_owned(), theme.text),
         None => (exercise.title.clone(), theme.text),
-        Some(report) if report.passed => (format!("{} passed", theme.symbols.good), theme.good),
         Some(report) => {
-            let wrong = report.card.iter().find(|line| line.good == Some(false));
-            let text = wrong.map_or("not yet", |line| line.text.as_str());
-            (format!("{} {text}", theme.symbols.bad), theme.bad)
+            let mut wrong = report.card.iter().filter(|line| line.good == Some(false));
+            let text = match report.passed {
+                true => "passed",
+                false => wrong.next().map_or("not yet", |line| line.text.as_str()),
+            };
+            let (mark, style) = theme.mark(report.passed);
+            (format!("{mark} {text}"), style)
         }
     };
-    Line::from(vec![
-        Span::styled(format!("{} ", exercise.label()), theme.dim),
-        Span::styled(text::cut(&said, 200), style),
-    ])
-}
-
-struct Page<'a> {
-    app: &'a App,
-    exercise: &'a Exercise,
-    desk: Option<&'a Desk>,
-    columns: usize,
-    theme: &'a Theme,
-}
-
-impl Page<'_> {
-    fn item(
-        &self,
-        marker: &str,
-        style: ratatui::style::Style,
-        body: &str,
-        out: &mut Vec<Line<'static>>,
-    ) {
-        let theme = self.theme;
-        out.extend(prose::item(
-            marker,
-            style,
-            body,
-            self.columns,
-            theme.text,
-            None,
-        ));
-    }
-
-    fn task(&self) -> Vec<Line<'static>> {
-        let theme = self.theme;
-        let body = self.exercise.task.trim();
-        let mut out = prose::item("", theme.dim, body, self.columns, theme.strong, None);
-        let what = match self.exercise.body {
-            Body::Kernel(_) => "To write: ",
-            Body::Config(_) | Body::Detective(_) => "To answer: ",
-        };
-        self.item(what, theme.dim, &self.exercise.size, &mut out);
-        out
-    }
-
-    fn files(&self, out: &mut Vec<Line<'static>>) {
-        let theme = self.theme;
-        let Some(files) = self.desk.map(|desk| &desk.files) else {
-            return;
-        };
-        if files.is_empty() {
-            return;
-        }
-        out.push(Line::default());
-        let said = if self.exercise.configs().is_some() {
-            "Your answer; {} opens the file, saving measures it:"
-        } else if files.len() == 1 {
-            "Your file; {} opens it, saving checks it:"
-        } else {
-            "Your files; {} opens the one to mend, saving checks both:"
-        };
-        self.keys(said, &[Action::OpenEditor], out);
-        for file in files {
-            out.extend(text::wrap_plain(file, self.columns, theme.code));
-        }
-    }
-
-    /// A sentence that names keys.
-    fn keys(&self, said: &str, keys: &[Action], out: &mut Vec<Line<'static>>) {
-        let said = sentence(said, keys);
-        let line = super::sentence(&said, self.app, self.theme, self.theme.dim);
-        let runs: Vec<(String, Style)> = line
-            .spans
-            .into_iter()
-            .map(|span| (span.content.into_owned(), span.style))
-            .collect();
-        out.extend(text::wrap(
-            &runs,
-            self.columns,
-            Span::raw(""),
-            Span::raw(""),
-        ));
-    }
-
-    /// The hints so far, the latest first.
-    fn hints(&self) -> Vec<Line<'static>> {
-        let count = self.exercise.hints.len();
-        let shown = self.app.exercises.hints as usize;
-        let mut out = Vec::new();
-        for (at, hint) in self.exercise.hints.iter().enumerate().take(shown).rev() {
-            let marker = format!("Hint {}/{count}  ", at + 1);
-            self.item(&marker, self.theme.warning, hint.trim(), &mut out);
-            out.push(Line::default());
-        }
-        out
-    }
-
-    fn background(&self, out: &mut Vec<Line<'static>>) {
-        let Some(lesson) = &self.exercise.lesson else {
-            return;
-        };
-        let name = lesson.trim_end_matches(".md");
-        let stage = self
-            .app
-            .course
-            .stages
-            .iter()
-            .find(|stage| stage.path.rsplit('/').next() == Some(name));
-        let line = match stage {
-            Some(stage) => sentence(
-                &format!("Background: stage {} ({{}} goes there)", stage.number),
-                &[Action::Stage(stage.number)],
-            ),
-            None if name == "glossary" => sentence(
-                "Background: the glossary, {}",
-                &[Action::Open(crate::app::Overlay::Glossary)],
-            ),
-            None => return,
-        };
-        out.push(Line::default());
-        let theme = self.theme;
-        out.push(super::sentence(&line, self.app, theme, theme.dim));
-    }
+    let said = Span::styled(text::cut(&said, 200), style);
+    Line::from(vec![label(exercise, theme), said])
 }
 
 /// The short name before the title, in lists and at the top.
 pub fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
     Span::styled(format!("{} ", exercise.label()), theme.dim)
+}
+
+/// Lines of `new` that `old` has not, without what only closes a block.
+pub fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str> {
+    new.lines().filter(move |line| {
+        line.trim().len() > 1 && !old.lines().any(|known| known.trim() == line.trim())
+    })
+}
+
+/// A part of the page.
+struct Part<'a> {
+    exercise: &'a Exercise,
+    desk: Option<&'a Desk>,
+    w: Writer<'a>,
+}
+
+impl Part<'_> {
+    fn plain(&mut self, text: &str) {
+        let theme = self.w.theme;
+        self.w.told("", theme.dim, text, theme.text);
+    }
+
+    /// The hints so far, the latest first.
+    fn hints(&mut self) {
+        let (exercise, theme) = (self.exercise, self.w.theme);
+        let count = exercise.hints.len();
+        let shown = self.w.app.exercises.hints as usize;
+        for (at, hint) in exercise.hints.iter().enumerate().take(shown).rev() {
+            let marker = format!("Hint {}/{count}  ", at + 1);
+            self.w.told(&marker, theme.warning, hint.trim(), theme.text);
+            self.w.blank();
+        }
+    }
+
+    fn task(&mut self) {
+        let (exercise, theme) = (self.exercise, self.w.theme);
+        self.w
+            .told("", theme.dim, exercise.task.trim(), theme.strong);
+        let what = match exercise.body {
+            Body::Kernel(_) => "To write: ",
+            Body::Config(_) | Body::Detective(_) => "To answer: ",
+        };
+        self.w.told(what, theme.dim, &exercise.size, theme.text);
+    }
+
+    fn files(&mut self) {
+        let files = self.desk.map_or(&[][..], |desk| &desk.files);
+        if files.is_empty() {
+            return;
+        }
+        self.w.blank();
+        let said = if self.exercise.configs().is_some() {
+            "Your answer; {} opens the file, saving measures it:"
+        } else if files.len() == 1 {
+            "Your file; {} opens it, saving checks it:"
+        } else {
+            "Your files; {} opens the one to fix, saving checks both:"
+        };
+        self.w.keys(said, &[Action::OpenEditor]);
+        let code = self.w.theme.code;
+        files.iter().for_each(|file| self.w.plain(file, code));
+    }
+
+    /// Where to read about it.
+    fn background(&mut self) {
+        let lesson = self.exercise.lesson.as_deref().unwrap_or_default();
+        let name = lesson.trim_end_matches(".md");
+        let mut stages = self.w.app.course.stages.iter();
+        let stage = stages.find(|stage| stage.path.rsplit('/').next() == Some(name));
+        if let Some(stage) = stage {
+            self.w.blank();
+            let said = format!("Background: stage {} ({{}} goes there)", stage.number);
+            self.w.keys(&said, &[Action::Stage(stage.number)]);
+        } else if name == "glossary" {
+            self.w.blank();
+            let glossary = Action::Open(Overlay::Glossary);
+            self.w.keys("Background: the glossary, {}", &[glossary]);
+        }
+    }
+
+    /// Once it is passed: the lines in which the course's solution differs from the starter.
+    fn look_back(&mut self) {
+        let report = self.desk.and_then(|desk| desk.report.as_ref());
+        let passed = report.is_some_and(|report| report.passed);
+        let (true, Some(kernels)) = (passed, self.exercise.kernels()) else {
+            return;
+        };
+        self.w.heading("Looking back");
+        self.plain(
+            "The course's solution has these lines where the starter had others. Is yours the same idea?",
+        );
+        for kernel in &kernels.kernels {
+            for line in new_lines(&kernel.file.starter, &kernel.file.solution) {
+                let code = self.w.theme.code;
+                self.w.plain(&format!("  {}", line.trim()), code);
+            }
+        }
+    }
+
+    /// Once runs were measured: what to see in their figures.
+    fn debrief(&mut self) {
+        let measured = self.w.app.looked_at(self.exercise);
+        if let (true, Some(said)) = (measured, &self.exercise.debrief) {
+            self.w.heading("Looking back");
+            self.plain(said.trim());
+        }
+    }
+
+    /// Questions that were answered, and why.
+    fn answers(&mut self) {
+        let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
+        let theme = self.w.theme;
+        for (question, choice) in self.exercise.quiz.iter().zip(given) {
+            let (mark, style) = theme.mark(*choice == question.answer);
+            self.w.blank();
+            let mark = format!("{mark} ");
+            self.w.told(&mark, style, &question.explanation, theme.text);
+        }
+    }
+
+    fn question(&mut self) {
+        if let Some(open) = self.w.app.question() {
+            self.w.rule("question");
+            question::choices(open, &mut self.w);
+        }
+    }
+
+    /// A recorded run: where it was recorded, and once its fault was named whether rightly, and what shows it.
+    fn recorded(&mut self) {
+        let theme = self.w.theme;
+        let Body::Detective(detective) = &self.exercise.body else {
+            return;
+        };
+        self.w.blank();
+        let said = format!(
+            "Recorded on {}. The lints are left out: find what they would have found.",
+            detective.badge()
+        );
+        self.plain(&said);
+        let given = self.desk.map_or(&[][..], |desk| &desk.quiz);
+        let Some(choice) = given.last() else {
+            return;
+        };
+        let question = &detective.question;
+        self.w.blank();
+        let (mark, style) = theme.mark(*choice == question.answer);
+        if self.w.app.riddle() {
+            let hint = self.exercise.hints.get(given.len() - 1);
+            let marker = format!("{mark} It is not {}. Look again: ", letter(*choice));
+            let hint = hint.map_or("", String::as_str);
+            return self.w.told(&marker, style, hint, theme.text);
+        }
+        let marker = match *choice == question.answer {
+            true => format!("{mark} Correct: "),
+            false => format!("{mark} Not correct. The answer is: "),
+        };
+        let truth = question.choices.get(question.answer);
+        let truth = truth.map_or("", String::as_str);
+        self.w.told(&marker, style, truth, theme.strong);
+        self.w.blank();
+        let (finished, config) = (detective.finished(), detective.config());
+        let figures = config.as_ref().map(|config| Figures {
+            run: finished.as_ref(),
+            ..Figures::none(config)
+        });
+        let mut w = Writer::new(self.w.app, theme, self.w.columns);
+        w.figures = figures.as_ref().map(|it| it as &dyn Lookup);
+        w.told("", theme.dim, question.explanation.trim(), theme.text);
+        self.w.lines.extend(w.lines);
+    }
+
+    fn card(&mut self) {
+        if let Some(desk) = self.desk {
+            card::write(self.exercise, desk, &mut self.w);
+        }
+    }
 }

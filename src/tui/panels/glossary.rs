@@ -1,146 +1,111 @@
 //! The words of the course side by side, and the background texts on the pages after them. Letters that are typed leave
 //! only the entries that hold them.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span as Run};
 
-use super::{card, closes, show};
 use crate::app::figures::Figures;
 use crate::app::view::Search;
-use crate::app::{Action, App};
+use crate::app::{Action, App, Overlay};
 use crate::course::lesson::plain;
 use crate::course::placeholder::Lookup;
 use crate::course::{Block, Span};
-use crate::tui::theme::Theme;
-use crate::tui::{keys, prose};
+use crate::tui::keys;
+use crate::tui::surface::{CardRow, Surface, closes, take_top};
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let reading = app
-        .view
-        .page
-        .checked_sub(1)
-        .and_then(|page| app.course.readings.get(page));
-    let (title, text) = match reading {
+pub const CARD: CardRow = CardRow {
+    overlay: Overlay::Glossary,
+    size: |_, area, _| (84, area.height),
+    draw,
+};
+
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let page = app.view.page.checked_sub(1);
+    let (title, text) = match page.and_then(|page| app.course.readings.get(page)) {
         Some(reading) => (reading.title.as_str(), Some(&reading.lesson)),
         None => ("glossary", app.course.glossary.as_ref()),
     };
-    let inner = card(frame, area, title, &aside(app), theme.border_focused, theme);
+    s.card(title, &aside(app), theme.border_focused);
     let figures = Figures::of(app);
-    let figures = figures.as_ref().map(|it| it as &dyn Lookup);
+    let mut w = s.writer();
+    w.figures = figures.as_ref().map(|it| it as &dyn Lookup);
     let search = &app.view.search;
-    let mut lines = Vec::new();
     let mut found = 0;
     for section in text.iter().flat_map(|text| &text.sections) {
-        let kept;
-        let blocks = if search.text.is_empty() {
-            &section.blocks
-        } else {
-            kept = matching(&section.blocks, search);
-            found += entries(&kept);
-            &kept
-        };
+        let blocks = matching(&section.blocks, search);
+        found += entries(&blocks);
         if blocks.is_empty() {
             continue;
         }
-        if !lines.is_empty() {
-            lines.push(Line::default());
+        if !w.lines.is_empty() {
+            w.blank();
         }
         if !section.title.is_empty() {
-            lines.push(Line::styled(section.title.clone(), theme.heading));
+            w.line(section.title.clone(), theme.heading);
         }
-        lines.extend(prose::lines(
-            blocks,
-            usize::from(inner.width),
-            figures,
-            Some(&app.course),
-            theme,
-        ));
+        w.blocks(&blocks);
     }
-    let rest = if search.is_open() {
-        render_search(frame, inner, app, found, theme)
-    } else {
-        inner
-    };
-    show(frame, rest, lines, app.view.overlay_scroll, theme)
+    let lines = w.lines;
+    if search.is_open() {
+        draw_search(s, found);
+    }
+    s.show_card(lines)
 }
 
 fn aside(app: &App) -> String {
     let pages = app.course.readings.len() + 1;
     if app.view.search.is_open() {
-        let clear = keys::label(Action::Close, app);
-        return format!("{clear} shows all");
+        return format!("{} shows all", keys::label(Action::Close, app));
     }
     if pages == 1 {
         return closes(app);
     }
-    let (back, on) = (
-        keys::label(Action::TurnPage(-1), app),
-        keys::label(Action::TurnPage(1), app),
-    );
-    format!(
-        "page {} of {pages}, {back} {on} turn, {}",
-        app.view.page + 1,
-        closes(app)
-    )
+    let [back, on] = [-1, 1].map(|by| keys::label(Action::TurnPage(by), app));
+    let (page, closes) = (app.view.page + 1, closes(app));
+    format!("page {page} of {pages}, {back} {on} turn, {closes}")
 }
 
-/// The line of the search above the entries; the result is the room under it.
-fn render_search(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    app: &App,
-    found: usize,
-    theme: &Theme,
-) -> Rect {
-    let search = &app.view.search;
+/// The line of the search above the entries.
+fn draw_search(s: &mut Surface<'_, '_>, found: usize) {
+    let (search, theme) = (&s.app.view.search, s.theme);
     let said = match (search.text.is_empty(), found) {
         (true, _) => "  type a part of a word".to_owned(),
-        (false, 0) => "  no entry holds that".to_owned(),
+        (false, 0) => "  no entry contains that".to_owned(),
         (false, 1) => "  1 entry".to_owned(),
         (false, n) => format!("  {n} entries"),
     };
-    let mark = if search.typing { "_" } else { "" };
+    let cursor = if search.typing { "_" } else { "" };
+    let key = keys::label(Action::Search, s.app);
     let line = Line::from(vec![
-        Run::styled(format!("{} ", keys::label(Action::Search, app)), theme.key),
+        Run::styled(format!("{key} "), theme.key),
         Run::styled(search.text.clone(), theme.strong),
-        Run::styled(mark, theme.key),
+        Run::styled(cursor, theme.key),
         Run::styled(said, theme.dim),
     ]);
-    let top = Rect {
-        height: area.height.min(1),
-        ..area
-    };
-    frame.render_widget(line, top);
-    let taken = area.height.min(2);
-    Rect {
-        y: area.y + taken,
-        height: area.height - taken,
-        ..area
-    }
+    let top = take_top(&mut s.area, 1);
+    s.put(top, line);
+    take_top(&mut s.area, 1);
 }
 
-/// The blocks that hold what is looked for; of a table the rows that do.
+/// The blocks that hold what is looked for; of a table the rows that do. All where nothing is.
 fn matching(blocks: &[Block], search: &Search) -> Vec<Block> {
-    let holds = |spans: &[Span]| search.finds(&plain(spans));
-    blocks
-        .iter()
-        .filter_map(|block| match block {
-            Block::Table { head, rows } => {
-                let rows: Vec<_> = rows
-                    .iter()
-                    .filter(|row| row.iter().any(|cell| holds(cell)))
-                    .cloned()
-                    .collect();
-                let head = head.clone();
-                (!rows.is_empty()).then_some(Block::Table { head, rows })
-            }
-            Block::Paragraph(spans) | Block::Quote(spans) | Block::Item { spans, .. } => {
-                holds(spans).then(|| block.clone())
-            }
-            Block::Heading(..) | Block::Code { .. } | Block::Rule => None,
-        })
-        .collect()
+    if search.text.is_empty() {
+        return blocks.to_vec();
+    }
+    let holds = |spans: &Vec<Span>| search.finds(&plain(spans));
+    let kept = blocks.iter().filter_map(|block| match block {
+        Block::Table { head, rows } => {
+            let rows = rows.iter().filter(|row| row.iter().any(holds));
+            let rows: Vec<_> = rows.cloned().collect();
+            let head = head.clone();
+            (!rows.is_empty()).then_some(Block::Table { head, rows })
+        }
+        Block::Paragraph(spans) | Block::Quote(spans) | Block::Item { spans, .. } => {
+            holds(spans).then(|| block.clone())
+        }
+        Block::Heading(..) | Block::Code { .. } | Block::Rule => None,
+    });
+    kept.collect()
 }
 
 fn entries(blocks: &[Block]) -> usize {

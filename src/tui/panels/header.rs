@@ -1,108 +1,79 @@
 //! The top lines: which stage this is, what has to be known about where the figures come from, and the vital signs.
 
-use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::sentence;
+use super::exercise;
 use crate::app::guide::{Mark, Vital, first_light, vitals};
 use crate::app::{Action, App, Overlay};
 use crate::tui::keys;
+use crate::tui::prose::sentence;
+use crate::tui::surface::{Surface, width_of};
 use crate::tui::theme::Theme;
 
 /// Title left, badges right.
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    if area.is_empty() {
+pub fn draw(s: &mut Surface<'_, '_>) {
+    if s.area.is_empty() {
         return;
     }
+    let (app, theme) = (s.app, s.theme);
     let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
-    if let Some(exercise) = app.exercise() {
+    if let Some(open) = app.exercise() {
         spans.push(Span::raw(" "));
-        spans.push(super::exercise::label(exercise, theme));
-        spans.push(Span::styled(exercise.title.clone(), theme.strong));
+        spans.push(exercise::label(open, theme));
+        spans.push(Span::styled(open.title.clone(), theme.strong));
     } else if let Some(stage) = app.stage() {
-        spans.push(Span::styled(
-            format!(" {}/{} ", stage.number, app.course.stages.len()),
-            theme.dim,
-        ));
+        let number = format!(" {}/{} ", stage.number, app.course.stages.len());
+        spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     }
-    let used: usize = spans.iter().map(Span::width).sum();
-    frame.render_widget(Line::from(spans), area);
-    let room = usize::from(area.width).saturating_sub(used + 2);
-    if let Some(badge) = badges(app, theme)
-        .into_iter()
-        .find(|badge| badge.width() <= room)
-    {
+    let room = usize::from(s.area.width).saturating_sub(width_of(&spans) + 2);
+    s.put(s.area, Line::from(spans));
+    let mut badges = badges(app, theme).into_iter();
+    if let Some(badge) = badges.find(|badge| badge.width() <= room) {
         let wide = badge.width() as u16;
-        frame.render_widget(
-            badge,
-            Rect {
-                x: area.right() - wide,
-                width: wide,
-                ..area
-            },
-        );
+        let area = Rect::new(s.area.right() - wide, s.area.y, wide, 1);
+        s.put(area, badge);
     }
 }
 
 /// Where the figures come from, the fullest wording first.
 fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     if let Some(recording) = &app.recording {
-        let pace = if recording.paused {
-            "paused".to_owned()
-        } else {
-            format!("{}x", recording.speed)
+        let pace = match recording.paused {
+            true => "paused".to_owned(),
+            false => format!("{}x", recording.speed),
         };
+        let (name, date) = (&recording.device.name, &recording.date);
         let wordings = [
-            format!(
-                " RECORDING {} · {} · {pace} ",
-                recording.device.name, recording.date
-            ),
-            format!(" RECORDING {} · {pace} ", recording.date),
+            format!(" RECORDING {name} · {date} · {pace} "),
+            format!(" RECORDING {date} · {pace} "),
             " RECORDING ".to_owned(),
         ];
-        return wordings
-            .map(|text| Line::styled(text, theme.badge))
-            .to_vec();
+        return wordings.map(|it| Line::styled(it, theme.badge)).to_vec();
     }
-    let log = (app.log.unseen > 0).then(|| {
-        let key = keys::label(Action::Open(Overlay::Log), app);
-        [
-            Span::styled(format!("  {} in the log ", app.log.unseen), theme.dim),
-            Span::styled(key, theme.key),
-        ]
-    });
-    let device = app
-        .device()
-        .map(|device| (device.kind.clone(), device.name.clone()));
     let offered = app.devices.offer().is_some();
-    let light: Vec<Span<'static>> = first_light(app)
-        .map(|light| {
-            sentence(
-                &light,
-                app,
-                theme,
-                if offered { theme.good } else { theme.dim },
-            )
-            .spans
-        })
-        .unwrap_or_default();
+    let style = if offered { theme.good } else { theme.dim };
+    let light = first_light(app).map(|light| sentence(&light, app, theme, style).spans);
     let line = |with_name: bool, with_light: bool, with_log: bool| {
         let mut spans = Vec::new();
-        if with_light && !light.is_empty() {
+        if let Some(light) = light.as_ref().filter(|_| with_light) {
             spans.extend(light.clone());
             spans.push(Span::raw("   "));
         }
-        if let Some((kind, name)) = &device {
-            let text = if with_name && !name.is_empty() {
-                format!("{kind}: {name}")
-            } else {
-                kind.clone()
+        if let Some(device) = app.device() {
+            let text = match with_name && !device.name.is_empty() {
+                true => format!("{}: {}", device.kind, device.name),
+                false => device.kind.clone(),
             };
             spans.push(Span::styled(text, theme.text));
         }
-        spans.extend(log.iter().flatten().filter(|_| with_log).cloned());
+        if with_log && app.log.unseen > 0 {
+            let key = keys::label(Action::Open(Overlay::Log), app);
+            let said = format!("  {} in the log ", app.log.unseen);
+            spans.push(Span::styled(said, theme.dim));
+            spans.push(Span::styled(key, theme.key));
+        }
         spans.push(Span::raw(" "));
         Line::from(spans)
     };
@@ -117,26 +88,29 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The four figures every run shows, in the longest wording that fits.
-pub fn render_vitals(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let all = vitals(app);
+pub fn draw_vitals(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
     if app.riddle() {
         let text = " The checks of this run are shown here once the fault is named";
-        return frame.render_widget(Line::styled(text, theme.dim), area);
+        return s.put(s.area, Line::styled(text, theme.dim));
     }
-    let room = usize::from(area.width);
-    let lines = [
+    let all = vitals(app);
+    let room = usize::from(s.area.width);
+    let wordings = [
         Wording::Full,
         Wording::Figures,
         Wording::Bare,
         Wording::Tight,
     ];
-    let mut lines = lines.map(|wording| line(&all, wording, theme)).into_iter();
+    let mut lines = wordings
+        .map(|wording| line(&all, wording, theme))
+        .into_iter();
     let fits = lines.find(|line| line.width() <= room);
-    let line = fits.unwrap_or_else(|| {
-        let first = all.len().saturating_sub(1);
-        line(&all[..first], Wording::Tight, theme)
-    });
-    frame.render_widget(line, area);
+    let first = &all[..all.len().saturating_sub(1)];
+    s.put(
+        s.area,
+        fits.unwrap_or_else(|| line(first, Wording::Tight, theme)),
+    );
 }
 
 /// How much is said.
@@ -145,7 +119,7 @@ enum Wording {
     Full,
     /// Figures without their words.
     Figures,
-    /// The latest loss stands in the loss panel, too.
+    /// Without the latest loss, which the loss panel has, too.
     Bare,
     /// Without a space that can go.
     Tight,
@@ -159,11 +133,6 @@ fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
     };
     let mut spans = vec![Span::raw(" ")];
     for (at, vital) in all.iter().enumerate() {
-        let (mark, style) = match vital.mark {
-            Mark::Good => (theme.symbols.good, theme.good),
-            Mark::Bad => (theme.symbols.bad, theme.bad),
-            Mark::Open => ("", theme.text),
-        };
         let value = match wording {
             Wording::Full => vital.value.clone(),
             Wording::Figures => short(&vital.value),
@@ -174,15 +143,14 @@ fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
             ("first loss", Wording::Tight) => "first",
             (label, _) => label,
         };
-        let mark = match mark {
-            "" => String::new(),
-            mark => format!("{mark}{space}"),
+        let (mark, style) = match vital.mark {
+            Mark::Open => ("", theme.text),
+            mark => theme.mark(mark == Mark::Good),
         };
-        if at > 0 {
-            spans.push(Span::raw(gap));
-        }
+        let space = if mark.is_empty() { "" } else { space };
+        spans.push(Span::raw(if at > 0 { gap } else { "" }));
         spans.push(Span::styled(format!("{label} "), theme.dim));
-        spans.push(Span::styled(format!("{mark}{value}"), style));
+        spans.push(Span::styled(format!("{mark}{space}{value}"), style));
     }
     Line::from(spans)
 }
@@ -198,6 +166,5 @@ fn short(value: &str) -> String {
 }
 
 fn bare(value: &str) -> String {
-    let first = value.split_once(", now ").map(|(first, _)| first);
-    short(first.unwrap_or(value))
+    short(value.split_once(", now ").map_or(value, |(first, _)| first))
 }

@@ -1,14 +1,24 @@
 //! Every key and what it does, from the one table: in two columns where there is room, what works now first.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{card, closes, show};
 use crate::app::{Action, App, Overlay, View};
 use crate::tui::keys::{self, Group, Row};
+use crate::tui::surface::{CardRow, Surface, closes, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+
+pub const CARD: CardRow = CardRow {
+    overlay: Overlay::Help,
+    size: |_, area, theme| {
+        let columns = usize::from(area.width).saturating_sub(FRAME).max(1);
+        let (count, each) = columns_of(columns);
+        let rows = arranged(|_| true, count, each, theme).len() + 2;
+        let wide = (count * each + (count - 1) * GAP + FRAME).min(usize::from(area.width));
+        (wide as u16, height(rows))
+    },
+    draw,
+};
 
 /// Columns of the keys, and of the gap between two columns of lines.
 const KEYS: usize = 11;
@@ -16,41 +26,28 @@ const GAP: usize = 2;
 /// From this width inside the card on there are two columns, and the widest that one gets.
 const TWO: usize = 72;
 const WIDEST: usize = 54;
-/// What the card takes beside its lines: borders and air.
+/// What the card takes beside its lines: borders and padding.
 const FRAME: usize = 4;
 /// What stands under the shorter column.
-const NOTE: &str = "Dim: not now. A click marks a panel, a second one makes it large.";
+const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second click enlarges it.";
 
-/// Columns and rows of the card in a frame of this width.
-pub fn size(width: u16, theme: &Theme) -> (u16, u16) {
-    let columns = usize::from(width).saturating_sub(FRAME).max(1);
-    let (count, each) = columns_of(columns);
-    let rows = arranged(|_| true, count, each, theme).len() + 2;
-    let wide = (count * each + (count - 1) * GAP + FRAME).min(usize::from(width));
-    (
-        u16::try_from(wide).unwrap_or(u16::MAX),
-        u16::try_from(rows).unwrap_or(u16::MAX),
-    )
-}
-
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let aside = format!(
-        "{} the welcome, {}",
-        keys::label(Action::Open(Overlay::Welcome), app),
-        closes(app)
-    );
-    let inner = card(frame, area, "keys", &aside, theme.border_focused, theme);
-    let (count, each) = columns_of(usize::from(inner.width));
-    // What works once the help is put away.
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let welcome = keys::label(Action::Open(Overlay::Welcome), app);
+    let aside = format!("{welcome} the welcome, {}", closes(app));
+    s.card("keys", &aside, theme.border_focused);
+    let (count, each) = columns_of(usize::from(s.area.width));
+    // What works once the help is closed.
+    let view = View {
+        overlay: None,
+        ..app.view.clone()
+    };
     let behind = App {
-        view: View {
-            overlay: None,
-            ..app.view.clone()
-        },
+        view,
         ..app.clone()
     };
     let lines = arranged(|row| row.works(&behind), count, each, theme);
-    show(frame, inner, lines, app.view.overlay_scroll, theme)
+    s.show_card(lines)
 }
 
 /// How many columns of lines, and how wide each is.
@@ -70,19 +67,27 @@ fn arranged(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let rows = keys::reference();
-    let blocks: Vec<Vec<Line<'static>>> = Group::ALL
-        .iter()
-        .map(|group| block(*group, &rows, &works, each, theme))
-        .collect();
+    let blocks = Group::ALL.map(|(group, heading)| {
+        let mut lines = vec![Line::styled(heading, theme.heading)];
+        let of_group = rows.iter().filter(|row| row.group == group);
+        let (now, idle): (Vec<&Row>, Vec<&Row>) = of_group.partition(|row| works(row));
+        for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
+            for row in rows {
+                let marker = format!("{} ", text::right(&row.names().join(" "), KEYS));
+                lines.extend(text::wrap_item(&marker, key, row.help, each, help));
+            }
+        }
+        lines
+    });
     let note = text::wrap_plain(NOTE, each, theme.dim);
     if count < 2 {
-        return stacked(&[blocks, vec![note]].concat());
+        return stacked(&[&blocks[..], &[note]].concat());
     }
-    let height = |at: usize| {
-        let (left, right) = blocks.split_at(at);
+    let height = |at: &usize| {
+        let (left, right) = blocks.split_at(*at);
         stacked(left).len().max(stacked(right).len())
     };
-    let at = (1..blocks.len()).min_by_key(|at| height(*at)).unwrap_or(1);
+    let at = (1..blocks.len()).min_by_key(height).unwrap_or(1);
     let (left, right) = blocks.split_at(at);
     let (mut left, mut right) = (stacked(left), stacked(right));
     let shorter = if left.len() > right.len() {
@@ -95,49 +100,24 @@ fn arranged(
     beside(left, right, each + GAP)
 }
 
-fn block(
-    group: Group,
-    rows: &[Row],
-    works: &impl Fn(&Row) -> bool,
-    columns: usize,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::styled(group.name(), theme.heading)];
-    let of_group = || rows.iter().filter(|row| row.group == group);
-    let (now, idle): (Vec<&Row>, Vec<&Row>) = of_group().partition(|row| works(row));
-    for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
-        for row in rows {
-            let marker = format!("{} ", text::right(&row.names().join(" "), KEYS));
-            lines.extend(text::wrap_item(&marker, key, row.help, columns, help));
-        }
-    }
-    lines
-}
-
 fn stacked(blocks: &[Vec<Line<'static>>]) -> Vec<Line<'static>> {
     blocks.join(&Line::default())
 }
 
 fn beside(
-    left: Vec<Line<'static>>,
+    mut left: Vec<Line<'static>>,
     right: Vec<Line<'static>>,
     columns: usize,
 ) -> Vec<Line<'static>> {
-    let rows = left.len().max(right.len());
-    let mut right = right.into_iter();
-    let mut left = left.into_iter();
-    (0..rows)
-        .map(|_| {
-            let mut line = left.next().unwrap_or_default();
-            if let Some(more) = right.next() {
-                let gap = columns.saturating_sub(line.width());
-                line.spans.push(Span::raw(" ".repeat(gap)));
-                line.spans.extend(more.spans.into_iter().map(|span| {
-                    let style = more.style.patch(span.style);
-                    span.style(style)
-                }));
-            }
-            line
-        })
-        .collect()
+    left.resize(left.len().max(right.len()), Line::default());
+    for (line, more) in left.iter_mut().zip(right) {
+        let gap = columns.saturating_sub(line.width());
+        line.spans.push(Span::raw(" ".repeat(gap)));
+        let spans = more.spans.into_iter();
+        line.spans.extend(spans.map(|span| {
+            let style = more.style.patch(span.style);
+            span.style(style)
+        }));
+    }
+    left
 }

@@ -3,121 +3,76 @@
 
 use std::cmp::Ordering;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{joined, missing, ms, open, show};
-use crate::app::guide::{number, percent};
-use crate::app::{App, Panel, Sort};
+use crate::app::Sort;
+use crate::panel::Panel;
 use crate::profile::operations;
 use crate::profile::roofline::{Reached, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
+use crate::tui::surface::{PanelRow, Place, Surface, joined, missing, other, take_top};
+use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use crate::units::{ms, number, percent};
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
+pub const PANEL: PanelRow = PanelRow {
+    panel: Panel::Kernels,
+    place: Place::Right(0),
+    reading: |_| {
+        &[
+            "One profiled step, which no median includes. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
+             Rates are computed from the shapes, with each operand moved once.",
+            "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data lay in a \
+             cache, or the peak was measured low. Rest of the step: time that is in no row.",
+        ]
+    },
+    draw,
+};
+
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
     // The running slot's profile, and until it has one, the other's.
-    let shown = [app.run.active, other(app.run.active)]
-        .into_iter()
-        .find(|slot| app.run.slot(*slot).kernels.is_some());
-    let aside = shown.map_or(String::new(), |slot| {
-        let step = app
-            .run
-            .slot(slot)
-            .kernels
-            .as_ref()
-            .map_or(0, |kernels| kernels.step);
-        format!(
-            "{} · step {step} · by {}",
-            app.slot_name(slot),
-            app.view.sort.name()
-        )
+    let active = app.run.active;
+    let slots = [active, other(active)].into_iter();
+    let mut profiled = slots.filter_map(|slot| Some((slot, app.run.slot(slot).kernels.as_ref()?)));
+    let shown = profiled.next();
+    let aside = shown.map_or(String::new(), |(slot, kernels)| {
+        let (name, sort) = (app.slot_name(slot), app.view.sort.name());
+        format!("{name} · step {} · by {sort}", kernels.step)
     });
-    let inner = open(frame, area, Panel::Kernels, &aside, app, theme);
-    let Some((slot, kernels)) =
-        shown.and_then(|slot| Some((slot, app.run.slot(slot).kernels.as_ref()?)))
-    else {
-        frame.render_widget(missing("no step was profiled yet", theme), inner);
-        return 0;
+    s.open(&PANEL, &aside);
+    let Some((slot, kernels)) = shown else {
+        return s.missing("no step was profiled yet");
     };
-    let beside = app
-        .run
-        .slot(other(slot))
-        .kernels
-        .as_ref()
-        .filter(|it| it.reason.is_none());
-    let summary = summary(kernels, theme, inner.width);
+    let summary = summary(kernels, theme, s.area.width);
     if let Some(reason) = &kernels.reason {
-        let mut lines = summary;
-        lines.push(missing(reason, theme));
-        return show(frame, inner, lines, 0, theme);
+        return s.show(s.area, vec![summary, missing(reason, theme)], 0);
     }
-    let longest = |of: fn(&KernelRow) -> String| {
-        let widths = kernels.rows.iter().map(|row| text::width(&of(row)));
-        widths.max().unwrap_or(0)
-    };
-    let names = [longest(name), longest(|row| row.kernel.clone())];
-    let columns = Columns::fit(usize::from(inner.width), names, beside.is_some());
-    let table = Table {
-        slot,
-        kernels,
-        beside,
-        roof: app
-            .run
-            .slot(slot)
-            .started
-            .as_ref()
-            .and_then(|it| it.roof.as_deref()),
-        columns,
-    };
+    let beside = app.run.slot(other(slot)).kernels.as_ref();
+    let beside = beside.filter(|it| it.reason.is_none());
+    let started = app.run.slot(slot).started.as_ref();
+    let roof = started.and_then(|it| it.roof.as_deref());
+    let table = Table::new(slot, kernels, beside, roof, s.area.width, theme);
     // Summary and headings stay; the rows scroll.
-    let mut fixed = if inner.height >= 6 {
-        summary
-    } else {
-        Vec::new()
-    };
-    if inner.height >= 3 {
-        fixed.push(table.head(theme));
+    if s.area.height >= 6 {
+        let top = take_top(&mut s.area, 1);
+        s.put(top, summary);
     }
-    let rows = u16::try_from(fixed.len()).unwrap_or(0).min(inner.height);
-    frame.render_widget(
-        ratatui::widgets::Paragraph::new(fixed),
-        Rect {
-            height: rows,
-            ..inner
-        },
-    );
-    let rest = Rect {
-        y: inner.y + rows,
-        height: inner.height - rows,
-        ..inner
-    };
-    show(
-        frame,
-        rest,
-        table.rows(app.view.sort, theme),
-        app.view.scroll_of(Panel::Kernels),
-        theme,
-    )
-}
-
-fn other(slot: Slot) -> Slot {
-    if slot == Slot::A { Slot::B } else { Slot::A }
+    if s.area.height >= 3 {
+        let top = take_top(&mut s.area, 1);
+        s.put(top, table.head());
+    }
+    s.show_panel(&PANEL, table.rows(app.view.sort))
 }
 
 /// Launches, unique kernels, device time and coverage.
-fn summary(it: &Kernels, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let of = it
-        .step_ms
-        .filter(|_| width >= 60)
-        .map_or(String::new(), |step| format!(" of {} ms", ms(step)));
+fn summary(it: &Kernels, theme: &Theme, width: u16) -> Line<'static> {
+    let of = it.step_ms.filter(|_| width >= 60);
+    let of = of.map_or(String::new(), |step| format!(" of {} ms", ms(step)));
     let covers = format!("covers {} %{of}", percent(100.0 * it.coverage));
-    let style = if it.coverage < 0.9 {
-        theme.warning
-    } else {
-        theme.text
-    };
+    let low = it.coverage < 0.9;
     let [forward, backward, optimizer] = it.launches_by_phase;
     let parts = [
         format!("{} launches", it.launches),
@@ -126,190 +81,148 @@ fn summary(it: &Kernels, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         format!("forward {forward}, backward {backward}, optimizer {optimizer}"),
     ];
     let room = usize::from(width).saturating_sub(text::width(&covers) + 3);
-    let line = format!("{} · ", joined(&parts, room, " · "));
-    vec![Line::from(vec![
-        Span::styled(line, theme.text),
-        Span::styled(covers, style),
-    ])]
+    let line = joined(parts.iter().map(String::as_str), room, " · ");
+    Line::from(vec![
+        Span::styled(format!("{line} · "), theme.text),
+        Span::styled(covers, if low { theme.warning } else { theme.text }),
+    ])
 }
 
+/// The figures of a row, as they stand side by side. The time comes first, whatever the room.
+#[rustfmt::skip]
+const COLUMNS: [Column; 8] = [
+    Column { head: "calls", wide: 6 },
+    Column { head: "ms", wide: 8 },
+    Column { head: "", wide: 8 }, // The time of the other slot.
+    Column { head: "share", wide: 7 },
+    Column { head: "GFLOP/s", wide: 9 },
+    Column { head: "GB/s", wide: 8 },
+    Column { head: "FLOP/B", wide: 8 },
+    Column { head: "% roof", wide: 8 },
+];
+/// Places in `COLUMNS`, the most important first; the second has the time of the other slot.
+const ORDER: [usize; 7] = [3, 2, 4, 7, 0, 5, 6];
+const BAR: usize = 12;
+
+/// The rows of a slot's profile beside those of the other.
 struct Table<'a> {
     slot: Slot,
     kernels: &'a Kernels,
     beside: Option<&'a Kernels>,
     roof: Option<&'a Roof>,
-    columns: Columns,
-}
-
-/// Widths; 0 where a column has no room.
-struct Columns {
+    theme: &'a Theme,
+    /// Columns of the operation's name, of its kernel's, of the figures, and of the bar.
     name: usize,
     kernel: usize,
-    calls: usize,
-    beside: usize,
-    share: usize,
-    rate: usize,
-    roof: usize,
-    bytes: usize,
-    intensity: usize,
+    widths: Vec<usize>,
     bar: usize,
 }
 
-/// Width of a time.
-const MS: usize = 8;
-
-impl Columns {
-    /// The name and the time come first, then what tells most.
-    fn fit(width: usize, [name, kernel]: [usize; 2], beside: bool) -> Self {
-        let name = (name + 1).clamp(16, 34);
-        let mut room = width.saturating_sub(name + MS);
+impl<'a> Table<'a> {
+    fn new(
+        slot: Slot,
+        kernels: &'a Kernels,
+        beside: Option<&'a Kernels>,
+        roof: Option<&'a Roof>,
+        width: u16,
+        theme: &'a Theme,
+    ) -> Self {
+        let longest = |of: fn(&KernelRow) -> String| {
+            let widths = kernels.rows.iter().map(|row| text::width(&of(row)));
+            widths.max().unwrap_or(0)
+        };
+        let name = (longest(name) + 1).clamp(16, 34);
+        let mut room = usize::from(width).saturating_sub(name + COLUMNS[1].wide);
+        let order: Vec<usize> = ORDER
+            .into_iter()
+            .filter(|at| *at != 2 || beside.is_some())
+            .collect();
+        let mut widths = fit(&COLUMNS, &order, &mut room);
+        widths[1] = COLUMNS[1].wide;
         let mut take = |wanted: usize| {
             let wide = if wanted <= room { wanted } else { 0 };
             room -= wide;
             wide
         };
-        let share = take(7);
-        let beside = if beside { take(MS) } else { 0 };
-        let rate = take(9);
-        let roof = take(8);
-        let calls = take(6);
-        let bytes = take(8);
-        let intensity = take(8);
-        let bar = take(12);
+        let bar = take(BAR);
         // Which kernel it was: the last to come, and only whole.
-        let kernel = take(kernel + 2);
+        let kernel = take(longest(|row| row.kernel.clone()) + 2);
         Self {
-            name: name + room.min(width),
-            kernel,
-            calls,
+            slot,
+            kernels,
             beside,
-            share,
-            rate,
             roof,
-            bytes,
-            intensity,
+            theme,
+            name: name + room,
+            kernel,
+            widths,
             bar,
         }
     }
-}
 
-impl Table<'_> {
-    fn head(&self, theme: &Theme) -> Line<'static> {
-        let columns = &self.columns;
-        let letters = if self.slot == Slot::A {
-            ["ms A", "ms B"]
-        } else {
-            ["ms B", "ms A"]
-        };
-        let mut line = text::left("operation", columns.name);
-        line += &text::left("kernel", columns.kernel);
-        line += &text::right("calls", columns.calls);
-        line += &text::right(if columns.beside > 0 { letters[0] } else { "ms" }, MS);
-        line += &text::right(letters[1], columns.beside);
-        line += &text::right("share", columns.share);
-        line += &text::right("GFLOP/s", columns.rate);
-        line += &text::right("GB/s", columns.bytes);
-        line += &text::right("FLOP/B", columns.intensity);
-        line += &text::right("% roof", columns.roof);
-        Line::styled(line, theme.dim)
+    fn head(&self) -> Line<'static> {
+        let mut columns = COLUMNS;
+        if self.widths[2] > 0 {
+            let letters = match self.slot {
+                Slot::A => ["ms A", "ms B"],
+                Slot::B => ["ms B", "ms A"],
+            };
+            [columns[1].head, columns[2].head] = letters;
+        }
+        let names = text::left("operation", self.name) + &text::left("kernel", self.kernel);
+        let heads = heads(&columns, &self.widths);
+        Line::styled(names + &heads, self.theme.dim)
     }
 
-    fn rows(&self, sort: Sort, theme: &Theme) -> Vec<Line<'static>> {
+    fn rows(&self, sort: Sort) -> Vec<Line<'static>> {
         let mut rows: Vec<&KernelRow> = self.kernels.rows.iter().collect();
         rows.sort_by(|a, b| order(a, b, sort));
-        let whole = self.kernels.device_ms + self.kernels.unbracketed_ms.max(0.0);
         let longest = rows.iter().map(|row| row.ms).fold(0.0, f64::max);
-        let mut lines: Vec<Line<'static>> = rows
-            .into_iter()
-            .map(|row| {
-                let was = self.beside.and_then(|it| counterpart(row, it));
-                let reached = reached(row, self.roof);
-                self.row(
-                    [&name(row), &row.kernel],
-                    row.calls,
-                    row.ms,
-                    was,
-                    reached,
-                    (whole, longest),
-                    theme,
-                )
-            })
-            .collect();
-        let rest = self.kernels.unbracketed_ms;
+        let line = |row: &KernelRow| {
+            let was = self.beside.and_then(|it| counterpart(row, it));
+            self.line(row, &name(row), was, longest)
+        };
+        let mut lines: Vec<Line<'static>> = rows.into_iter().map(line).collect();
+        let rest = KernelRow {
+            ms: self.kernels.unbracketed_ms,
+            ..KernelRow::default()
+        };
         let was = self.beside.map(|it| it.unbracketed_ms);
-        let mut last = self.row(
-            ["rest of the step", ""],
-            0,
-            rest,
-            was,
-            Reached::default(),
-            (whole, longest.max(rest)),
-            theme,
-        );
-        last = last.style(theme.dim);
-        lines.push(last);
+        let rest = self.line(&rest, "rest of the step", was, longest.max(rest.ms));
+        lines.push(rest.style(self.theme.dim));
         lines
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one cell each")]
-    fn row(
-        &self,
-        [name, kernel]: [&str; 2],
-        calls: u32,
-        time: f64,
-        was: Option<f64>,
-        reached: Reached,
-        (whole, longest): (f64, f64),
-        theme: &Theme,
-    ) -> Line<'static> {
-        let columns = &self.columns;
-        let share = if whole > 0.0 { time / whole } else { 0.0 };
-        let calls = if calls > 0 {
-            calls.to_string()
-        } else {
-            String::new()
+    /// One row, and what the other slot took.
+    fn line(&self, row: &KernelRow, name: &str, was: Option<f64>, longest: f64) -> Line<'static> {
+        let theme = self.theme;
+        let whole = self.kernels.device_ms + self.kernels.unbracketed_ms.max(0.0);
+        let share = if whole > 0.0 { row.ms / whole } else { 0.0 };
+        let calls = Some(row.calls).filter(|calls| *calls > 0);
+        let reached = match calls {
+            Some(_) => reached(row, self.roof),
+            None => Reached::default(),
         };
-        let was = was.map_or_else(|| "-".to_owned(), ms);
-        let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
-        let roof = reached.share.map_or_else(
-            || "-".to_owned(),
-            |share| format!("{} %", percent(100.0 * share)),
-        );
-        let mut spans = vec![
-            Span::raw(text::left(name, columns.name)),
-            Span::styled(text::left(kernel, columns.kernel), theme.dim),
-            Span::styled(text::right(&calls, columns.calls), theme.dim),
-            Span::styled(text::right(&ms(time), MS), theme.strong),
-            Span::styled(
-                text::right(&was, columns.beside),
-                theme.slot(other(self.slot)),
-            ),
-            Span::raw(text::right(
-                &format!("{} %", percent(100.0 * share)),
-                columns.share,
-            )),
-            Span::styled(
-                text::right(
-                    &figure(reached.flops_per_s.map(|it| it / 1e9)),
-                    columns.rate,
-                ),
-                theme.dim,
-            ),
-            Span::styled(
-                text::right(
-                    &figure(reached.bytes_per_s.map(|it| it / 1e9)),
-                    columns.bytes,
-                ),
-                theme.dim,
-            ),
-            Span::styled(
-                text::right(&figure(reached.intensity), columns.intensity),
-                theme.dim,
-            ),
-            Span::raw(text::right(&roof, columns.roof)),
+        let percent = |share: f64| format!("{} %", percent(100.0 * share));
+        let giga = |it: f64| number(it / 1e9);
+        let plain = Style::new();
+        let figures = [
+            (calls.map_or(String::new(), |it| it.to_string()), theme.dim),
+            (ms(row.ms), theme.strong),
+            (or_dash(was, ms), theme.slot(other(self.slot))),
+            (percent(share), plain),
+            (or_dash(reached.flops_per_s, giga), theme.dim),
+            (or_dash(reached.bytes_per_s, giga), theme.dim),
+            (or_dash(reached.intensity, number), theme.dim),
+            (or_dash(reached.share, percent), plain),
         ];
-        if columns.bar > 0 && longest > 0.0 {
-            let bar = theme.symbols.bar(time / longest, columns.bar as u16 - 1);
+        let mut spans = vec![
+            Span::raw(text::left(name, self.name)),
+            Span::styled(text::left(&row.kernel, self.kernel), theme.dim),
+        ];
+        spans.extend(cells(figures, &self.widths));
+        if self.bar > 0 && longest > 0.0 {
+            let bar = theme.symbols.bar(row.ms / longest, self.bar as u16 - 1);
             spans.push(Span::styled(format!(" {bar}"), theme.slot(self.slot)));
         }
         Line::from(spans)
@@ -318,14 +231,10 @@ impl Table<'_> {
 
 /// The other run's time at the same place: of the same kernel where it has one, else of its longest there.
 fn counterpart(row: &KernelRow, beside: &Kernels) -> Option<f64> {
-    let here = |other: &&KernelRow| {
-        other.op == row.op && other.part == row.part && other.phase == row.phase
-    };
+    let here = |it: &&KernelRow| it.op == row.op && it.part == row.part && it.phase == row.phase;
     let mut same = beside.rows.iter().filter(here);
-    same.clone()
-        .find(|other| other.kernel == row.kernel)
-        .or_else(|| same.next())
-        .map(|it| it.ms)
+    let kernel = same.clone().find(|it| it.kernel == row.kernel);
+    kernel.or_else(|| same.next()).map(|it| it.ms)
 }
 
 /// `linear mlp.gate bwd`

@@ -1,307 +1,317 @@
 //! The lesson beside the run, a page at a time: the symptom and hints, and once a prediction was made the evidence, the
 //! cause, the result and the debrief. An open question stays at the foot of its page, whatever is scrolled above it.
 
-mod result;
-
 use std::cmp::Ordering;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{exercise, missing, open, question, show};
-use crate::app::figures::{AsFound, Figures};
+use super::{cards, exercise, question};
+use crate::app::figures::{AsFound, Figures, letter};
 use crate::app::pages::Page;
 use crate::app::study::Beat;
-use crate::app::{Action, App, Overlay, Panel};
+use crate::app::{Action, Overlay};
+use crate::course::check::Outcome;
 use crate::course::placeholder::Lookup;
+use crate::course::progress::Prediction;
 use crate::course::{SectionKind, Stage};
-use crate::tui::text::wrap_plain;
-use crate::tui::theme::Theme;
-use crate::tui::{keys, prose};
+use crate::panel::Panel;
+use crate::tui::keys;
+use crate::tui::prose::Writer;
+use crate::tui::surface::{PanelRow, Place, Surface, height, take_bottom};
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
+pub const PANEL: PanelRow = PanelRow {
+    panel: Panel::Lesson,
+    place: Place::Left,
+    reading: |_| &[],
+    draw,
+};
+
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let app = s.app;
     if let Some(open) = app.exercise() {
-        return exercise::render(frame, area, app, open, theme);
+        s.open_as(
+            &PANEL,
+            &format!("exercise {}", open.label()),
+            open.level.name(),
+        );
+        let (above, foot) = exercise::page(open, app, s.theme, s.area);
+        return show_both(s, above, foot);
     }
     let (page, at, of) = app.page();
     let aside = app.stage().map_or(String::new(), |stage| {
         format!("{} · page {at} of {of}", stage.level.name())
     });
-    let inner = open(frame, area, Panel::Lesson, &aside, app, theme);
+    s.open(&PANEL, &aside);
     let Some(stage) = app.stage() else {
-        frame.render_widget(missing("this course has no stage", theme), inner);
-        return 0;
+        return s.missing("this course has no stage");
     };
-    let figures = Figures::of(app);
-    let found = figures.as_ref().map(AsFound);
+    // What describes the stage as it was found keeps its figures when something else runs.
+    let now = Figures::of(app);
+    let found = now.as_ref().map(AsFound);
     let found = found.as_ref().map(|it| it as &dyn Lookup);
-    let figures = figures.as_ref().map(|it| it as &dyn Lookup);
-    let columns = usize::from(inner.width);
-    let mut asked = if app.asked_here() || app.view.beat.is_some() {
-        question::lines(app, columns, found, theme)
-    } else {
-        Vec::new()
-    };
-    let sheet = |figures| Sheet {
-        app,
-        stage,
-        columns,
-        figures,
-        theme,
-    };
-    let mut text = lines(page, &sheet(found), &sheet(figures));
-    // A question that leaves no room to read is part of the text instead.
-    if asked.len() + 4 > usize::from(inner.height) {
-        text.push(Line::default());
-        text.append(&mut asked);
+    let now = now.as_ref().map(|it| it as &dyn Lookup);
+    let mut asked = s.writer();
+    asked.figures = found;
+    if app.asked_here() || app.view.beat.is_some() {
+        question::of_stage(stage, &mut asked);
     }
-    let foot = u16::try_from(asked.len()).unwrap_or(0);
-    let (above, below) = (
-        inner.height - foot,
-        Rect {
-            y: inner.bottom() - foot,
-            height: foot,
-            ..inner
-        },
-    );
-    show(frame, below, asked, 0, theme);
-    show(
-        frame,
-        Rect {
-            height: above,
-            ..inner
-        },
-        text,
-        app.view.scroll_of(Panel::Lesson),
-        theme,
-    )
-}
-
-/// The text above the question. What describes the stage as it was found keeps its figures when something else runs.
-fn lines(page: Page, found: &Sheet<'_>, now: &Sheet<'_>) -> Vec<Line<'static>> {
-    let mut out = vec![now.beats()];
+    let mut writer = s.writer();
+    writer.figures = match page {
+        Page::Start | Page::Evidence | Page::Background(_) => found,
+        Page::Cause | Page::Result | Page::LookBack | Page::Quiz => now,
+    };
+    let mut text = Text { stage, w: writer };
+    text.beats();
     match page {
-        Page::Start => {
-            found.symptom(&mut out);
-            found.hints(&mut out);
-            found.sections(SectionKind::Symptom, &mut out);
-            if !now.app.study.revealed(now.stage) {
-                out.push(Line::default());
-                let text = "The cause is told once you have predicted and looked.";
-                out.extend(wrap_plain(text, now.columns, now.theme.dim));
-            }
-        }
+        Page::Start => text.start(),
         Page::Evidence => {
-            if !now.app.study.tried(now.stage) && !now.app.study.open {
-                found.prediction(&mut out);
+            if !app.study.tried(stage) && !app.study.open {
+                text.prediction();
             }
-            found.evidence(&mut out);
+            text.evidence();
         }
-        Page::Background(at) => found.section(at, &mut out),
-        Page::Cause => now.cause(&mut out),
+        Page::Background(at) => text.section(at),
+        Page::Cause => text.cause(),
         Page::Result => {
-            found.prediction(&mut out);
-            now.checks(&mut out);
+            text.w.figures = found;
+            text.prediction();
+            text.w.figures = now;
+            text.checks();
         }
         Page::LookBack => {
-            now.sections(SectionKind::Debrief, &mut out);
-            now.claims(&mut out);
-            now.exercises(&mut out);
+            text.sections(SectionKind::Debrief);
+            text.claims();
+            text.exercises();
         }
-        Page::Quiz => now.quiz(&mut out),
+        Page::Quiz => text.quiz(),
     }
-    out
+    let (mut lines, mut asked) = (text.w.lines, asked.lines);
+    // A question that leaves no room to read is part of the text instead.
+    if asked.len() + 4 > usize::from(s.area.height) {
+        lines.push(Line::default());
+        lines.append(&mut asked);
+    }
+    show_both(s, lines, asked)
 }
 
-struct Sheet<'a> {
-    app: &'a App,
+/// Lines that scroll, and lines that stay at the foot.
+fn show_both(s: &mut Surface<'_, '_>, above: Vec<Line<'static>>, foot: Vec<Line<'static>>) -> u16 {
+    let below = take_bottom(&mut s.area, height(foot.len()));
+    s.show(below, foot, 0);
+    s.show_panel(&PANEL, above)
+}
+
+/// A page of the stage's text.
+struct Text<'a> {
     stage: &'a Stage,
-    columns: usize,
-    figures: Option<&'a dyn Lookup>,
-    theme: &'a Theme,
+    w: Writer<'a>,
 }
 
-impl Sheet<'_> {
-    fn heading(&self, title: &str, out: &mut Vec<Line<'static>>) {
-        if !title.is_empty() {
-            out.push(Line::default());
-            out.extend(wrap_plain(title, self.columns, self.theme.heading));
-        }
-    }
-
+impl Text<'_> {
     /// Sections of the lesson of one kind, in their own order.
-    fn sections(&self, kind: SectionKind, out: &mut Vec<Line<'static>>) {
+    fn sections(&mut self, kind: SectionKind) {
         for (at, section) in self.stage.lesson.sections.iter().enumerate() {
             if section.kind == kind {
-                self.section(at, out);
+                self.section(at);
             }
         }
     }
 
-    fn section(&self, at: usize, out: &mut Vec<Line<'static>>) {
-        let Some(section) = self.stage.lesson.sections.get(at) else {
-            return;
-        };
-        self.heading(&section.title, out);
-        out.extend(prose::lines(
-            &section.blocks,
-            self.columns,
-            self.figures,
-            Some(&self.app.course),
-            self.theme,
-        ));
+    fn section(&mut self, at: usize) {
+        if let Some(section) = self.stage.lesson.sections.get(at) {
+            self.w.heading(&section.title);
+            self.w.blocks(&section.blocks);
+        }
     }
 
-    fn item(&self, marker: &str, text: &str, out: &mut Vec<Line<'static>>) {
-        out.extend(prose::item(
-            marker,
-            self.theme.dim,
-            text,
-            self.columns,
-            self.theme.text,
-            self.figures,
-        ));
+    fn item(&mut self, marker: &str, text: &str) {
+        let theme = self.w.theme;
+        self.w.told(marker, theme.dim, text, theme.text);
     }
 
     /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
-    fn beats(&self) -> Line<'static> {
-        let now = self.app.study.beat(self.stage);
-        let symbols = &self.theme.symbols;
+    fn beats(&mut self) {
+        let (theme, now) = (self.w.theme, self.w.app.study.beat(self.stage));
         let row = |names: bool| {
             let mut row = Vec::new();
             for beat in Beat::ALL {
                 if beat != Beat::Predict {
-                    row.push(Span::styled(
-                        format!(" {} ", symbols.pointer),
-                        self.theme.dim,
-                    ));
+                    let pointer = format!(" {} ", theme.symbols.pointer);
+                    row.push(Span::styled(pointer, theme.dim));
                 }
+                let (name, good) = (beat.name(), theme.symbols.good);
                 row.push(match beat.cmp(&now) {
-                    Ordering::Less if names => {
-                        Span::styled(format!("{} {}", symbols.good, beat.name()), self.theme.good)
-                    }
-                    Ordering::Less => Span::styled(symbols.good, self.theme.good),
-                    Ordering::Equal => Span::styled(beat.name(), self.theme.key),
-                    Ordering::Greater => Span::styled(beat.name(), self.theme.dim),
+                    Ordering::Less if names => Span::styled(format!("{good} {name}"), theme.good),
+                    Ordering::Less => Span::styled(good, theme.good),
+                    Ordering::Equal => Span::styled(name, theme.key),
+                    Ordering::Greater => Span::styled(name, theme.dim),
                 });
             }
             Line::from(row)
         };
         let whole = row(true);
-        if whole.width() <= self.columns {
-            whole
-        } else {
-            row(false)
-        }
+        let fits = whole.width() <= self.w.columns;
+        self.w.lines.push(if fits { whole } else { row(false) });
     }
 
-    /// What the panels show of the fault.
-    fn symptom(&self, out: &mut Vec<Line<'static>>) {
-        out.push(Line::default());
-        out.extend(prose::item(
-            "",
-            self.theme.dim,
-            &self.stage.symptom,
-            self.columns,
-            self.theme.strong,
-            self.figures,
-        ));
+    /// What the panels show of the fault, and the hints so far.
+    fn start(&mut self) {
+        let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
+        let told = app.study.revealed(stage);
+        self.w.blank();
+        self.w.told("", theme.dim, &stage.symptom, theme.strong);
         // What a CPU cannot show names the cause.
-        if let Some(note) = &self.stage.cpu_note
-            && self.app.study.revealed(self.stage)
-            && self.app.device().is_some_and(|device| device.kind == "cpu")
-        {
-            out.push(Line::default());
-            self.item("On this CPU: ", note, out);
+        let on_cpu = app.device().is_some_and(|device| device.kind == "cpu");
+        if let (Some(note), true) = (&stage.cpu_note, told && on_cpu) {
+            self.w.blank();
+            self.item("About the CPU: ", note);
         }
-    }
-
-    fn hints(&self, out: &mut Vec<Line<'static>>) {
-        let count = self.stage.hints.len();
-        for (at, hint) in self
-            .stage
-            .hints
-            .iter()
-            .take(self.app.study.hints as usize)
-            .enumerate()
-        {
-            out.push(Line::default());
-            let marker = format!("Hint {}/{count}  ", at + 1);
-            out.extend(prose::item(
-                &marker,
-                self.theme.warning,
-                hint,
-                self.columns,
-                self.theme.text,
-                self.figures,
-            ));
+        let hints = stage.hints.iter().enumerate();
+        for (at, hint) in hints.take(app.study.hints as usize) {
+            self.w.blank();
+            let marker = format!("Hint {}/{}  ", at + 1, stage.hints.len());
+            self.w.told(&marker, theme.warning, hint, theme.text);
+        }
+        self.sections(SectionKind::Symptom);
+        if !told {
+            self.w.blank();
+            let text = "The cause is shown once you have predicted and looked at the evidence.";
+            self.w.plain(text, theme.dim);
         }
     }
 
     /// Where to look: the lesson's own words, or else the panels that the stage names.
-    fn evidence(&self, out: &mut Vec<Line<'static>>) {
-        let told = |kind| {
-            let mut sections = self.stage.lesson.sections.iter();
-            sections.any(|section| section.kind == kind)
-        };
-        if told(SectionKind::Evidence) {
-            return self.sections(SectionKind::Evidence, out);
+    fn evidence(&mut self) {
+        let mut sections = self.stage.lesson.sections.iter();
+        if sections.any(|it| it.kind == SectionKind::Evidence) {
+            return self.sections(SectionKind::Evidence);
         }
-        self.heading("Where to look", out);
+        self.w.heading("Where to look");
+        let theme = self.w.theme;
         for pointer in &self.stage.evidence {
-            let marker = format!("{} {}  ", self.theme.symbols.pointer, pointer.panel);
-            out.extend(prose::item(
-                &marker,
-                self.theme.key,
-                &pointer.text,
-                self.columns,
-                self.theme.text,
-                self.figures,
-            ));
+            let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel);
+            self.w.told(&marker, theme.key, &pointer.text, theme.text);
         }
     }
 
     /// What is wrong in a sentence, at length, and what the fix changes.
-    fn cause(&self, out: &mut Vec<Line<'static>>) {
-        for (title, text) in [
-            ("The fault", &self.stage.fault),
-            ("The fix", &self.stage.fix),
-        ] {
+    fn cause(&mut self) {
+        let stage = self.stage;
+        for (title, text) in [("The fault", &stage.fault), ("The fix", &stage.fix)] {
             if !text.is_empty() {
-                self.heading(title, out);
-                self.item("", text, out);
+                self.w.heading(title);
+                self.item("", text);
             }
         }
-        self.sections(SectionKind::Why, out);
+        self.sections(SectionKind::Why);
+    }
+
+    /// The prediction, and how it and its range fared.
+    fn prediction(&mut self) {
+        self.w.heading("Your prediction");
+        let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
+        let (question, tried) = (&stage.prediction, app.study.tried(stage));
+        let Some(Prediction::Choice { choice, right }) = app.study.of(stage).prediction else {
+            self.w
+                .line("Skipped; it does not count in your score.", theme.dim);
+            if tried {
+                let marker = format!("The answer is {}. ", letter(question.answer));
+                self.item(&marker, &question.explanation);
+            }
+            return;
+        };
+        let said = question.choices.get(choice).map_or("", String::as_str);
+        self.item(&format!("You said {}: ", letter(choice)), said);
+        let known = app.study.of(stage);
+        if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
+            self.item("How much: ", &of.prompt);
+            question::scale(of, range, known.measured, &mut self.w);
+        }
+        if tried {
+            let (mark, style) = theme.mark(right);
+            let word = if right { "Correct. " } else { "Not correct. " };
+            let marker = format!("{mark} {word}");
+            self.w
+                .told(&marker, style, &question.explanation, theme.text);
+        }
+    }
+
+    /// The stage's criteria, as far as they are measured.
+    fn checks(&mut self) {
+        let (app, theme) = (self.w.app, self.w.theme);
+        let verdict = cards::verdict(app, self.w.columns, theme);
+        if !verdict.is_empty() {
+            self.w.heading("In pairs");
+            self.w.lines.extend(verdict);
+        }
+        let Some(report) = &app.study.report else {
+            return;
+        };
+        self.w.heading("Measured checks");
+        for line in &report.lines {
+            let (mark, style) = theme.outcome(line.outcome);
+            let optional = if line.optional { " (optional)" } else { "" };
+            let found = match line.outcome {
+                Outcome::NotMeasured => line.measured.clone(),
+                _ => format!("measured: {}", line.measured),
+            };
+            let text = format!("{}{optional}: {}; {found}", line.name, line.asked);
+            self.w.told(&format!("{mark} "), style, &text, theme.text);
+        }
     }
 
     /// Exercises on what this stage is about.
-    fn exercises(&self, out: &mut Vec<Line<'static>>) {
+    fn exercises(&mut self) {
+        let app = self.w.app;
         let name = self.stage.path.rsplit('/').next().unwrap_or_default();
-        let here = self.app.course.exercises.iter().filter(|exercise| {
+        let exercises = app.course.exercises.iter().filter(|exercise| {
             let lesson = exercise.lesson.as_deref().unwrap_or_default();
             lesson.trim_end_matches(".md") == name
         });
-        let here: Vec<_> = here.collect();
-        if here.is_empty() {
-            return;
-        }
-        let key = keys::label(Action::Open(Overlay::Stages), self.app);
-        self.heading(&format!("Do it yourself ({key} lists them)"), out);
-        for exercise in here {
-            self.item(&format!("{}  ", exercise.label()), &exercise.title, out);
+        for (at, exercise) in exercises.enumerate() {
+            if at == 0 {
+                let key = keys::label(Action::Open(Overlay::Stages), app);
+                self.w
+                    .heading(&format!("Do it yourself ({key} lists them)"));
+            }
+            self.item(&format!("{}  ", exercise.label()), &exercise.title);
         }
     }
 
-    fn claims(&self, out: &mut Vec<Line<'static>>) {
-        if self.stage.claims.is_empty() {
-            return;
+    fn claims(&mut self) {
+        let claims = &self.stage.claims;
+        if !claims.is_empty() {
+            self.w.heading("What others published");
         }
-        self.heading("What others published", out);
-        for claim in &self.stage.claims {
-            let text = format!("{} ({})", claim.text, claim.source);
-            self.item("· ", &text, out);
+        for claim in claims {
+            self.item("· ", &format!("{} ({})", claim.text, claim.source));
+        }
+    }
+
+    /// What the learner answered in this sitting, the latest first: right or not, and why.
+    fn quiz(&mut self) {
+        let (theme, quiz) = (self.w.theme, &self.stage.quiz);
+        let answers = self.w.app.study.quiz_answers(self.stage);
+        let asked = quiz.iter().zip(answers);
+        let right = asked.clone().filter(|(it, said)| it.answer == **said);
+        let (all, given, right) = (quiz.len(), answers.len(), right.count());
+        self.w.heading(&format!(
+            "Questions: {given} of {all} answered, {right} right"
+        ));
+        for (question, said) in asked.rev() {
+            self.w.blank();
+            self.item("", &question.prompt);
+            let (mark, style) = theme.mark(question.answer == *said);
+            let truth = letter(question.answer);
+            let words = question.choices.get(question.answer);
+            let words = words.map_or("", String::as_str);
+            let verdict = match question.answer == *said {
+                true => format!("{truth}: {words}"),
+                false => format!("You said {}. The answer is {truth}: {words}", letter(*said)),
+            };
+            self.w
+                .told(&format!("{mark} "), style, &verdict, theme.text);
+            self.w.told("  ", style, &question.explanation, theme.text);
         }
     }
 }

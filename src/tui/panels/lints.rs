@@ -1,48 +1,50 @@
-//! Plausibility lints that hold now: the name, why, and what to do next.
+//! Plausibility lints that fired: the name, why, and what to do next.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{open, show, slot_label};
-use crate::app::{App, Panel};
-use crate::tui::text;
-use crate::tui::theme::Theme;
+use crate::panel::Panel;
+use crate::tui::surface::{PanelRow, Place, Surface, slot_label};
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
+pub const PANEL: PanelRow = PanelRow {
+    panel: Panel::Lints,
+    place: Place::Right(8),
+    reading: |_| {
+        &[
+            "A lint is something that a sound run does not do: it says what was seen and where to look next. A run without a lint may still be wrong.",
+        ]
+    },
+    draw,
+};
+
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let count = match run.lints.len() {
         0 => String::new(),
-        1 => "1 holds".to_owned(),
-        n => format!("{n} hold"),
+        n => format!("{n} found"),
     };
-    let inner = open(frame, area, Panel::Lints, &count, app, theme);
-    let mut lines = Vec::new();
+    s.open(&PANEL, &count);
+    let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
-        lines.push(Line::styled("nothing to judge yet", theme.dim));
+        w.line("no step to judge yet", theme.dim);
     } else if app.riddle() || app.exercises.watching {
-        let said = "left out of this recording: what they would say is yours to find";
-        lines.push(Line::styled(said, theme.dim));
+        w.line(
+            "left out of this recording: find out what they would say",
+            theme.dim,
+        );
     } else if run.lints.is_empty() {
-        let mut spans = vec![Span::styled(
-            format!("{} nothing implausible in ", theme.symbols.good),
-            theme.good,
-        )];
-        spans.extend(slot_label(app.run.active, app, theme));
-        lines.push(Line::from(spans));
+        let said = format!("{} nothing implausible in ", theme.symbols.good);
+        let label = slot_label(app.run.active, app, theme);
+        w.lines
+            .push(Line::from(vec![Span::styled(said, theme.good), label]));
     }
-    let width = usize::from(inner.width);
     for lint in &run.lints {
-        lines.push(Line::styled(
+        w.line(
             format!("{} {}", theme.symbols.warning, lint.name),
             theme.bad,
-        ));
-        lines.extend(text::wrap_item(
-            "  why:  ", theme.dim, &lint.why, width, theme.text,
-        ));
-        lines.extend(text::wrap_item(
-            "  next: ", theme.dim, &lint.next, width, theme.text,
-        ));
+        );
+        w.item("  why:  ", theme.dim, &lint.why, theme.text);
+        w.item("  next: ", theme.dim, &lint.next, theme.text);
     }
-    show(frame, inner, lines, app.view.scroll_of(Panel::Lints), theme)
+    s.show_panel(&PANEL, w.lines)
 }

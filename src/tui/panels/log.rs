@@ -1,83 +1,64 @@
-//! What drivers, libraries and the engine wrote aside, and what could not be loaded.
+//! What drivers, libraries and the engine wrote, and what could not be loaded.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
-
-use super::{card, closes, show};
-use crate::app::App;
+use crate::app::Overlay;
 use crate::app::log::Level;
+use crate::tui::surface::{CardRow, Surface, closes, height};
 use crate::tui::text;
-use crate::tui::theme::Theme;
 
-/// The log pane, the latest line last.
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(
-        frame,
-        area,
-        "log",
-        &closes(app),
-        theme.border_focused,
-        theme,
-    );
-    let mut lines = Vec::new();
+pub const CARD: CardRow = CardRow {
+    overlay: Overlay::Log,
+    size: |_, area, _| (110, area.height),
+    draw,
+};
+
+pub const PROBLEMS: CardRow = CardRow {
+    overlay: Overlay::Problems,
+    size: |app, _, _| {
+        let problems = height(app.course.problems.len());
+        (110, problems.saturating_mul(3).saturating_add(4))
+    },
+    draw: draw_problems,
+};
+
+/// The log, the latest line last.
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    s.overlay("log");
+    let mut w = s.writer();
     for entry in &app.log.entries {
         let style = match entry.level {
             Level::Error => theme.bad,
             Level::Warning => theme.warning,
             Level::Info | Level::Stray | Level::Harmless => theme.dim,
         };
-        let (words, told) = match entry.why {
-            Some(why) => (format!(": {why}"), theme.dim),
-            None => (String::new(), theme.text),
-        };
-        let times = if entry.times > 1 {
-            format!(" ({} times)", entry.times)
-        } else {
-            String::new()
-        };
-        let marker = text::left(entry.level.word(), 9);
-        lines.extend(text::wrap_item(
-            &marker,
-            style,
-            &format!("{}{words}{times}", entry.text.trim_end_matches('.')),
-            usize::from(inner.width),
-            told,
-        ));
+        let mut text = entry.text.trim_end_matches('.').to_owned();
+        if let Some(why) = entry.why {
+            text += &format!(": {why}");
+        }
+        if entry.times > 1 {
+            text += &format!(" ({} times)", entry.times);
+        }
+        let plain = entry.why.map_or(theme.text, |_| theme.dim);
+        w.item(&text::left(entry.level.word(), 9), style, &text, plain);
     }
-    if lines.is_empty() {
-        lines.push(Line::styled("nothing was written aside", theme.dim));
+    if w.lines.is_empty() {
+        w.line("the log is empty", theme.dim);
     }
-    show(frame, inner, lines, app.view.overlay_scroll, theme)
+    s.show_card(w.lines)
 }
 
 /// Files of the course that were skipped.
-pub fn render_problems(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(
-        frame,
-        area,
-        "could not be loaded",
-        &closes(app),
-        theme.bad,
-        theme,
-    );
-    let mut lines = Vec::new();
+fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    s.card("could not be loaded", &closes(app), theme.bad);
+    let mut w = s.writer();
     for problem in &app.course.problems {
-        let marker = format!("{} ", theme.symbols.bad);
-        lines.extend(text::wrap_item(
-            &marker,
-            theme.bad,
-            &problem.to_string(),
-            usize::from(inner.width),
-            theme.text,
-        ));
+        w.marked(theme.mark(false), &problem.to_string(), theme.text);
     }
-    let all_well = app.course.problems.is_empty();
-    let text = if all_well {
-        "every file of the course was loaded"
-    } else {
-        "The rest of the course works."
+    let text = match app.course.problems.is_empty() {
+        true => "every file of the course was loaded",
+        false => "The rest of the course works.",
     };
-    lines.push(Line::from(Span::styled(text, theme.dim)));
-    show(frame, inner, lines, app.view.overlay_scroll, theme)
+    w.line(text, theme.dim);
+    s.show_card(w.lines)
 }

@@ -1,73 +1,58 @@
 //! The loss of A and B over steps, with ln V, where a model knows nothing, and the entropy of the data, below which
-//! nothing honest can go. What is not finite is said, with its step, not drawn.
+//! no sound run goes. A loss that is not finite is named with its step, not drawn.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{missing, open, slot_label, slots};
-use crate::app::guide::number;
 use crate::app::series::{Bucket, Series};
-use crate::app::{App, Panel, Window};
+use crate::app::{App, Window};
+use crate::panel::Panel;
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, Curve, Moment, Reference};
+use crate::tui::surface::{
+    PanelRow, Place, Surface, letter, other, slot_label, slots, take_top, width_of,
+};
 use crate::tui::theme::Theme;
+use crate::units::number;
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let scale = if app.log_axis() {
-        "log axis"
-    } else {
-        "linear axis"
-    };
-    let inner = open(
-        frame,
-        area,
-        Panel::Loss,
-        &format!("nats · {scale} · {}", app.view.window.name()),
-        app,
-        theme,
-    );
-    if inner.height == 0 {
+pub const PANEL: PanelRow = PanelRow {
+    panel: Panel::Loss,
+    place: Place::Middle(0),
+    reading: |_| {
+        &[
+            "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
+             probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
+            "The loss of step 0 is taken before any update: it depends on the initial weights only.",
+        ]
+    },
+    draw,
+};
+
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let scale = if app.log_axis() { "log" } else { "linear" };
+    let aside = format!("nats · {scale} axis · {}", app.view.window.name());
+    s.open(&PANEL, &aside);
+    if s.area.height == 0 {
         return 0;
     }
-    let legend = legend(app, theme, inner.width);
-    let first = Rect { height: 1, ..inner };
+    // As many words as there is room for.
+    let legends = (0..=WORDS).rev().map(|words| legend(app, theme, words));
+    let mut legends = legends.skip_while(|it| width_of(it) > usize::from(s.area.width));
+    let legend = legends.next().unwrap_or_else(|| legend(app, theme, 0));
     if legend.is_empty() {
-        frame.render_widget(missing("no step has been trained yet", theme), first);
-        return 0;
+        return s.missing("no step has been trained yet");
     }
-    frame.render_widget(Line::from(legend), first);
-    let plot = Rect {
-        y: inner.y + 1,
-        height: inner.height - 1,
-        ..inner
-    };
-    chart(app, theme)
-        .as_chart(app, theme)
-        .render(plot, frame.buffer_mut());
+    let top = take_top(&mut s.area, 1);
+    s.put(top, Line::from(legend));
+    chart(app, theme).render(s.area, s.frame.buffer_mut());
     0
-}
-
-/// Which curve is whose, and where it stands, in as many words as there is room for.
-fn legend(app: &App, theme: &Theme, columns: u16) -> Vec<Span<'static>> {
-    let columns = usize::from(columns);
-    let wordings = (0..=WORDS).rev().map(|words| legend_in(app, theme, words));
-    let mut last = Vec::new();
-    for spans in wordings {
-        let used: usize = spans.iter().map(Span::width).sum();
-        last = spans;
-        if used <= columns {
-            break;
-        }
-    }
-    last
 }
 
 /// The most words that a legend takes.
 const WORDS: u8 = 3;
 
-/// The legend; more `words` say where a curve began, too.
-fn legend_in(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
+/// Which curve is whose and where it stands; more `words` also say where it began.
+fn legend(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
         let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.loss.last()) else {
@@ -76,21 +61,19 @@ fn legend_in(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
         if !spans.is_empty() {
             spans.push(Span::raw(if words == 0 { "  " } else { "   " }));
         }
-        spans.extend(slot_label(slot, app, theme));
-        // A toggle keeps the weights: what follows is no start, and its first loss says nothing of this variant.
-        let (before, after) = match begin {
-            0 if words > 1 && begin < step => (
-                format!("{} {} ", number(first), theme.symbols.to),
-                String::new(),
-            ),
-            0 => (String::new(), String::new()),
-            _ => (String::new(), went_on(slot, begin, words)),
-        };
+        // A toggle keeps the weights: the first loss after it says nothing of this variant.
+        let (mut before, mut after) = (String::new(), String::new());
+        if begin > 0 {
+            after = continued(slot, begin, words);
+        } else if words > 1 && begin < step {
+            before = format!("{} {} ", number(first), theme.symbols.to);
+        }
         let style = if loss.is_finite() {
             theme.strong
         } else {
             theme.bad
         };
+        spans.push(slot_label(slot, app, theme));
         spans.push(Span::styled(format!(" {before}"), theme.dim));
         spans.push(Span::styled(number(loss), style));
         spans.push(Span::styled(after, theme.dim));
@@ -98,106 +81,75 @@ fn legend_in(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
     spans
 }
 
-fn went_on(slot: Slot, begin: u64, words: u8) -> String {
-    let other = if slot == Slot::A { "B" } else { "A" };
+fn continued(slot: Slot, begin: u64, words: u8) -> String {
+    let other = letter(other(slot));
     match words {
         0 => String::new(),
         1 => format!(" from step {begin} on"),
         2 => format!(" from step {begin} on, {other}'s weights"),
-        _ => format!(" from step {begin} on, with {other}'s weights of then"),
+        _ => format!(" from step {begin} on, continued from {other}'s weights"),
     }
-}
-
-/// The points of both slots, kept while they are drawn.
-struct Points {
-    all: Vec<(Slot, Vec<Bucket>)>,
-}
-
-fn chart(app: &App, _theme: &Theme) -> Points {
-    let mut all: Vec<(Slot, Vec<Bucket>)> = slots(app)
-        .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
-        .collect();
-    // The one that runs lies on top.
-    all.sort_by_key(|(slot, _)| *slot == app.run.active);
-    Points { all }
 }
 
 fn points(series: &Series, window: Window) -> Vec<Bucket> {
-    match window {
-        Window::All => series.all().to_vec(),
-        Window::Recent => {
-            let mut last = None;
-            let point = |(step, value): (u64, f64)| {
-                let gap = last.replace(step).is_some_and(|before| before + 1 != step);
-                Bucket {
-                    first: step,
-                    last: step,
-                    low: value,
-                    high: value,
-                    mean: value,
-                    points: 1,
-                    gap,
-                }
-            };
-            let skip = series.recent().len().saturating_sub(128);
-            series.recent().skip(skip).map(point).collect()
-        }
+    if window == Window::All {
+        return series.all().to_vec();
     }
+    let mut before = None;
+    let point = |(step, value): (u64, f64)| {
+        let gap = before.replace(step).is_some_and(|it: u64| it + 1 != step);
+        Bucket {
+            first: step,
+            last: step,
+            low: value,
+            high: value,
+            mean: value,
+            points: 1,
+            gap,
+        }
+    };
+    let skip = series.recent().len().saturating_sub(128);
+    series.recent().skip(skip).map(point).collect()
 }
 
-impl Points {
-    fn as_chart(&self, app: &App, theme: &Theme) -> Chart<'_> {
-        let curve =
-            |(slot, points): &'_ (Slot, Vec<Bucket>)| -> (usize, &'static str, Slot, usize) {
-                (
-                    *slot as usize,
-                    if *slot == Slot::A { "A" } else { "B" },
-                    *slot,
-                    points.len(),
-                )
-            };
-        let curves = self.all.iter().map(|entry| {
-            let (kind, letter, slot, _) = curve(entry);
-            Curve {
-                points: &entry.1,
-                kind,
-                letter,
-                style: theme.slot(slot),
-            }
+fn chart(app: &App, theme: &Theme) -> Chart {
+    let mut curves: Vec<Curve> = slots(app)
+        .map(|(slot, run)| Curve {
+            points: points(&run.loss, app.view.window),
+            kind: slot as usize,
+            letter: letter(slot),
+            style: theme.slot(slot),
+        })
+        .collect();
+    // The one that runs lies on top.
+    curves.sort_by_key(|curve| curve.kind == app.run.active as usize);
+    let mut references = Vec::new();
+    if let Some(started) = app.run.shown().started.as_ref() {
+        references.push(Reference {
+            value: started.ln_vocab,
+            name: format!("ln V {:.2}: knows nothing", started.ln_vocab),
+            symbol: theme.symbols.reference,
+            style: theme.reference,
         });
-        let mut references = Vec::new();
-        if let Some(started) = app.run.shown().started.as_ref() {
-            references.push(Reference {
-                value: started.ln_vocab,
-                name: format!("ln V {:.2}: knows nothing", started.ln_vocab),
-                symbol: theme.symbols.reference,
-                style: theme.reference,
-            });
-            if let Some(entropy) = started.entropy {
-                references.push(Reference {
-                    value: entropy,
-                    name: format!("entropy {entropy:.2}: the floor"),
-                    symbol: theme.symbols.floor,
-                    style: theme.floor,
-                });
-            }
-        }
-        let moments = slots(app).filter_map(|(slot, run)| {
-            let (step, value) = run.loss.not_finite?;
-            let letter = if slot == Slot::A { "A" } else { "B" };
-            Some(Moment {
-                step,
-                name: format!("{letter}: {} at step {step}", number(value)),
-                style: theme.bad,
-            })
-        });
-        Chart {
-            curves: curves.collect(),
-            references,
-            moments: moments.collect(),
-            log: app.log_axis(),
-            axis: theme.dim,
-            symbols: theme.symbols,
-        }
+        references.extend(started.entropy.map(|entropy| Reference {
+            value: entropy,
+            name: format!("entropy {entropy:.2}: the floor"),
+            symbol: theme.symbols.floor,
+            style: theme.floor,
+        }));
+    }
+    let moments = slots(app).filter_map(|(slot, run)| {
+        let (step, value) = run.loss.not_finite?;
+        let name = format!("{}: {} at step {step}", letter(slot), number(value));
+        let style = theme.bad;
+        Some(Moment { step, name, style })
+    });
+    Chart {
+        curves,
+        references,
+        moments: moments.collect(),
+        log: app.log_axis(),
+        axis: theme.dim,
+        symbols: theme.symbols,
     }
 }

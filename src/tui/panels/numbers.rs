@@ -1,79 +1,69 @@
 //! The smallest screens: numbers only, the most important first, as many as there are rows.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::{ms, sentence};
-use crate::app::guide::{Mark, Vital, confirmation, next_move, number, vitals};
-use crate::app::{App, RunState};
+use super::exercise;
+use crate::app::RunState;
+use crate::app::guide::{Mark, Vital, confirmation, next_move, vitals};
+use crate::tui::prose::sentence;
+use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
+use crate::units::{ms, number};
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn draw(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
-    let mut lines = Vec::new();
+    let mut w = s.writer();
+    if let Some(confirm) = app.view.confirm {
+        let asked = sentence(&confirmation(confirm, app), app, theme, theme.warning);
+        w.lines.push(asked);
+    }
+    if let Some(open) = app.exercise() {
+        w.lines.push(exercise::headline(app, open, theme));
+    }
+    let state = app.run.state.words();
     match &app.run.state {
         RunState::EngineGone { reason } | RunState::Failed { reason, .. } => {
-            lines.push(Line::styled(
-                format!("{} {}", app.run.state.words(), reason),
-                theme.bad,
-            ));
+            w.line(format!("{state} {reason}"), theme.bad);
         }
-        state => {
-            let step = app
-                .step()
-                .map_or_else(String::new, |step| format!(" {step}"));
-            lines.push(Line::styled(
-                format!("{}{step} {}", state.words(), app.slot_name(app.run.active)),
-                theme.text,
-            ));
+        _ => {
+            let step = app.step();
+            let step = step.map_or_else(String::new, |step| format!(" {step}"));
+            let name = app.slot_name(app.run.active);
+            w.line(format!("{state}{step} {name}"), theme.text);
         }
     }
-    let all = vitals(app);
-    lines.extend(all.iter().take(1).map(|one| vital(one, theme)));
+    let mut vitals = vitals(app).into_iter().map(|it| vital(&it, theme));
+    w.lines.extend(vitals.next());
     if let Some(it) = &run.throughput {
-        lines.push(Line::from(vec![
+        let step = format!("{} ms", ms(it.step_ms.median));
+        w.lines.push(Line::from(vec![
             Span::styled(number(it.samples_per_s), theme.strong),
             Span::styled(" samples/s ", theme.dim),
-            Span::styled(format!("{} ms", ms(it.step_ms.median)), theme.text),
+            Span::styled(step, theme.text),
         ]));
     }
-    lines.extend(all.iter().skip(1).map(|one| vital(one, theme)));
-    lines.extend(run.lints.iter().map(|lint| {
-        Line::styled(
-            format!("{} {}", theme.symbols.warning, lint.name),
-            theme.bad,
-        )
-    }));
-    if let Some(exercise) = app.exercise() {
-        lines.insert(0, super::exercise::headline(app, exercise, theme));
-    } else if let Some(stage) = app.stage() {
-        lines.push(Line::styled(
-            format!("stage {} {}", stage.number, stage.title),
-            theme.text,
-        ));
+    w.lines.extend(vitals);
+    for lint in &run.lints {
+        let line = format!("{} {}", theme.symbols.warning, lint.name);
+        w.line(line, theme.bad);
     }
-    lines.push(Line::styled(
-        "enlarge to 60x16 to see the panels",
-        theme.dim,
-    ));
-    if let Some(confirm) = app.view.confirm {
-        lines.insert(
-            0,
-            sentence(&confirmation(confirm, app), app, theme, theme.warning),
-        );
-    } else if area.height > 8 {
-        lines.push(sentence(&next_move(app), app, theme, theme.text));
+    if let (None, Some(stage)) = (app.exercise(), app.stage()) {
+        let line = format!("stage {} {}", stage.number, stage.title);
+        w.line(line, theme.text);
     }
-    frame.render_widget(Paragraph::new(lines), area);
+    w.line("enlarge to 60x16 to see the panels", theme.dim);
+    if app.view.confirm.is_none() && s.area.height > 8 {
+        let next = sentence(&next_move(app), app, theme, theme.text);
+        w.lines.push(next);
+    }
+    s.put(s.area, w.lines);
 }
 
 fn vital(one: &Vital, theme: &Theme) -> Line<'static> {
     let (mark, style) = match one.mark {
-        Mark::Good => (theme.symbols.good, theme.good),
-        Mark::Bad => (theme.symbols.bad, theme.bad),
         Mark::Open => (" ", theme.text),
+        mark => theme.mark(mark == Mark::Good),
     };
     Line::from(vec![
         Span::styled(format!("{} ", one.label), theme.dim),

@@ -2,155 +2,72 @@
 
 use ratatui::text::{Line, Span};
 
+use crate::app::Action;
 use crate::app::estimate::share;
 use crate::app::figures::letter;
-use crate::app::guide::number;
-use crate::app::{Action, App};
-use crate::course::placeholder::Lookup;
-use crate::course::{Estimate, Question};
-use crate::tui::theme::Theme;
-use crate::tui::{keys, prose, text};
+use crate::course::{Estimate, Question, Stage};
+use crate::tui::prose::{READING, Writer};
+use crate::tui::{keys, text};
+use crate::units::number;
 
-/// What is asked, as lines; none when nothing is.
-pub fn lines(
-    app: &App,
-    columns: usize,
-    figures: Option<&dyn Lookup>,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
-    let Some(stage) = app.stage() else {
-        return Vec::new();
-    };
-    if app.view.beat.is_some() {
+/// Writes what a stage asks now; nothing when it asks nothing.
+pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
+    let study = &w.app.study;
+    if w.app.view.beat.is_some() {
         // The room is asked anew, whatever was answered before.
-        let mut out = vec![rule("predict", columns, theme)];
-        out.extend(choices(&stage.prediction, app, columns, figures, theme));
-        return out;
+        w.rule("predict");
+        return choices(&stage.prediction, w);
     }
-    if let Some(of) = app.study.estimate(stage) {
-        let mut out = vec![rule("how much", columns, theme)];
-        out.extend(prose::item(
-            "",
-            theme.dim,
-            &of.prompt,
-            columns,
-            theme.strong,
-            figures,
-        ));
-        out.extend(scale(of, app.study.guess.values(of), None, columns, theme));
-        return out;
+    if let Some(of) = study.estimate(stage) {
+        w.rule("how much");
+        w.told("", w.theme.dim, &of.prompt, w.theme.strong);
+        return scale(of, study.guess.values(of), None, w);
     }
-    match app.study.question(stage) {
-        Some((quiz, question)) if !question.choices.is_empty() => {
-            let title = if quiz.is_some() {
-                "question"
-            } else {
-                "predict"
-            };
-            let mut out = vec![rule(title, columns, theme)];
-            out.extend(choices(question, app, columns, figures, theme));
-            out
-        }
-        _ => Vec::new(),
+    let asked = study.question(stage);
+    if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {
+        w.rule(quiz.map_or("predict", |_| "question"));
+        choices(question, w);
     }
 }
 
-pub fn rule(title: &str, columns: usize, theme: &Theme) -> Line<'static> {
-    let rest = theme
-        .symbols
-        .rule
-        .repeat(columns.saturating_sub(title.len() + 4));
-    Line::styled(
-        format!("{0}{0} {title} {rest}", theme.symbols.rule),
-        theme.border_focused,
-    )
-}
-
-pub fn choices(
-    question: &Question,
-    app: &App,
-    columns: usize,
-    figures: Option<&dyn Lookup>,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
-    let mut out = prose::item(
-        "",
-        theme.dim,
-        &question.prompt,
-        columns,
-        theme.strong,
-        figures,
-    );
+/// A question and its choices, each behind its key.
+pub fn choices(question: &Question, w: &mut Writer<'_>) {
+    w.told("", w.theme.dim, &question.prompt, w.theme.strong);
     for (at, choice) in question.choices.iter().enumerate() {
-        let key = keys::label(Action::Answer(at), app);
+        let key = keys::label(Action::Answer(at), w.app);
         let key = if key.is_empty() { letter(at) } else { key };
-        out.extend(prose::item(
-            &format!(" {key}  "),
-            theme.key,
-            choice,
-            columns,
-            theme.text,
-            figures,
-        ));
+        w.told(&format!(" {key}  "), w.theme.key, choice, w.theme.text);
     }
-    out
 }
 
 /// A range on its scale, with the truth on it once it is known.
-pub fn scale(
-    of: &Estimate,
-    range: (f64, f64),
-    truth: Option<f64>,
-    columns: usize,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
+pub fn scale(of: &Estimate, range: (f64, f64), truth: Option<f64>, w: &mut Writer<'_>) {
+    let theme = w.theme;
     let unit = text::cut(&of.unit, 12);
     let with_unit = |value: f64| match unit.as_str() {
         "x" => format!("{}x", number(value)),
-        "" => number(value),
-        unit => format!("{} {unit}", number(value)),
+        unit => format!("{} {unit}", number(value)).trim_end().to_owned(),
     };
     let (from, to) = (number(of.from), number(of.to));
-    let room = columns
-        .clamp(1, prose::READING)
-        .saturating_sub(text::width(&from) + text::width(&to) + 4)
-        .max(4);
+    let ends = text::width(&from) + text::width(&to) + 4;
+    let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
     let cell = |value: f64| ((share(of, value) * (room - 1) as f64).round() as usize).min(room - 1);
     let (low, high) = (cell(range.0), cell(range.1).max(cell(range.0)));
     let mark = truth.map(cell);
-    let mut spans = vec![Span::styled(
-        format!("{from} {}", theme.symbols.vertical),
-        theme.dim,
-    )];
-    for at in 0..room {
-        spans.push(match at {
-            _ if mark == Some(at) => Span::styled(theme.symbols.points[1], theme.strong),
-            _ if (low..=high).contains(&at) => Span::styled(theme.symbols.fills[1], theme.b),
-            _ => Span::styled(theme.symbols.rule, theme.border),
-        });
-    }
-    spans.push(Span::styled(
-        format!("{} {to}", theme.symbols.vertical),
-        theme.dim,
-    ));
-    let mut words = vec![format!(
-        "between {} and {}",
-        with_unit(range.0),
-        with_unit(range.1)
-    )];
+    let upright = theme.symbols.vertical;
+    let mut spans = vec![Span::styled(format!("{from} {upright}"), theme.dim)];
+    spans.extend((0..room).map(|at| match at {
+        _ if mark == Some(at) => Span::styled(theme.symbols.points[1], theme.strong),
+        _ if (low..=high).contains(&at) => Span::styled(theme.symbols.fills[1], theme.b),
+        _ => Span::styled(theme.symbols.rule, theme.border),
+    }));
+    spans.push(Span::styled(format!("{upright} {to}"), theme.dim));
+    w.lines.push(Line::from(spans));
+    let mut words = format!("between {} and {}", with_unit(range.0), with_unit(range.1));
     if let Some(truth) = truth {
-        let held = (range.0..=range.1).contains(&truth);
-        words.push(format!(
-            "measured {}: {}",
-            with_unit(truth),
-            if held { "inside" } else { "outside" }
-        ));
+        let inside = (range.0..=range.1).contains(&truth);
+        let inside = if inside { "inside" } else { "outside" };
+        words += &format!(", measured {}: {inside}", with_unit(truth));
     }
-    let mut lines = vec![Line::from(spans)];
-    lines.extend(text::wrap_plain(
-        &words.join(", "),
-        columns.max(1),
-        theme.text,
-    ));
-    lines
+    w.plain(&words, theme.text);
 }

@@ -1,16 +1,19 @@
 //! The course at a glance: how far each stage has come, which predictions came true, and the score over all of them.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::{card, chooses, joined, show};
-use crate::app::App;
-use crate::course::progress::{Prediction, StageProgress, State};
+use crate::app::{App, Overlay};
+use crate::course::progress::{Prediction, State};
 use crate::course::{Exercise, Stage};
+use crate::tui::surface::{CardRow, Surface, chooses, height, joined, take_bottom};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+
+pub const CARD: CardRow = CardRow {
+    overlay: Overlay::Stages,
+    size: |app, _, _| (90, height(length(app)).saturating_add(2)),
+    draw,
+};
 
 /// Lines above the first stage, and between the last stage and the first exercise.
 const HEAD: usize = 1;
@@ -27,13 +30,8 @@ const NARROW: usize = 72;
 
 /// The line on which an entry of the list stands.
 fn line_of(entry: usize, app: &App) -> usize {
-    let stage = entry < app.course.stages.len();
-    let between = if stage || app.course.exercises.is_empty() {
-        0
-    } else {
-        BETWEEN
-    };
-    HEAD + entry + between
+    let stage = entry < app.course.stages.len() || app.course.exercises.is_empty();
+    HEAD + entry + if stage { 0 } else { BETWEEN }
 }
 
 /// Rows of the list itself in a card with room for so many lines.
@@ -42,94 +40,73 @@ fn rows_of_list(rows: u16) -> u16 {
 }
 
 /// First line shown, so that the selected one stays in view; `rows` are those inside the card.
-pub fn scrolled(app: &App, rows: u16) -> u16 {
+fn scrolled(app: &App, rows: u16) -> u16 {
     let end = line_of(app.view.selected, app) + 2;
     let last = length(app).saturating_sub(usize::from(FOOT)).min(end);
-    u16::try_from(last)
-        .unwrap_or(u16::MAX)
-        .saturating_sub(rows_of_list(rows))
+    height(last).saturating_sub(rows_of_list(rows))
 }
 
 /// The entry on a line inside the card, of which `rows` are shown.
 pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
-    if line >= rows_of_list(rows) {
-        return None;
-    }
-    let line = usize::from(line) + usize::from(scrolled(app, rows));
-    let count = app.course.stages.len() + app.course.exercises.len();
-    (0..count).find(|entry| line_of(*entry, app) == line)
+    let line = (line < rows_of_list(rows)).then_some(line + scrolled(app, rows))?;
+    (0..count(app)).find(|entry| line_of(*entry, app) == usize::from(line))
+}
+
+fn count(app: &App) -> usize {
+    app.course.stages.len() + app.course.exercises.len()
 }
 
 /// Lines of the whole list and its foot.
-pub fn length(app: &App) -> usize {
-    let count = app.course.stages.len() + app.course.exercises.len();
-    line_of(count, app) + usize::from(FOOT)
+fn length(app: &App) -> usize {
+    line_of(count(app), app) + usize::from(FOOT)
 }
 
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(
-        frame,
-        area,
-        "stages and exercises",
-        &chooses("goes there", app),
-        theme.border_focused,
-        theme,
-    );
-    let columns = usize::from(inner.width);
-    let mut lines = vec![Line::styled(app.course.title.clone(), theme.heading)];
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let aside = chooses("goes there", app);
+    s.card("stages and exercises", &aside, theme.border_focused);
+    let mut w = s.writer();
+    let columns = w.columns;
+    w.line(app.course.title.clone(), theme.heading);
     let stages = app.course.stages.iter().enumerate();
-    lines.extend(stages.map(|(at, stage)| row(app, at, stage, columns, theme)));
+    w.lines
+        .extend(stages.map(|(at, it)| stage(app, at, it, columns, theme)));
     if !app.course.exercises.is_empty() {
-        lines.push(Line::default());
+        w.blank();
         let about = "exercises: runs to think through, recordings to solve, kernels to write";
-        lines.push(Line::styled(text::cut(about, columns), theme.heading));
+        w.line(text::cut(about, columns), theme.heading);
         let exercises = app.course.exercises.iter().enumerate();
-        lines.extend(exercises.map(|(at, it)| exercise_row(app, at, it, columns, theme)));
+        w.lines
+            .extend(exercises.map(|(at, it)| exercise(app, at, it, columns, theme)));
     }
-    let list = Rect {
-        height: rows_of_list(inner.height),
-        ..inner
-    };
-    if list.height < inner.height {
-        let foot = Rect {
-            y: list.bottom(),
-            height: FOOT,
-            ..inner
-        };
-        let rule = theme.symbols.rule.repeat(columns);
-        let foot_lines = vec![
-            Line::styled(rule, theme.border),
-            legend(columns, theme),
-            score(app, theme),
-        ];
-        frame.render_widget(Paragraph::new(foot_lines), foot);
+    let rows = s.area.height;
+    if rows_of_list(rows) < rows {
+        let foot = take_bottom(&mut s.area, FOOT);
+        let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
+        s.put(foot, vec![rule, legend(columns, theme), score(app, theme)]);
     }
-    // The selected line stays in view.
-    show(frame, list, lines, scrolled(app, inner.height), theme)
+    s.show(s.area, w.lines, scrolled(app, rows))
 }
 
 /// What the marks mean.
 fn legend(columns: usize, theme: &Theme) -> Line<'static> {
     let symbols = &theme.symbols;
-    let (here, gap) = if columns < NARROW {
-        ("here", "  ")
-    } else {
-        ("you are here", "    ")
+    let (here, gap) = match columns < NARROW {
+        true => ("here", "  "),
+        false => ("you are here", "    "),
     };
     let marks = [
         (symbols.good, "passed", theme.good),
         (symbols.live, "predicted", theme.text),
         (symbols.ghost, "begun", theme.text),
-        (symbols.rule, "jumped over", theme.text),
+        (symbols.rule, "skipped", theme.text),
         (symbols.pointer, here, theme.key),
     ];
     let spans = marks.into_iter().flat_map(|(mark, words, style)| {
-        [
-            Span::styled(mark, style),
-            Span::styled(format!(" {words}{gap}"), theme.dim),
-        ]
+        let words = Span::styled(format!(" {words}{gap}"), theme.dim);
+        [Span::styled(mark, style), words]
     });
-    Line::from(spans.collect::<Vec<_>>())
+    spans.collect()
 }
 
 /// How good the predictions are so far.
@@ -137,13 +114,11 @@ fn score(app: &App, theme: &Theme) -> Line<'static> {
     let score = app.study.progress.calibration();
     let mut said = match score.answered {
         0 => "they count once their stage is passed".to_owned(),
-        made => format!("{} of {made} came true", score.right),
+        made => format!("{} of {made} were right", score.right),
     };
     if score.ranges > 0 {
-        said += &format!(
-            "; {} of {} ranges held the measured figure",
-            score.held, score.ranges
-        );
+        let (held, ranges) = (score.held, score.ranges);
+        said += &format!("; {held} of {ranges} ranges contained the measured figure");
     }
     Line::from(vec![
         Span::styled("your predictions: ", theme.dim),
@@ -159,7 +134,7 @@ struct Entry<'a> {
     label: &'a str,
     level: &'a str,
     title: &'a str,
-    notes: Vec<&'static str>,
+    notes: [Option<&'static str>; 2],
 }
 
 impl Entry<'_> {
@@ -176,57 +151,49 @@ impl Entry<'_> {
         let room = columns.saturating_sub(MARKS + LEVEL);
         let title = text::cut(self.title, room);
         let left = room.saturating_sub(text::width(&title) + 2);
-        let notes: Vec<String> = self.notes.iter().map(ToString::to_string).collect();
-        let note = match joined(&notes, left, ", ") {
-            note if text::width(&note) <= left => note,
-            _ => String::new(),
-        };
-        let cells = format!(
-            "{here} {mark} {}{}{title}",
+        let mut note = joined(self.notes.into_iter().flatten(), left, ", ");
+        if text::width(&note) > left {
+            note.clear();
+        }
+        let (label, level) = (
             text::left(self.label, MARKS - 4),
             text::left(self.level, LEVEL),
         );
+        let cells = format!("{here} {mark} {label}{level}{title}");
         let note = text::right(&note, columns.saturating_sub(text::width(&cells)));
-        let (style, noted) = if self.selected {
-            (theme.selected, theme.selected)
-        } else {
-            (style, theme.dim)
+        let (style, noted) = match self.selected {
+            true => (theme.selected, theme.selected),
+            false => (style, theme.dim),
         };
         Line::from(vec![Span::styled(cells, style), Span::styled(note, noted)])
     }
 }
 
-fn exercise_row(
-    app: &App,
-    at: usize,
-    exercise: &Exercise,
-    columns: usize,
-    theme: &Theme,
-) -> Line<'static> {
-    let known = app.exercise_progress(exercise);
+fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) -> Line<'static> {
+    let known = app.exercise_progress(it);
     let entry = Entry {
         here: app.exercises.open == Some(at),
         selected: app.view.selected == app.course.stages.len() + at,
         state: known.state,
-        label: exercise.label(),
-        level: exercise.level.name(),
-        title: &exercise.title,
-        notes: shown(&known),
+        label: it.label(),
+        level: it.level.name(),
+        title: &it.title,
+        notes: [None, known.solution_shown.then_some("solution shown")],
     };
     entry.line(columns, theme)
 }
 
-fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
-    let known = app.study.of(stage);
+fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
+    let known = app.study.of(it);
     // Whether it came true is told once the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
-        (State::Passed, Some(Prediction::Choice { right: true, .. })) => Some("predicted rightly"),
-        (State::Passed, Some(_)) => Some("predicted wrongly"),
+        (State::Passed, Some(Prediction::Choice { right: true, .. })) => Some("prediction right"),
+        (State::Passed, Some(_)) => Some("prediction wrong"),
         _ => None,
     };
     let state = match (known.state, known.prediction) {
-        // The skipped one is told beside the title.
+        // A skipped prediction is told beside the title.
         (State::Predicted, Some(Prediction::Skipped)) => State::Seen,
         (state, _) => state,
     };
@@ -234,15 +201,10 @@ fn row(app: &App, at: usize, stage: &Stage, columns: usize, theme: &Theme) -> Li
         here: at == app.study.at && app.exercises.open.is_none(),
         selected: at == app.view.selected,
         state,
-        label: &stage.number.to_string(),
-        level: stage.level.name(),
-        title: &stage.title,
-        notes: predicted.into_iter().chain(shown(&known)).collect(),
+        label: &it.number.to_string(),
+        level: it.level.name(),
+        title: &it.title,
+        notes: [predicted, known.solution_shown.then_some("solution shown")],
     };
     entry.line(columns, theme)
-}
-
-fn shown(known: &StageProgress) -> Vec<&'static str> {
-    let shown = known.solution_shown.then_some("solution shown");
-    shown.into_iter().collect()
 }

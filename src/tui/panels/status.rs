@@ -1,52 +1,57 @@
 //! One line: stage, run state, step, samples/s with its spread, clock, hints. And above it the next move, or the
 //! question that wants yes or no.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::{ms, sentence};
 use crate::app::figures::{AsFound, Figures};
-use crate::app::guide::{confirmation, next_move, number};
+use crate::app::guide::{confirmation, next_move};
 use crate::app::{App, RunState};
-use crate::course::Cue;
 use crate::course::placeholder::Lookup;
-use crate::tui::prose;
+use crate::tui::prose::sentence;
+use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
+use crate::units::{ms, number};
 
 /// What comes next, in one sentence.
-pub fn render_guide(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    if let (Some((cue, at, of)), None) = (app.cue(), app.view.confirm) {
-        return render_beat(frame, area, app, (&cue, at, of), theme);
-    }
-    if let (Some(at), None) = (app.study.pointer, app.view.confirm)
-        && area.height > 1
-    {
-        return render_pointer(frame, area, app, at, theme);
-    }
-    let line = if let Some(confirm) = app.view.confirm {
+pub fn draw_guide(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
+    if let Some(confirm) = app.view.confirm {
         let mut line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
         line.spans.insert(0, Span::styled(" ? ", theme.badge));
         line.spans.insert(1, Span::raw(" "));
-        line
-    } else if let Some(notice) = &app.notice {
-        let style = if notice.warning {
-            theme.warning
-        } else {
-            theme.text
+        return s.put(s.area, line);
+    }
+    if let Some((cue, at, of)) = app.cue() {
+        // A beat of presenter mode: its number, and what the room reads.
+        let lines = said(s, &format!(" {at}/{of} "), &cue.say);
+        return s.put(s.area, lines);
+    }
+    let evidence = app.stage().map(|stage| &stage.evidence);
+    if let (Some(at), Some(evidence), 2..) = (app.study.pointer, evidence, s.area.height) {
+        // What to look for in the panel that the evidence names, and how to go on.
+        let Some(pointer) = evidence.get(at) else {
+            return;
         };
-        let mark = if notice.warning {
-            theme.symbols.warning
-        } else {
-            theme.symbols.pointer
-        };
-        Line::styled(format!(" {mark} {}", notice.text), style)
-    } else {
-        next_line(app, theme)
+        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel);
+        let mut lines = said(s, &marker, &pointer.text);
+        if lines.len() < usize::from(s.area.height) {
+            lines.push(next_line(app, theme));
+        }
+        return s.put(s.area, lines);
+    }
+    let line = match &app.notice {
+        Some(notice) if notice.warning => {
+            let said = format!(" {} {}", theme.symbols.warning, notice.text);
+            Line::styled(said, theme.warning)
+        }
+        Some(notice) => {
+            let said = format!(" {} {}", theme.symbols.pointer, notice.text);
+            Line::styled(said, theme.text)
+        }
+        None => next_line(app, theme),
     };
-    frame.render_widget(line, area);
+    s.put(s.area, line);
 }
 
 /// The next move, after its mark.
@@ -57,151 +62,93 @@ fn next_line(app: &App, theme: &Theme) -> Line<'static> {
     line
 }
 
-/// A beat of presenter mode: its number, and what the room reads.
-fn render_beat(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    app: &App,
-    (cue, at, of): (&Cue, usize, usize),
-    theme: &Theme,
-) {
-    let figures = Figures::of(app);
+/// A text of the course behind a badge.
+fn said(s: &Surface<'_, '_>, marker: &str, text: &str) -> Vec<Line<'static>> {
+    let figures = Figures::of(s.app);
     let found = figures.as_ref().map(AsFound);
-    let marker = format!(" {at}/{of} ");
-    let lines = prose::item(
-        &marker,
-        theme.badge,
-        cue.say.trim(),
-        usize::from(area.width.saturating_sub(1)),
-        theme.strong,
-        found.as_ref().map(|it| it as &dyn Lookup),
-    );
-    frame.render_widget(Paragraph::new(lines), area);
-}
-
-/// What to look for in the panel that the evidence names, and how to go on.
-fn render_pointer(frame: &mut Frame<'_>, area: Rect, app: &App, at: usize, theme: &Theme) {
-    let Some((pointer, of)) = app
-        .stage()
-        .and_then(|stage| Some((stage.evidence.get(at)?, stage.evidence.len())))
-    else {
-        return;
-    };
-    let figures = Figures::of(app);
-    let found = figures.as_ref().map(AsFound);
-    let marker = format!(" {}/{of} {} ", at + 1, pointer.panel);
-    let mut lines = prose::item(
-        &marker,
-        theme.badge,
-        pointer.text.trim(),
-        usize::from(area.width.saturating_sub(1)),
-        theme.strong,
-        found.as_ref().map(|it| it as &dyn Lookup),
-    );
-    if lines.len() < usize::from(area.height) {
-        lines.push(next_line(app, theme));
-    }
-    frame.render_widget(Paragraph::new(lines), area);
+    let mut w = s.writer();
+    w.columns = w.columns.saturating_sub(1);
+    w.figures = found.as_ref().map(|it| it as &dyn Lookup);
+    w.told(marker, s.theme.badge, text.trim(), s.theme.strong);
+    w.lines
 }
 
 /// Steps below which a spread says nothing.
 const FEW: u64 = 5;
 
-/// The status line: as many parts as fit, the less telling ones dropped first.
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let run = app.run.shown();
+/// The status line: as many parts as fit, the less important ones dropped first.
+pub fn draw(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
     // Each part with its rank: 0 stays longest.
     let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
-    let mut part =
-        |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
+    let part = |rank: u8, text: String, style: Style| (rank, vec![Span::styled(text, style)]);
     if let Some(exercise) = app.exercise() {
-        part(4, exercise.label().to_owned(), theme.text);
+        parts.push(part(4, exercise.label().to_owned(), theme.text));
     } else if let Some(stage) = app.stage() {
-        part(
-            4,
-            format!("stage {}/{}", stage.number, app.course.stages.len()),
-            theme.text,
-        );
+        let number = format!("stage {}/{}", stage.number, app.course.stages.len());
+        parts.push(part(4, number, theme.text));
     }
     parts.push((0, state(app, theme)));
-    let mut part =
-        |rank: u8, text: String, style: Style| parts.push((rank, vec![Span::styled(text, style)]));
     if let Some(step) = app.step() {
-        part(2, format!("step {step}"), theme.text);
+        parts.push(part(2, format!("step {step}"), theme.text));
     }
-    if let Some(it) = run.throughput.as_ref().filter(|it| it.step_ms.median > 0.0) {
+    let throughput = app.run.shown().throughput.as_ref();
+    if let Some(it) = throughput.filter(|it| it.step_ms.median > 0.0) {
+        let times = it.step_ms;
         // Half the distance between the quartiles, in samples/s.
-        let spread =
-            it.samples_per_s * it.step_ms.median * (1.0 / it.step_ms.p25 - 1.0 / it.step_ms.p75)
-                / 2.0;
+        let spread = it.samples_per_s * times.median * (1.0 / times.p25 - 1.0 / times.p75) / 2.0;
+        let (rate, spread) = (number(it.samples_per_s), number(spread.max(0.0)));
         // Times of handing work over spread over anything: their rate is no throughput.
-        let rate = match it.clock.as_str() {
-            "enqueue" => format!("{} samples/s without a sync", number(it.samples_per_s)),
-            _ if it.step_ms.n < FEW => format!("{} samples/s", number(it.samples_per_s)),
-            _ => format!(
-                "{} ± {} samples/s",
-                number(it.samples_per_s),
-                number(spread.max(0.0))
-            ),
+        let unsynced = it.clock == "enqueue";
+        let rate = match unsynced {
+            true => format!("{rate} samples/s without a sync"),
+            false if times.n < FEW => format!("{rate} samples/s"),
+            false => format!("{rate} ± {spread} samples/s"),
         };
-        part(1, rate, theme.strong);
-        part(
-            3,
-            format!("{} clock", it.clock),
-            if it.clock == "enqueue" {
-                theme.warning
-            } else {
-                theme.text
-            },
-        );
+        parts.push(part(1, rate, theme.strong));
+        let style = if unsynced { theme.warning } else { theme.text };
+        parts.push(part(3, format!("{} clock", it.clock), style));
     }
-    let hints = match (app.exercise(), app.stage()) {
+    let (shown, hints) = match (app.exercise(), app.stage()) {
         (Some(exercise), _) => (app.exercises.hints, exercise.hints.len()),
         (None, Some(stage)) => (app.study.hints, stage.hints.len()),
         (None, None) => (0, 0),
     };
-    if hints.1 > 0 {
-        part(5, format!("hint {}/{}", hints.0, hints.1), theme.text);
+    if hints > 0 {
+        parts.push(part(5, format!("hint {shown}/{hints}"), theme.text));
     }
-    let wide = |parts: &[(u8, Vec<Span<'static>>)]| -> usize {
-        parts
-            .iter()
-            .map(|(_, spans)| spans.iter().map(Span::width).sum::<usize>() + 3)
-            .sum()
-    };
-    while wide(&parts) > usize::from(area.width) + 2 && parts.len() > 1 {
+    let room = usize::from(s.area.width) + 2;
+    let wide = |(_, spans): &(u8, Vec<Span<'static>>)| crate::tui::surface::width_of(spans) + 3;
+    while parts.iter().map(wide).sum::<usize>() > room && parts.len() > 1 {
         let least = parts.iter().map(|(rank, _)| *rank).max();
         parts.retain(|(rank, _)| Some(*rank) != least);
     }
     let mut spans = vec![Span::raw(" ")];
     for (at, (_, part)) in parts.into_iter().enumerate() {
-        if at > 0 {
-            spans.push(Span::styled(" · ", theme.dim));
-        }
+        spans.extend((at > 0).then(|| Span::styled(" · ", theme.dim)));
         spans.extend(part);
     }
-    frame.render_widget(Line::from(spans), area);
+    s.put(s.area, Line::from(spans));
 }
 
 /// The run's state in words, with what it waits for.
 fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let waited = app.now_ms.saturating_sub(app.run.asked_ms) / 1000;
+    let run = app.run.shown();
     let (mark, style): (&str, Style) = match &app.run.state {
         RunState::Running => (theme.symbols.live, theme.good),
-        RunState::Failed { .. } | RunState::EngineGone { .. } => (theme.symbols.bad, theme.bad),
+        RunState::Failed { .. } | RunState::EngineGone { .. } => theme.mark(false),
         RunState::Finished => (theme.symbols.good, theme.text),
         RunState::Idle => (theme.symbols.ghost, theme.dim),
         _ => (theme.symbols.ghost, theme.warning),
     };
-    let mut text = match &app.run.state {
-        RunState::Starting if waited >= 2 => format!("{mark} starting, {waited} s"),
-        RunState::Warming => match &app.run.compiling {
-            Some((kernels, latest)) => {
-                format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s")
-            }
-            None => format!("{mark} warming up"),
-        },
-        state => format!("{mark} {}", state.words()),
+    let state = app.run.state.words();
+    let mut text = match (&app.run.state, &app.run.compiling) {
+        (RunState::Starting, _) if waited >= 2 => format!("{mark} starting, {waited} s"),
+        (RunState::Warming, Some((kernels, latest))) => {
+            format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s")
+        }
+        _ => format!("{mark} {state}"),
     };
     if let Some(seconds) = app.stalled_s() {
         text += &format!(", no step for {seconds} s");
@@ -212,16 +159,13 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     if app.run.switching.is_some() {
         text += ", switching at the next step";
     }
-    if let Some(step) = app.run.shown().last.as_ref().filter(|step| step.profiled) {
+    if let Some(step) = run.last.as_ref().filter(|step| step.profiled) {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
     let mut spans = vec![Span::styled(text, style)];
-    let variant = app.run.shown().variant();
-    if !variant.is_empty() {
-        spans.push(Span::styled(
-            format!(" {}", app.slot_name(app.run.active)),
-            theme.slot(app.run.active),
-        ));
+    if !run.variant().is_empty() {
+        let name = format!(" {}", app.slot_name(app.run.active));
+        spans.push(Span::styled(name, theme.slot(app.run.active)));
     }
     spans
 }

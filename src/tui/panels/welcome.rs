@@ -1,83 +1,60 @@
 //! The first card of the very first start: what this is, how a stage goes, the keys that matter, and where it runs.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{card, closes, show};
 use crate::app::{Action, App, Overlay};
+use crate::tui::prose::{READING, Writer};
+use crate::tui::surface::{CardRow, Surface, height, width_of};
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
-/// Widest line of text that reads well.
-const READING: u16 = 76;
+pub const CARD: CardRow = CardRow {
+    overlay: Overlay::Welcome,
+    size: |app, area, theme| {
+        let columns = area.width.min(READING as u16 + 4);
+        let lines = lines(app, usize::from(columns.saturating_sub(4)), theme);
+        (columns, height(lines.len() + 2))
+    },
+    draw,
+};
 
 const WHAT: &str = "A tiny Llama trains in this terminal, and something is wrong with it. In each stage you find out \
-                    what, from what the panels measure. Nothing is canned: the run behind this card is real, it trains \
-                    on this machine now, and every number is measured while you look.";
+                    what, from what the panels measure. The run behind this card is real: it trains on this machine \
+                    now, and every number is measured while you look.";
 
 /// The steps of a stage.
+#[rustfmt::skip]
 const STEPS: [(&str, &str); 5] = [
-    (
-        "predict",
-        "read the lesson, and say what you think is the cause",
-    ),
-    ("evidence", "look at the panels that hold it"),
+    ("predict", "read the lesson, and say what you think is the cause"),
+    ("evidence", "look at the panels that show it"),
     ("fix", "toggle the fix while it trains, or edit the file"),
-    (
-        "check",
-        "measured checks pass or do not; pairs run both in turns",
-    ),
+    ("check", "measured checks pass or fail; pairs run both in turns"),
     ("look back", "your prediction beside the numbers"),
 ];
 
-/// Columns and rows of the card in a frame of this width.
-pub fn size(app: &App, width: u16, theme: &Theme) -> (u16, u16) {
-    let columns = width.min(READING + 4);
-    let rows = lines(app, usize::from(columns.saturating_sub(4)), theme).len() + 2;
-    (columns, u16::try_from(rows).unwrap_or(u16::MAX))
-}
-
-pub fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) -> u16 {
-    let inner = card(
-        frame,
-        area,
-        "welcome to perflings",
-        &closes(app),
-        theme.border_focused,
-        theme,
-    );
-    let lines = lines(app, usize::from(inner.width), theme);
-    show(frame, inner, lines, app.view.overlay_scroll, theme)
+fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    s.overlay("welcome to perflings");
+    let lines = lines(s.app, usize::from(s.area.width), s.theme);
+    s.show_card(lines)
 }
 
 fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = text::wrap_plain(WHAT, columns, theme.text);
-    let heading = |lines: &mut Vec<Line<'static>>, words: &'static str| {
-        lines.push(Line::default());
-        lines.push(Line::styled(words, theme.heading));
-    };
-    heading(&mut lines, "How a stage goes");
+    let mut w = Writer::new(app, theme, columns);
+    w.plain(WHAT, theme.text);
+    w.heading("How a stage goes");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {
         let marker = format!(" {} {}", at + 1, text::left(step, 11));
-        lines.extend(text::wrap_item(
-            &marker,
-            theme.strong,
-            what,
-            columns,
-            theme.text,
-        ));
+        w.item(&marker, theme.strong, what, theme.text);
     }
-    heading(&mut lines, "The five keys that matter");
-    lines.extend(five_keys(app, columns, theme));
-    lines.push(Line::default());
-    lines.extend(place(app, columns, theme));
-    lines
+    w.heading("The five keys that matter");
+    five_keys(&mut w);
+    w.blank();
+    place(&mut w);
+    w.lines
 }
 
 /// The keys on as few lines as hold them.
-fn five_keys(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn five_keys(w: &mut Writer<'_>) {
     let five = [
         (Action::Lesson, "the lesson"),
         (Action::FocusNext, "next panel"),
@@ -86,45 +63,37 @@ fn five_keys(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         (Action::Open(Overlay::Help), "every key"),
     ];
     // A key and what it does stay together.
-    let mut lines: Vec<Line<'static>> = vec![Line::default()];
+    let mut line: Vec<Span<'static>> = Vec::new();
     for (action, what) in five {
-        let (key, what) = (keys::label(action, app), format!(" {what}"));
-        let wide = 3 + text::width(&key) + text::width(&what);
-        if lines
-            .last()
-            .is_some_and(|line| line.width() + wide > columns)
-        {
-            lines.push(Line::default());
+        let (key, what) = (keys::label(action, w.app), format!(" {what}"));
+        if width_of(&line) + 3 + text::width(&key) + text::width(&what) > w.columns {
+            w.lines.push(Line::from(std::mem::take(&mut line)));
         }
-        if let Some(line) = lines.last_mut() {
-            let gap = if line.spans.is_empty() { " " } else { "   " };
-            line.spans.extend([
-                Span::raw(gap),
-                Span::styled(key, theme.key),
-                Span::styled(what, theme.text),
-            ]);
-        }
+        line.extend([
+            Span::raw(if line.is_empty() { " " } else { "   " }),
+            Span::styled(key, w.theme.key),
+            Span::styled(what, w.theme.text),
+        ]);
     }
-    lines
+    w.lines.push(Line::from(line));
 }
 
-/// Which device and preset, and how to have others.
-fn place(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Which device and preset, and how to choose others.
+fn place(w: &mut Writer<'_>) {
+    let (app, theme) = (w.app, w.theme);
+    let using = &app.devices.using;
     let named = app.device().filter(|device| !device.name.is_empty());
-    let device = match named {
-        Some(device) => format!("{} ({})", app.devices.using, device.name),
-        None => app.devices.using.clone(),
-    };
+    let device = named.map_or_else(|| using.clone(), |it| format!("{using} ({})", it.name));
     let preset = app.run.wanted.as_ref().map(|run| run.config.preset);
     let preset = preset.map_or_else(String::new, |preset| format!(", model size {preset}"));
     let other = keys::label(Action::Open(Overlay::Devices), app);
-    let plain = |text: String| (text, theme.text);
-    let runs: [(String, Style); 5] = [
-        plain("It runs on ".to_owned()),
+    let rest = " lists the devices, --device and --preset at the start choose others.";
+    let runs = [
+        ("It runs on ".to_owned(), theme.text),
         (format!("{device}{preset}"), theme.strong),
-        plain("; ".to_owned()),
+        ("; ".to_owned(), theme.text),
         (other, theme.key),
-        plain(" lists the devices, --device and --preset at the start choose others.".to_owned()),
+        (rest.to_owned(), theme.text),
     ];
-    text::wrap(&runs, columns, Span::raw(""), Span::raw(""))
+    w.runs(&runs, Span::raw(""), Span::raw(""));
 }

@@ -1,0 +1,259 @@
+//! The card of an exercise: what the last check or measurement found or how far the present one has come, what the learner
+//! answered before it, and whether the learner's kernel computes for the model.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use crate::app::Action;
+use crate::app::exercise::measuring::{Answer, Measured, Measuring};
+use crate::app::exercise::{Choice, Desk, InModel};
+use crate::course::sweep::{Row, Table};
+use crate::course::{Exercise, check};
+use crate::protocol::CardLine;
+use crate::tui::prose::Writer;
+use crate::tui::text;
+
+/// Writes it; nothing where nothing was done yet.
+pub fn write(exercise: &Exercise, desk: &Desk, w: &mut Writer<'_>) {
+    if exercise.configs().is_none() {
+        check_of_kernel(desk, w);
+        return in_model(desk, w);
+    }
+    match (&desk.measuring, &desk.measured, &desk.answer) {
+        (Some(measuring), ..) => in_progress(measuring, w),
+        (None, Some(found), answer) => measured(found, answer, w),
+        (None, None, Answer::Unread) => {}
+        (None, None, Answer::Open(problems)) => asked(problems, w),
+        (None, None, Answer::Given(words)) => {
+            w.rule("your answer");
+            for (key, word) in words {
+                let marker = format!("{} {key}  ", w.theme.symbols.pointer);
+                w.item(&marker, w.theme.key, word, w.theme.strong);
+            }
+            let said = "{} measures it; the stage's run waits meanwhile.";
+            w.keys(said, &[Action::Pair]);
+        }
+    }
+}
+
+/// What goes on now, and since when.
+fn now(what: &str, since_ms: u64, w: &mut Writer<'_>) {
+    let seconds = w.app.now_ms.saturating_sub(since_ms) / 1000;
+    let mark = (w.theme.symbols.ghost, w.theme.warning);
+    w.marked(mark, &format!("{what}, {seconds} s"), w.theme.text);
+}
+
+fn check_of_kernel(desk: &Desk, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    if let Some(checking) = &desk.checking {
+        w.rule("checking");
+        checking.card.iter().for_each(|line| card_line(line, w));
+        return now(&checking.now, checking.since_ms, w);
+    }
+    let Some(report) = &desk.report else { return };
+    w.rule(match (report.passed, &report.failed) {
+        (_, Some(_)) => "not checked",
+        (true, None) => "passed",
+        (false, None) => "not yet",
+    });
+    report.card.iter().for_each(|line| card_line(line, w));
+    if let (Some(device), None) = (&report.device, &report.failed) {
+        let slow = match device.kind.as_str() {
+            "vulkan-cpu" => ", a CPU driver: its results count, its speed does not",
+            _ => "",
+        };
+        let (seconds, name) = (report.seconds, &device.name);
+        w.plain(
+            &format!("checked in {seconds:.1} s on {name}{slow}"),
+            theme.dim,
+        );
+    }
+}
+
+fn card_line(line: &CardLine, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    let mark = line.good.map_or((" ", theme.dim), |good| theme.mark(good));
+    let wrong = line.good == Some(false);
+    w.marked(
+        mark,
+        &line.text,
+        if wrong { theme.strong } else { theme.text },
+    );
+}
+
+fn in_model(desk: &Desk, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    let (mark, said) = match &desk.in_model {
+        InModel::No => return,
+        InModel::Asked => (
+            (theme.symbols.ghost, theme.warning),
+            "your kernel takes over at the next step".to_owned(),
+        ),
+        InModel::Since(step) => {
+            let good = desk.report.as_ref().is_none_or(|report| report.passed);
+            let which = if good { "kernel" } else { "last good kernel" };
+            let since = step.map_or_else(String::new, |step| format!(" since step {step}"));
+            let said = format!("the model computes with your {which}{since}");
+            ((theme.symbols.live, theme.good), said)
+        }
+        InModel::Not(why) => (
+            (theme.symbols.ghost, theme.dim),
+            format!("the model keeps its own kernel: {why}"),
+        ),
+    };
+    w.marked(mark, &said, theme.text);
+}
+
+/// The open question with its words, and where else the answer may be written.
+fn asked(problems: &[String], w: &mut Writer<'_>) {
+    w.rule("predict before you measure");
+    if let Some(choice) = w.app.picking() {
+        answers(&choice, w);
+    }
+    let theme = w.theme;
+    for problem in problems {
+        w.marked((theme.symbols.ghost, theme.warning), problem, theme.dim);
+    }
+}
+
+fn answers(choice: &Choice, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    w.told(
+        &format!("{}: ", choice.key),
+        theme.key,
+        &choice.ask,
+        theme.text,
+    );
+    if !choice.taken.is_empty() {
+        let so_far = format!("{}, then", choice.taken.join(", "));
+        w.told("so far: ", theme.dim, &so_far, theme.text);
+    }
+    let pointer = theme.symbols.pointer;
+    let words = choice.words.iter().enumerate();
+    if choice.words.iter().any(|(_, label)| !label.is_empty()) {
+        for (at, (word, label)) in words {
+            let (mark, style) = match at == choice.at {
+                true => (pointer, theme.strong),
+                false => (" ", theme.text),
+            };
+            w.item(&format!("{mark} {word}  "), theme.key, label, style);
+        }
+    } else {
+        let words = words.flat_map(|(at, (word, _))| {
+            let word = match at == choice.at {
+                true => (format!("{pointer}{word} "), theme.selected),
+                false => (format!(" {word} "), theme.text),
+            };
+            [word, (" ".to_owned(), theme.text)]
+        });
+        let words: Vec<(String, Style)> = words.collect();
+        w.runs(&words, Span::raw(""), Span::raw(""));
+    }
+    let keys = [
+        Action::PickOther(-1),
+        Action::PickOther(1),
+        Action::PickThis,
+    ];
+    w.keys("{} and {} mark another answer, {} chooses it.", &keys);
+}
+
+fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
+    let sweep = &measuring.sweep;
+    match sweep.of {
+        0 => w.rule("measuring"),
+        of => w.rule(&format!("measuring, {} of {of}", sweep.number)),
+    }
+    table(&sweep.table, w);
+    let what = match (measuring.begun, sweep.of) {
+        (false, _) if w.app.warms_up() => "waits for the GPU to warm up".to_owned(),
+        (false, _) => "waits until the stage's run pauses".to_owned(),
+        (true, 0) => "an engine starts".to_owned(),
+        _ => format!("{}: {}", sweep.what, sweep.done),
+    };
+    now(&what, measuring.since_ms, w);
+    let said = "The stage's run waits. {} stops this.";
+    w.keys(said, &[Action::StopMeasuring]);
+}
+
+fn measured(found: &Measured, answer: &Answer, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    w.rule(match (&found.failed, found.passed) {
+        (Some(_), _) => "not measured",
+        (None, true) => "passed",
+        (None, false) => "not yet",
+    });
+    table(&found.table, w);
+    if let Some(why) = &found.failed {
+        w.marked(theme.mark(false), why, theme.strong);
+        return w.keys("{} tries again.", &[Action::Pair]);
+    }
+    found.lines.iter().for_each(|line| criterion(line, w));
+    let said = format!("measured in {:.1} s on {}", found.seconds, found.device);
+    w.plain(&said, theme.dim);
+    if !found.passed && matches!(answer, Answer::Given(_)) {
+        let keys = [Action::OpenEditor, Action::Pair];
+        w.keys("{} opens your answer, {} measures again.", &keys);
+    }
+}
+
+fn criterion(line: &check::Line, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    w.marked(theme.outcome(line.outcome), &line.name, theme.strong);
+    for (head, body) in [("asked: ", &line.asked), ("measured: ", &line.measured)] {
+        let runs = [(head.to_owned(), theme.dim), (body.clone(), theme.text)];
+        w.runs(&runs, Span::raw("  "), Span::raw("  "));
+    }
+}
+
+/// The table where it fits, else a paragraph for each row.
+fn table(table: &Table, w: &mut Writer<'_>) {
+    /// Between two columns.
+    const GAP: usize = 2;
+    if table.rows.is_empty() {
+        return;
+    }
+    let theme = w.theme;
+    let cell = |row: &Row, at: usize| match at.checked_sub(1) {
+        None => row.name.clone(),
+        Some(at) => match row.cells.get(at) {
+            Some(Some(text)) => text.clone(),
+            _ => "–".to_owned(),
+        },
+    };
+    let wide = |(at, head): (usize, &String)| {
+        let cells = table.rows.iter().map(|row| text::width(&cell(row, at)));
+        cells.max().unwrap_or(0).max(text::width(head))
+    };
+    let widths: Vec<usize> = table.head.iter().enumerate().map(wide).collect();
+    let gaps = GAP * widths.len().saturating_sub(1);
+    if widths.iter().sum::<usize>() + gaps <= w.columns {
+        let line = |cell: &dyn Fn(usize) -> String| -> String {
+            let cells = widths.iter().enumerate().map(|(at, wide)| match at {
+                0 => text::left(&cell(at), *wide),
+                _ => text::right(&cell(at), wide + GAP),
+            });
+            cells.collect()
+        };
+        w.line(line(&|at| table.head[at].clone()), theme.dim);
+        for row in &table.rows {
+            w.lines
+                .push(Line::styled(line(&|at| cell(row, at)), theme.figure));
+        }
+    } else {
+        for row in &table.rows {
+            let figures = table.head.iter().skip(1).zip(&row.cells);
+            let parts =
+                figures.filter_map(|(head, cell)| Some(format!("{head} {}", cell.as_ref()?)));
+            let parts: Vec<String> = parts.collect();
+            if !parts.is_empty() || row.why.is_none() {
+                let marker = format!("{}  ", row.name);
+                w.told(&marker, theme.key, &parts.join(", "), theme.text);
+            }
+        }
+    }
+    for row in &table.rows {
+        if let Some(why) = &row.why {
+            w.told(&format!("{}  ", row.name), theme.warning, why, theme.text);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! What panels and cards are drawn with: a rectangle of the frame beside the state and the theme, boxes with titles, and
+//! lines that scroll. Also what a panel or a card says of itself to the lists in `panels`. It knows no panel.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Borders, Clear, Paragraph};
+
+use super::chart::grid::put;
+use super::prose::Writer;
+use super::theme::Theme;
+use super::{keys, text};
+use crate::app::{Action, App, Overlay, Room, SlotRun};
+use crate::panel::Panel;
+use crate::protocol::Slot;
+
+/// A panel, as it stands in the list of all panels.
+pub struct PanelRow {
+    pub panel: Panel,
+    pub place: Place,
+    /// How to read it, a sentence or two an entry: stands below it while it has the whole screen.
+    pub reading: fn(&App) -> &'static [&'static str],
+    /// Draws it; the result is how many lines it can scroll.
+    pub draw: fn(&mut Surface<'_, '_>) -> u16,
+}
+
+/// Where a panel stands on a screen that has room for every panel. 0 rows: what the others of its column leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Left,
+    Middle(u16),
+    Right(u16),
+    /// Half of so many rows on the right; its neighbour in the list has the other half.
+    HalfRight(u16),
+    /// In the place of another panel while it was asked for last.
+    InsteadOf(Panel),
+}
+
+/// A card that can lie over the panels, as it stands in the list of all cards.
+pub struct CardRow {
+    pub overlay: Overlay,
+    /// Columns and rows that it wants in an area of this size, borders included.
+    pub size: fn(&App, Rect, &Theme) -> (u16, u16),
+    /// Draws it; the result is how many lines it can scroll.
+    pub draw: fn(&mut Surface<'_, '_>) -> u16,
+}
+
+/// A rectangle of the frame, and what to draw in it.
+pub struct Surface<'a, 'f> {
+    pub frame: &'a mut Frame<'f>,
+    /// The rectangle; after `open` and `card` what lies inside the border.
+    pub area: Rect,
+    pub app: &'a App,
+    pub theme: &'a Theme,
+}
+
+impl<'a> Surface<'a, '_> {
+    /// The same frame at another rectangle.
+    pub fn at(&mut self, area: Rect) -> &mut Self {
+        self.area = area;
+        self
+    }
+
+    /// Draws the panel's box or rule with its name and, on the right, what is shown.
+    pub fn open(&mut self, row: &PanelRow, aside: &str) {
+        self.open_as(row, row.panel.name(), aside);
+    }
+
+    /// The same, under another name.
+    pub fn open_as(&mut self, row: &PanelRow, name: &str, aside: &str) {
+        let (app, theme) = (self.app, self.theme);
+        let focused = app.view.focus == Some(row.panel);
+        let (border, title, mark) = if focused {
+            let mark = format!("{} ", theme.symbols.pointer);
+            (theme.border_focused, theme.title_focused, mark)
+        } else {
+            (theme.border, theme.title, String::new())
+        };
+        let name = format!(" {mark}{name} ");
+        let room = usize::from(self.area.width).saturating_sub(text::width(&name) + 5);
+        let strip = is_strip(app);
+        let mut block = Block::new()
+            .borders(if strip { Borders::TOP } else { Borders::ALL })
+            .border_set(theme.symbols.border)
+            .border_style(border)
+            .title(Line::styled(name, title));
+        if room > 4 && !aside.is_empty() {
+            let aside = format!(" {} ", text::cut(aside, room - 2));
+            block = block.title(Line::styled(aside, theme.dim).right_aligned());
+        }
+        let inner = block.inner(self.area);
+        self.frame.render_widget(block, self.area);
+        if strip {
+            let x = inner.x + u16::from(inner.width > 2);
+            self.area = Rect::new(x, inner.y, inner.width.saturating_sub(2), inner.height);
+            return;
+        }
+        self.area = padded(inner);
+        if focused && app.view.expanded {
+            self.explain((row.reading)(app));
+        }
+    }
+
+    /// Writes how to read the panel at the bottom of the area, under a rule, where enough rows remain for the panel.
+    fn explain(&mut self, reading: &[&str]) {
+        const KEPT: u16 = 9;
+        let columns = usize::from(self.area.width.min(110));
+        let lines: Vec<Line<'static>> = reading
+            .iter()
+            .flat_map(|one| text::wrap_plain(one, columns, self.theme.dim))
+            .collect();
+        let rows = height(lines.len());
+        if rows == 0 || self.area.height < rows.saturating_add(1 + KEPT) {
+            return;
+        }
+        let below = take_bottom(&mut self.area, rows);
+        let rule = take_bottom(&mut self.area, 1);
+        let symbol = self.theme.symbols.rule;
+        let title = format!("{symbol}{symbol} how to read this ");
+        let rest = usize::from(rule.width).saturating_sub(text::width(&title));
+        let line = title + &symbol.repeat(rest);
+        self.put(rule, Line::styled(line, self.theme.dim));
+        self.put(below, lines);
+    }
+
+    /// Draws a box on top of everything, with its own background.
+    pub fn card(&mut self, title: &str, aside: &str, border: Style) {
+        let theme = self.theme;
+        self.frame.render_widget(Clear, self.area);
+        let mut block = Block::bordered()
+            .border_set(theme.symbols.border)
+            .border_style(border)
+            .style(theme.card)
+            .title(Line::styled(format!(" {title} "), theme.title_focused));
+        if !aside.is_empty() {
+            block = block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());
+        }
+        let inner = block.inner(self.area);
+        self.frame.render_widget(block, self.area);
+        self.area = padded(inner);
+    }
+
+    /// Draws a card of the list of all cards, which says how it is closed.
+    pub fn overlay(&mut self, title: &str) {
+        self.card(title, &closes(self.app), self.theme.border_focused);
+    }
+
+    /// Lines of text as wide as the area.
+    pub fn writer(&self) -> Writer<'a> {
+        Writer::new(self.app, self.theme, usize::from(self.area.width))
+    }
+
+    /// Draws lines that do not scroll.
+    pub fn put<'t>(&mut self, area: Rect, lines: impl Into<Text<'t>>) {
+        self.frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// Says why a panel is empty.
+    pub fn missing(&mut self, reason: &str) -> u16 {
+        let line = missing(reason, self.theme);
+        self.put(self.area, line);
+        0
+    }
+
+    /// Shows lines from `scroll` on, with a mark where more follow; the result is how far they can scroll.
+    pub fn show(&mut self, area: Rect, lines: Vec<Line<'static>>, scroll: u16) -> u16 {
+        let limit = height(lines.len()).saturating_sub(area.height);
+        let from = scroll.min(limit);
+        let visible = lines.into_iter().skip(usize::from(from));
+        let visible: Vec<Line<'static>> = visible.take(usize::from(area.height)).collect();
+        self.put(area, visible);
+        let left = limit - from;
+        if left > 0 && area.width > 12 {
+            self.mark_more(area, left);
+        }
+        limit
+    }
+
+    /// Shows lines in the whole area, scrolled as the panel is.
+    pub fn show_panel(&mut self, row: &PanelRow, lines: Vec<Line<'static>>) -> u16 {
+        self.show(self.area, lines, self.app.view.scroll_of(row.panel))
+    }
+
+    /// Shows lines in the whole area, scrolled as the open card is.
+    pub fn show_card(&mut self, lines: Vec<Line<'static>>) -> u16 {
+        self.show(self.area, lines, self.app.view.overlay_scroll)
+    }
+
+    /// Says on the line that closes the area below, where there is one, that more follows.
+    fn mark_more(&mut self, area: Rect, left: u16) {
+        let rule = self.theme.symbols.rule;
+        let more = format!(" {} {left} more ", self.theme.symbols.scroll);
+        let wide = text::width(&more) as u16;
+        let (x, y) = (area.right().saturating_sub(wide), area.bottom());
+        let buffer = self.frame.buffer_mut();
+        let is_rule = |x: u16| {
+            buffer
+                .cell((x, y))
+                .is_some_and(|cell| cell.symbol() == rule)
+        };
+        if is_rule(x) && is_rule(area.right() - 1) {
+            put(buffer, x, y, &more, wide, self.theme.dim);
+        }
+    }
+}
+
+/// Panels stand as strips under a rule, without boxes.
+pub fn is_strip(app: &App) -> bool {
+    app.view.room() <= Room::Compact && !app.view.expanded && !app.view.lesson_open
+}
+
+/// One empty column on both sides, where there is room.
+fn padded(area: Rect) -> Rect {
+    if area.width < 20 {
+        return area;
+    }
+    Rect::new(area.x + 1, area.y, area.width - 2, area.height)
+}
+
+/// A count of lines as rows of the screen.
+pub fn height(lines: usize) -> u16 {
+    u16::try_from(lines).unwrap_or(u16::MAX)
+}
+
+/// Takes rows off the top.
+pub fn take_top(rest: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(rest.height);
+    let top = Rect::new(rest.x, rest.y, rest.width, rows);
+    *rest = Rect::new(rest.x, rest.y + rows, rest.width, rest.height - rows);
+    top
+}
+
+/// Takes rows off the bottom.
+pub fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(rest.height);
+    rest.height -= rows;
+    Rect::new(rest.x, rest.bottom(), rest.width, rows)
+}
+
+/// Takes columns off the left.
+pub fn take_left(rest: &mut Rect, columns: u16) -> Rect {
+    let columns = columns.min(rest.width);
+    let left = Rect::new(rest.x, rest.y, columns, rest.height);
+    *rest = Rect::new(rest.x + columns, rest.y, rest.width - columns, rest.height);
+    left
+}
+
+/// A rectangle of at most this size in the middle.
+pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
+    let (width, height) = (columns.min(area.width), rows.min(area.height));
+    let (left, top) = ((area.width - width) / 2, (area.height - height) / 2);
+    Rect::new(area.x + left, area.y + top, width, height)
+}
+
+/// How a card is closed.
+pub fn closes(app: &App) -> String {
+    format!("{} closes", keys::label(Action::Close, app))
+}
+
+/// How a line of a list is chosen, and the list closed.
+pub fn chooses(what: &str, app: &App) -> String {
+    let choose = keys::label(Action::Choose, app);
+    format!("{choose} {what}, {}", closes(app))
+}
+
+/// What stands where a figure is missing.
+pub fn missing(reason: &str, theme: &Theme) -> Line<'static> {
+    Line::styled(format!("not measured: {reason}"), theme.dim)
+}
+
+/// `A` or `B`.
+pub const fn letter(slot: Slot) -> &'static str {
+    match slot {
+        Slot::A => "A",
+        Slot::B => "B",
+    }
+}
+
+/// The other slot.
+pub const fn other(slot: Slot) -> Slot {
+    match slot {
+        Slot::A => Slot::B,
+        Slot::B => Slot::A,
+    }
+}
+
+/// The letter of a slot in its style, with a mark for the one that runs, and what runs there.
+pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
+    label(slot, &app.slot_name(slot), app, theme)
+}
+
+/// The same where room may be short: the letter alone in narrow places.
+pub fn short_label(slot: Slot, width: u16, app: &App, theme: &Theme) -> Span<'static> {
+    match width {
+        0..34 => label(slot, letter(slot), app, theme),
+        _ => slot_label(slot, app, theme),
+    }
+}
+
+fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
+    let running = app.run.active == slot && app.run.state.is_active();
+    let mark = if running {
+        theme.symbols.live
+    } else {
+        theme.symbols.ghost
+    };
+    Span::styled(format!("{mark} {name}"), theme.slot(slot))
+}
+
+/// The slots that have something to show, A first.
+pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &SlotRun)> {
+    [Slot::A, Slot::B]
+        .into_iter()
+        .map(|slot| (slot, app.run.slot(slot)))
+        .filter(|(_, run)| run.started.is_some())
+}
+
+/// Columns that spans take together.
+pub fn width_of(spans: &[Span<'_>]) -> usize {
+    spans.iter().map(Span::width).sum()
+}
+
+/// As many of the parts as fit, with a separator between them; the first one in any case.
+pub fn joined<'p>(
+    parts: impl IntoIterator<Item = &'p str>,
+    columns: usize,
+    separator: &str,
+) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let separator = if text.is_empty() { "" } else { separator };
+        let wide = text::width(&text) + text::width(separator) + text::width(part);
+        if wide > columns && !text.is_empty() {
+            break;
+        }
+        text = text + separator + part;
+    }
+    text
+}
