@@ -1,20 +1,16 @@
-//! Every operation × version × device by itself, forward and backward: versions take turns, forwards and backwards, and
-//! each figure is a median with its middle half. Operations and bytes come from the shapes, peaks from the device's
-//! calibration. `cargo bench --bench ops -- [FILTER] [--device cpu,vulkan-cpu] [--preset tiny] [--rounds N]`
+//! Times every version of every operation on a device, forward and backward. Versions take turns; each figure is a median
+//! with its quartiles. FLOPs and bytes follow from the shapes, peaks from the device's calibration. `cargo bench --bench ops -- [FILTER] [--device cpu,vulkan-cpu] [--preset tiny] [--rounds N]`
 
 #[path = "ops/cases.rs"]
 mod cases;
-#[path = "ops/duel.rs"]
-mod duel;
-#[path = "ops/table.rs"]
-mod table;
+#[path = "ops/comparison.rs"]
+mod comparison;
 
 use perflings::config::{Preset, RunConfig};
 use perflings::engine::{devices, roof};
 
-/// What is asked for.
 struct Args {
-    /// Parts of names; a row is measured when it has one of them. Empty: every row.
+    /// Measures operations whose name contains one of these; all of them where this is empty.
     filters: Vec<String>,
     devices: Vec<String>,
     preset: Preset,
@@ -106,11 +102,11 @@ fn measure(args: &Args, select: &str) -> anyhow::Result<()> {
         Err(why) => println!("peaks: not measured: {why:#}"),
     }
     let roof = roof.ok();
-    // As in the engine, where the device thread's tasks run inside the pool.
+    // Inside the thread pool, as the engine's device thread runs its tasks.
     rayon::scope(|_| {
-        table::head();
-        for duel in cases::all(&config, &opened.device, &|name| args.wants(name)) {
-            table::rows(&duel.measure(args.rounds), roof.as_ref());
+        comparison::print_head();
+        for comparison in cases::all(&config, &opened.device, &|name| args.wants(name)) {
+            comparison.run(args.rounds, roof.as_ref());
         }
     });
     Ok(())

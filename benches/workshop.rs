@@ -1,5 +1,8 @@
-//! What the workshop itself costs: start, first loss, keys, watching, memory, recordings. Each figure stands beside
-//! its target, and nothing is judged here. `cargo bench --bench workshop`, with `-- --quick` for a short version.
+//! Measures what the workshop itself costs: start, first loss, keys, watching, memory, recordings. Each figure is printed
+//! beside its target; nothing fails here. `cargo bench --bench workshop`, with `-- --quick` for a short version.
+
+#[path = "../tests/pty/terminal.rs"]
+mod pty;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -8,24 +11,26 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use perflings::config::{Preset, RunConfig};
+use perflings::course::progress;
+use perflings::profile::stats;
 use perflings::protocol::{Command, Event, Line, PROTOCOL, RunSpec, Slot};
 use pty_process::Size;
-use pty_process::blocking::{Command as PtyCommand, Pty, open};
+use pty_process::blocking::Pty;
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_perflings");
-/// Only a hang takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Far above what a healthy program needs.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What only the help shows, and how a recording marks a step.
 const HELP: &str = "a to d: answer";
 const STEP: &str = "\"event\":\"step\"";
 
-/// What the terminal received. The parser is left out where its work would be counted as the program's.
+/// What the terminal received. Without a parser where parsing would take time from what is measured.
 struct Shown {
     frames: usize,
     parser: Option<vt100::Parser>,
-    /// The end of what came last: a mark may be cut in two.
+    /// The last few bytes, because the end of a frame may arrive in two parts.
     tail: Vec<u8>,
 }
 
@@ -40,32 +45,18 @@ struct Terminal {
 
 impl Terminal {
     fn start(args: &[&str], parse: bool) -> Self {
-        let (pty, slave) = open().expect("a terminal opens");
-        pty.resize(Size::new(36, 120)).expect("resizes");
         let home = tempfile::tempdir().expect("a folder");
         // The welcome of a first start would take the first key.
-        let state = home.path().join("STATE/perflings");
-        let course = perflings::course::Course::builtin("en").id;
-        perflings::course::progress::save_welcomed(&state.join(course)).expect("written");
-        let mut command = PtyCommand::new(PROGRAM)
-            .args(["--device", "cpu", "--stage", "1"])
-            .args(args)
-            .current_dir(home.path());
-        for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
-            command = command.env(format!("XDG_{name}_HOME"), home.path().join(name));
-        }
-        let command = command
-            .env("TERM", "xterm-256color")
-            .env("LC_ALL", "C.UTF-8");
+        progress::save_welcomed(&pty::state(&home)).expect("written");
+        let args = [&["--stage", "1"], args].concat();
+        let begun = Instant::now();
+        let (child, pty) = pty::launch(&home, Size::new(36, 120), &args, &[]);
         let shown = Shown {
             frames: 0,
             parser: parse.then(|| vt100::Parser::new(36, 120, 0)),
             tail: Vec::new(),
         };
         let shown = Arc::new((Mutex::new(shown), Condvar::new()));
-        let begun = Instant::now();
-        let child = command.spawn(slave).expect("perflings starts");
-        let pty = Arc::new(pty);
         std::thread::spawn({
             let (shown, pty) = (Arc::clone(&shown), Arc::clone(&pty));
             move || {
@@ -85,11 +76,11 @@ impl Terminal {
         }
     }
 
-    /// Waits until the terminal is so; the result is how long after `since`.
-    fn see(&self, since: Instant, so: impl Fn(&Shown) -> bool) -> Duration {
+    /// Waits until what the terminal shows meets the condition; returns the time since `since`.
+    fn see(&self, since: Instant, met: impl Fn(&Shown) -> bool) -> Duration {
         let (lock, changed) = &*self.shown;
         let shown = lock.lock().expect("not poisoned");
-        let waited = changed.wait_timeout_while(shown, PATIENCE, |shown| !so(shown));
+        let waited = changed.wait_timeout_while(shown, HANG_TIMEOUT, |shown| !met(shown));
         let took = since.elapsed();
         assert!(
             !waited.expect("not poisoned").1.timed_out(),
@@ -120,7 +111,7 @@ impl Shown {
         self.tail.extend_from_slice(bytes);
         let windows = self.tail.windows(END_OF_FRAME.len());
         self.frames += windows.filter(|w| *w == END_OF_FRAME).count();
-        // Shorter than the mark, so that none is counted twice.
+        // One byte less than the mark, so that no frame is counted twice.
         let keep = self.tail.len().min(END_OF_FRAME.len() - 1);
         self.tail.drain(..self.tail.len() - keep);
         if let Some(parser) = &mut self.parser {
@@ -142,16 +133,9 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The value below which this share of them lies.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let at = share * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    low + (high - low) * at.fract()
-}
-
 fn report(name: &str, target: &str, mut values: Vec<f64>) {
     values.sort_by(f64::total_cmp);
-    let q = |share| quantile(&values, share);
+    let q = |share| stats::quantile(&values, share);
     println!(
         "{name:<44} n {:>3}  median {:.3}, middle half {:.3} to {:.3}, p95 {:.3}, p99 {:.3}, largest {:.3}  [target: {target}]",
         values.len(),
@@ -209,7 +193,7 @@ fn session(keys: usize, seconds: usize) {
     terminal.see(terminal.begun, training);
     let (mut opened, mut closed) = (Vec::new(), Vec::new());
     for at in 0..keys as u64 {
-        // Uneven, so that keys do not fall into step with the frames.
+        // Uneven pauses, so that keys do not synchronise with the frames.
         std::thread::sleep(Duration::from_millis(60 + at * 37 % 149));
         let since = Instant::now();
         terminal.press("?");
@@ -234,7 +218,8 @@ fn session(keys: usize, seconds: usize) {
     recording(&file);
 }
 
-/// Bytes of an hour: the first minute as it was, the rest at the rate after it, where the session was long enough.
+/// Extrapolates the size of an hour: the first minute as recorded, the others at the rate seen after it, where the session
+/// was long enough.
 fn recording(file: &Path) {
     let text = std::fs::read_to_string(file).expect("recorded");
     let (mut early, mut late, mut end) = (0_usize, 0_usize, 0.0_f64);
@@ -283,19 +268,19 @@ fn watching(pairs: usize, steps: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.jsonl");
     let path = file.display().to_string();
-    let on = || {
+    let with_screen = || {
         let terminal = Terminal::start(&["--record", &path], false);
         // The file has another name until it is done.
         let part = folder.path().join("run.jsonl.part");
         let seen = || std::fs::read_to_string(&part).map_or(0, |t| t.matches(STEP).count());
         while seen() <= steps {
-            assert!(terminal.begun.elapsed() < PATIENCE, "the program hangs");
+            assert!(terminal.begun.elapsed() < HANG_TIMEOUT, "the program hangs");
             std::thread::sleep(Duration::from_millis(500));
         }
         terminal.quit();
         rate(&file, steps)
     };
-    let off = || {
+    let headless = || {
         let more = (steps + 20).to_string();
         let status = Process::new(PROGRAM)
             .args("run 1 --as broken --device cpu --steps".split(' '))
@@ -306,22 +291,22 @@ fn watching(pairs: usize, steps: usize) {
         assert!(status.expect("perflings starts").success());
         rate(&file, steps)
     };
-    let (mut ratios, mut seen, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut losses, mut shown, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..pairs {
         let (with, without) = if pair % 2 == 0 {
-            let with = on();
-            (with, off())
+            let with = with_screen();
+            (with, headless())
         } else {
-            let without = off();
-            (on(), without)
+            let without = headless();
+            (with_screen(), without)
         };
-        ratios.push((1.0 - with / without) * 100.0);
-        seen.push(with);
-        unseen.push(without);
+        losses.push((1.0 - with / without) * 100.0);
+        shown.push(with);
+        hidden.push(without);
     }
-    report("throughput, screen on, samples/s", "-", seen);
-    report("throughput, screen off, samples/s", "-", unseen);
-    report("cost of watching, paired, %", "1 %", ratios);
+    report("throughput, screen on, samples/s", "-", shown);
+    report("throughput, screen off, samples/s", "-", hidden);
+    report("cost of watching, paired, %", "1 %", losses);
 }
 
 /// Resident memory of a process now and at most, in MB.

@@ -14,7 +14,7 @@
 //! | [`tui`] | drawing it, keys, themes, the terminal |
 //! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
-//! | [`out`], [`drivers`] | exit codes and printed lines; lines of drivers that mean nothing |
+//! | [`exit`], [`out`], [`drivers`] | exit codes; printed lines; lines of drivers that mean nothing |
 
 pub mod app;
 pub mod cli;
@@ -23,6 +23,7 @@ pub mod course;
 pub mod data;
 pub mod drivers;
 pub mod engine;
+pub mod exit;
 pub mod export;
 pub mod judge;
 pub mod lints;

@@ -1,40 +1,10 @@
 //! `perflings bench` from outside: mistakes are named before anything starts, and a real run has its figures.
 
-use std::path::Path;
-use std::process::{Command, Output};
+#[path = "support/learner.rs"]
+mod learner;
 
+use learner::Learner;
 use serde_json::Value;
-
-fn bench(args: &[&str], folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_perflings"))
-        .arg("bench")
-        .args(args)
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder)
-        .env("XDG_DATA_HOME", folder)
-        .output()
-        .expect("the program starts")
-}
-
-#[track_caller]
-fn fails(args: &[&str], code: i32, says: &str) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path();
-    std::fs::write(path.join("half.json"), r#"{"bench":"versions","format":1,"#).expect("writes");
-    std::fs::write(
-        path.join("other.json"),
-        r#"{"bench":"ablation","format":1}"#,
-    )
-    .expect("writes");
-    let output = bench(args, path);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {err}");
-    assert!(
-        err.contains(says),
-        "{args:?}: `{says}` is missing in: {err}"
-    );
-    assert!(output.stdout.is_empty(), "{args:?}");
-}
 
 #[test]
 fn mistakes_name_the_nearest_right_thing() {
@@ -82,22 +52,25 @@ fn mistakes_name_the_nearest_right_thing() {
         ),
         (&["--engine", ""], "--engine"),
     ] {
-        fails(args, 2, says);
+        let learner = Learner::new();
+        learner.write("half.json", r#"{"bench":"versions","format":1,"#);
+        learner.write("other.json", r#"{"bench":"ablation","format":1}"#);
+        let said = learner.run(&[&["bench"], args].concat());
+        said.fails(2, &[says]);
+        assert!(said.out.is_empty(), "{args:?}");
     }
 }
 
 #[test]
 fn two_versions_are_measured_and_a_device_that_is_not_here_is_named() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let args = "--presets tiny --versions v1,v3 --devices cpu,gpu:9 --steps 4 --rounds 2 --json --output now.json";
+    let learner = Learner::new();
+    let args = "bench --presets tiny --versions v1,v3 --devices cpu,gpu:9 --steps 4 --rounds 2 --json --output now.json";
     let args: Vec<&str> = args.split(' ').collect();
-    let output = bench(&args, folder.path());
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{err}");
-    assert!(output.stdout.is_empty());
-    assert!(err.contains("gpu:9 is skipped: "), "{err}");
+    let said = learner.run(&args);
+    said.fails(0, &["gpu:9 is skipped: "]);
+    assert!(said.out.is_empty());
 
-    let text = std::fs::read_to_string(folder.path().join("now.json")).expect("was written");
+    let text = std::fs::read_to_string(learner.path("now.json")).expect("was written");
     let report: Value = serde_json::from_str(&text).expect("is JSON");
     assert_eq!(
         (report["bench"].as_str(), report["steps"].as_u64()),

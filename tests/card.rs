@@ -1,8 +1,9 @@
-//! A kernel exercise as a learner does it, in a real terminal: opened with keys, saved in an editor, red, green, and
-//! everything that can be saved over a kernel. The checks run on a CPU driver of Vulkan; says so where there is none.
+//! A kernel exercise in a real terminal: opened with keys, saved as editors save, failing, passing, and with every kind of
+//! file that can replace a kernel. The checks run on a CPU driver of Vulkan; without one these tests are skipped.
 #![cfg(target_os = "linux")]
 
-#[allow(dead_code, reason = "other tests in a terminal use the rest of it")]
+#[path = "support/adapter.rs"]
+mod adapter;
 #[path = "pty/terminal.rs"]
 mod pty;
 
@@ -36,7 +37,7 @@ fn open(terminal: &mut Terminal, entry: usize) -> bool {
     let checked = !terminal.text().contains("── not checked");
     if !checked {
         assert!(terminal.text().contains("install"), "{}", terminal.text());
-        eprintln!("skipped: no adapter");
+        adapter::skip("the card says what to install");
     }
     checked
 }
@@ -63,7 +64,7 @@ fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
         return;
     }
     terminal.see(&["✗ fails at `one element`", "this is still the starter"]);
-    // The first file is there before an editor is; without one the screen says where it is.
+    // The file exists before an editor is opened; without an editor the screen says where it is.
     terminal.press("o");
     terminal.see(&["EDITOR is not set; this file is checked"]);
     terminal.press("h");
@@ -80,7 +81,7 @@ fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
     terminal.see_that("training beside it", |screen| {
         screen.contains("running A broken")
     });
-    // Back to the stage, and back again: what was reached stays.
+    // Leaving for the stage and coming back keeps the result.
     terminal.press("\u{1b}");
     terminal.see(&["Answer the question"]);
     terminal.press("l");
@@ -97,7 +98,7 @@ fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
 }
 
 #[test]
-fn whatever_is_saved_is_a_card() {
+fn whatever_is_saved_is_answered_with_a_card() {
     let course = Course::builtin("en");
     let (entry, exercise) = k01(&course);
     let mut terminal = Terminal::start(&[]);
@@ -145,7 +146,7 @@ fn whatever_is_saved_is_a_card() {
     for (what, text, said) in cases {
         save(&path, text);
         terminal.see_that(&format!("a card for {what}"), |screen| {
-            // The card is the left column, and its words may be on two lines.
+            // The card is in the left column, where a text may be on two lines.
             let column = |line: &str| line.chars().take(48).collect::<String>();
             let words: Vec<String> = screen
                 .lines()
@@ -153,7 +154,7 @@ fn whatever_is_saved_is_a_card() {
                 .collect();
             screen.contains("── not yet") && words.join(" ").contains(said)
         });
-        // Green again: the process that checks is there, whatever the last one did to it.
+        // The solution passes again: a checking process is available, whatever happened to the last one.
         save(&path, good);
         terminal.see_that(&format!("recovery from {what}"), |screen| {
             screen.contains("✓ correct at 2 shapes")
@@ -164,9 +165,9 @@ fn whatever_is_saved_is_a_card() {
     assert_eq!(terminal.ended(), 0);
 }
 
-/// A course of one stage and one exercise about runs, two of them, two steps each.
+/// A course of one stage and one configuration exercise with two runs of two steps each.
 #[test]
-fn runs_are_thought_through_measured_and_judged_on_the_screen() {
+fn runs_are_answered_measured_and_judged_on_the_screen() {
     let course = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/courses/runs");
     let mut terminal = Terminal::start_with(&["--course", course], &[]);
     terminal.resize(120, 50);
@@ -176,7 +177,7 @@ fn runs_are_thought_through_measured_and_judged_on_the_screen() {
     terminal.press("l");
     terminal.see(&["Does the first loss"]);
     terminal.press("j\r");
-    // Nothing is measured before something was said.
+    // Nothing is measured before there is an answer.
     terminal.see(&["predict before you measure", "answer.toml:2: no answer yet"]);
     let file = terminal
         .home
@@ -187,7 +188,7 @@ fn runs_are_thought_through_measured_and_judged_on_the_screen() {
     terminal.see(&["answer.toml:1: is not valid TOML"]);
     save(&file, "context = 8\n");
     terminal.see(&["answer.toml:1: `8` is no answer"]);
-    // Saved with an answer: measured, while the stage's run stands still.
+    // Saved with an answer: the runs are measured while the stage's run pauses.
     save(&file, "context = 16\n");
     terminal.see(&["── passed", "context  step ms  first loss"]);
     terminal.see(&["running A broken", "How many values are there?"]);

@@ -1,9 +1,11 @@
-//! The program as a learner calls it: each mistake has one clear message and its exit code. Runs go to a stand-in
-//! engine whose lines are written here, so that nothing depends on a device or a clock.
+//! The program on the command line: each mistake has one clear message and its exit code. Runs use a fake engine that
+//! prints prepared lines, so that nothing depends on a device or a clock.
 #![cfg(unix)]
 
 #[path = "cli/course.rs"]
 mod course;
+#[path = "support/learner.rs"]
+mod learner;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
 #[path = "cli/recordings.rs"]
@@ -11,108 +13,15 @@ mod recordings;
 #[path = "cli/runs.rs"]
 mod runs;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Stdio};
+use std::path::Path;
 
 use perflings::config::{Preset, RunConfig};
 use perflings::protocol::*;
 
-/// What a call gave.
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    /// The exit code, and something that stderr says.
-    #[track_caller]
-    fn fails(&self, code: i32, says: &[&str]) {
-        assert_eq!(
-            self.code,
-            Some(code),
-            "stdout: {}\nstderr: {}",
-            self.out,
-            self.err
-        );
-        for piece in says {
-            assert!(
-                self.err.contains(piece),
-                "`{piece}` is missing in: {}",
-                self.err
-            );
-        }
-    }
-
-    #[track_caller]
-    fn succeeds(&self, says: &[&str]) {
-        assert_eq!(
-            self.code,
-            Some(0),
-            "stdout: {}\nstderr: {}",
-            self.out,
-            self.err
-        );
-        for piece in says {
-            assert!(
-                self.out.contains(piece),
-                "`{piece}` is missing in: {}",
-                self.out
-            );
-        }
-    }
-}
-
-/// A learner with a home of their own.
-struct Learner {
-    home: tempfile::TempDir,
-}
+use learner::Learner;
 
 impl Learner {
-    fn new() -> Self {
-        Self {
-            home: tempfile::tempdir().expect("a temporary folder"),
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.home.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        std::fs::write(self.path(name), bytes).expect("written");
-        self.path(name).display().to_string()
-    }
-
-    fn process(&self, args: &[&str]) -> Process {
-        let mut process = Process::new(env!("CARGO_BIN_EXE_perflings"));
-        process
-            .args(args)
-            .current_dir(self.home.path())
-            .stdin(Stdio::null());
-        for key in [
-            "XDG_STATE_HOME",
-            "XDG_DATA_HOME",
-            "XDG_CONFIG_HOME",
-            "XDG_CACHE_HOME",
-            "HOME",
-        ] {
-            process.env(key, self.home.path());
-        }
-        process
-    }
-
-    fn says(&self, args: &[&str]) -> Said {
-        let output = self.process(args).output().expect("starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        Said {
-            code: output.status.code(),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        }
-    }
-
-    /// `--engine` with a stand-in that answers with these lines.
+    /// The value of `--engine` for a fake engine that answers with these lines.
     fn engine(&self, lines: &[Event]) -> String {
         self.engine_greeting(&hello(1), lines)
     }
@@ -223,7 +132,7 @@ fn finished() -> Finished {
     }
 }
 
-/// A short run as an engine tells it.
+/// The events of a short run.
 fn a_run() -> Vec<Event> {
     vec![
         started(),

@@ -8,7 +8,7 @@ use perflings::engine::client::{Client, EngineCommand, Heard, Limits, MAX_LINE, 
 use perflings::protocol::{Command, Event, RunSpec, Slot};
 
 const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
-/// Long enough that only a hanging test waits for it.
+/// Only a test that hangs waits this long.
 const LONG: Duration = Duration::from_secs(20);
 
 fn shell(script: &str) -> EngineCommand {
@@ -31,7 +31,7 @@ fn next(client: &mut Client) -> Heard {
     client.next(LONG).expect("something within the time")
 }
 
-/// Everything until the engine is gone, and why it is.
+/// Everything heard until the engine has ended, and why it ended.
 fn until_over(client: &mut Client) -> (Vec<Heard>, Over) {
     let mut heard = Vec::new();
     loop {
@@ -48,7 +48,7 @@ fn is_hello(heard: &Heard) -> bool {
 
 #[cfg(target_os = "linux")]
 fn is_alive(pid: u32) -> bool {
-    // A zombie that somebody else has to reap is dead.
+    // A zombie counts as dead; its parent has to reap it.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')')
         .next()
@@ -102,7 +102,7 @@ fn what_drivers_write_is_stray_and_harmless() {
 }
 
 #[test]
-fn a_line_that_is_no_event_is_reported_and_the_talk_goes_on() {
+fn a_line_that_is_not_an_event_is_reported_and_the_next_ones_are_read() {
     let mut client = spawn(
         r#"read x; echo "Welcome to host"; echo "$HELLO"; echo '{"t":1,"event":"heartbeat"}'; read x"#,
     );
@@ -114,7 +114,7 @@ fn a_line_that_is_no_event_is_reported_and_the_talk_goes_on() {
 }
 
 #[test]
-fn nothing_but_nonsense_is_refused_with_its_first_line() {
+fn an_output_without_any_event_is_refused_with_its_first_line() {
     let (heard, over) = until_over(&mut spawn("yes nonsense"));
     assert!(heard.iter().all(|h| matches!(h, Heard::Malformed { .. })));
     let Over::Refused(reason) = over else {
@@ -199,7 +199,7 @@ fn silence_is_said_once_and_ends_with_the_next_line() {
         silence: Duration::from_millis(50),
         ..limits()
     };
-    // It goes on when the parent has noticed the silence and asks.
+    // The script continues when the parent sends a command after the silence.
     let script = r#"read x; echo "$HELLO"; read x; echo '{"t":1,"event":"heartbeat"}'; read x"#;
     let mut client = Client::spawn_within(shell(script), limits).expect("sh starts");
     assert!(is_hello(&next(&mut client)));
@@ -283,7 +283,7 @@ fn killing_says_so_and_a_new_engine_can_take_its_place() {
 #[test]
 #[cfg(target_os = "linux")]
 fn no_process_is_left_behind_not_even_a_wrapper_s() {
-    // The wrapper stays and its own child, which ignores the end of its input, is the engine.
+    // The engine is a child of a wrapper and ignores the end of its input.
     let script = format!(
         r#"sh -c 'read x; echo "$0"; echo $$ >&2; while :; do sleep 60; done' '{HELLO}'; echo unreachable"#
     );
@@ -301,7 +301,7 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
         !std::path::Path::new(&format!("/proc/{wrapper}")).exists(),
         "the wrapper was reaped"
     );
-    // Killed with the group; whoever inherits it reaps it.
+    // It was killed with its process group; its new parent reaps it.
     let gone = (0..2000).any(|_| {
         std::thread::yield_now();
         !is_alive(engine) || {
@@ -322,7 +322,7 @@ fn a_reader_that_looked_away_does_not_blame_the_engine() {
         Client::spawn_within(shell(r#"read x; echo "$HELLO"; read x; read x"#), limits)
             .expect("sh starts");
     assert!(is_hello(&next(&mut client)));
-    // As a suspended program comes back.
+    // As after ctrl-z and `fg`.
     std::thread::sleep(Duration::from_millis(1100));
     assert_eq!(client.next(Duration::ZERO), None, "counting begins anew");
 }

@@ -23,7 +23,7 @@ use proptest::prelude::*;
 const KEYS: &str = "v PgDn PgUp 1 2 3 4 5 6 n p a b c d t space r T h s l tab e y m C o x w g ? q";
 const COMMANDS: &str = "run compare check course list hint reset init doctor replay export bench";
 
-/// Everything wrong with a course, as lines.
+/// All problems of a course, as lines.
 fn findings(source: &Source, language: &str) -> Vec<String> {
     let words = |list: &str| {
         list.split_whitespace()
@@ -70,7 +70,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A copy of the example with something over it.
+/// A copy of the example course.
 fn example() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a folder");
     let course = dir.path().join("course");
@@ -350,7 +350,7 @@ fn a_folder_that_is_no_course_is_an_error() {
     assert!(Source::folder(&dir.path().join("missing")).is_err());
 }
 
-/// A trainer that knows what the example's two faults do.
+/// A fake trainer that knows the effect of the example's two faults.
 fn fake(config: &RunConfig, steps: u64) -> Result<Finished, String> {
     let learns = config.train.data == Data::Markov && config.train.learning_rate < 0.1;
     let last = if learns { 6.2 } else { 6.94 };

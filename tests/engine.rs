@@ -1,4 +1,5 @@
-//! The engine as a process: what it answers, that it stops, that a run repeats, that faults show and fixes mend them.
+//! The engine as a process: what it answers, that it stops, that a run can be repeated, that lints name faults and no
+//! lint remains after the fix.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command as Process, Stdio};
@@ -8,8 +9,8 @@ use std::time::Duration;
 use perflings::config::{Knob, Preset, RunConfig, Value};
 use perflings::protocol::{Command, Event, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict};
 
-/// Far above anything a healthy engine needs: only a hung one reaches it.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Far above what a healthy engine needs.
+const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
 struct Engine {
     child: Child,
@@ -21,7 +22,7 @@ impl Engine {
     fn start() -> Self {
         let mut child = Process::new(env!("CARGO_BIN_EXE_perflings"))
             .arg("engine")
-            // What is measured of a busy machine here is not the learner's.
+            // Peaks measured while other tests run must not replace the learner's.
             .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -58,13 +59,13 @@ impl Engine {
             .expect("the engine reads");
     }
 
-    /// Events up to and with the first that `last` accepts, heartbeats left out.
+    /// Events up to and including the first that `last` accepts, without heartbeats.
     fn until(&mut self, last: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         loop {
             let line = self
                 .lines
-                .recv_timeout(PATIENCE)
+                .recv_timeout(HANG_TIMEOUT)
                 .expect("the engine goes on");
             let stop = last(&line.event);
             if !matches!(line.event, Event::Heartbeat) {
@@ -285,7 +286,7 @@ fn knobs_that_keep_parameters_change_in_mid_run() {
 
 #[test]
 fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
-    // A 99.5 % interval is wrong once in 200 comparisons; twice in a row is a fault.
+    // A 99.5 % interval is wrong in one of 200 comparisons; wrong twice in a row is a fault.
     let verdicts = [compare_with_itself(), compare_with_itself()];
     assert!(
         verdicts
@@ -394,7 +395,7 @@ fn every_row_has_its_work_or_says_why_not_and_the_device_its_roof() {
 }
 
 #[test]
-fn a_device_is_measured_anew_when_asked() {
+fn a_device_is_measured_again_when_asked() {
     let mut engine = Engine::start();
     engine.send(&Command::Calibrate {
         device: "cpu".into(),
@@ -452,7 +453,7 @@ fn nonsense_on_the_input_is_answered_and_the_end_of_input_ends_the_process() {
     writeln!(input, "{{\"command\":\"fly\"}}\nnot json at all").expect("the engine reads");
     engine.until(|event| matches!(event, Event::Failed(_)));
     engine.until(|event| matches!(event, Event::Failed(_)));
-    // A run without end, and then the reader is gone.
+    // A run without a last step, whose reader goes away.
     engine.send(&Command::Start {
         device: "cpu".into(),
         run: spec(small(&[]), None),

@@ -1,11 +1,11 @@
 //! Exercises on the screen: messages in, state, effects and pictures out. No terminal, no engine, no clock.
 
-#[allow(dead_code, reason = "other tests of the screen use the rest of it")]
 #[path = "sample/sample.rs"]
 mod sample;
-#[allow(dead_code, reason = "other tests of the screen use the rest of it")]
 #[path = "sample/screen.rs"]
 mod screen;
+#[path = "support/session.rs"]
+mod session;
 
 use perflings::app::exercise::measuring::{Answer, Measured, Sweep};
 use perflings::app::exercise::{ExerciseNews, InModel};
@@ -14,13 +14,14 @@ use perflings::app::{
     Action, App, Confirm, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::course::Course;
-use perflings::course::progress::{Progress, State};
+use perflings::course::progress::State;
 use perflings::course::sweep::{Row, Table};
 use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use perflings::judge::{self, Outcome};
 use perflings::protocol::*;
 
 use screen::{text, with_styles};
+use session::{act, hear, open, resize, train};
 
 fn course() -> Course {
     Course {
@@ -34,45 +35,15 @@ fn begin() -> App {
         device: "vulkan-cpu".to_owned(),
         ..Options::default()
     };
-    let (mut app, _) = App::new(course(), Progress::default(), options);
+    let (mut app, _) = session::begin(course(), options);
     resize(&mut app, 120, 36);
-    let run = app.run.wanted.clone().expect("a run");
-    for event in sample::until(&run, 40) {
-        hear(&mut app, event);
-    }
+    train(&mut app, 40);
     app
-}
-
-fn resize(app: &mut App, width: u16, height: u16) {
-    update(app, Message::Resized { width, height });
-}
-
-fn hear(app: &mut App, event: Event) -> Vec<Effect> {
-    update(
-        app,
-        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
-    )
-}
-
-fn act(app: &mut App, action: Action) -> Vec<Effect> {
-    update(app, Message::Did(action))
 }
 
 fn news(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
     let exercise = "swiglu".to_owned();
     update(app, Message::Exercise { exercise, news })
-}
-
-/// Opens the exercise with this short name from the list.
-fn open(app: &mut App, label: &str) -> Vec<Effect> {
-    let at = app
-        .course
-        .exercises
-        .iter()
-        .position(|it| it.label() == label);
-    let entry = app.course.stages.len() + at.expect("the course has it");
-    act(app, Action::Open(Overlay::Stages));
-    act(app, Action::ChooseLine(entry))
 }
 
 fn line(good: Option<bool>, text: &str) -> CardLine {

@@ -1,9 +1,12 @@
 //! PyTorch's logits, loss, gradients and one AdamW step, for weights given by a formula, against ours: every knob that
 //! claims the same mathematics, on the CPU device and, where there is an adapter, through wgpu.
 
-mod golden_support;
+#[path = "support/adapter.rs"]
+mod adapter;
+#[path = "golden/file.rs"]
+mod file;
 
-use golden_support::{Golden, compare, device_combinations, every_combination};
+use file::{Golden, compare, device_combinations, every_combination};
 use perflings::config::{self, Preset, RunConfig};
 use perflings::engine::devices;
 
@@ -21,11 +24,7 @@ fn cpu_reproduces_pytorch_with_every_knob() {
 fn wgpu_reproduces_pytorch() {
     let opened = match devices::open("vulkan-cpu").or_else(|_| devices::open("gpu")) {
         Ok(opened) => opened,
-        Err(error) => {
-            println!("skipped: no adapter ({error})");
-            eprintln!("skipped: no adapter ({error})");
-            return;
-        }
+        Err(error) => return adapter::skip(error),
     };
     let golden = Golden::load();
     let device = opened.device.autodiff();

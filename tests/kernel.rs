@@ -2,6 +2,8 @@
 //! device runs on a CPU driver of Vulkan, and says so where there is none.
 #![cfg(unix)]
 
+#[path = "support/adapter.rs"]
+mod adapter;
 #[path = "kernel/course.rs"]
 mod course;
 #[path = "kernel/device.rs"]
@@ -74,13 +76,10 @@ fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelVerdict {
 /// Checks on a CPU driver; `None` where there is none.
 fn on_lavapipe(job: &KernelJob) -> Option<KernelVerdict> {
     let report = check(job, "vulkan-cpu", Limits::default());
-    let none = report
-        .facts
-        .failed
-        .as_ref()
-        .is_some_and(|why| why.contains("no CPU driver of Vulkan"));
-    if none {
-        eprintln!("skipped: no adapter");
+    if let Some(why) = &report.facts.failed
+        && why.contains("no CPU driver of Vulkan")
+    {
+        adapter::skip(why);
         return None;
     }
     assert_eq!(report.facts.failed, None);

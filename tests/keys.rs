@@ -1,19 +1,16 @@
 //! The one table of keys against the states of the screen, and the mouse against the layout.
 
 #[path = "sample/sample.rs"]
-#[allow(dead_code, reason = "shared with the other tests")]
 mod sample;
+#[path = "support/session.rs"]
+mod session;
 
 use std::collections::BTreeSet;
 
 use crossterm::event::{
     KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
-use perflings::app::source::FromEngine;
-use perflings::app::{
-    Action, App, Confirm, Message, Options, Overlay, Panel, Recording, RunState, update,
-};
-use perflings::course::progress::Progress;
+use perflings::app::{Action, App, Confirm, Options, Overlay, Panel, Recording, RunState};
 use perflings::protocol::*;
 use perflings::tui::keys::{BINDINGS, action, footer, key_name, label, reference};
 use perflings::tui::layout::arrange;
@@ -21,40 +18,22 @@ use perflings::tui::mouse;
 use perflings::tui::panels::CARDS;
 use ratatui::layout::Rect;
 
+use session::{act, hear, resize, train};
+
 fn begin(options: Options) -> App {
-    let (mut app, _) = App::new(sample::course(), Progress::default(), options);
-    resize(&mut app, 120, 40);
-    app
-}
-
-fn resize(app: &mut App, width: u16, height: u16) {
-    update(app, Message::Resized { width, height });
-}
-
-fn hear(app: &mut App, event: Event) {
-    update(
-        app,
-        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
-    );
+    session::begin(sample::course(), options).0
 }
 
 fn trained() -> App {
     let mut app = begin(Options::default());
-    let run = app.run.wanted.clone().expect("a run");
-    sample::until(&run, 10)
-        .into_iter()
-        .for_each(|event| hear(&mut app, event));
+    train(&mut app, 10);
     app
 }
 
-fn with(change: impl FnOnce(&mut App)) -> App {
+fn with<T>(change: impl FnOnce(&mut App) -> T) -> App {
     let mut app = trained();
     change(&mut app);
     app
-}
-
-fn did(app: &mut App, action: Action) {
-    update(app, Message::Did(action));
 }
 
 /// The screen in every mode that keys depend on.
@@ -85,12 +64,12 @@ fn states() -> Vec<(&'static str, App)> {
             "confirming",
             with(|app| app.view.confirm = Some(Confirm::Reset)),
         ),
-        ("guessing", with(|app| did(app, Action::Answer(1)))),
+        ("guessing", with(|app| act(app, Action::Answer(1)))),
         (
             "toggled",
             with(|app| {
-                did(app, Action::Answer(1));
-                did(app, Action::Toggle);
+                act(app, Action::Answer(1));
+                act(app, Action::Toggle);
             }),
         ),
         ("paused", with(|app| app.run.state = RunState::Paused)),
@@ -124,22 +103,22 @@ fn states() -> Vec<(&'static str, App)> {
         (
             "small guessing",
             with(|app| {
-                did(app, Action::Answer(1));
+                act(app, Action::Answer(1));
                 resize(app, 80, 24);
-                did(app, Action::Lesson);
+                act(app, Action::Lesson);
             }),
         ),
     ];
     states.push((
         "looking a word up",
         with(|app| {
-            did(app, Action::Search);
-            did(app, Action::Type('w'));
+            act(app, Action::Search);
+            act(app, Action::Type('w'));
         }),
     ));
     for card in CARDS {
         let open = |app: &mut App| {
-            did(app, Action::Open(card.overlay));
+            act(app, Action::Open(card.overlay));
         };
         states.push(("overlay", with(open)));
     }
@@ -262,7 +241,7 @@ fn the_help_lists_every_key_once() {
 
 #[test]
 fn any_key_puts_the_welcome_away() {
-    let app = with(|app| did(app, Action::Open(Overlay::Welcome)));
+    let app = with(|app| act(app, Action::Open(Overlay::Welcome)));
     for code in [
         KeyCode::Char('q'),
         KeyCode::Char('t'),
@@ -287,7 +266,7 @@ fn any_key_puts_the_welcome_away() {
 
 #[test]
 fn letters_are_text_while_a_word_is_looked_up() {
-    let app = with(|app| did(app, Action::Search));
+    let app = with(|app| act(app, Action::Search));
     for letter in ['q', 't', '?', '/', ' ', 'W', 'ü'] {
         let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
         assert_eq!(action(key, &app), Some(Action::Type(letter)));
@@ -300,7 +279,7 @@ fn letters_are_text_while_a_word_is_looked_up() {
 #[test]
 fn the_footer_offers_no_way_to_where_one_is() {
     for overlay in [Overlay::Stages, Overlay::Help, Overlay::Glossary] {
-        let app = with(|app| did(app, Action::Open(overlay)));
+        let app = with(|app| act(app, Action::Open(overlay)));
         let key = label(Action::Open(overlay), &app);
         assert!(
             footer(&app).iter().all(|(offered, _)| *offered != key),
@@ -354,7 +333,7 @@ fn a_click_marks_a_panel_and_a_second_one_expands_it() {
     let click = at(CLICK, area.x + 3, area.y + 2);
     for expanded in [false, true, false] {
         let focus = mouse::action(click, &app).expect("a panel");
-        did(&mut app, focus);
+        act(&mut app, focus);
         assert_eq!(
             (app.view.focus, app.view.expanded),
             (Some(Panel::Loss), expanded)
@@ -374,13 +353,13 @@ fn the_wheel_scrolls_what_is_under_it() {
         mouse::action(turn, &app),
         Some(Action::ScrollPanel(Panel::Lesson, 3))
     );
-    let app = with(|app| did(app, Action::Open(Overlay::Help)));
+    let app = with(|app| act(app, Action::Open(Overlay::Help)));
     assert_eq!(mouse::action(turn, &app), Some(Action::Scroll(3)));
 }
 
 #[test]
 fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
-    let mut app = with(|app| did(app, Action::Open(Overlay::Stages)));
+    let mut app = with(|app| act(app, Action::Open(Overlay::Stages)));
     let it = arrange(Rect::new(0, 0, 120, 40), &app);
     let (_, area) = it.overlay.expect("the list");
     // Border, title; then the stages.
@@ -389,7 +368,7 @@ fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
     assert_eq!(mouse::action(at(CLICK, area.x + 4, area.y + 1), &app), None);
     let beside = mouse::action(at(CLICK, 0, 0), &app);
     assert_eq!(beside, Some(Action::Close));
-    did(&mut app, Action::ChooseLine(2));
+    act(&mut app, Action::ChooseLine(2));
     assert_eq!(app.study.at, 2);
 }
 

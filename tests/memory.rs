@@ -1,5 +1,5 @@
-//! Bytes, not times: what a training step adds to memory over longer contexts. One test in a process of its own, for the
-//! counters see every thread.
+//! How many bytes a training step needs at longer contexts. One test in a process of its own, because the counters include
+//! every thread.
 
 use burn::tensor::Device;
 use perflings::config::{Attention, Loss, Matmul, Norm, Preset, Qkv, RunConfig, Swiglu};
@@ -7,7 +7,7 @@ use perflings::data::Source;
 use perflings::engine::allocator;
 use perflings::model::{Model, Tokens, weights};
 
-/// One small block with own kernels; attention as asked.
+/// One small block with our own kernels and this attention.
 fn config(context: usize, attention: Attention) -> RunConfig {
     let mut config = RunConfig::preset(Preset::Tiny);
     let m = &mut config.model;
@@ -19,7 +19,7 @@ fn config(context: usize, attention: Attention) -> RunConfig {
     config
 }
 
-/// The most bytes in use at once during forward and backward, over what the model and its tokens hold.
+/// The peak of bytes in use during forward and backward, without what the model and its tokens hold.
 fn activations(context: usize, attention: Attention) -> f64 {
     let config = config(context, attention);
     assert!(config.problems().is_empty());
@@ -27,7 +27,7 @@ fn activations(context: usize, attention: Attention) -> f64 {
     let initial = weights::initial(&config.model, config.train.seed);
     let model = Model::new(&config, &initial, &device).expect("weights fit");
     let tokens = Tokens::new(&Source::new(&config).batch(0), &device);
-    // The first step of a size makes tables and threads of its own.
+    // The first step of a size allocates tables and threads.
     drop(model.loss(&tokens).backward());
     let before = allocator::current();
     allocator::reset_peak();
@@ -52,7 +52,7 @@ fn flash_is_linear_in_the_context_and_composed_is_quadratic() {
         (3.5..4.1).contains(&composed),
         "composed grows by {composed}"
     );
-    // Far out, where scores would take 4·4096²·4 bytes = 256 MiB for each copy.
+    // At 4096 tokens each copy of the scores would take 4·4096²·4 bytes = 256 MiB.
     let far = activations(4096, Attention::Flash);
     assert!(
         far < 64.0 * 1024.0 * 1024.0,

@@ -1,10 +1,8 @@
-//! Anything in any order: no sequence of keys, clicks, events and sizes makes the state or the drawing panic.
+//! Random input: no sequence of keys, clicks, events and sizes makes the state or the drawing panic.
 
 #[path = "sample/sample.rs"]
-#[allow(dead_code, reason = "shared with the other tests")]
 mod sample;
 #[path = "sample/screen.rs"]
-#[allow(dead_code, reason = "shared with the other tests")]
 mod screen;
 
 use std::sync::OnceLock;
@@ -22,10 +20,10 @@ use perflings::tui::keys::BINDINGS;
 use perflings::tui::mouse;
 use proptest::prelude::*;
 
-/// One thing that happens.
+/// One random input.
 #[derive(Clone, Debug)]
 enum Happens {
-    /// A line of the table of keys, if it counts now.
+    /// A row of the table of keys, if it is active now.
     Key(usize),
     /// The same action even where no key offers it.
     Action(usize),
@@ -62,7 +60,7 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
     } else {
         "fixed"
     };
-    // Mostly the run that is wanted, now and then another one.
+    // Mostly the run that the app asked for, sometimes another one.
     let run = app
         .run
         .wanted
@@ -192,7 +190,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
     })
 }
 
-/// Those of the course that is built in, read once.
+/// The exercises of the built-in course, read once.
 fn exercises() -> Vec<Exercise> {
     static ALL: OnceLock<Vec<Exercise>> = OnceLock::new();
     ALL.get_or_init(|| Course::builtin("en").exercises).clone()
@@ -202,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_happens_panics(sequence in proptest::collection::vec(happens(), 1..120)) {
+    fn no_input_panics(sequence in proptest::collection::vec(happens(), 1..120)) {
         let course = Course { exercises: exercises(), ..sample::course() };
         let (mut app, _) = App::new(course, Progress::default(), Options::default());
         for (at, one) in sequence.into_iter().enumerate() {

@@ -1,11 +1,13 @@
 //! Every version of every operation, run as the model runs it (`ops::apply` on tensors with autodiff): outputs against
 //! the formula in double precision, gradients against the composed path and against central differences of the formula.
-//! On the CPU device, and through wgpu on a CPU driver of Vulkan, else on a GPU; it says so where there is neither.
+//! On the CPU device, and through wgpu on a CPU driver of Vulkan or else a GPU; where there is neither, they are skipped.
 
+#[path = "support/adapter.rs"]
+mod adapter;
 #[path = "ops/attention.rs"]
 mod attention;
-#[path = "ops/bed.rs"]
-mod bed;
+#[path = "ops/case.rs"]
+mod case;
 #[path = "ops/embedding.rs"]
 mod embedding;
 #[path = "ops/formula.rs"]
@@ -29,15 +31,15 @@ mod rope;
 #[path = "ops/swiglu.rs"]
 mod swiglu;
 
-/// Each function as a test of the CPU device and one through wgpu.
+/// Makes two tests of each function: one on the CPU device and one through wgpu.
 macro_rules! on_both_devices {
     ($($test:ident),+ $(,)?) => {
         mod cpu {
-            $(#[test] fn $test() { super::$test(&crate::bed::cpu()); })+
+            $(#[test] fn $test() { super::$test(&crate::case::cpu()); })+
         }
         mod wgpu {
             $(#[test] fn $test() {
-                if let Some(bed) = crate::bed::wgpu() { super::$test(&bed.device); }
+                if let Some(held) = crate::case::wgpu() { super::$test(&held.device); }
             })+
         }
     };

@@ -1,4 +1,4 @@
-//! Every line that can be written can be read back, and nothing that is read can break the reader.
+//! Every line that is written can be read back, and no input can break the reader.
 
 #[path = "protocol/events.rs"]
 mod events;
@@ -15,14 +15,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_command_survives_its_line(command in command()) {
+    fn a_command_is_read_back_from_its_line(command in command()) {
         let text = serde_json::to_string(&command).expect("plain data");
         prop_assert!(!text.contains('\n'));
         prop_assert_eq!(serde_json::from_str::<Command>(&text).expect("reads back"), command);
     }
 
     #[test]
-    fn an_event_survives_its_line(t in number(), event in event()) {
+    fn an_event_is_read_back_from_its_line(t in number(), event in event()) {
         let line = Line { t, event };
         let text = serde_json::to_string(&line).expect("plain data");
         prop_assert!(!text.contains('\n'));
@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_line_is_an_error_and_no_panic(event in event(), share in 0.0..1.0_f64) {
+    fn a_cut_line_is_an_error_and_causes_no_panic(event in event(), share in 0.0..1.0_f64) {
         let text = serde_json::to_string(&Line { t: 1.0, event }).expect("plain data");
         let mut at = (text.len() as f64 * share) as usize;
         while !text.is_char_boundary(at) {
@@ -41,7 +41,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_number_travels_as_text() {
+fn values_that_are_not_numbers_are_written_as_text() {
     let step = Step {
         slot: Slot::A,
         step: 0,

@@ -1,35 +1,20 @@
 //! The roofline on screen: at every size, in every way of drawing, with one run and with two, and why it is empty when it is.
 
-#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "sample/sample.rs"]
 mod sample;
 #[path = "sample/screen.rs"]
 mod screen;
+#[path = "support/session.rs"]
+mod session;
 
-use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Markers, Message, Options, Panel, ThemeName, update};
-use perflings::course::progress::Progress;
-use perflings::protocol::{Event, Line, Started};
+use perflings::protocol::{Event, Started};
 
 use screen::{LOOKS, text, with_styles};
+use session::{act, hear};
 
 fn begin() -> App {
-    let (mut app, _) = App::new(sample::course(), Progress::default(), Options::default());
-    update(
-        &mut app,
-        Message::Resized {
-            width: 120,
-            height: 40,
-        },
-    );
-    app
-}
-
-fn hear(app: &mut App, event: Event) {
-    update(
-        app,
-        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
-    );
+    session::begin(sample::course(), Options::default()).0
 }
 
 fn train(app: &mut App, steps: u64, change: fn(Event) -> Event) {
@@ -37,10 +22,6 @@ fn train(app: &mut App, steps: u64, change: fn(Event) -> Event) {
     for event in sample::until(&run, steps) {
         hear(app, change(event));
     }
-}
-
-fn act(app: &mut App, action: Action) {
-    update(app, Message::Did(action));
 }
 
 /// A has run, and B runs.

@@ -5,50 +5,26 @@
 mod sample;
 #[path = "sample/screen.rs"]
 mod screen;
+#[path = "support/session.rs"]
+mod session;
 
 use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
 };
-use perflings::course::progress::Progress;
 use perflings::course::{Block, Course, Span};
 use perflings::protocol::*;
 use perflings::tui::panels::CARDS;
 use ratatui::style::Color;
 
 use screen::{LOOKS, text, with_styles};
+use session::{act, hear, open, play_recording, train};
 
 /// Makes a state.
 type Make = fn() -> App;
 
 fn begin(course: Course) -> App {
-    let (mut app, _) = App::new(course, Progress::default(), Options::default());
-    update(
-        &mut app,
-        Message::Resized {
-            width: 120,
-            height: 40,
-        },
-    );
-    app
-}
-
-fn hear(app: &mut App, event: Event) {
-    update(
-        app,
-        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
-    );
-}
-
-fn act(app: &mut App, action: Action) {
-    update(app, Message::Did(action));
-}
-
-fn train(app: &mut App, steps: u64) {
-    let run = app.run.wanted.clone().expect("a run");
-    for event in sample::until(&run, steps) {
-        hear(app, event);
-    }
+    session::begin(course, Options::default()).0
 }
 
 /// Before anything was heard.
@@ -362,7 +338,7 @@ fn what_lies_on_top_in_the_smallest_frame() {
     act(&mut search, Action::Search);
     "warp"
         .chars()
-        .for_each(|letter| act(&mut search, Action::Type(letter)));
+        .for_each(|letter| drop(act(&mut search, Action::Type(letter))));
     let mut more = overlays().remove(0);
     act(&mut more.1, Action::ScrollToEnd);
     dark("help_end", &mut more.1, 80, 24);
@@ -443,17 +419,8 @@ fn shipped() -> App {
 /// A recorded run, played to its end.
 fn recorded(label: &str) -> App {
     let mut app = shipped();
-    let exercises = app.course.exercises.iter();
-    let at = exercises.clone().position(|one| one.label() == label);
-    let line = app.course.stages.len() + at.expect("it exists");
-    act(&mut app, Action::Open(Overlay::Stages));
-    act(&mut app, Action::ChooseLine(line));
-    let text = app.detective().expect("a recorded run").shown();
-    let file = std::path::Path::new("run.jsonl");
-    let recording = perflings::record::Recording::from_text(text, file).expect("whole");
-    for line in recording.iter() {
-        update(&mut app, Message::Recorded(FromEngine::Line(line)));
-    }
+    open(&mut app, label);
+    play_recording(&mut app);
     app
 }
 

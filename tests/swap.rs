@@ -2,6 +2,9 @@
 //! backward. On a CPU driver of Vulkan or a GPU; says so where there is neither. Kernels are let in for a whole process, so these
 //! tests have one of their own, and it is one test.
 
+#[path = "support/adapter.rs"]
+mod adapter;
+
 use burn::tensor::{Device, Tensor};
 use perflings::config::{Preset, RunConfig};
 use perflings::course::Course;
@@ -69,7 +72,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         .into_iter()
         .find_map(|select| Some((select, devices::open(select).ok()?)));
     let Some((select, opened)) = opened else {
-        return eprintln!("skipped: no adapter");
+        return adapter::skip("neither vulkan-cpu nor gpu opens");
     };
     let device = opened.device;
     let mut config = RunConfig::preset(Preset::Tiny);
@@ -83,8 +86,8 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     for id in ["swiglu", "rms-norm", "rope"] {
         let job = own(id);
         let report = verdict(&job, check(&job, select, Limits::default()));
-        if report.facts.failed.is_some() {
-            return eprintln!("skipped: no adapter");
+        if let Some(why) = report.facts.failed {
+            return adapter::skip(&why);
         }
         let swap = report.swap.expect("it passed, and it replaces a part");
         adopt(&swap).expect("fits");

@@ -1,8 +1,7 @@
-//! The program in a real terminal: a pseudo-terminal it runs in, a parser that reads what it drew, keys typed into it.
+//! The program in a pseudo-terminal: a parser reads what it drew, and keys are typed into it.
 //! Linux only: the engine is found through `/proc`.
 #![cfg(target_os = "linux")]
 
-#[allow(dead_code, reason = "other tests in a terminal use the rest of it")]
 #[path = "pty/terminal.rs"]
 mod pty;
 
@@ -34,7 +33,7 @@ fn colours(output: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_session_from_first_light_to_a_restored_terminal() {
+fn a_session_from_the_first_frame_to_a_restored_terminal() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     let during = tcgetattr(terminal.pty()).expect("a terminal");
@@ -47,7 +46,7 @@ fn a_session_from_first_light_to_a_restored_terminal() {
     terminal.press("\u{1b}");
     terminal.see_that("panels", |text| !text.contains("── how much ──"));
 
-    // The fix, with the broken run as a ghost.
+    // The fix, with the broken run in the background.
     terminal.press("t");
     terminal.see(&["running B fixed", "○ A broken 1", "● B fixed 6."]);
 
@@ -57,7 +56,7 @@ fn a_session_from_first_light_to_a_restored_terminal() {
         terminal.see_that(&format!("frame of {cols}x{rows}"), |text| {
             let lines: Vec<&str> = text.lines().collect();
             let widest = lines.iter().map(|line| line.chars().count()).max();
-            // The smallest has a text of its own; the others end with the keys and reach the right border.
+            // The smallest size has a text of its own; the others end with the keys and reach the right border.
             text.contains("B fixed")
                 && text.contains("running")
                 && lines.len() <= usize::from(rows)
@@ -69,7 +68,7 @@ fn a_session_from_first_light_to_a_restored_terminal() {
         });
     }
 
-    // The engine is killed: the screen stays and says so.
+    // When the engine is killed, the screen stays and says so.
     let first = terminal.engine();
     let pid = Pid::from_raw(first as i32).expect("not 0");
     kill_process(pid, Signal::KILL).expect("it is ours");
@@ -117,7 +116,7 @@ fn a_session_from_first_light_to_a_restored_terminal() {
 fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
     let mut terminal = Terminal::start_first();
     terminal.see(&["welcome to perflings", "any key closes", "running A broken"]);
-    // Not even q is more than any key, and the run goes on behind it.
+    // `q` only closes the card, too, and the run goes on behind it.
     terminal.press("q");
     terminal.see_training();
     assert!(!terminal.text().contains("welcome"));

@@ -6,6 +6,8 @@ mod course;
 mod leave;
 #[path = "sample/sample.rs"]
 mod sample;
+#[path = "support/session.rs"]
+mod session;
 
 use perflings::app::devices::FirstLight;
 use perflings::app::pages::Page;
@@ -18,35 +20,14 @@ use perflings::app::{
 use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
 use perflings::protocol::*;
 
+use session::{act, hear, train, wanted};
+
 fn begin() -> (App, Vec<Effect>) {
     begin_with(Options::default())
 }
 
 fn begin_with(options: Options) -> (App, Vec<Effect>) {
-    let (mut app, effects) = App::new(sample::course(), Progress::default(), options);
-    update(
-        &mut app,
-        Message::Resized {
-            width: 120,
-            height: 40,
-        },
-    );
-    (app, effects)
-}
-
-fn hear(app: &mut App, event: Event) -> Vec<Effect> {
-    update(
-        app,
-        Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
-    )
-}
-
-fn act(app: &mut App, action: Action) -> Vec<Effect> {
-    update(app, Message::Did(action))
-}
-
-fn wanted(app: &App) -> RunSpec {
-    app.run.wanted.clone().expect("a run was asked for")
+    session::begin(sample::course(), options)
 }
 
 /// A run of the present stage, trained for some steps.
@@ -54,13 +35,6 @@ fn running(steps: u64) -> App {
     let (mut app, _) = begin();
     train(&mut app, steps);
     app
-}
-
-fn train(app: &mut App, steps: u64) {
-    let run = wanted(app);
-    for event in sample::until(&run, steps) {
-        hear(app, event);
-    }
 }
 
 fn revealed(app: &App) -> bool {

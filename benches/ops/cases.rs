@@ -17,11 +17,12 @@ use perflings::ops::rms_norm::RmsNorm;
 use perflings::ops::rope::{Rope, tables};
 use perflings::ops::swiglu::{Activation, Naive, PackedActivation};
 use perflings::ops::{Cost, Float, Kernels, Operation, Parameter};
+use perflings::random::Rng;
 
-use crate::duel::{Duel, Entry};
+use crate::comparison::{Comparison, Version};
 
-/// Every operation that is wanted, on this device.
-pub fn all(config: &RunConfig, device: &Device, wanted: &dyn Fn(&str) -> bool) -> Vec<Duel> {
+/// Every operation whose name is wanted, on this device.
+pub fn all(config: &RunConfig, device: &Device, wanted: &dyn Fn(&str) -> bool) -> Vec<Comparison> {
     if is_cpu(device) {
         Bench::<Flex>::new(config, device, wanted).all()
     } else {
@@ -33,7 +34,7 @@ struct Bench<'a, B: Kernels> {
     config: &'a RunConfig,
     device: &'a Device,
     wanted: &'a dyn Fn(&str) -> bool,
-    duels: Vec<Duel>,
+    comparisons: Vec<Comparison>,
     backend: std::marker::PhantomData<B>,
 }
 
@@ -46,12 +47,12 @@ where
             config,
             device,
             wanted,
-            duels: Vec::new(),
+            comparisons: Vec::new(),
             backend: std::marker::PhantomData,
         }
     }
 
-    fn all(mut self) -> Vec<Duel> {
+    fn all(mut self) -> Vec<Comparison> {
         let m = &self.config.model;
         let (n, d, ffn, vocab) = (self.config.tokens_per_step(), m.hidden, m.ffn, m.vocab);
         let kv = d / m.heads * m.kv_heads;
@@ -110,10 +111,10 @@ where
         });
         self.add("cross-entropy", &losses, [[n, vocab]], [1, 1]);
         self.optimizers();
-        self.duels
+        self.comparisons
     }
 
-    /// Forward and backward of one operation in all versions, the first of them the plain one.
+    /// Compares the versions of one operation, forward and backward; the first version is the plain one.
     fn add<O: Operation<N>, const N: usize>(
         &mut self,
         name: &str,
@@ -125,40 +126,40 @@ where
         let [forward, backward] =
             ["forward", "backward"].map(|way| format!("{name} {way} {}", sizes.join(" ")));
         let costs = |op: &O| op.cost(&shapes.map(Vec::from));
-        let mut duels = [forward, backward].map(|name| Duel {
+        let mut comparisons = [forward, backward].map(|name| Comparison {
             name,
-            entries: Vec::new(),
+            versions: Vec::new(),
         });
         for op in versions {
             let (fore, back) = costs(op);
-            let version = op.version().to_owned();
-            if (self.wanted)(&duels[0].name) {
+            let name = op.version();
+            if (self.wanted)(&comparisons[0].name) {
                 let inputs = self.inputs(shapes);
                 let op = op.clone();
-                let entry = self.entry(&version, fore, move || {
+                let version = self.version(name, fore, move || {
                     drop(op.forward::<B>(inputs.clone()));
                 });
-                duels[0].entries.push(entry);
+                comparisons[0].versions.push(version);
             }
-            // Where nothing is left to compute there is nothing to time.
-            if back.bytes > 0.0 && (self.wanted)(&duels[1].name) {
+            // A backward pass that moves no bytes has nothing to time.
+            if back.bytes > 0.0 && (self.wanted)(&comparisons[1].name) {
                 let saved = op.forward::<B>(self.inputs(shapes)).1;
                 let dy = self.numbers(99, out);
                 let op = op.clone();
-                let entry = self.entry(&version, back, move || {
+                let version = self.version(name, back, move || {
                     drop(op.backward::<B>(saved.clone(), dy.clone()));
                 });
-                duels[1].entries.push(entry);
+                comparisons[1].versions.push(version);
             }
         }
-        let found = duels.into_iter().filter(|duel| !duel.entries.is_empty());
-        self.duels.extend(found);
+        let found = comparisons.into_iter().filter(|it| !it.versions.is_empty());
+        self.comparisons.extend(found);
     }
 
-    fn entry(&self, version: &str, cost: Cost, work: impl Fn() + Send + 'static) -> Entry {
+    fn version(&self, name: &str, cost: Cost, work: impl Fn() + Send + 'static) -> Version {
         let device = self.device.clone();
-        Entry {
-            version: version.to_owned(),
+        Version {
+            name: name.to_owned(),
             cost,
             run: Box::new(move |calls| {
                 for _ in 0..calls {
@@ -170,16 +171,11 @@ where
     }
 
     fn tensor(&self, seed: u64, [rows, columns]: [usize; 2]) -> Tensor<2> {
-        // SplitMix64: signs in a pattern would be learned by the processor's branch prediction, which no real data is.
-        let noise = |i: usize| {
-            let mut z = (seed << 32)
-                .wrapping_add(i as u64 + 1)
-                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            ((z >> 40) as f32) / (1_u32 << 23) as f32 - 1.0
-        };
-        let values: Vec<f32> = (0..rows * columns).map(noise).collect();
+        // Random: the processor's branch prediction would learn signs that follow a pattern.
+        let mut random = Rng::new(seed);
+        let values: Vec<f32> = (0..rows * columns)
+            .map(|_| (2.0 * random.uniform() - 1.0) as f32)
+            .collect();
         Tensor::from_data(TensorData::new(values, [rows, columns]), self.device)
     }
 
@@ -253,7 +249,7 @@ where
             .into_iter()
             .map(|(_, shape)| shape)
             .collect();
-        let entries = [config::Optimizer::Library, config::Optimizer::Fused].map(|version| {
+        let versions = [config::Optimizer::Library, config::Optimizer::Fused].map(|version| {
             let autodiff = self.device.clone().autodiff();
             let mut parameters: Vec<Parameter> = shapes
                 .iter()
@@ -267,8 +263,8 @@ where
             let gradients: Vec<_> = shapes.iter().map(|s| Some(self.tensor(2, *s))).collect();
             let mut optimizer = Optimizer::new(version, shapes.len());
             let device = self.device.clone();
-            Entry {
-                version: match version {
+            Version {
+                name: match version {
                     config::Optimizer::Library => "library",
                     config::Optimizer::Fused => "own",
                 }
@@ -283,9 +279,9 @@ where
                 }),
             }
         });
-        self.duels.push(Duel {
+        self.comparisons.push(Comparison {
             name,
-            entries: entries.into(),
+            versions: versions.into(),
         });
     }
 }

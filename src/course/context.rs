@@ -12,7 +12,7 @@ use super::workspace::{self, Workspace};
 use super::{Course, Exercise, Source, Stage, progress};
 use crate::config::file::load;
 use crate::config::{Preset, close};
-use crate::out::usage;
+use crate::exit::usage;
 
 use edits::Edit;
 

@@ -6,10 +6,10 @@ use super::{Learner, a_run};
 fn the_course_is_listed_hinted_and_copied() {
     let learner = Learner::new();
     learner
-        .says(&["list"])
+        .run(&["list"])
         .succeeds(&["1  new        broken-init"]);
-    learner.says(&["hint", "1"]).succeeds(&["hint 1/3: "]);
-    let said = learner.says(&["hint", "broken-init", "3"]);
+    learner.run(&["hint", "1"]).succeeds(&["hint 1/3: "]);
+    let said = learner.run(&["hint", "broken-init", "3"]);
     said.succeeds(&["hint 3/3: "]);
     assert!(
         !said.out.contains("{{"),
@@ -18,7 +18,7 @@ fn the_course_is_listed_hinted_and_copied() {
     );
     let first: serde_json::Value = serde_json::from_str(
         learner
-            .says(&["list", "--json"])
+            .run(&["list", "--json"])
             .out
             .lines()
             .next()
@@ -34,7 +34,7 @@ fn the_course_is_listed_hinted_and_copied() {
         (Some("broken-init"), Some(3), Some("seen"))
     );
     learner
-        .says(&["init", "copy"])
+        .run(&["init", "copy"])
         .succeeds(&["files into copy"]);
     assert!(
         learner
@@ -42,13 +42,13 @@ fn the_course_is_listed_hinted_and_copied() {
             .is_file()
     );
     learner
-        .says(&["init", "copy"])
+        .run(&["init", "copy"])
         .fails(2, &["copy is not empty; name a new folder"]);
     learner
-        .says(&["list", "--course", "copy"])
+        .run(&["list", "--course", "copy"])
         .succeeds(&["broken-init"]);
     learner
-        .says(&["list", "--course", "nowhere"])
+        .run(&["list", "--course", "nowhere"])
         .fails(2, &["nowhere"]);
 }
 
@@ -59,10 +59,10 @@ fn a_reset_keeps_the_learner_s_file_aside() {
     std::fs::create_dir_all(mine.parent().expect("a folder")).expect("made");
     std::fs::write(&mine, "preset = \"tiny\"\n[model]\nnrom = \"fused\"\n").expect("written");
     learner
-        .says(&["run", "1"])
+        .run(&["run", "1"])
         .fails(2, &["config.toml:3: unknown key `model.nrom`"]);
     learner
-        .says(&["reset", "1"])
+        .run(&["reset", "1"])
         .succeeds(&["stage 1 (broken-init) is as it began", "config.toml.1"]);
     let aside = std::fs::read_to_string(mine.with_file_name("config.toml.1")).expect("kept");
     assert!(aside.contains("nrom"));
@@ -78,7 +78,7 @@ fn damaged_progress_is_set_aside_and_named() {
     let learner = Learner::new();
     std::fs::create_dir_all(learner.path("perflings/tiny-llama")).expect("made");
     learner.write("perflings/tiny-llama/progress.toml", "current = [[[\n");
-    let said = learner.says(&["list"]);
+    let said = learner.run(&["list"]);
     said.succeeds(&["broken-init"]);
     assert!(
         said.err.contains("progress.toml:1") && said.err.contains("set aside as"),
@@ -95,12 +95,12 @@ fn damaged_progress_is_set_aside_and_named() {
 #[test]
 fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
     let learner = Learner::new();
-    learner.says(&["init", "copy"]).succeeds(&[]);
+    learner.run(&["init", "copy"]).succeeds(&[]);
     let stage = learner.path("copy/exercises/01-broken-init");
     let solution = std::fs::read(stage.join("solution/config.toml")).expect("a solution");
     std::fs::write(stage.join("config.toml"), solution).expect("saved over the starter");
     let engine = learner.engine(&a_run());
-    let said = learner.says(&[
+    let said = learner.run(&[
         "run", "1", "--course", "copy", "--json", "--engine", &engine,
     ]);
     said.succeeds(&[]);
@@ -109,7 +109,7 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
         "{}",
         said.err
     );
-    // The stand-in checks no kernel.
+    // The fake engine checks no kernel.
     for folder in std::fs::read_dir(learner.path("copy/exercises"))
         .expect("a copy")
         .flatten()
@@ -118,7 +118,7 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
             std::fs::remove_dir_all(folder.path()).expect("removed");
         }
     }
-    let said = learner.says(&["course", "check", "--course", "copy", "--engine", &engine]);
+    let said = learner.run(&["course", "check", "--course", "copy", "--engine", &engine]);
     assert_eq!(said.code, Some(1), "an author has to mend it");
     assert!(
         said.out.contains(
@@ -128,49 +128,47 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
         said.out
     );
     learner
-        .says(&["reset", "1", "--course", "copy"])
+        .run(&["reset", "1", "--course", "copy"])
         .succeeds(&["your file is kept as", "config.toml.1"]);
-    let said = learner.says(&["run", "1", "--course", "copy", "--engine", &engine]);
+    let said = learner.run(&["run", "1", "--course", "copy", "--engine", &engine]);
     assert!(!said.err.contains("with your"), "{}", said.err);
 }
 
 #[test]
 fn exercises_are_listed_hinted_and_answered() {
     let learner = Learner::new();
-    learner.says(&["list"]).succeeds(&[
+    learner.run(&["list"]).succeeds(&[
         "c01  new        config",
         "d05  new        detective",
         "k09  new        kernel",
     ]);
-    learner
-        .says(&["hint", "k01", "2"])
-        .succeeds(&["hint 2/3: "]);
-    let asked = learner.says(&["check", "c01"]);
+    learner.run(&["hint", "k01", "2"]).succeeds(&["hint 2/3: "]);
+    let asked = learner.run(&["check", "c01"]);
     assert_eq!(asked.code, Some(1), "{}", asked.err);
-    for piece in [
+    for text in [
         "FAIL  the bend is where you said",
         "no answer yet",
         "answer.toml",
     ] {
-        assert!(asked.out.contains(piece), "`{piece}` in {}", asked.out);
+        assert!(asked.out.contains(text), "`{text}` in {}", asked.out);
     }
     learner
-        .says(&["check", "c01", "--answer", "many"])
+        .run(&["check", "c01", "--answer", "many"])
         .fails(1, &[]);
-    let wrong = learner.says(&["check", "c01", "--answer", "many"]);
+    let wrong = learner.run(&["check", "c01", "--answer", "many"]);
     assert!(
         wrong
             .out
             .contains("`many` is no answer here; write one of 1, 2, 4")
     );
     learner
-        .says(&["check", "c04", "--answer", "same"])
+        .run(&["check", "c04", "--answer", "same"])
         .fails(2, &["this exercise asks for f16 and bf16"]);
     learner
-        .says(&["check", "k99"])
+        .run(&["check", "k99"])
         .fails(2, &["there is no exercise `k99`; did you mean `k09`?"]);
     learner
-        .says(&["check", "1", "--answer", "b"])
+        .run(&["check", "1", "--answer", "b"])
         .fails(2, &["--answer belongs to exercises"]);
 }
 
@@ -178,12 +176,12 @@ fn exercises_are_listed_hinted_and_answered() {
 fn a_recorded_run_is_shown_and_its_fault_named() {
     let learner = Learner::new();
     learner
-        .says(&["replay", "d03"])
+        .run(&["replay", "d03"])
         .succeeds(&["recording of", "AMD EPYC", "2026-11-21"]);
-    let asked = learner.says(&["check", "d03"]);
+    let asked = learner.run(&["check", "d03"]);
     assert_eq!(asked.code, Some(1));
     assert!(asked.out.contains("perflings replay d03"), "{}", asked.out);
-    let wrong = learner.says(&["check", "d03", "--answer", "b"]);
+    let wrong = learner.run(&["check", "d03", "--answer", "b"]);
     assert_eq!(wrong.code, Some(1));
     assert!(
         wrong.out.contains("you said b, and that is not it") && !wrong.out.contains("it is a"),
@@ -191,42 +189,42 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
         wrong.out
     );
     assert!(!wrong.err.contains("not looked at"), "{}", wrong.err);
-    let again = learner.says(&["check", "d03", "--answer", "c"]);
+    let again = learner.run(&["check", "d03", "--answer", "c"]);
     assert!(again.out.contains("you said c; it is a"), "{}", again.out);
-    let unseen = learner.says(&["check", "d01", "--answer", "a"]);
+    let unseen = learner.run(&["check", "d01", "--answer", "a"]);
     assert!(unseen.err.contains("not looked at"), "{}", unseen.err);
     learner
-        .says(&["check", "d03", "--answer", "a"])
+        .run(&["check", "d03", "--answer", "a"])
         .succeeds(&["passed", "100.0 %"]);
-    learner.says(&["list"]).succeeds(&["d03  passed"]);
+    learner.run(&["list"]).succeeds(&["d03  passed"]);
     let kept = learner.path("perflings/tiny-llama/progress.toml");
     let kept = std::fs::read_to_string(kept).expect("progress");
     assert!(kept.contains("[stage.missing-time]"), "{kept}");
     learner
-        .says(&["reset", "d03"])
+        .run(&["reset", "d03"])
         .succeeds(&["d03 (missing-time) is as it began"]);
-    learner.says(&["list"]).succeeds(&["d03  new"]);
+    learner.run(&["list"]).succeeds(&["d03  new"]);
     learner
-        .says(&["check", "d03", "--answer", "e"])
+        .run(&["check", "d03", "--answer", "e"])
         .fails(2, &["write a, b, c or d"]);
 }
 
 #[test]
 fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
     let learner = Learner::new();
-    learner.says(&["init", "copy"]).succeeds(&[]);
+    learner.run(&["init", "copy"]).succeeds(&[]);
     let file = learner.path("copy/exercises/c03-rank/answer.toml");
     std::fs::write(&file, "order = [\n").expect("written");
     let args = ["check", "c03", "--course", "copy"];
     learner
-        .says(&args)
+        .run(&args)
         .fails(2, &["c03-rank/answer.toml:", "is not valid TOML"]);
     std::fs::write(&file, "order = \"a, b\"\n").expect("written");
-    let said = learner.says(&args);
+    let said = learner.run(&args);
     assert!(said.err.contains("your answers in"), "{}", said.err);
     assert!(said.out.contains("`a,b` is no order"), "{}", said.out);
     learner
-        .says(&["reset", "c03", "--course", "copy"])
+        .run(&["reset", "c03", "--course", "copy"])
         .succeeds(&["answer.toml.1", "c03 (rank) is as it began"]);
     let back = std::fs::read_to_string(&file).expect("the starter");
     assert!(back.contains("order = \"?\""), "{back}");
@@ -238,8 +236,8 @@ fn progress_of_an_older_course_is_kept_by_id() {
     std::fs::create_dir_all(learner.path("perflings/tiny-llama")).expect("made");
     let old = "current = \"gone-stage\"\n[stage.gone-stage]\nstate = \"passed\"\n[stage.strides]\nstate = \"passed\"\n";
     learner.write("perflings/tiny-llama/progress.toml", old);
-    learner.says(&["list"]).succeeds(&["2  passed     strides"]);
-    learner.says(&["hint", "3"]).succeeds(&["hint 1/3"]);
+    learner.run(&["list"]).succeeds(&["2  passed     strides"]);
+    learner.run(&["hint", "3"]).succeeds(&["hint 1/3"]);
     let kept = learner.path("perflings/tiny-llama/progress.toml");
     let kept = std::fs::read_to_string(kept).expect("progress");
     assert!(kept.contains("[stage.gone-stage]"), "{kept}");

@@ -1,10 +1,10 @@
-//! What is typed wrongly, in a command or a file: one clear message, exit code 2.
+//! Mistakes in a command or a file: one clear message, exit code 2.
 
 use super::{Learner, a_run};
 
 #[test]
 fn help_shows_every_command_with_examples() {
-    let said = Learner::new().says(&["--help"]);
+    let said = Learner::new().run(&["--help"]);
     let commands = [
         "run", "compare", "check", "course", "list", "hint", "reset", "init", "doctor", "replay",
         "report", "export", "engine",
@@ -15,60 +15,60 @@ fn help_shows_every_command_with_examples() {
         "perflings compare 4:broken 4:fixed",
         "Exit codes: 0",
     ]);
-    Learner::new().says(&["run", "--help"]).succeeds(&[
+    Learner::new().run(&["run", "--help"]).succeeds(&[
         "--as", "--device", "--preset", "--set", "--steps", "--json", "--record", "--config",
     ]);
     Learner::new()
-        .says(&["--version"])
+        .run(&["--version"])
         .succeeds(&["perflings 0."]);
 }
 
 #[test]
 fn a_wrong_command_line_is_one_message_and_two() {
     let learner = Learner::new();
-    learner.says(&["runn"]).fails(
+    learner.run(&["runn"]).fails(
         2,
         &["there is no command `runn`", "Did you mean: perflings run"],
     );
-    learner.says(&["run"]).fails(2, &["<STAGE>"]);
+    learner.run(&["run"]).fails(2, &["<STAGE>"]);
     learner
-        .says(&["run", "1", "--as", "mended"])
+        .run(&["run", "1", "--as", "mended"])
         .fails(2, &["mended", "broken", "fixed"]);
     learner
-        .says(&["run", "1", "--steps", "0"])
+        .run(&["run", "1", "--steps", "0"])
         .fails(2, &["--steps"]);
     learner
-        .says(&["run", "1", "--device", "gup"])
+        .run(&["run", "1", "--device", "gup"])
         .fails(2, &["did you mean `gpu`", "vulkan-cpu"]);
     learner
-        .says(&["run", "1", "--preset", "smal"])
+        .run(&["run", "1", "--preset", "smal"])
         .fails(2, &["unknown preset `smal`; did you mean `small`"]);
     learner
-        .says(&["run", "99"])
+        .run(&["run", "99"])
         .fails(2, &["there is no stage `99`", "1 broken-init"]);
-    learner.says(&["run", "broken-int"]).fails(
+    learner.run(&["run", "broken-int"]).fails(
         2,
         &["there is no stage `broken-int`; did you mean `broken-init`?"],
     );
-    let far = learner.says(&["check", "zzz"]);
+    let far = learner.run(&["check", "zzz"]);
     assert!(!far.err.contains("did you mean"), "{}", far.err);
     far.fails(2, &["there is no stage `zzz`.", "`perflings list` shows"]);
     learner
-        .says(&["run", "1", "--engine", "sh 'x"])
+        .run(&["run", "1", "--engine", "sh 'x"])
         .fails(2, &["--engine: a ' is not closed"]);
     learner
-        .says(&["run", "1", "--engine", "no-such-program engine"])
+        .run(&["run", "1", "--engine", "no-such-program engine"])
         .fails(2, &["Failed to start the engine `no-such-program engine`"]);
     learner
-        .says(&["export", "x.jsonl", "--format", "pdf"])
+        .run(&["export", "x.jsonl", "--format", "pdf"])
         .fails(2, &["pdf", "perfetto"]);
-    learner.says(&["hint", "1", "4"]).fails(2, &["4"]);
+    learner.run(&["hint", "1", "4"]).fails(2, &["4"]);
 }
 
 #[test]
-fn a_wrong_change_names_the_nearest_right_one() {
+fn a_wrong_key_or_value_names_the_nearest_right_one() {
     let learner = Learner::new();
-    let set = |assignment: &str| learner.says(&["run", "1", "--set", assignment]);
+    let set = |assignment: &str| learner.run(&["run", "1", "--set", assignment]);
     set("model.nrom=fused").fails(
         2,
         &["unknown key `model.nrom`; the nearest known key is `model.norm`"],
@@ -88,7 +88,7 @@ fn a_wrong_change_names_the_nearest_right_one() {
 #[test]
 fn a_wrong_file_is_named_with_its_line() {
     let learner = Learner::new();
-    let run = |file: &str| learner.says(&["run", "--config", file]);
+    let run = |file: &str| learner.run(&["run", "--config", file]);
     run(&learner.write("a.toml", "[model]\n\nnrom = 1\n"))
         .fails(2, &["a.toml:3: unknown key `model.nrom`"]);
     run(&learner.write("b.toml", "[train]\nbatch = \"8\"\n")).fails(
@@ -105,8 +105,8 @@ fn a_wrong_file_is_named_with_its_line() {
 }
 
 #[test]
-fn what_cannot_fit_is_refused_with_the_numbers() {
-    let said = Learner::new().says(&[
+fn a_configuration_that_does_not_fit_in_memory_is_refused_with_the_numbers() {
+    let said = Learner::new().run(&[
         "run",
         "1",
         "--device",
@@ -130,7 +130,7 @@ fn what_cannot_fit_is_refused_with_the_numbers() {
 #[test]
 fn comparing_different_work_is_refused() {
     let learner = Learner::new();
-    learner.says(&["compare", "v1", "small:v1"]).fails(
+    learner.run(&["compare", "v1", "small:v1"]).fails(
         2,
         &[
             "v1 and small:v1 do different work",
@@ -142,23 +142,23 @@ fn comparing_different_work_is_refused() {
         "preset = \"tiny\"\n[train]\nbatch = 4\nseed = 7\n",
     );
     learner
-        .says(&["compare", "v1", &other])
+        .run(&["compare", "v1", &other])
         .fails(2, &["train.batch (8 and 4), train.seed (42 and 7)"]);
     learner
-        .says(&["compare", "v1", "v7"])
+        .run(&["compare", "v1", "v7"])
         .fails(2, &["`v7` is no stage variant", "v1 to v4"]);
     learner
-        .says(&["compare", "99:broken", "1:fixed"])
+        .run(&["compare", "99:broken", "1:fixed"])
         .fails(2, &["there is no stage `99`"]);
     learner
-        .says(&["compare", "v1", "missing.toml"])
+        .run(&["compare", "v1", "missing.toml"])
         .fails(2, &["missing.toml: cannot be read"]);
 }
 
 #[test]
 fn without_a_terminal_the_workshop_runs_headless_and_says_so() {
     let learner = Learner::new();
-    let said = learner.says(&["--engine", &learner.engine(&a_run())]);
+    let said = learner.run(&["--engine", &learner.engine(&a_run())]);
     said.succeeds(&["samples/s"]);
     assert!(
         said.err

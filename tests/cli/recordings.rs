@@ -6,7 +6,7 @@ use super::*;
 fn a_recording_round_trips_through_replay_report_and_export() {
     let learner = Learner::new();
     let file = learner.path("run.jsonl").display().to_string();
-    let said = learner.says(&[
+    let said = learner.run(&[
         "run",
         "1",
         "--record",
@@ -22,21 +22,21 @@ fn a_recording_round_trips_through_replay_report_and_export() {
         !recorded.contains("heartbeat") && recorded.lines().count() == 6,
         "{recorded}"
     );
-    learner.says(&["replay", &file]).succeeds(&[
+    learner.run(&["replay", &file]).succeeds(&[
         "recording of a stand-in, 2 threads, 2026-11-21, 6 lines",
         "6.9500 first",
     ]);
-    learner.says(&["report", &file]).succeeds(&[
+    learner.run(&["report", &file]).succeeds(&[
         "# perflings report",
         "Measured on 2026-11-21",
         "6.9500 at step 0",
         "6.5000 at step 2",
     ]);
     learner
-        .says(&["export", &file, "--format", "csv"])
+        .run(&["export", &file, "--format", "csv"])
         .succeeds(&["t_s,slot,stage", "a,0,custom,2,6.5,20,true,false,,,,"]);
     let trace = learner.path("run.pftrace");
-    let said = learner.says(&[
+    let said = learner.run(&[
         "export",
         &file,
         "--format",
@@ -60,15 +60,15 @@ fn a_recording_cut_short_keeps_its_lines() {
     let greeting = learner.write("hello.jsonl", stream(&[hello(1)]));
     let engine = format!("sh -c 'read x; cat {greeting}; read x; cat {dying}; exit 4'");
     learner
-        .says(&["run", "1", "--record", &file, "--engine", &engine])
+        .run(&["run", "1", "--record", &file, "--engine", &engine])
         .fails(1, &["exited with status 4"]);
     let part = format!("{file}.part");
-    let said = learner.says(&["replay", &part]);
+    let said = learner.run(&["replay", &part]);
     said.succeeds(&["3 lines", "6.9000 at step 0"]);
     assert!(said.err.contains("ends without a summary"), "{}", said.err);
     let mut bytes = std::fs::read(&part).expect("lines");
     bytes.truncate(bytes.len() - 20);
-    let said = learner.says(&["replay", &learner.write("cut.jsonl", bytes)]);
+    let said = learner.run(&["replay", &learner.write("cut.jsonl", bytes)]);
     said.succeeds(&["2 lines"]);
     assert!(
         said.err
@@ -79,9 +79,9 @@ fn a_recording_cut_short_keeps_its_lines() {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn files_that_are_not_recordings_are_refused_by_name() {
     let learner = Learner::new();
-    let replay = |file: String| learner.says(&["replay", &file]);
+    let replay = |file: String| learner.run(&["replay", &file]);
     replay(learner.write("a.jsonl", stream(&[hello(7)]))).fails(
         2,
         &[
@@ -94,6 +94,6 @@ fn what_is_no_recording_is_named() {
     replay(learner.write("d.jsonl", b"\xff\xfe\n")).fails(2, &["d.jsonl:1: is not UTF-8"]);
     replay("missing.jsonl".to_owned()).fails(2, &["missing.jsonl: cannot be read"]);
     learner
-        .says(&["replay", "b.jsonl", "--speed", "0"])
+        .run(&["replay", "b.jsonl", "--speed", "0"])
         .fails(2, &["write a number above 0"]);
 }

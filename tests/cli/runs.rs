@@ -1,4 +1,4 @@
-//! Runs, comparisons and the doctor against a stand-in engine: what is printed, and the exit code.
+//! Runs, comparisons and the doctor with a fake engine: what is printed, and the exit code.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_run_ends_with_its_summary() {
     let learner = Learner::new();
-    let said = learner.says(&[
+    let said = learner.run(&[
         "run",
         "1",
         "--steps",
@@ -30,9 +30,9 @@ fn a_run_ends_with_its_summary() {
 }
 
 #[test]
-fn json_is_the_stream_as_it_came_and_finished_is_its_last_line() {
+fn json_prints_the_stream_unchanged_and_finished_is_its_last_line() {
     let learner = Learner::new();
-    let said = learner.says(&[
+    let said = learner.run(&[
         "run",
         "1",
         "--steps",
@@ -53,32 +53,32 @@ fn json_is_the_stream_as_it_came_and_finished_is_its_last_line() {
 }
 
 #[test]
-fn a_missing_device_is_three_with_what_was_looked_for() {
+fn a_missing_device_exits_with_3_and_says_what_was_looked_for() {
     let learner = Learner::new();
     let engine = learner.engine(&[failed(
         FailedKind::Device,
         "no GPU: Vulkan lists llvmpipe only",
     )]);
     learner
-        .says(&["run", "1", "--device", "gpu", "--engine", &engine])
+        .run(&["run", "1", "--device", "gpu", "--engine", &engine])
         .fails(3, &["no GPU: Vulkan lists llvmpipe only"]);
     let engine = learner.engine(&[failed(
         FailedKind::Usage,
         "bf16 is not computed here; use f32",
     )]);
     learner
-        .says(&["run", "1", "--engine", &engine])
+        .run(&["run", "1", "--engine", &engine])
         .fails(2, &["bf16 is not computed here"]);
     let engine = learner.engine(&[failed(FailedKind::Internal, "kernel exploded")]);
     learner
-        .says(&["run", "1", "--engine", &engine])
+        .run(&["run", "1", "--engine", &engine])
         .fails(1, &["kernel exploded"]);
 }
 
 #[test]
-fn an_engine_that_is_none_is_two_and_one_that_dies_is_one() {
+fn a_command_that_is_not_an_engine_exits_with_2_and_an_engine_that_dies_with_1() {
     let learner = Learner::new();
-    let run = |engine: &str| learner.says(&["run", "1", "--engine", engine]);
+    let run = |engine: &str| learner.run(&["run", "1", "--engine", engine]);
     run("yes nonsense").fails(2, &["`yes nonsense` does not speak the engine's protocol"]);
     run("false").fails(2, &["`false` exited with status 1 before its greeting"]);
     run(&learner.engine_greeting(&hello(7), &[])).fails(
@@ -93,7 +93,7 @@ fn an_engine_that_is_none_is_two_and_one_that_dies_is_one() {
 }
 
 #[test]
-fn a_run_that_breaks_off_is_one() {
+fn a_run_that_breaks_off_exits_with_1() {
     let learner = Learner::new();
     let ended = Finished {
         ended: Some("not-finite: layers.0.norm1.gamma".to_owned()),
@@ -101,7 +101,7 @@ fn a_run_that_breaks_off_is_one() {
         ..finished()
     };
     let engine = learner.engine(&[started(), Event::Finished(Box::new(ended))]);
-    let said = learner.says(&["run", "1", "--engine", &engine]);
+    let said = learner.run(&["run", "1", "--engine", &engine]);
     said.fails(1, &[]);
     assert!(
         said.out
@@ -122,7 +122,7 @@ fn ctrl_c_stops_the_run_and_keeps_its_summary() {
         ..finished()
     };
     let end = learner.write("end.jsonl", stream(&[Event::Finished(Box::new(stopped))]));
-    // Goes on until it is told to stop.
+    // This engine runs until it gets `stop`.
     let engine = format!(
         "sh -c 'read x; cat {greeting}; read x; cat {begin}; read stop; cat {end}; read x'"
     );
@@ -152,7 +152,7 @@ fn ctrl_c_stops_the_run_and_keeps_its_summary() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_panic() {
+fn a_reader_that_goes_away_causes_no_panic() {
     let learner = Learner::new();
     let many: Vec<Event> = std::iter::once(started())
         .chain((0..5000).map(|i| step(i, 6.9)))
@@ -200,19 +200,19 @@ fn a_comparison_gives_one_line_with_its_interval() {
         })),
     ];
     let engine = learner.engine(&lines);
-    let said = learner.says(&["compare", "v1", "v3", "--engine", &engine]);
+    let said = learner.run(&["compare", "v1", "v3", "--engine", &engine]);
     said.succeeds(&[
         "v3 is faster than v1: 1.500x [1.400, 1.600], n = 30\n",
         "differ in model.norm",
     ]);
-    let said = learner.says(&["compare", "v1", "v3", "--json", "--engine", &engine]);
+    let said = learner.run(&["compare", "v1", "v3", "--json", "--engine", &engine]);
     assert_eq!(said.out.lines().count(), 5);
     let unclear = learner.engine(&[Event::Finished(Box::new(Finished {
         pair: Some(pair(6, Verdict::Unclear, true)),
         ..finished()
     }))]);
     learner
-        .says(&["compare", "1:broken", "1:fixed", "--engine", &unclear])
+        .run(&["compare", "1:broken", "1:fixed", "--engine", &unclear])
         .succeeds(&["unclear (n=6): 1.500x"]);
 }
 
@@ -226,16 +226,16 @@ fn the_doctor_lists_devices_and_what_to_do() {
         ..DeviceInfo::default()
     };
     let engine = learner.engine(&[Event::Devices { devices: vec![cpu] }]);
-    learner.says(&["doctor", "--engine", &engine]).succeeds(&[
+    learner.run(&["doctor", "--engine", &engine]).succeeds(&[
         "a stand-in, 2 threads",
         "terminal",
         "progress",
         "No GPU was found",
     ]);
-    let said = learner.says(&["doctor", "--json", "--engine", &engine]);
+    let said = learner.run(&["doctor", "--json", "--engine", &engine]);
     let answer: serde_json::Value = serde_json::from_str(&said.out).expect("one JSON object");
     assert_eq!(answer["devices"][0]["select"], "cpu");
-    let said = learner.says(&["doctor", "--engine", "false"]);
+    let said = learner.run(&["doctor", "--engine", "false"]);
     assert_eq!(said.code, Some(1));
     assert!(
         said.out.contains("The engine did not answer"),
@@ -249,7 +249,7 @@ fn drivers_that_write_to_stderr_do_not_reach_stdout() {
     let learner = Learner::new();
     let answer = learner.write("run.jsonl", stream(&[hello(1)]) + &stream(&a_run()));
     let engine = format!("sh -c 'echo MESA warning >&2; read x; cat {answer}; read x; read x'");
-    let said = learner.says(&["run", "1", "--engine", &engine]);
+    let said = learner.run(&["run", "1", "--engine", &engine]);
     said.succeeds(&["samples/s"]);
     assert!(!said.out.contains("MESA"), "{}", said.out);
 }

@@ -122,7 +122,7 @@ fn a_starter_and_its_solution_cannot_stand_for_each_other() {
 }
 
 #[test]
-fn a_stranger_s_texts_carry_no_escapes_into_the_screen() {
+fn texts_of_a_course_bring_no_escape_sequences_to_the_screen() {
     let (_dir, course) = example();
     let exercise = course.join("exercises/c01-lr");
     super::copy(
@@ -160,7 +160,7 @@ fn a_stranger_s_texts_carry_no_escapes_into_the_screen() {
 
 #[cfg(unix)]
 #[test]
-fn a_stranger_s_links_lead_nowhere() {
+fn links_in_a_course_do_not_lead_out_of_it() {
     let (dir, course) = example();
     let secret = dir.path().join("secret.jsonl");
     fs::write(&secret, "{}").expect("written");
@@ -192,7 +192,7 @@ fn a_stranger_s_links_lead_nowhere() {
 }
 
 #[test]
-fn a_stranger_s_course_names_no_folder_of_state() {
+fn a_course_cannot_choose_the_folder_of_its_progress() {
     let (_dir, course) = example();
     for id in ["../../home", "/tmp/x", "a/b", "..", "A"] {
         let head = format!("id = \"{id}\"\ntitle = \"X\"\n");

@@ -6,7 +6,7 @@ use perflings::engine::kernel::live::{self, Cover};
 use perflings::engine::kernel::{Limits, adopt};
 use perflings::protocol::{KernelSwap, KernelText};
 
-use super::{check, edited, job_of};
+use super::{adapter, check, edited, job_of};
 
 fn swap(part: &str, texts: &[&str]) -> KernelSwap {
     let kernels = texts.iter().map(|text| KernelText {
@@ -55,11 +55,12 @@ fn only_what_fits_gets_in() {
 fn a_kernel_that_passed_computes_for_the_model() {
     let job = edited("swiglu", "// One invocation", "// Mine: one invocation");
     let report = check(&job, "vulkan-cpu", Limits::default());
-    let Some(swap) = report.swap else {
-        return eprintln!("skipped: no adapter");
-    };
+    if let Some(why) = report.failed {
+        return adapter::skip(why);
+    }
+    let swap = report.swap.expect("it passed, and it replaces a part");
     let Ok(device) = Device::wgpu_options().device_kind(DeviceKind::Cpu).init() else {
-        return eprintln!("skipped: no adapter");
+        return adapter::skip("vulkan-cpu does not open");
     };
     adopt(&swap).expect("fits");
     let live = live::of("mlp.activation").expect("is in");

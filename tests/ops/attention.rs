@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::{Attention as Version, KvLayout};
 use perflings::ops::attention::{Attention, Packed, Separate};
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::formula::{self, Heads};
 use crate::matrix::Matrix;
 
@@ -50,8 +50,8 @@ fn inputs(batch: usize, sizes: Heads, scale: f64) -> [Matrix; 3] {
     ]
 }
 
-/// Batch, context, heads, key and value heads, head width: one token; nothing that a tile divides; groups of 3; an odd
-/// head width; a head wider than a tile's; a preset's.
+/// Batch, context, heads, key and value heads, head width: one token; sizes that are no multiple of a tile; groups of 3;
+/// an odd head width; a head wider than a tile; a preset's sizes.
 const SIZES: [[usize; 5]; 6] = [
     [1, 1, 1, 1, 2],
     [3, 1, 3, 1, 6],
@@ -111,9 +111,9 @@ fn packed(device: &Device) {
     }
 }
 
-/// What comes later must not be seen: with other keys and values from position 5 on, rows before it stay as they are,
-/// to the last bit, and the first row is its own value.
-fn the_future_is_masked(device: &Device) {
+/// Attention is causal: with other keys and values from position 5 on, the rows before it are the same to the last bit,
+/// and the first row is the first value.
+fn attention_is_causal(device: &Device) {
     let sizes = sizes([1, 9, 3, 3, 6]);
     let (before, mut after) = (inputs(1, sizes, 2.0), inputs(1, sizes, 2.0));
     for x in &mut after[1..] {
@@ -133,7 +133,7 @@ fn the_future_is_masked(device: &Device) {
     }
 }
 
-/// Scores up to ±1e4, all of them whole numbers and so exact: rows decided by far, a row of ties, a row whose every
+/// Scores up to ±1e4, all whole numbers and so exact: rows with one dominant score, a row of ties, a row in which every
 /// visible score is −1e4.
 fn scores_of_ten_thousand(device: &Device) {
     let sizes = sizes([1, 9, 1, 1, 4]);
@@ -166,7 +166,7 @@ fn scores_of_ten_thousand(device: &Device) {
     }
 }
 
-/// Stage 2's fault: views taken for contiguous give something finite, and something else.
+/// The fault of stage 2: reading a strided view as contiguous gives finite but wrong numbers.
 fn strides_that_are_ignored_are_wrong(device: &Device) {
     let sizes = sizes([1, 7, 3, 3, 10]);
     let [q, k, v] = inputs(1, sizes, 2.0);
@@ -182,7 +182,7 @@ fn strides_that_are_ignored_are_wrong(device: &Device) {
 crate::on_both_devices!(
     apart,
     packed,
-    the_future_is_masked,
+    attention_is_causal,
     scores_of_ten_thousand,
     strides_that_are_ignored_are_wrong,
 );

@@ -1,14 +1,14 @@
-//! Rows of the embedding by token, tokens that come back, tokens that never come.
+//! Rows of the embedding by token, with tokens that repeat and tokens that never occur.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use perflings::config::Matmul;
 use perflings::ops::embedding::Embedding;
 
-use crate::bed::Case;
+use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 
-/// On the device, as the model's.
+/// The tokens on the device, as the model has them.
 pub fn on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
     let data = TensorData::new(tokens.to_vec(), [tokens.len()]);
     Tensor::from_data(data, (&device.clone().inner(), burn::tensor::DType::I32))

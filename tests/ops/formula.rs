@@ -1,4 +1,4 @@
-//! What each operation computes, written down a second time, in double precision and without any thought of speed.
+//! The formula of each operation in double precision, as simple as possible.
 
 use crate::matrix::Matrix;
 

@@ -1,11 +1,11 @@
-//! The length of gradients against its definition, for tensors of every kind that the audit meets.
+//! The norm of gradients against its definition, for every kind of tensor that the gradient audit sees.
 
 use burn::tensor::{Device, Tensor};
 use perflings::ops::grad_norm::lengths;
 
 use crate::matrix::Matrix;
 
-/// More tensors than one launch takes, among them one value, odd sizes, more than a workgroup takes, and a view.
+/// More tensors than one launch takes: a single value, odd sizes, more values than a workgroup has invocations, a view.
 fn of_many_tensors(device: &Device) {
     let mut tensors: Vec<Tensor<2>> = Vec::new();
     let mut want = Vec::new();
@@ -30,8 +30,8 @@ fn of_many_tensors(device: &Device) {
     }
 }
 
-/// Zero is zero and one bad entry spoils its own tensor only.
-fn of_nothing_and_of_nonsense(device: &Device) {
+/// Zeros have norm 0, and a value that is not finite affects its own tensor only.
+fn of_zeros_and_of_values_that_are_not_finite(device: &Device) {
     let zeros = Tensor::<2>::zeros([9, 31], device); // [9, 31]
     let ones = Tensor::<2>::ones([2, 8], device); // [2, 8]
     let bad = (ones.clone() - 1.0) / (ones.clone() - 1.0); // [2, 8], 0/0
@@ -41,4 +41,4 @@ fn of_nothing_and_of_nonsense(device: &Device) {
     assert!(lengths(&[]).is_empty());
 }
 
-crate::on_both_devices!(of_many_tensors, of_nothing_and_of_nonsense);
+crate::on_both_devices!(of_many_tensors, of_zeros_and_of_values_that_are_not_finite);

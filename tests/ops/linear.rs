@@ -5,11 +5,12 @@ use perflings::config::Matmul;
 use perflings::ops::add::Add;
 use perflings::ops::linear::{Linear, LinearResidual};
 
-use crate::bed::Case;
+use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 
-/// Rows, inputs, outputs: one of each, nothing that a tile divides, a vocabulary of 997, more than a tile of each, multiples of four.
+/// Rows, inputs, outputs: one of each, no multiples of a tile, a vocabulary of 997, more than a tile of each, multiples
+/// of four.
 const SIZES: [[usize; 3]; 6] = [
     [1, 1, 1],
     [7, 33, 65],

@@ -5,7 +5,7 @@ use perflings::config::{Attention as Version, KvLayout};
 use perflings::ops::attention::Separate;
 
 use crate::attention::op;
-use crate::bed::{cpu, run, wgpu};
+use crate::case::{cpu, run, wgpu};
 use crate::formula::{self, Heads};
 use crate::matrix::Matrix;
 
@@ -42,7 +42,7 @@ fn flash_over_4096_tokens_on_cpu() {
 
 #[test]
 fn flash_over_1025_tokens_through_wgpu() {
-    if let Some(bed) = wgpu() {
-        flash_over(1025, &bed.device);
+    if let Some(held) = wgpu() {
+        flash_over(1025, &held.device);
     }
 }

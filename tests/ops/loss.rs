@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::Loss;
 use perflings::ops::cross_entropy::CrossEntropy;
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::embedding::on;
 use crate::formula;
 use crate::matrix::Matrix;
@@ -42,7 +42,8 @@ fn classes_of_any_number(device: &Device) {
     }
 }
 
-/// Row 0 is right and sure, row 1 wrong and sure, row 2 undecided between two at 1e4, row 3 all alike at −1e4.
+/// Row 0 is right with probability near 1, row 1 wrong with probability near 1, row 2 has two logits of 1e4, row 3 has
+/// only −1e4.
 fn logits_of_ten_thousand(device: &Device) {
     let vocab = 37;
     let logits = Matrix::of(4, vocab, |row, column| match (row, column) {
@@ -73,7 +74,7 @@ fn logits_of_ten_thousand(device: &Device) {
     }
 }
 
-/// The loss of a row that is right and nearly sure is small beside its logits, and must keep its digits.
+/// The loss of a row that is right with probability near 1 is small beside its logits, and must keep its digits.
 fn small_losses_of_large_logits(device: &Device) {
     let logits = Matrix::of(3, 33, |row, column| {
         if column == 4 {
@@ -91,7 +92,7 @@ fn small_losses_of_large_logits(device: &Device) {
     }
 }
 
-/// A class that is ruled out has a logit of −∞: it gets no probability and no gradient.
+/// A logit of −∞ gives its class no probability and no gradient.
 fn classes_ruled_out(device: &Device) {
     let ruled_out = |column: usize| column % 3 == 1;
     let logits = Matrix::of(5, 33, |row, column| {

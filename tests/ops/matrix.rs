@@ -23,7 +23,7 @@ impl Matrix {
         }
     }
 
-    /// Repeatable numbers between -scale and scale.
+    /// Reproducible numbers between -scale and scale.
     pub fn random(seed: u64, rows: usize, columns: usize, scale: f64) -> Self {
         Self::of(rows, columns, |row, column| {
             // SplitMix64.
@@ -52,7 +52,7 @@ impl Matrix {
         Self::of(self.rows, range.len(), |r, c| self.at(r, range.start + c))
     }
 
-    /// All side by side.
+    /// The parts side by side.
     pub fn beside(parts: &[&Self]) -> Self {
         let rows = parts[0].rows;
         let values = (0..rows)
@@ -72,7 +72,7 @@ impl Matrix {
         Tensor::from_data(TensorData::new(values, [self.rows, self.columns]), device)
     }
 
-    /// Read back.
+    /// Reads a tensor back to the host.
     pub fn read(tensor: Tensor<2>) -> Self {
         let [rows, columns] = tensor.dims();
         let values = tensor.into_data().iter::<f32>().map(f64::from).collect();
@@ -97,7 +97,8 @@ impl Matrix {
         self.values.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
     }
 
-    /// What a difference is held against. Values that cancel to nothing keep the rounding of what they are made of.
+    /// The size that a difference is relative to; at least a small number, because values that cancel keep the rounding
+    /// error of their terms.
     pub fn scale(&self) -> f64 {
         self.largest().max(0.02)
     }

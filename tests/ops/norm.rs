@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::Norm;
 use perflings::ops::rms_norm::RmsNorm;
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::formula;
 use crate::matrix::Matrix;
 
@@ -36,7 +36,7 @@ fn rows_of_any_width(device: &Device) {
     }
 }
 
-/// A row of zeros has no direction: ε keeps its output at 0 and its gradient finite.
+/// For a row of zeros ε keeps the output at 0 and the gradient finite.
 fn a_row_of_zeros(device: &Device) {
     let inputs = [
         Matrix::of(2, 9, |r, c| if r == 0 { 0.0 } else { c as f64 }),

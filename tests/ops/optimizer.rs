@@ -9,7 +9,7 @@ use crate::matrix::Matrix;
 
 const RATE: f64 = 3e-3;
 const STEPS: i32 = 6;
-/// Shapes: one value, odd ones, more than a workgroup takes, a norm's gain.
+/// Shapes: one value, odd sizes, more values than a workgroup has invocations, a norm's gain, multiples of four.
 const SHAPES: [[usize; 2]; 5] = [[1, 1], [7, 33], [51, 997], [1, 129], [16, 64]];
 
 fn gradient(step: i32, index: usize) -> Matrix {
@@ -17,7 +17,7 @@ fn gradient(step: i32, index: usize) -> Matrix {
     Matrix::random(10 * step as u64 + index as u64, rows, columns, 0.1)
 }
 
-/// The last parameter gets its first gradient in step 3, and none in step 5; the first is left out of step 4.
+/// The last parameter gets its first gradient in step 3 and none in step 5; the first parameter gets none in step 4.
 fn has_gradient(step: i32, index: usize) -> bool {
     match index {
         3 => matches!(step, 3 | 4 | 6),

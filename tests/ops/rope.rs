@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::ROPE_THETA;
 use perflings::ops::rope::{Rope, tables};
 
-use crate::bed::Case;
+use crate::case::Case;
 use crate::formula;
 use crate::matrix::Matrix;
 
@@ -27,7 +27,7 @@ fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) ->
 }
 
 fn heads_turn_and_the_rest_passes(device: &Device) {
-    // Batch, context, head width, heads turned, columns that pass.
+    // Batch, context, head width, rotated heads, columns that stay as they are.
     for [b, t, dh, h, rest] in [
         [1, 1, 2, 1, 0],
         [2, 7, 6, 3, 0],

@@ -1,10 +1,10 @@
-//! The activation, apart, packed and with the products in front of it.
+//! The activation: with separate inputs, packed, and with the matrix products before it.
 
 use burn::tensor::Device;
 use perflings::config::Matmul;
 use perflings::ops::swiglu::{Activation, Naive, PackedActivation};
 
-use crate::bed::{Case, run};
+use crate::case::{Case, run};
 use crate::formula;
 use crate::matrix::Matrix;
 
@@ -40,7 +40,7 @@ fn packed(device: &Device) {
     }
 }
 
-/// σ saturates on both sides: no exponential overflows into a NaN.
+/// Where σ saturates on either side, no exponential overflows into a NaN.
 fn gates_of_ten_thousand(device: &Device) {
     let gates = [-1e4, -100.0, -88.8, 0.0, 88.8, 100.0, 1e4];
     let inputs = [Matrix::of(1, 14, |_, c| if c < 7 { gates[c] } else { 1.0 })];

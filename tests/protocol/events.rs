@@ -1,4 +1,4 @@
-//! Any event, with texts and numbers that are hard to carry.
+//! Arbitrary events, with texts and numbers that are hard to encode.
 
 use perflings::protocol::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Any command, with texts and numbers that are hard to carry.
+//! Arbitrary commands, with texts and numbers that are hard to encode.
 
 use perflings::config::{KNOBS, Kind, Preset, RunConfig, Value};
 use perflings::protocol::*;

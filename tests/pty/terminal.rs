@@ -1,4 +1,5 @@
 //! A pseudo-terminal that the program runs in, with an empty home, and a parser that reads what it drew.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -14,9 +15,9 @@ use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use tempfile::TempDir;
 
-/// Far above anything a healthy program needs: only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at something that will change.
+/// Far above what a healthy program needs.
+const HANG_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often a condition is checked again.
 const POLL: Duration = Duration::from_millis(10);
 
 /// What the terminal received, and what it shows.
@@ -43,6 +44,35 @@ pub fn state(home: &TempDir) -> PathBuf {
     home.path().join("STATE/perflings").join(course)
 }
 
+/// Starts the program in a terminal of this size, with `home` for everything it keeps.
+pub fn launch(
+    home: &TempDir,
+    size: Size,
+    args: &[&str],
+    more: &[(&str, &str)],
+) -> (Child, Arc<Pty>) {
+    let (pty, slave) = open().expect("a terminal opens");
+    pty.resize(size).expect("resizes");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perflings"))
+        .args(["--device", "cpu"])
+        .args(args)
+        .current_dir(home.path());
+    for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
+        command = command.env(format!("XDG_{name}_HOME"), home.path().join(name));
+    }
+    for name in ["NO_COLOR", "COLORTERM", "COLORFGBG", "PERFLINGS_ASCII"] {
+        command = command.env_remove(name);
+    }
+    for (name, value) in [("TERM", "xterm-256color"), ("LC_ALL", "C.UTF-8")] {
+        command = command.env(name, value);
+    }
+    for (name, value) in more {
+        command = command.env(name, value);
+    }
+    let child = command.spawn(slave).expect("perflings starts");
+    (child, Arc::new(pty))
+}
+
 impl Terminal {
     /// Somebody who was welcomed before.
     pub fn start(more: &[(&str, &str)]) -> Self {
@@ -62,31 +92,12 @@ impl Terminal {
     }
 
     fn start_in(home: TempDir, args: &[&str], more: &[(&str, &str)]) -> Self {
-        let (pty, slave) = open().expect("a terminal opens");
-        pty.resize(Size::new(24, 80)).expect("resizes");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perflings"))
-            .args(["--device", "cpu"])
-            .args(args)
-            .current_dir(home.path());
-        for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
-            command = command.env(format!("XDG_{name}_HOME"), home.path().join(name));
-        }
-        for name in ["NO_COLOR", "COLORTERM", "COLORFGBG", "PERFLINGS_ASCII"] {
-            command = command.env_remove(name);
-        }
-        for (name, value) in [("TERM", "xterm-256color"), ("LC_ALL", "C.UTF-8")] {
-            command = command.env(name, value);
-        }
-        for (name, value) in more {
-            command = command.env(name, value);
-        }
+        let (child, pty) = launch(&home, Size::new(24, 80), args, more);
         let shown = Arc::new(Mutex::new(Shown {
             raw: Vec::new(),
             parser: vt100::Parser::new(24, 80, 0),
         }));
         let close = Arc::new(AtomicBool::new(false));
-        let child = command.spawn(slave).expect("perflings starts");
-        let pty = Arc::new(pty);
         let reader = std::thread::spawn({
             let (shown, close) = (Arc::clone(&shown), Arc::clone(&close));
             let pty = Arc::clone(&pty);
@@ -144,17 +155,17 @@ impl Terminal {
         });
     }
 
-    /// Waits until the screen, as text, is so.
-    pub fn see_that(&mut self, what: &str, so: impl Fn(&str) -> bool) {
+    /// Waits until the text of the screen meets the condition; `what` is what the message says was missing.
+    pub fn see_that(&mut self, what: &str, met: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         loop {
             let text = self.text();
-            if so(&text) {
+            if met(&text) {
                 return;
             }
             let ended = self.child.try_wait().expect("our child");
             assert!(
-                begun.elapsed() < PATIENCE && ended.is_none(),
+                begun.elapsed() < HANG_TIMEOUT && ended.is_none(),
                 "no {what}; ended: {ended:?}; the screen:\n{text}"
             );
             std::thread::sleep(POLL);
@@ -220,7 +231,7 @@ impl Drop for Terminal {
 pub fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !until() {
-        assert!(begun.elapsed() < PATIENCE, "no {what}");
+        assert!(begun.elapsed() < HANG_TIMEOUT, "no {what}");
         std::thread::sleep(POLL);
     }
 }

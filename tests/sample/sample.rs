@@ -1,4 +1,5 @@
 //! A small course and made-up, repeatable events of its runs, for tests of the screen. No engine, no clock, no file.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
 use perflings::course::{
@@ -462,7 +463,6 @@ pub fn lints(run: &RunSpec) -> Event {
     }
 }
 
-#[allow(dead_code, reason = "not every test that shares these looks at pairs")]
 pub fn pair(n: u32, done: bool) -> Event {
     let spread = |median: f64| Spread {
         median,

@@ -1,4 +1,5 @@
 //! A frame as text that shows its styles too: the backend for tests drops colours when it prints.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::{App, Markers, Message, Panel, ThemeName, update};
 use perflings::tui::surface::Surface;

@@ -5,16 +5,14 @@ use perflings::app::{Action, App, Effect, Message, Options, Overlay, Panel, RunS
 use perflings::course::progress::{Prediction, Progress, State};
 use perflings::course::{Course, Cue, CueDoes};
 use perflings::protocol::{Command, Event, Line};
-use perflings::record::Recording;
 
-use super::{act, begin_with, commands, sample, start_of, train, wanted};
+use super::session::{act, begin, open, play_recording, resize, train, wanted};
+use super::{begin_with, commands, sample, start_of};
 
 /// The course inside the program, at its first stage, trained a little.
 fn shipped() -> App {
-    let options = Options::default();
-    let (mut app, _) = App::new(Course::builtin("en"), Progress::default(), options);
-    let (width, height) = (80, 24);
-    update(&mut app, Message::Resized { width, height });
+    let (mut app, _) = begin(Course::builtin("en"), Options::default());
+    resize(&mut app, 80, 24);
     train(&mut app, 3);
     app
 }
@@ -142,27 +140,6 @@ fn every_shipped_stage_has_its_beats_and_others_get_some() {
     assert!(of >= 4, "symptom, prediction, fix and pairs");
 }
 
-/// Opens the exercise of this label.
-fn open(app: &mut App, label: &str) -> Vec<Effect> {
-    let stages = app.course.stages.len();
-    let at = app.course.exercises.iter();
-    let at = at
-        .clone()
-        .position(|one| one.label() == label)
-        .expect("it exists");
-    act(app, Action::Open(Overlay::Stages));
-    act(app, Action::ChooseLine(stages + at))
-}
-
-fn recorded(app: &mut App) -> usize {
-    let text = app.detective().expect("a recorded run").shown();
-    let recording = Recording::from_text(text, std::path::Path::new("x")).expect("whole");
-    for line in recording.iter() {
-        update(app, Message::Recorded(FromEngine::Line(line)));
-    }
-    recording.len()
-}
-
 #[test]
 fn a_recorded_run_is_looked_at_named_and_left() {
     let mut app = shipped();
@@ -181,7 +158,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
         );
     }
     assert!(app.run.shown().started.is_none());
-    assert!(recorded(&mut app) > 100);
+    assert!(play_recording(&mut app) > 100);
     let shown = app.run.shown();
     assert_eq!(shown.gradients.as_ref().map(|it| it.with_grad), Some(1));
     assert!(shown.lints.is_empty());
@@ -256,7 +233,7 @@ fn an_engine_that_ends_meanwhile_is_replaced() {
 fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
     let mut app = shipped();
     open(&mut app, "d05");
-    recorded(&mut app);
+    play_recording(&mut app);
     let effects = act(&mut app, Action::NextStage);
     assert_eq!(app.exercise().map(|one| one.label()), Some("k01"));
     assert!(app.recording().is_none());

@@ -5,7 +5,8 @@ use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Re
 use perflings::course::progress::{Prediction, Progress, State};
 use perflings::protocol::Slot;
 
-use super::{act, begin_with, hear, running, sample, start_of, train};
+use super::session::{act, hear, train};
+use super::{begin_with, running, sample, start_of};
 
 /// The open question in words, a key as `_`.
 fn asked(app: &App) -> String {

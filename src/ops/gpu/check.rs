@@ -6,6 +6,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::random::Rng;
 
+#[path = "../../../tests/support/adapter.rs"]
+mod adapter;
+
 /// An adapter, held by one test at a time.
 pub struct Device {
     device: burn::tensor::Device,
@@ -15,22 +18,22 @@ pub struct Device {
 impl Device {
     /// The default adapter (a software one counts), or `None` after saying so.
     pub fn any() -> Option<Self> {
-        static DEVICE: OnceLock<Option<burn::tensor::Device>> = OnceLock::new();
+        static DEVICE: OnceLock<Result<burn::tensor::Device, String>> = OnceLock::new();
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let device = DEVICE.get_or_init(|| {
             burn::tensor::Device::wgpu_options()
                 .device_kind(DeviceKind::DefaultDevice)
                 .init()
-                .ok()
+                .map_err(|error| format!("{error:?}"))
         });
         match device {
-            Some(device) => Some(Self {
+            Ok(device) => Some(Self {
                 device: device.clone(),
                 _turn: turn,
             }),
-            None => {
-                eprintln!("skipped: no adapter");
+            Err(why) => {
+                adapter::skip(why);
                 None
             }
         }

@@ -2,9 +2,8 @@
 
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
-use burn_flex::FlexTensor;
 
-use super::{Ints, Kernels, primitive};
+use super::{Float, Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
 use crate::ops::cpu;
 use crate::ops::cpu::attention::{Gradients, View};
@@ -13,6 +12,9 @@ use crate::ops::shapes::{Attention, Heads, Rope, Rows};
 
 /// A tensor of this backend.
 type T = FlexTensor;
+
+/// A tensor of burn-flex.
+type FlexTensor = Float<Flex>;
 
 /// A contiguous tensor; its values.
 struct Values(FlexTensor);

@@ -1,4 +1,4 @@
-//! Reads the golden file and compares a model with it.
+//! Reads PyTorch's reference values and compares a model with them.
 
 use burn::tensor::{Device, Tensor};
 use perflings::config::{Knob, Preset, RunConfig, Value};
@@ -39,7 +39,7 @@ struct Reference {
 
 impl Golden {
     pub fn load() -> Self {
-        serde_json::from_str(include_str!("../golden/tiny_llama.json"))
+        serde_json::from_str(include_str!("../../assets/golden/tiny_llama.json"))
             .expect("the golden file is valid")
     }
 
@@ -104,7 +104,7 @@ impl Golden {
         }
     }
 
-    /// The golden rows for one of our parameters, joined when projections are fused.
+    /// The reference rows for one of our parameters, joined when projections are fused.
     fn expected(&self, name: &str, pick: fn(&Reference) -> &Vec<f64>) -> Vec<f64> {
         let parts: &[&str] = if name.contains("qkv_proj") {
             &["q_proj", "k_proj", "v_proj"]
@@ -224,7 +224,7 @@ fn distance(have: &[f64], want: &[f64]) -> f64 {
         / largest
 }
 
-/// Logits, loss and gradients within 1e-4, one update within 1e-3, relative to the largest reference value.
+/// Compares logits, loss and gradients within 1e-4 and one update within 1e-3, relative to the largest reference value.
 pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
     let config = golden.config(knobs);
     let mut model =

@@ -1,4 +1,4 @@
-//! The test bed: devices, one run of an operation with its gradients, and what its versions are held against.
+//! Devices, one run of an operation with its gradients, and the comparison of its versions with the formula.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -6,15 +6,16 @@ use burn::tensor::Device;
 use perflings::engine::devices;
 use perflings::ops::{Operation, Scope, apply};
 
+use crate::adapter;
 use crate::matrix::Matrix;
 
-/// Against the formula in double precision, and between versions.
+/// Relative tolerance against the formula in double precision, and between versions.
 pub const CLOSE: f64 = 2e-5;
-/// Against central differences of the formula, whose own error is about 1e-9.
+/// Relative tolerance against central differences of the formula, whose own error is about 1e-9.
 pub const GRADIENT: f64 = 5e-5;
-/// Entries of an input that are moved for a difference, spread over all of it.
-const MOVED: usize = 48;
-/// How far, in units of the input's largest value.
+/// How many elements of an input get a central difference, spread evenly over it.
+const DIFFERENCES: usize = 48;
+/// The step of a central difference, as a share of the input's largest value.
 const STEP: f64 = 1e-5;
 
 /// The CPU device.
@@ -22,13 +23,13 @@ pub fn cpu() -> Device {
     Device::flex().autodiff()
 }
 
-/// A device held by one test at a time.
+/// A device that one test at a time may use.
 pub struct Held {
     pub device: Device,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The CPU driver of Vulkan, else a GPU, or `None` after saying so.
+/// The CPU driver of Vulkan, else a GPU, or `None` after printing why.
 pub fn wgpu() -> Option<Held> {
     static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
@@ -45,14 +46,13 @@ pub fn wgpu() -> Option<Held> {
             _turn: turn,
         }),
         Err(error) => {
-            println!("skipped: no adapter ({error})");
-            eprintln!("skipped: no adapter ({error})");
+            adapter::skip(error);
             None
         }
     }
 }
 
-/// What one run gave.
+/// The results of one run.
 pub struct Found<const N: usize> {
     pub output: Matrix,
     pub gradients: [Option<Matrix>; N],
@@ -83,7 +83,7 @@ pub struct Case<'a, const N: usize> {
 }
 
 impl<const N: usize> Case<'_, N> {
-    /// Holds every version against the formula, its differences, and the first version, which is the composed one.
+    /// Compares every version with the formula, its central differences, and the first version, which is the composed one.
     pub fn check<O: Operation<N>>(&self, device: &Device, versions: &[O]) {
         let want = (self.formula)(&self.inputs);
         let slopes = std::array::from_fn::<_, N, _>(|k| self.differences(k));
@@ -120,9 +120,9 @@ impl<const N: usize> Case<'_, N> {
         let count = inputs[k].values.len();
         let step = STEP * inputs[k].largest().max(1.0);
         let value = |inputs: &[Matrix; N]| (self.formula)(inputs).dot(&self.dy);
-        (0..count.min(MOVED))
+        (0..count.min(DIFFERENCES))
             .map(|i| {
-                let at = i * count / count.min(MOVED);
+                let at = i * count / count.min(DIFFERENCES);
                 let kept = inputs[k].values[at];
                 inputs[k].values[at] = kept + step;
                 let above = value(&inputs);

@@ -1,0 +1,59 @@
+//! The exit codes of the program, and errors that know theirs.
+
+use std::fmt;
+
+use crate::protocol::{Failed, FailedKind};
+
+/// The exit codes of every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done, or passed.
+    Ok = 0,
+    /// A check failed, a run broke off, or the engine broke.
+    Failed = 1,
+    /// Wrong usage, or a fault in a configuration, a course or a recording.
+    Usage = 2,
+    /// The device that was asked for is not available.
+    NoDevice = 3,
+    /// Ctrl-c, or a request to terminate.
+    Interrupted = 130,
+}
+
+/// An error that knows its exit code.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stop {
+    pub exit: Exit,
+    pub text: String,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Stop {}
+
+impl From<&Failed> for Stop {
+    fn from(failed: &Failed) -> Self {
+        let exit = match failed.kind {
+            FailedKind::Usage => Exit::Usage,
+            FailedKind::Device => Exit::NoDevice,
+            FailedKind::Internal => Exit::Failed,
+        };
+        Self {
+            exit,
+            text: failed.reason.clone(),
+        }
+    }
+}
+
+/// An error in what was typed: arguments, a configuration or a course.
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
+    Stop {
+        exit: Exit::Usage,
+        text: text.into(),
+    }
+    .into()
+}

@@ -1,0 +1,105 @@
+//! The program run from the command line with an empty home folder.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::path::PathBuf;
+use std::process::{Command as Process, Stdio};
+
+/// What the program answered.
+pub struct Output {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Output {
+    /// Asserts the exit code, and that stderr contains each of these.
+    #[track_caller]
+    pub fn fails(&self, code: i32, texts: &[&str]) {
+        assert_eq!(
+            self.code,
+            Some(code),
+            "stdout: {}\nstderr: {}",
+            self.out,
+            self.err
+        );
+        for text in texts {
+            assert!(
+                self.err.contains(text),
+                "`{text}` is missing in: {}",
+                self.err
+            );
+        }
+    }
+
+    /// Asserts success, and that stdout contains each of these.
+    #[track_caller]
+    pub fn succeeds(&self, texts: &[&str]) {
+        assert_eq!(
+            self.code,
+            Some(0),
+            "stdout: {}\nstderr: {}",
+            self.out,
+            self.err
+        );
+        for text in texts {
+            assert!(
+                self.out.contains(text),
+                "`{text}` is missing in: {}",
+                self.out
+            );
+        }
+    }
+}
+
+/// A learner with an empty home folder, in which the program runs.
+pub struct Learner {
+    pub home: tempfile::TempDir,
+}
+
+impl Learner {
+    pub fn new() -> Self {
+        Self {
+            home: tempfile::tempdir().expect("a temporary folder"),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Writes a file into the home folder and returns its path.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.path(name), bytes).expect("written");
+        self.path(name).display().to_string()
+    }
+
+    pub fn process(&self, args: &[&str]) -> Process {
+        let mut process = Process::new(env!("CARGO_BIN_EXE_perflings"));
+        process
+            .args(args)
+            .current_dir(self.home.path())
+            .stdin(Stdio::null());
+        for key in [
+            "XDG_STATE_HOME",
+            "XDG_DATA_HOME",
+            "XDG_CONFIG_HOME",
+            "XDG_CACHE_HOME",
+            "HOME",
+        ] {
+            process.env(key, self.home.path());
+        }
+        process
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, args: &[&str]) -> Output {
+        let output = self.process(args).output().expect("starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        Output {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+}

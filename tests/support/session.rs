@@ -1,0 +1,65 @@
+//! A session of the screen without terminal, engine or clock: an `App` over the sample course, and what happens to it.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::path::Path;
+
+use perflings::app::source::FromEngine;
+use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
+use perflings::course::Course;
+use perflings::course::progress::Progress;
+use perflings::protocol::{Event, Line, RunSpec};
+use perflings::record::Recording;
+
+use crate::sample;
+
+/// The app with no progress on a screen of 120 × 40, and the effects of its start.
+pub fn begin(course: Course, options: Options) -> (App, Vec<Effect>) {
+    let (mut app, effects) = App::new(course, Progress::default(), options);
+    resize(&mut app, 120, 40);
+    (app, effects)
+}
+
+pub fn resize(app: &mut App, width: u16, height: u16) {
+    update(app, Message::Resized { width, height });
+}
+
+pub fn hear(app: &mut App, event: Event) -> Vec<Effect> {
+    let line = Line { t: 0.0, event };
+    update(app, Message::Engine(FromEngine::Line(line)))
+}
+
+pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
+    update(app, Message::Did(action))
+}
+
+/// The run that the app asked for.
+pub fn wanted(app: &App) -> RunSpec {
+    app.run.wanted.clone().expect("a run was asked for")
+}
+
+/// Everything that the run wanted now reports up to this step.
+pub fn train(app: &mut App, steps: u64) {
+    let run = wanted(app);
+    for event in sample::until(&run, steps) {
+        hear(app, event);
+    }
+}
+
+/// Opens the exercise of this label from the list.
+pub fn open(app: &mut App, label: &str) -> Vec<Effect> {
+    let mut exercises = app.course.exercises.iter();
+    let at = exercises.position(|one| one.label() == label);
+    let entry = app.course.stages.len() + at.expect("the course has it");
+    act(app, Action::Open(Overlay::Stages));
+    act(app, Action::ChooseLine(entry))
+}
+
+/// Plays the open recorded run to its end, and returns how many lines it has.
+pub fn play_recording(app: &mut App) -> usize {
+    let text = app.detective().expect("a recorded run").shown();
+    let recording = Recording::from_text(text, Path::new("run.jsonl")).expect("a whole recording");
+    for line in recording.iter() {
+        update(app, Message::Recorded(FromEngine::Line(line)));
+    }
+    recording.len()
+}
