@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::units;
+
 /// A whole result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sheet {
@@ -27,16 +29,18 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(head: &[&str]) -> Self {
+    pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Self {
-            head: head.iter().map(|&name| name.to_owned()).collect(),
+            head: head.map(str::to_owned).to_vec(),
             rows: Vec::new(),
         }
     }
 
-    pub fn push(&mut self, row: impl IntoIterator<Item = String>) {
-        self.rows
-            .push(row.into_iter().map(|cell| clean(&cell)).collect());
+    /// Adds a row: its name, then its cells or why there are none.
+    pub fn push(&mut self, name: &str, cells: Result<Vec<String>, &str>) {
+        let cells = cells.unwrap_or_else(|reason| vec![absent(reason)]);
+        let row = std::iter::once(name).chain(cells.iter().map(String::as_str));
+        self.rows.push(row.map(clean).collect());
     }
 
     fn text(&self, out: &mut String) {
@@ -142,14 +146,9 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A number with four significant digits and no exponent.
+/// A number with four significant digits.
 pub fn digits(x: f64) -> String {
-    match x.abs() {
-        a if a >= 1000.0 => format!("{x:.0}"),
-        a if a >= 100.0 => format!("{x:.1}"),
-        a if a >= 10.0 => format!("{x:.2}"),
-        _ => format!("{x:.3}"),
-    }
+    units::digits(x, 4)
 }
 
 /// `12.3 [12.0, 12.9]`.
@@ -157,7 +156,7 @@ pub fn interval(x: f64, low: f64, high: f64) -> String {
     format!("{} [{}, {}]", digits(x), digits(low), digits(high))
 }
 
-/// A figure, or that it is not there and why.
+/// What stands for a figure that is not there.
 pub fn absent(reason: &str) -> String {
     format!("not measured: {reason}")
 }
@@ -194,15 +193,6 @@ mod tests {
         assert!(
             text.contains("| v2 | not measured: a\\|b, at some length |  |\n\n- lint\n"),
             "{text}"
-        );
-    }
-
-    #[test]
-    fn four_digits() {
-        let shown = [1234.5, 123.45, 12.345, 0.12345].map(digits);
-        assert_eq!(
-            shown,
-            ["1234", "123.5", "12.35", "0.123"].map(str::to_owned)
         );
     }
 }

@@ -1,12 +1,11 @@
-//! A result against an earlier one, cell by cell. What cannot be compared is named and never counts as passed.
+//! A report compared with an earlier one, cell by cell. What cannot be compared is named and never counts as passed.
 
 use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::figures::{Cell, FORMAT, Report, Speed};
-use super::sheet::{Part, Table, digits, interval};
+use super::report::{Cell, FORMAT, Report, Speed};
 use crate::config::file::read_text;
 use crate::out::usage;
 
@@ -47,34 +46,34 @@ pub struct Gate {
 
 /// Reads an earlier `bench --json`.
 pub fn read(path: &Path) -> Result<Report> {
-    let shown = path.display();
-    let text = read_text(path, MAX_BYTES)?;
-    let again = "write one with `perflings bench --json --output FILE`";
-    let value: serde_json::Value = serde_json::from_str(text.trim()).map_err(|error| {
+    let refuse = |what: String| {
+        let shown = path.display();
         usage(format!(
-            "{shown} is no result of a bench ({error}); {again}"
+            "{shown} {what}; write one with `perflings bench --json --output FILE`"
         ))
-    })?;
+    };
+    let text = read_text(path, MAX_BYTES)?;
+    let value: serde_json::Value = serde_json::from_str(text.trim())
+        .map_err(|error| refuse(format!("is not a result of `bench` ({error})")))?;
     match (value["bench"].as_str(), value["format"].as_u64()) {
         (Some("versions"), Some(format)) if format <= u64::from(FORMAT) => {}
         (Some("versions"), Some(format)) => {
-            return Err(usage(format!(
-                "{shown} has format {format}, this program reads up to {FORMAT}; use a newer perflings"
+            return Err(refuse(format!(
+                "has format {format}, and this program reads up to {FORMAT}: use a newer perflings"
             )));
         }
         (Some(other), _) => {
-            return Err(usage(format!(
-                "{shown} is the result of another kind of bench (`{}`), a baseline is one of versions; {again}",
+            return Err(refuse(format!(
+                "is the result of another kind of bench (`{}`), and a baseline is one of versions",
                 other.escape_debug()
             )));
         }
-        _ => return Err(usage(format!("{shown} is no result of a bench; {again}"))),
+        _ => return Err(refuse("is not a result of `bench`".to_owned())),
     }
-    serde_json::from_value(value)
-        .map_err(|error| usage(format!("{shown} is damaged: {error}; {again}")))
+    serde_json::from_value(value).map_err(|error| refuse(format!("is damaged: {error}")))
 }
 
-/// Every cell of either result.
+/// Compares every cell of either report.
 pub fn gate(now: &Report, then: &Report, min_ratio: f64) -> Gate {
     let same = |a: &Cell, b: &Cell| {
         (&a.select, &a.preset, &a.version) == (&b.select, &b.preset, &b.version)
@@ -144,7 +143,7 @@ fn compare(now: &Cell, then: &Cell) -> Result<[f64; 3], String> {
         };
         match &cell.speed {
             Some(speed) if sound(speed) => Ok(speed.clone()),
-            Some(_) => Err(format!("its step time {when} is no time")),
+            Some(_) => Err(format!("its step time {when} is not a positive number")),
             None => {
                 let reason = cell.speed_reason.as_deref().unwrap_or("no reason given");
                 Err(format!("not measured {when}: {reason}"))
@@ -197,46 +196,18 @@ impl Gate {
             self.count(Judgement::NotComparable)
         )
     }
-
-    pub fn part(&self, baseline: &str) -> Part {
-        let mut table = Table::new(&["device", "preset", "version", "verdict", "speed now / then"]);
-        for cell in &self.cells {
-            let verdict = match cell.judgement {
-                Judgement::Pass => "pass",
-                Judgement::Slower => "SLOWER",
-                Judgement::NotComparable => "not comparable",
-            };
-            let figure = match (cell.ratio, cell.low, cell.high, &cell.reason) {
-                (Some(ratio), Some(low), Some(high), _) => interval(ratio, low, high),
-                (.., Some(reason)) => reason.clone(),
-                _ => String::new(),
-            };
-            table.push(
-                [&cell.device, &cell.preset, &cell.version, verdict]
-                    .map(|text: &str| text.to_owned())
-                    .into_iter()
-                    .chain([figure]),
-            );
-        }
-        Part {
-            title: format!("Against {baseline}: at least {}", digits(self.min_ratio)),
-            tables: vec![table],
-            remarks: vec![self.summary()],
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests::{job, run};
+    use super::super::report::tests::cell;
     use super::*;
 
     fn report(ms: &[f64]) -> Report {
-        let runs: Vec<_> = ms.iter().map(|ms| run(*ms, 25)).collect();
         Report {
             bench: "versions".to_owned(),
             format: FORMAT,
-            cells: Cell::of(&job("v1"), &runs).into_iter().collect(),
+            cells: vec![cell("v1", ms, 25)],
             ..Report::default()
         }
     }
@@ -284,7 +255,7 @@ mod tests {
             (other, "other device: `Other` then, `Chip` now"),
             (changed, "other configuration: c1 then, c0 now"),
             (unmeasured, "not measured then"),
-            (nonsense, "is no time"),
+            (nonsense, "is not a positive number"),
             (Report::default(), "the baseline does not have it"),
         ] {
             let (judgement, reason) = verdict(&now, &then);
@@ -308,15 +279,15 @@ mod tests {
         std::fs::write(&path, &written).expect("writes");
         assert_eq!(read(&path).expect("reads"), report(&[20.0]));
         for (text, says) in [
-            ("", "no result of a bench"),
-            ("[1]", "no result of a bench"),
+            ("", "not a result of `bench`"),
+            ("[1]", "not a result of `bench`"),
             (
                 r#"{"bench":"sweep","format":1}"#,
                 "another kind of bench (`sweep`)",
             ),
             (r#"{"bench":"versions","format":9}"#, "format 9"),
             (r#"{"bench":"versions","format":1}"#, "is damaged"),
-            (&written[..written.len() / 2], "no result of a bench"),
+            (&written[..written.len() / 2], "not a result of `bench`"),
         ] {
             std::fs::write(&path, text).expect("writes");
             let error = read(&path).expect_err(says).to_string();
