@@ -3,7 +3,7 @@
 
 mod args;
 mod bench;
-mod check;
+pub(crate) mod check;
 mod compare;
 mod course_check;
 mod doctor;

@@ -11,6 +11,7 @@
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
+//! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
 //! | [`out`], [`drivers`] | exit codes and printed lines; lines of drivers that mean nothing |
 
@@ -32,3 +33,4 @@ pub mod protocol;
 pub mod random;
 pub mod record;
 pub mod tui;
+pub mod workshop;

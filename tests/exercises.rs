@@ -7,7 +7,7 @@ mod sample;
 #[path = "sample/screen.rs"]
 mod screen;
 
-use perflings::app::exercise::measuring::{Answer, Measured, Row, Sweep, Table};
+use perflings::app::exercise::measuring::{Answer, Measured, Sweep};
 use perflings::app::exercise::{ExerciseNews, InModel};
 use perflings::app::source::FromEngine;
 use perflings::app::{
@@ -16,6 +16,7 @@ use perflings::app::{
 use perflings::course::Course;
 use perflings::course::check::{self, Outcome};
 use perflings::course::progress::{Progress, State};
+use perflings::course::sweep::{Row, Table};
 use perflings::protocol::*;
 
 use screen::{text, with_styles};

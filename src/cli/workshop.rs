@@ -1,14 +1,5 @@
-//! `perflings`: the workshop. Builds the screen's state and its source, and hands both to the screen. Without a
+//! `perflings`: the workshop. Reads the options, and hands the course and a source of events to the screen. Without a
 //! terminal it runs a stage headless, and says so.
-
-mod editor;
-pub mod exercise;
-mod host;
-mod last_resort;
-mod live;
-mod replay;
-mod sweep;
-mod watch;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,18 +8,17 @@ use anyhow::Result;
 
 use super::variant::preset_of;
 use super::{ChangeArgs, ReplayArgs, RunArgs, WorkshopArgs, run};
-use crate::app::{self, App, Options, ThemeName};
+use crate::app::{self, Options, ThemeName};
 use crate::config::nearest;
 use crate::course::progress;
 use crate::export::report::{Collector, collect};
 use crate::measure::drive::engine_command;
 use crate::out::{Exit, notice, usage};
 use crate::record::{Recorder, Recording};
-use crate::tui::{self, Outcome, terminal};
-
-use host::Host;
-use live::Live;
-use replay::Replay;
+use crate::tui::{Outcome, terminal};
+use crate::workshop::live::Live;
+use crate::workshop::replay::Replay;
+use crate::workshop::show;
 
 /// Whether there is somebody to show a screen to, and keys to read.
 pub fn has_terminal() -> bool {
@@ -71,11 +61,12 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };
-    let (mut app, first) = App::new(shelf.course.clone(), progress, options);
-    let mut host = Host::new(shelf, collector, false, command);
-    last_resort::watch();
-    let outcome = tui::run(&mut live, &mut host, &mut app, first, abilities());
-    live.close();
+    let outcome = show(&mut live, shelf, collector, command, progress, options);
+    match live.close() {
+        Ok(None) => {}
+        Ok(Some(path)) => notice(&format!("recorded in {}", path.display())),
+        Err(error) => notice(&format!("{error:#}")),
+    }
     Ok(exit_of(outcome?))
 }
 
@@ -108,11 +99,10 @@ pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
     };
     let collector = Rc::new(RefCell::new(collect(&recording)));
     let mut replay = Replay::new(recording, args.speed);
-    let (mut app, first) = App::new(shelf.course.clone(), progress::Progress::default(), options);
-    let mut host = Host::new(shelf, collector, true, engine_command(None)?);
-    last_resort::watch();
-    let outcome = tui::run(&mut replay, &mut host, &mut app, first, abilities())?;
-    Ok(exit_of(outcome))
+    let progress = progress::Progress::default();
+    let command = engine_command(None)?;
+    let outcome = show(&mut replay, shelf, collector, command, progress, options);
+    Ok(exit_of(outcome?))
 }
 
 fn headless(args: &WorkshopArgs) -> Result<Exit> {
@@ -154,10 +144,6 @@ fn theme_of(name: Option<&str>) -> Result<ThemeName> {
             all.join(", ")
         ))
     })
-}
-
-fn abilities() -> tui::theme::Terminal {
-    terminal::abilities(|name| std::env::var(name).ok())
 }
 
 fn exit_of(outcome: Outcome) -> Exit {

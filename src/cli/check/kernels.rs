@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::super::workshop::exercise::in_folder;
 use super::{CheckArgs, state};
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
 use crate::measure::drive::engine_command;
 use crate::out::{self, Exit, Stop, notice, result, usage};
+use crate::workshop::exercise::in_folder;
 
 /// Checks the learner's files, else the starter, and prints the card.
 pub fn check(

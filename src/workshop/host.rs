@@ -292,8 +292,7 @@ mod tests {
     use crate::tui::Host as _;
 
     fn host(dir: &std::path::Path) -> Host {
-        let args = crate::cli::CourseArgs::default();
-        let mut shelf = Shelf::load(&args).expect("the built-in course");
+        let mut shelf = CourseContext::load(None, None).expect("the built-in course");
         shelf.state = Some(dir.join("state"));
         // Ends at once: what a check says of that is enough here.
         let engine = EngineCommand::parse("true").expect("a command");

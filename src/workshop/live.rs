@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::thread::Builder;
 use std::time::Duration;
@@ -10,7 +11,6 @@ use std::time::Duration;
 use crate::app::source::{FromEngine, Source};
 use crate::engine::client::{Client, EngineCommand, Heard};
 use crate::export::report::Collector;
-use crate::out;
 use crate::protocol::{Command, Device, Event, Failed, FailedKind, Line, RunSpec};
 use crate::record::Recorder;
 
@@ -60,14 +60,9 @@ impl Live {
         })
     }
 
-    /// Ends the recording, if there is one.
-    pub fn close(mut self) {
-        if let Some(recorder) = self.recorder.take() {
-            match recorder.finish() {
-                Ok(path) => out::notice(&format!("recorded in {}", path.display())),
-                Err(error) => out::notice(&format!("{error:#}")),
-            }
-        }
+    /// Ends the recording, if there is one; the result is where it is.
+    pub fn close(mut self) -> anyhow::Result<Option<PathBuf>> {
+        self.recorder.take().map(Recorder::finish).transpose()
     }
 
     /// Opens the device in a second engine, beside the run in progress.
