@@ -33,4 +33,5 @@ pub mod protocol;
 pub mod random;
 pub mod record;
 pub mod tui;
+pub mod units;
 pub mod workshop;

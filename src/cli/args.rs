@@ -6,9 +6,8 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::course::context::CourseContext;
-use crate::measure::bench::Bench;
-use crate::measure::drive::engine_command;
 use crate::measure::machine;
+use crate::measure::runner::{Runner, engine_command};
 use crate::out::notice;
 
 /// Where the course comes from.
@@ -278,9 +277,9 @@ pub enum Table {
 }
 
 impl EngineArgs {
-    /// An engine for runs and comparisons on the named device.
-    pub fn bench(&self) -> Result<Bench> {
-        Bench::new(engine_command(self.engine.as_deref())?, &self.device)
+    /// An engine for runs and comparisons.
+    pub fn runner(&self) -> Result<Runner> {
+        Runner::new(engine_command(self.engine.as_deref())?, None)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::progress::{StageProgress, State, save_stage};
-use crate::measure::bench::Bench;
+use crate::measure::runner::{Runner, Work};
 use crate::out::{self, Exit, notice, progress, result, usage};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
@@ -45,14 +45,14 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         None => context.course.stages.iter().collect(),
     };
     let known = progress_of(&context);
-    let mut bench = args.engine.bench()?;
+    let mut runner = args.engine.runner()?;
+    let device = &args.engine.device;
     let mut exit = Exit::Ok;
     for stage in stages {
         let (mine, path) = context.learner(stage, None)?;
-        yours(stage, path.as_deref());
+        say_file(stage, path.as_deref());
         let quiz = &known.stage(&stage.id).quiz;
-        let Some(report) = report(&mut bench, stage, &stage.broken, &mine.config, quiz.len())?
-        else {
+        let Some(report) = report(&mut runner, device, stage, &mine.config, quiz.len())? else {
             return Ok(Exit::Interrupted);
         };
         if args.json {
@@ -107,55 +107,48 @@ fn all_begun(context: &CourseContext, args: &CheckArgs) -> Result<Exit> {
 }
 
 /// Says which file of the learner's is used.
-pub fn yours(stage: &Stage, path: Option<&Path>) {
+pub fn say_file(stage: &Stage, path: Option<&Path>) {
     if let Some(path) = path {
-        notice(&format!(
-            "stage {} with your {}",
-            stage.number,
-            path.display()
-        ));
+        let path = path.display();
+        notice(&format!("stage {} with your {path}", stage.number));
     }
 }
 
 /// The answers for one stage; none when interrupted.
 fn report(
-    bench: &mut Bench,
+    runner: &mut Runner,
+    device: &str,
     stage: &Stage,
-    starter: &RunConfig,
     mine: &RunConfig,
     quiz: usize,
 ) -> Result<Option<Report>> {
-    progress(&format!(
-        "stage {} ({}): {} steps",
-        stage.number, stage.id, stage.steps
-    ));
-    let Some(finished) = bench.run(stage.number, mine, stage.steps)? else {
+    let mut measure = |what: &str, work: Work| {
+        progress(&format!("stage {} ({}): {what}", stage.number, stage.id));
+        let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;
+        Ok::<_, anyhow::Error>((!measured.interrupted).then_some(measured))
+    };
+    let run = Work::run("custom", mine, stage.steps);
+    let Some(run) = measure(&format!("{} steps", stage.steps), run)? else {
         return Ok(None);
     };
+    let starter = &stage.broken;
     let mut pair = None;
-    if stage
-        .checks
-        .iter()
-        .any(|check| check.metric == Metric::Ratio)
-        && starter != mine
-    {
-        progress(&format!(
-            "stage {} ({}): pairs against the starter",
-            stage.number, stage.id
-        ));
-        pair = bench.pair(stage.number, starter, mine)?;
-        if pair.is_none() {
+    if starter != mine && stage.checks.iter().any(|it| it.metric == Metric::Ratio) {
+        let work = Work::pair(("custom", starter), ("custom", mine), 0);
+        let Some(measured) = measure("pairs against the starter", work)? else {
             return Ok(None);
-        }
+        };
+        pair = measured.pair;
     }
-    let quiz_right = (quiz > 0).then_some(quiz);
-    let measured = Measured {
-        config: Some(mine),
-        finished: Some(&finished),
-        pair: pair.as_ref(),
-        quiz_right,
-    };
-    Ok(Some(evaluate(stage, measured)))
+    Ok(Some(evaluate(
+        stage,
+        Measured {
+            config: Some(mine),
+            finished: run.finished.as_ref(),
+            pair: pair.as_ref(),
+            quiz_right: (quiz > 0).then_some(quiz),
+        },
+    )))
 }
 
 fn text(stage: &Stage, report: &Report) -> String {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::DoctorArgs;
 use crate::drivers::harmless;
 use crate::engine::client::{Client, Heard};
-use crate::measure::drive::engine_command;
+use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result};
 use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL};
 

@@ -12,7 +12,7 @@ use crate::app::{self, Options, ThemeName};
 use crate::config::nearest;
 use crate::course::progress;
 use crate::export::report::{Collector, collect};
-use crate::measure::drive::engine_command;
+use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
 use crate::record::{Recorder, Recording};
 use crate::tui::{Outcome, terminal};

@@ -85,7 +85,11 @@ pub fn measure(
     pairs: u32,
     tell: &mut dyn FnMut(Progress<'_>) -> Result<()>,
 ) -> Result<Ablation> {
-    let contrasts = if full { every_combination() } else { each_knob() };
+    let contrasts = if full {
+        every_combination()
+    } else {
+        each_knob()
+    };
     let mut jobs = Vec::new();
     for device in devices {
         for (preset, base) in bases {
@@ -173,7 +177,9 @@ fn each_knob() -> Vec<Contrast> {
     let all = all_on();
     let bits: Vec<Combination> = (0..knobs().len()).map(|k| 1 << k).collect();
     let alone = bits.iter().map(|bit| contrast(0, *bit, Place::FromPlain));
-    let last = bits.iter().map(|bit| contrast(all & !bit, all, Place::FromFull));
+    let last = bits
+        .iter()
+        .map(|bit| contrast(all & !bit, all, Place::FromFull));
     [contrast(0, 0, Place::None), contrast(0, all, Place::All)]
         .into_iter()
         .chain(alone)
@@ -187,7 +193,11 @@ fn every_combination() -> Vec<Contrast> {
         0 => Place::None,
         _ => Place::Combination,
     };
-    let contrast = |b| Contrast { a: 0, b, place: place(b) };
+    let contrast = |b| Contrast {
+        a: 0,
+        b,
+        place: place(b),
+    };
     (0..=all_on()).map(contrast).collect()
 }
 
@@ -195,7 +205,11 @@ fn every_combination() -> Vec<Contrast> {
 fn combine(base: &RunConfig, on: Combination) -> Result<RunConfig> {
     let mut config = base.clone();
     for (k, knob) in knobs().into_iter().enumerate() {
-        let value = if on & (1 << k) == 0 { knob.plain() } else { knob.fast };
+        let value = if on & (1 << k) == 0 {
+            knob.plain()
+        } else {
+            knob.fast
+        };
         let value = Value::Text(value.unwrap_or_default().to_owned());
         knob.set(&mut config, &value).map_err(usage)?;
     }
@@ -343,7 +357,10 @@ pub mod tests {
         };
         let measured: Vec<Effect> = every_combination().iter().map(measured).collect();
         let effects = means(&measured);
-        assert_eq!((effects[0].name.as_str(), effects[0].n), (&*assignment(knobs()[3]), 64));
+        assert_eq!(
+            (effects[0].name.as_str(), effects[0].n),
+            (&*assignment(knobs()[3]), 64)
+        );
         assert!((effects[0].ratio - 2.0).abs() < 1e-9);
         assert_eq!(effects[6].verdict, Verdict::Slower);
         assert_eq!(effects[5].verdict, Verdict::Same);

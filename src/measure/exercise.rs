@@ -16,8 +16,13 @@ const SHORT: u64 = 2;
 
 /// What a job measures.
 enum Part<'a> {
-    Point { with: Option<&'a str>, value: &'a str },
-    Speed { value: &'a str },
+    Point {
+        with: Option<&'a str>,
+        value: &'a str,
+    },
+    Speed {
+        value: &'a str,
+    },
     Change,
 }
 
@@ -87,10 +92,13 @@ fn plan<'a>(configs: &'a Configs, device: &str, timed: bool) -> Result<Vec<(Part
         let job = job(label(configs, with, value), subject, run(&config), true);
         plan.push((Part::Point { with, value }, job));
     }
-    let speeds = configs.checks.iter().filter_map(|check| match &check.metric {
-        ConfigMetric::Speed { of } if timed => Some(of.as_str()),
-        _ => None,
-    });
+    let speeds = configs
+        .checks
+        .iter()
+        .filter_map(|check| match &check.metric {
+            ConfigMetric::Speed { of } if timed => Some(of.as_str()),
+            _ => None,
+        });
     for of in speeds {
         // The same subject as the run with this value: where that was refused, there is nothing to compare.
         let subject = points.iter().position(|(_, value)| *value == of);

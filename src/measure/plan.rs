@@ -84,13 +84,14 @@ pub fn measure(
         number += 1;
         let later = jobs[at + 1..].iter().filter(|job| !outcome.skips(job));
         let of = number + later.count();
-        let mut say = |news| tell(Progress { at, job, news });
-        say(News::Begins { number, of })?;
+        let news = News::Begins { number, of };
+        tell(Progress { at, job, news })?;
         if job.fresh {
             runner.restart();
         }
         let measured = runner.measure(&job.device, &job.work, |line, _| {
-            say(News::Event(&line.event))
+            let news = News::Event(&line.event);
+            tell(Progress { at, job, news })
         });
         let stop = match measured {
             Ok(measured) if measured.interrupted => {
@@ -103,7 +104,8 @@ pub fn measure(
                     text,
                 },
                 None => {
-                    say(News::Measured(&measured))?;
+                    let news = News::Measured(&measured);
+                    tell(Progress { at, job, news })?;
                     on_device.push(&job.device);
                     outcome.measured.push((job.subject, measured));
                     continue;
@@ -116,7 +118,8 @@ pub fn measure(
             Err(error) if runner.hello().is_none() => return Err(error),
             Err(error) => error.downcast::<Stop>()?,
         };
-        say(News::Failed(&stop))?;
+        let news = News::Failed(&stop);
+        tell(Progress { at, job, news })?;
         outcome.failures.push(Failure {
             subject: job.subject,
             device: job.device.clone(),

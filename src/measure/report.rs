@@ -529,10 +529,7 @@ pub mod tests {
             Missing::of(&failure, Preset::Tiny, "v1".to_owned(), None)
         };
         let none = missing(Exit::NoDevice, true);
-        let (failed, refused) = (
-            missing(Exit::Failed, false),
-            missing(Exit::Usage, false),
-        );
+        let (failed, refused) = (missing(Exit::Failed, false), missing(Exit::Usage, false));
         let only = std::slice::from_ref(&none);
         assert_eq!(exit_of(false, true, only), Exit::Ok);
         assert_eq!(exit_of(false, false, only), Exit::NoDevice);

@@ -217,9 +217,9 @@ fn unknown(what: &str, text: &str, names: &[&str]) -> String {
 fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(r) if r.is_finite() && r > 0.0 => Ok(r),
-        _ => Err(
-            "write a number above 0; with 0.95 a version may lose 5 % of its speed".to_owned(),
-        ),
+        _ => {
+            Err("write a number above 0; with 0.95 a version may lose 5 % of its speed".to_owned())
+        }
     }
 }
 

@@ -166,9 +166,9 @@ mod tests {
     use super::*;
 
     fn sheet() -> Sheet {
-        let mut table = Table::new(&["version", "speed", "n"]);
-        table.push(["v1".to_owned(), "12.50".to_owned(), "90".to_owned()]);
-        table.push(["v2".to_owned(), absent("a|b, at some length")]);
+        let mut table = Table::new(["version", "speed", "n"]);
+        table.push("v1", Ok(vec!["12.50".to_owned(), "90".to_owned()]));
+        table.push("v2", Err("a|b, at some length"));
         Sheet {
             title: "T".to_owned(),
             intro: vec!["on x".to_owned()],

@@ -466,9 +466,15 @@ mod tests {
             "peak memory = 10.0 MiB + 2.0 MiB·batch; residual 0.000 B rms, 0.000 B at most, n = 3"
         );
         let few = batch_remark(&[swept(4, Some(1)), swept(8, Some(2))]);
-        assert!(few.contains("needs at least 3 points, and there are 2"), "{few}");
+        assert!(
+            few.contains("needs at least 3 points, and there are 2"),
+            "{few}"
+        );
         let none = batch_remark(&[4, 8, 16].map(|b| swept(b, None)));
-        assert!(none.contains("there are 0 (not measured: no counter)"), "{none}");
+        assert!(
+            none.contains("there are 0 (not measured: no counter)"),
+            "{none}"
+        );
     }
 
     #[test]

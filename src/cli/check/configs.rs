@@ -9,7 +9,8 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep;
-use crate::measure::sweep::{Told, measure};
+use crate::measure::exercise::measure_exercise;
+use crate::measure::plan::{News, Progress};
 use crate::out::{self, Exit, notice, progress, result, usage};
 
 /// Asks for the learner's answers, measures, judges.
@@ -22,8 +23,10 @@ pub fn check(
     let answers = answers(context, exercise, configs, &args.answer)?;
     let mut lines = judge::unanswered(configs, &answers);
     if lines.is_empty() {
-        let mut bench = args.engine.bench()?;
-        let Some(found) = measure(&mut bench, configs, true, &mut told)? else {
+        let mut runner = args.engine.runner()?;
+        let device = &args.engine.device;
+        let Some(found) = measure_exercise(&mut runner, configs, device, true, |now, _| say(now))?
+        else {
             return Ok(Exit::Interrupted);
         };
         lines = judge::lines(configs, &answers, &found);
@@ -52,9 +55,9 @@ pub fn check(
 }
 
 /// Says on stderr which run begins.
-pub fn told(told: Told<'_>) {
-    if let Told::Begins { number, of, what } = told {
-        progress(&format!("{number} of {of}: {what}"));
+pub fn say(now: Progress<'_>) {
+    if let News::Begins { number, of } = now.news {
+        progress(&format!("{number} of {of}: {}", now.job.label));
     }
 }
 

@@ -8,7 +8,7 @@ use super::{CheckArgs, state};
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
-use crate::measure::drive::engine_command;
+use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, Stop, notice, result, usage};
 use crate::workshop::exercise::in_folder;
 

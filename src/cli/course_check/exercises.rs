@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use super::super::EngineArgs;
-use super::super::check::configs::told;
+use super::super::check::configs::say;
 use super::super::check::{detective, judge};
 use crate::course::check::Outcome;
 use crate::course::context::CourseContext;
@@ -13,9 +13,8 @@ use crate::course::exercise::{Body, Configs, Detective, Exercise, Kernels};
 use crate::course::validate::Tried;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::job;
-use crate::measure::bench::Bench;
-use crate::measure::drive::engine_command;
-use crate::measure::sweep::measure;
+use crate::measure::exercise::measure_exercise;
+use crate::measure::runner::{Runner, engine_command};
 use crate::out::progress;
 use crate::protocol::KernelReport;
 
@@ -61,15 +60,11 @@ pub fn all(
         }
     }
     checker.end();
-    let mut bench = None;
+    let mut runner = engine.runner()?;
     for exercise in &context.course.exercises {
         match &exercise.body {
             Body::Config(configs) => {
-                let bench = match &mut bench {
-                    Some(bench) => bench,
-                    none => none.insert(engine.bench()?),
-                };
-                match config(exercise, configs, timed, bench)? {
+                match config(exercise, configs, timed, &mut runner, &engine.device)? {
                     Some(found) => tried.extend(found),
                     None => return Ok(None),
                 }
@@ -171,7 +166,8 @@ fn config(
     exercise: &Exercise,
     configs: &Configs,
     timed: bool,
-    bench: &mut Bench,
+    runner: &mut Runner,
+    device: &str,
 ) -> Result<Option<Vec<Tried>>> {
     let shipped = judge::unanswered(configs, &Answers::new());
     let names: Vec<String> = shipped
@@ -184,7 +180,7 @@ fn config(
         detail: names.join("; "),
     }];
     progress(&format!("{} {}", exercise.label(), exercise.id));
-    let found = match measure(bench, configs, timed, &mut told) {
+    let found = match measure_exercise(runner, configs, device, timed, |now, _| say(now)) {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(None),
         Err(error) => {

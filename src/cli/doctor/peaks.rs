@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::engine::client::{Client, Heard};
 use crate::engine::roof::words::rate;
-use crate::measure::drive::engine_command;
+use crate::measure::runner::engine_command;
 use crate::profile::roofline::{ridge, unsteady};
 use crate::protocol::{Command, DeviceInfo, Event, Rate, Roof};
 

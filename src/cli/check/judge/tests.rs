@@ -3,6 +3,8 @@
 use super::*;
 use crate::course::Course;
 use crate::course::exercise::Body;
+use crate::course::sweep::SweepPoint;
+use crate::protocol::Finished;
 use crate::protocol::{Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {
@@ -37,11 +39,14 @@ fn run(step_ms: f64, mib: f64) -> Finished {
 }
 
 fn points(configs: &Configs, of: impl Fn(Option<&str>, f64) -> Finished) -> Found {
-    let points = configs.points().into_iter().map(|(with, value)| Point {
-        with: with.map(str::to_owned),
-        value: value.to_owned(),
-        run: Ok(of(with, value.parse().expect("a number"))),
-    });
+    let points = configs
+        .points()
+        .into_iter()
+        .map(|(with, value)| SweepPoint {
+            with: with.map(str::to_owned),
+            value: value.to_owned(),
+            run: Ok(of(with, value.parse().expect("a number"))),
+        });
     Found {
         points: points.collect(),
         ..Found::default()
@@ -129,7 +134,7 @@ fn a_refusal_is_an_answer_and_unclear_is_none() {
     let configs = configs("precision");
     let mut found = Found::default();
     for value in ["f32", "f16", "bf16"] {
-        found.points.push(Point {
+        found.points.push(SweepPoint {
             with: None,
             value: value.to_owned(),
             run: if value == "bf16" {

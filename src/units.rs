@@ -1,0 +1,152 @@
+//! Numbers as people read them: digits, percentages, times, bytes and rates with their units. Nothing here knows a screen.
+
+/// A number with this many decimals and its thousands separated: `12,345.7`. What would read 0 without being 0 has an
+/// exponent.
+pub fn show(x: f64, decimals: usize) -> String {
+    if !x.is_finite() {
+        return not_finite(x);
+    }
+    if x != 0.0 && x.abs() < 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9)) {
+        return format!("{x:.1e}");
+    }
+    let plain = format!("{:.decimals$}", x.abs());
+    let whole = plain.find('.').unwrap_or(plain.len());
+    let mut text = if x < 0.0 { "-" } else { "" }.to_owned();
+    for (i, digit) in plain.char_indices() {
+        if i > 0 && i < whole && (whole - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn not_finite(x: f64) -> String {
+    match x {
+        _ if x.is_nan() => "NaN",
+        f64::INFINITY => "inf",
+        _ => "-inf",
+    }
+    .to_owned()
+}
+
+/// A figure in at most about six characters.
+pub fn number(x: f64) -> String {
+    match x.abs() {
+        _ if !x.is_finite() => not_finite(x),
+        0.0 => "0".to_owned(),
+        a if !(1e-3..1e7).contains(&a) => format!("{x:.1e}"),
+        a if a >= 1000.0 => show(x, 0),
+        a if a >= 100.0 => format!("{x:.1}"),
+        a if a >= 0.1 => format!("{x:.2}"),
+        _ => format!("{x:.4}"),
+    }
+}
+
+/// So many digits, those before the point included; thousands separated, no exponent.
+pub fn digits(x: f64, count: usize) -> String {
+    let whole = x.abs().max(1.0).log10() as usize + 1;
+    let decimals = count.saturating_sub(whole);
+    if x.abs() < 1.0 {
+        format!("{x:.decimals$}")
+    } else {
+        show(x, decimals)
+    }
+}
+
+/// A percentage that reads 100 only when it is.
+pub fn percent(x: f64) -> String {
+    match x {
+        _ if !x.is_finite() => not_finite(x),
+        _ if x >= 100.0 => format!("{x:.0}"),
+        _ if x >= 99.9 => "99.9".to_owned(),
+        _ => format!("{x:.1}"),
+    }
+}
+
+/// Milliseconds with three digits that count, without the unit.
+pub fn ms(x: f64) -> String {
+    match x.abs() {
+        a if !a.is_finite() => "NaN".to_owned(),
+        a if a >= 1e7 => format!("{x:.1e}"),
+        a if a >= 1000.0 => show(x, 0),
+        a if a >= 100.0 => format!("{x:.1}"),
+        a if a >= 1.0 || a == 0.0 => format!("{x:.2}"),
+        _ => format!("{x:.3}"),
+    }
+}
+
+/// Milliseconds as a time with its unit: below a tenth of a millisecond in microseconds.
+pub fn duration(x: f64) -> String {
+    match x.abs() * 1e3 {
+        us if us > 0.0 && us < 10.0 => format!("{:.2} µs", x * 1e3),
+        us if us > 0.0 && us < 100.0 => format!("{:.1} µs", x * 1e3),
+        _ => format!("{} ms", ms(x)),
+    }
+}
+
+/// Bytes in the unit that reads best: `1.5 GiB`.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let (mut scaled, mut unit) = (n as f64, 0);
+    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{n} B")
+    } else {
+        format!("{scaled:.1} {}", UNITS[unit])
+    }
+}
+
+/// The power of ten and the prefix in which something a second reads best: `(1e9, "G")`.
+pub fn prefix(x: f64) -> (f64, &'static str) {
+    match x.abs() {
+        a if a >= 1e12 => (1e12, "T"),
+        a if a >= 1e9 => (1e9, "G"),
+        _ => (1e6, "M"),
+    }
+}
+
+/// `98.0 GFLOP/s`, `3.35 TB/s`; `unit` without its prefix.
+pub fn rate(x: f64, unit: &str) -> String {
+    let (power, prefix) = prefix(x);
+    format!("{} {prefix}{unit}", number(x / power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_count() {
+        assert_eq!(show(-1_234_567.891, 2), "-1,234,567.89");
+        assert_eq!(
+            (show(0.0001, 2), show(0.0, 2)),
+            ("1.0e-4".to_owned(), "0.00".to_owned())
+        );
+        assert_eq!(
+            [1234.5, 123.45, 12.345, 1.2345, 0.0].map(|x| digits(x, 4)),
+            ["1,235", "123.5", "12.35", "1.234", "0.000"]
+        );
+        assert_eq!(
+            [f64::NAN, 0.0, 12_345.0, 0.5].map(number),
+            ["NaN", "0", "12,345", "0.50"]
+        );
+        assert_eq!([99.96, 100.0].map(percent), ["99.9", "100"]);
+    }
+
+    #[test]
+    fn quantities_have_their_units() {
+        assert_eq!(
+            [0.0052, 0.052, 0.52, 5200.0].map(duration),
+            ["5.20 µs", "52.0 µs", "0.520 ms", "5,200 ms"]
+        );
+        assert_eq!([12, 1536 << 20].map(bytes), ["12 B", "1.5 GiB"]);
+        assert_eq!(
+            [3.35e12, 98e9].map(|x| rate(x, "B/s")),
+            ["3.35 TB/s", "98.00 GB/s"]
+        );
+    }
+}
