@@ -3,7 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`protocol`], [`config`] | plain data: what crosses between processes, what a run is |
-//! | [`random`] | the one random generator and the one hash |
+//! | [`random`], [`units`] | the one random generator and hash; numbers as people read them |
 //! | [`data`], [`model`], [`ops`] | tokens, the network, its operations with their versions and gradients |
 //! | [`profile`], [`lints`] | statistics, kernel rows, plausibility checks |
 //! | [`engine`] | the child process that trains, and the parent's handle on it |

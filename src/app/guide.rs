@@ -9,8 +9,9 @@ use super::message::{AfterSkip, Confirm};
 use super::study::Beat;
 use super::{Action, App, Overlay, RunState};
 use crate::course::Stage;
+pub use crate::units::{number, percent};
 use exercise::{exercise_move, watching};
-pub use vitals::{Mark, Vital, number, percent, vitals};
+pub use vitals::{Mark, Vital, vitals};
 
 /// A piece of a sentence.
 #[derive(Clone, Debug, PartialEq)]

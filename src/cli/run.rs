@@ -7,10 +7,10 @@ use super::check::say_file;
 use super::variant::{change, preset_of};
 use super::{As, RunArgs, summary};
 use crate::course::named::NamedConfig;
-use crate::course::placeholder::show;
 use crate::measure::runner::{Measured, Runner, Work, engine_command};
 use crate::out::{Exit, progress, result, usage};
 use crate::protocol::{Event, RunSpec, Slot};
+use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let preset = preset_of(&args.change)?;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::course::placeholder::show;
 use crate::measure::machine::bytes;
 use crate::profile::operations;
 use crate::protocol::{Finished, Num, Phases};
+use crate::units::show;
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {

@@ -7,8 +7,9 @@ mod ratio;
 mod told;
 mod words;
 
+pub use crate::units::show;
 pub use awaited::{Awaited, awaited};
-pub use pieces::{Piece, measured, pieces, show};
+pub use pieces::{Piece, measured, pieces};
 pub use told::{NO_FIGURE, figure, notice, told};
 
 use super::{formula, metric};

@@ -4,8 +4,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::exercise::{ConfigMetric, Configs};
 use super::metric;
-use super::placeholder::show;
 use crate::protocol::{Finished, Pair};
+use crate::units::show;
 
 /// One run of the sweep.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! What a stream showed, as Markdown: collected while it passes, so that a live session and a recording give the same
 //! report. It keeps the last figures of each run, not the stream.
 
-use crate::course::placeholder::show;
 use crate::profile::roofline::reached;
 use crate::protocol::*;
 use crate::record::Recording;
+use crate::units::{bytes, show};
 
 /// The last figures of every run of a stream.
 #[derive(Clone, Debug, Default)]
@@ -238,7 +238,7 @@ impl Section {
                 Some(Memory {
                     peak_bytes: Some(peak),
                     ..
-                }) => format!("{:.1} MiB", *peak as f64 / 1_048_576.0),
+                }) => bytes(*peak),
                 Some(Memory {
                     reason: Some(reason),
                     ..

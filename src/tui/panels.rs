@@ -33,6 +33,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
+pub use crate::units::{bytes, duration, ms};
+
 use super::theme::Theme;
 use super::{chart, keys, text};
 use crate::app::guide::Piece;
@@ -262,27 +264,6 @@ pub fn sentence(pieces: &[Piece], app: &App, theme: &Theme, plain: Style) -> Lin
     Line::from(spans.collect::<Vec<_>>())
 }
 
-/// Milliseconds with three digits that count.
-pub fn ms(value: f64) -> String {
-    match value.abs() {
-        a if !a.is_finite() => "NaN".to_owned(),
-        a if a >= 1e7 => format!("{value:.1e}"),
-        a if a >= 1000.0 => crate::course::placeholder::show(value, 0),
-        a if a >= 100.0 => format!("{value:.1}"),
-        a if a >= 1.0 || a == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-/// A time with its unit: below a tenth of a millisecond in microseconds.
-pub fn duration(value: f64) -> String {
-    match value.abs() * 1e3 {
-        us if us > 0.0 && us < 10.0 => format!("{:.2} µs", value * 1e3),
-        us if us > 0.0 && us < 100.0 => format!("{:.1} µs", value * 1e3),
-        _ => format!("{} ms", ms(value)),
-    }
-}
-
 /// As many of the parts as fit, with a separator between them.
 pub fn joined(parts: &[String], columns: usize, separator: &str) -> String {
     let mut text = String::new();
@@ -298,20 +279,4 @@ pub fn joined(parts: &[String], columns: usize, separator: &str) -> String {
         text += &more;
     }
     text
-}
-
-/// Bytes in the unit that reads best.
-pub fn bytes(value: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut scaled = value as f64;
-    let mut unit = 0;
-    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{value} B")
-    } else {
-        format!("{scaled:.1} {}", UNITS[unit])
-    }
 }

@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::lints::FIRST_LOSS_LIMIT;
 use crate::protocol::State;
+use crate::units::{number, percent};
 
 /// Whether a figure is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,28 +130,4 @@ fn began_well(app: &App, ln_vocab: f64) -> bool {
     app.run
         .first_loss()
         .is_none_or(|first| first.is_finite() && first <= FIRST_LOSS_LIMIT * ln_vocab)
-}
-
-/// A figure in at most about six characters.
-pub fn number(x: f64) -> String {
-    match x {
-        _ if x.is_nan() => "NaN".to_owned(),
-        _ if x.is_infinite() => if x > 0.0 { "inf" } else { "-inf" }.to_owned(),
-        _ if x == 0.0 => "0".to_owned(),
-        _ if x.abs() >= 1e7 || x.abs() < 1e-3 => format!("{x:.1e}"),
-        _ if x.abs() >= 1000.0 => crate::course::placeholder::show(x, 0),
-        _ if x.abs() >= 100.0 => format!("{x:.1}"),
-        _ if x.abs() >= 0.1 => format!("{x:.2}"),
-        _ => format!("{x:.4}"),
-    }
-}
-
-/// A percentage that reads 100 only when it is.
-pub fn percent(x: f64) -> String {
-    match x {
-        _ if !x.is_finite() => number(x),
-        _ if x >= 100.0 => format!("{x:.0}"),
-        _ if x >= 99.9 => "99.9".to_owned(),
-        _ => format!("{x:.1}"),
-    }
 }

@@ -1,6 +1,7 @@
 //! Texts with names in braces, and numbers as a learner reads them.
 
 use crate::course::metric;
+use crate::units::show;
 
 /// A text and the names in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,39 +28,6 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
         found.push(Piece::Text(rest));
     }
     found
-}
-
-/// A number with thousands separated; NaN and infinities as such.
-pub fn show(x: f64, decimals: usize) -> String {
-    if x.is_nan() {
-        return "NaN".to_owned();
-    }
-    if x.is_infinite() {
-        return if x > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    if x != 0.0 && x.abs() < 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9)) {
-        return format!("{x:.1e}");
-    }
-    let plain = format!("{:.decimals$}", x.abs());
-    let (whole, fraction) = plain
-        .split_once('.')
-        .map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
-    let mut text = if x < 0.0 {
-        "-".to_owned()
-    } else {
-        String::new()
-    };
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        text.push('.');
-        text.push_str(fraction);
-    }
-    text
 }
 
 /// A metric's value with its unit; short times in µs.

@@ -9,11 +9,7 @@ const AGREE: f64 = 0.15;
 
 /// `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`: the best, and how far the repeats lie apart.
 pub fn rate(it: &Rate, unit: &str) -> String {
-    let (divisor, prefix) = match it.best {
-        best if best >= 1e12 => (1e12, "T"),
-        best if best >= 1e9 => (1e9, "G"),
-        _ => (1e6, "M"),
-    };
+    let (divisor, prefix) = crate::units::prefix(it.best);
     let [best, p25, p75] = [it.best, it.p25, it.p75].map(|x| x / divisor);
     format!(
         "{best:.1} {prefix}{unit} ({} repeats, middle half {p25:.1}-{p75:.1})",

@@ -17,6 +17,7 @@ use crate::protocol::{Roof, Slot};
 use crate::tui::chart::scatter::{Mark, Path, Scatter};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use crate::units::rate;
 
 /// Letters of operations. Not a and b: those are the runs.
 const LETTERS: &str = "cdefghijklmnopqrstuvwxyz";
@@ -238,16 +239,6 @@ fn scatter(shown: &Shown, names: &[String], roof: &Roof, theme: &Theme) -> Scatt
 /// A place on logarithmic axes.
 fn place(x: f64, y: f64) -> Option<(f64, f64)> {
     (x > 0.0 && y > 0.0 && x.is_finite() && y.is_finite()).then_some((x, y))
-}
-
-/// `98.0 GFLOP/s`, `3.35 TB/s`.
-pub fn rate(value: f64, unit: &str) -> String {
-    let (divisor, prefix) = match value.abs() {
-        it if it >= 1e12 => (1e12, "T"),
-        it if it >= 1e9 => (1e9, "G"),
-        _ => (1e6, "M"),
-    };
-    format!("{} {prefix}{unit}", number(value / divisor))
 }
 
 /// A figure of the list: its heading, its width, and which of them go first where there is no room.

@@ -3,8 +3,8 @@
 use super::Found;
 
 use crate::course::metric;
-use crate::course::placeholder::show;
 use crate::profile::fit::{Fit, polynomial};
+use crate::units::show;
 
 /// Peak memory in MiB over the sweep's values, with this setting.
 fn memory(found: &Found, with: &str) -> (Vec<(f64, f64)>, Option<String>) {
