@@ -5,6 +5,7 @@ mod kernel;
 mod profile;
 mod report;
 mod roof;
+mod size;
 
 use std::fmt;
 
@@ -16,6 +17,7 @@ pub use kernel::*;
 pub use profile::*;
 pub use report::*;
 pub use roof::*;
+pub use size::*;
 
 /// Version of this protocol. A reader refuses a larger one and says so.
 pub const PROTOCOL: u32 = 1;

@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 
 use perflings::course::Course;
 use perflings::course::exercise::{Body, Exercise, Kernels};
-use perflings::engine::kernel::{self, Limits, job};
+use perflings::engine::kernel::{self, Limits};
 use perflings::protocol::{KernelError, KernelJob, KernelReport};
 
 /// The course that is built in.
@@ -53,7 +53,7 @@ fn job_of(id: &str, write: impl Fn(&str, &str, &str) -> Result<String, KernelErr
             .file;
         write(name, &file.starter, &file.solution)
     };
-    job::job(exercise, &kernels, text).expect("the exercise adds up")
+    kernels.job(&exercise.id, text)
 }
 
 /// The solution of `id`, with `from` replaced by `to` in its first file.

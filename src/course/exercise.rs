@@ -1,23 +1,24 @@
 //! Exercises beside the stages: a kernel to write in WGSL, runs to think through before they are made, or a recorded run
 //! with a fault to name. Data with its checks; what is launched and measured is the engine's business. `exercise.toml` is
-//! read here; sizes and grids are in `exercise/size.rs`, the answers a kernel is held against in `exercise/reference.rs`.
+//! read here; what a kernel computes and on which buffers is a `KernelSpec`, which the engine gets as it is.
 
 pub mod answers;
 pub mod config;
 mod detective;
 mod parts;
 mod read;
-pub mod reference;
-pub mod size;
 mod vary;
 
 pub use config::{ConfigCheck, ConfigMetric};
 pub use detective::Detective;
 pub use read::read;
 
+use super::placeholder::{Piece, pieces};
 use super::{Level, Question, StageFile};
-use crate::config::{KNOBS, Knob, RunConfig, Value};
-use size::{Product, Sizes};
+use crate::config::{KNOBS, Knob, RunConfig, Value, nearest};
+use crate::protocol::{
+    KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
+};
 
 /// One task.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,83 +105,71 @@ impl Exercise {
 pub struct Kernels {
     pub kernels: Vec<Kernel>,
     /// Sizes to try, small and odd ones first; the last is the one to time.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<KernelShape>,
     /// Part of the model whose kernel this can replace while it trains.
     pub replaces: Option<String>,
     pub checks: Vec<KernelCheck>,
 }
 
-/// One WGSL file with an entry point `main`.
+/// One WGSL file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     pub file: StageFile,
-    /// Computes the expected outputs; see `reference::find`.
-    pub reference: String,
-    /// In the order of `@binding`, all in group 0, all `var<storage, read_write>` of `array<f32>`.
-    pub bindings: Vec<Binding>,
-    /// Workgroups along x, y and z.
-    pub grid: [Product; 3],
-    /// Largest error allowed, relative to the largest expected value.
-    pub tolerance: f64,
+    pub spec: KernelSpec,
 }
 
-/// One buffer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Binding {
-    pub name: String,
-    pub role: Role,
-    /// Number of elements.
-    pub count: Product,
-    pub fill: Fill,
+impl Kernels {
+    /// The job for the engine: each file by its name, as `read` finds it.
+    pub fn job(
+        &self,
+        exercise: &str,
+        read: impl Fn(&str) -> Result<String, KernelError>,
+    ) -> KernelJob {
+        let files = self.kernels.iter().map(|kernel| {
+            let (text, unreadable) = match read(&kernel.file.name) {
+                Ok(text) => (text, None),
+                Err(error) => (String::new(), Some(error)),
+            };
+            KernelFile {
+                name: kernel.file.name.clone(),
+                text,
+                unreadable,
+                starter: kernel.file.starter.clone(),
+                solution: kernel.file.solution.clone(),
+                spec: kernel.spec.clone(),
+            }
+        });
+        KernelJob {
+            id: 0,
+            exercise: exercise.to_owned(),
+            files: files.collect(),
+            shapes: self.shapes.clone(),
+            checks: self.checks.clone(),
+            replaces: self.replaces.clone(),
+            timed: true,
+            thorough: false,
+        }
+    }
 }
 
-/// Who writes a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    In,
-    /// Poisoned before the launch, so that what was not written shows.
-    Out,
-    InOut,
+/// The WGSL text with every `{{N}}` replaced by its number; the error has the line of the place, from 1.
+pub fn substitute(text: &str, sizes: &Sizes) -> Result<String, (usize, String)> {
+    let mut out = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Name(name) => match sizes.get(name) {
+                Some(n) => out.push_str(&n.to_string()),
+                None => return Err((out.lines().count().max(1), unknown_size(name, sizes))),
+            },
+        }
+    }
+    Ok(out)
 }
 
-/// What an input holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
-    /// N(0, 1).
-    Normal,
-    /// N(0, 1) · 100: large enough to overflow a careless exp.
-    Large,
-    /// Uniform in 0 to 1.
-    Positive,
-}
-
-/// A named choice of sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
-    pub label: String,
-    pub sizes: Sizes,
-}
-
-/// A criterion of a kernel exercise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KernelCheck {
-    pub name: String,
-    pub metric: KernelMetric,
-    /// Whether the starter fails it.
-    pub starter_fails: bool,
-}
-
-/// What is asked of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum KernelMetric {
-    /// Every output of every shape within the tolerance.
-    Correct,
-    /// At least so many times as fast as the starter; counts on a real GPU only.
-    Speed(f64),
-    /// At least so many invocations in a workgroup.
-    Invocations(u64),
-    /// Uses `var<workgroup>` memory.
-    Shared,
+fn unknown_size(name: &str, sizes: &Sizes) -> String {
+    let near = nearest(name, sizes.keys().map(String::as_str));
+    format!("unknown size `{name}`; the nearest known one is `{near}`")
 }
 
 /// A config exercise: one configuration, what to vary, and what to say about it before it is measured.

@@ -11,8 +11,7 @@ use unicode_width::UnicodeWidthStr;
 pub use behaviour::{Compare, Run, Tried, behaviour};
 
 use super::check::{Metric, Starter};
-use super::exercise::size::substitute;
-use super::exercise::{Body, Exercise};
+use super::exercise::{Body, Exercise, substitute};
 use super::lesson::{MarkKind, Parsed, parse};
 use super::{Course, Source, Stage, placeholder, text, translation};
 use crate::config::file::FileError;

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Num, Spread};
+use super::{Device, Num, Product, Sizes, Spread};
 
-/// A kernel exercise as the learner has it, with what it is held against. Every number is resolved: the engine reads
-/// no course.
+/// A kernel exercise as the learner has it, with what it is held against. The engine reads no course: everything it needs
+/// is in here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelJob {
     /// Repeated in the report.
@@ -15,7 +15,7 @@ pub struct KernelJob {
     pub files: Vec<KernelFile>,
     /// Small and odd ones first; the last is the one to time.
     pub shapes: Vec<KernelShape>,
-    pub asks: Vec<KernelAsk>,
+    pub checks: Vec<KernelCheck>,
     /// Part of the model whose kernel these can replace.
     pub replaces: Option<String>,
     /// Whether the last shape is run and timed; on a CPU driver it never is.
@@ -33,21 +33,53 @@ pub struct KernelFile {
     pub unreadable: Option<KernelError>,
     pub starter: String,
     pub solution: String,
-    /// Name of the reference that computes the expected outputs.
-    pub reference: String,
+    #[serde(flatten)]
+    pub spec: KernelSpec,
+}
+
+/// What a kernel computes, on which buffers: `[[kernel]]` of exercise.toml without its file names. The entry point is
+/// `main`; every buffer is a `var<storage, read_write>` of `array<f32>` in group 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelSpec {
+    /// Computes the expected outputs.
+    pub reference: KernelReference,
     /// In the order of `@binding`.
+    #[serde(rename = "binding")]
     pub bindings: Vec<KernelBinding>,
-    /// Along x, y and z.
-    pub grid: [KernelGrid; 3],
+    /// Workgroups along x, y and z; an axis that is left out has one. `WX`, `WY` and `WZ` are the workgroup's own size.
+    pub grid: Vec<Product>,
     /// Largest error allowed, relative to the largest expected value.
+    #[serde(default = "default_tolerance")]
     pub tolerance: f64,
+}
+
+fn default_tolerance() -> f64 {
+    1e-4
+}
+
+/// The plain computations that kernels are held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelReference {
+    #[default]
+    Swiglu,
+    SwigluBackward,
+    RmsNorm,
+    HeadsFirst,
+    Matmul,
+    Rope,
+    Softmax,
+    Attention,
+    Adamw,
+    Residual,
 }
 
 /// A named choice of sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelShape {
     pub label: String,
-    pub sizes: std::collections::BTreeMap<String, u64>,
+    #[serde(flatten)]
+    pub sizes: Sizes,
 }
 
 /// One storage buffer of f32.
@@ -55,59 +87,72 @@ pub struct KernelShape {
 pub struct KernelBinding {
     pub name: String,
     pub role: KernelRole,
+    /// Number of elements.
+    pub count: Product,
+    #[serde(default)]
     pub fill: KernelFill,
-    /// Elements, one number for each shape.
-    pub counts: Vec<u64>,
 }
 
+/// Who writes a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KernelRole {
     #[default]
     In,
+    /// Filled with a marker before the launch, so that what was not written shows.
     Out,
     InOut,
 }
 
-/// What an input holds: N(0, 1), a hundred times that, or uniform in 0 to 1.
+/// What an input holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KernelFill {
+    /// N(0, 1).
     #[default]
     Normal,
+    /// N(0, 1) · 100: large enough to overflow a careless exp.
     Large,
+    /// Uniform in 0 to 1.
     Positive,
 }
 
-/// Workgroups along one axis: `counts`, or as many as cover them with the workgroup's size along axis `per`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelGrid {
-    /// One number for each shape.
-    pub counts: Vec<u64>,
-    /// 0, 1 or 2.
-    pub per: Option<u8>,
-}
-
-/// A criterion of the exercise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KernelAsk {
+/// A criterion: `[[check]]` of exercise.toml.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct KernelCheck {
     pub name: String,
     pub metric: KernelMetric,
-    /// Whether the starter fails it.
-    pub starter_fails: bool,
+    /// The limit of `speed` and `invocations`.
+    #[serde(default)]
+    pub at_least: f64,
+    /// Whether the starter passes it, too.
+    #[serde(default)]
+    pub starter: KernelStarter,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// What is asked of a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KernelMetric {
     /// Every output of every shape within the tolerance.
+    #[default]
     Correct,
     /// At least so many times as fast as the starter; counts on a real GPU only.
-    Speed(f64),
+    Speed,
     /// At least so many invocations in a workgroup.
-    Invocations(u64),
-    /// Uses workgroup memory.
+    Invocations,
+    /// Uses `var<workgroup>` memory.
     Shared,
+}
+
+/// What a check says of the starter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelStarter {
+    #[default]
+    Fails,
+    Passes,
 }
 
 /// Why a text is not a kernel that can be run. Line and column count from 1, in characters of the learner's file; 0

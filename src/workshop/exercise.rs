@@ -21,7 +21,7 @@ use crate::course::exercise::{Configs, Exercise, Kernels};
 use crate::course::progress;
 use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::{job, source};
+use crate::engine::kernel::source;
 
 /// Lines of the checking process that are taken in before the screen has its turn.
 const AT_ONCE: usize = 256;
@@ -284,7 +284,7 @@ impl Desk {
         let kernels = exercise
             .kernels()
             .ok_or_else(|| anyhow!("{} has nothing to check", exercise.label()))?;
-        let job = in_folder(exercise, kernels, &open.folder)?;
+        let job = in_folder(exercise, kernels, &open.folder);
         let device = open.device.clone();
         self.checker.start(&device, job);
         self.tell(ExerciseNews::Begun);
@@ -340,7 +340,7 @@ pub fn in_folder(
     exercise: &Exercise,
     kernels: &Kernels,
     folder: &Path,
-) -> Result<crate::protocol::KernelJob> {
+) -> crate::protocol::KernelJob {
     let read = |name: &str| {
         let path = folder.join(name);
         let there = path.symlink_metadata().is_ok();
@@ -350,7 +350,7 @@ pub fn in_folder(
             _ => source::read(&path),
         }
     };
-    job::job(exercise, kernels, read).map_err(|why| anyhow!("{}: {why}", exercise.path))
+    kernels.job(&exercise.id, read)
 }
 
 fn known<'a>(shelf: &'a CourseContext, id: &str) -> Result<&'a Exercise> {

@@ -2,9 +2,10 @@
 //! says, and stays within the limits of any device. Nothing here launches one.
 
 use naga::{AddressSpace, ShaderStage, StorageAccess};
-use perflings::course::exercise::size::{Sizes, substitute};
-use perflings::course::exercise::{Body, Exercise, Kernel, KernelMetric, Kernels, Role, reference};
+use perflings::course::exercise::{Body, Exercise, Kernel, Kernels, substitute};
 use perflings::course::{Course, Source};
+use perflings::engine::kernel::reference;
+use perflings::protocol::{KernelMetric, KernelRole, KernelStarter, Sizes};
 
 /// Limits that every WebGPU device has.
 const MAX_GROUPS: u64 = 65_535;
@@ -38,7 +39,7 @@ fn validated(kernel: &Kernel, text: &str, sizes: &Sizes) -> Result<([u32; 3], u3
         return Err("the entry point is not `@compute fn main`".to_owned());
     }
     let used = info.get_entry_point(0);
-    let mut bound = vec![false; kernel.bindings.len()];
+    let mut bound = vec![false; kernel.spec.bindings.len()];
     let mut bytes = 0;
     for (handle, variable) in module.global_variables.iter() {
         match variable.space {
@@ -51,6 +52,7 @@ fn validated(kernel: &Kernel, text: &str, sizes: &Sizes) -> Result<([u32; 3], u3
                     .as_ref()
                     .ok_or("a storage variable without a binding")?;
                 let expected = kernel
+                    .spec
                     .bindings
                     .get(at.binding as usize)
                     .filter(|_| at.group == 0);
@@ -112,7 +114,7 @@ fn every_kernel_is_valid_at_every_shape() {
                         .zip(size)
                         .map(|(name, n)| ((*name).to_owned(), n.into())),
                 );
-                for product in &kernel.grid {
+                for product in &kernel.spec.grid {
                     let groups = product.value(&sizes).expect("checked by the loader");
                     if groups == 0 || groups > MAX_GROUPS {
                         wrong.push(format!("{at}: {groups} workgroups along one axis"));
@@ -151,15 +153,15 @@ fn what_can_be_checked_without_a_device_tells_starter_from_solution() {
             );
             for check in &body.checks {
                 let holds = |(size, bytes): ([u32; 3], u32)| match check.metric {
-                    KernelMetric::Invocations(least) => {
-                        Some(u64::from(size.iter().product::<u32>()) >= least)
+                    KernelMetric::Invocations => {
+                        Some(f64::from(size.iter().product::<u32>()) >= check.at_least)
                     }
                     KernelMetric::Shared => Some(bytes > 0),
-                    KernelMetric::Correct | KernelMetric::Speed(_) => None,
+                    KernelMetric::Correct | KernelMetric::Speed => None,
                 };
                 assert_ne!(
                     holds(starter),
-                    Some(check.starter_fails),
+                    Some(check.starter == KernelStarter::Fails),
                     "{}: {}",
                     exercise.path,
                     check.name
@@ -191,12 +193,13 @@ fn references_fit_their_bindings() {
             .iter()
             .flat_map(|k| body.shapes.iter().take(2).map(move |s| (k, s)))
         {
-            let inputs = reference::inputs(&kernel.bindings, &shape.sizes, 42).expect("sizes");
-            let outputs = reference::find(&kernel.reference).expect("known")(&inputs, &shape.sizes);
+            let inputs = reference::inputs(&kernel.spec.bindings, &shape.sizes, 42).expect("sizes");
+            let outputs = reference::of(kernel.spec.reference)(&inputs, &shape.sizes);
             let written: Vec<u64> = kernel
+                .spec
                 .bindings
                 .iter()
-                .filter(|binding| binding.role != Role::In)
+                .filter(|binding| binding.role != KernelRole::In)
                 .map(|binding| binding.count.value(&shape.sizes).expect("sizes"))
                 .collect();
             assert_eq!(

@@ -12,11 +12,10 @@ use crate::course::exercise::config::Answers;
 use crate::course::exercise::{Body, Configs, Detective, Exercise, Kernels};
 use crate::course::validate::Tried;
 use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::job;
 use crate::measure::exercise::measure_exercise;
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::progress;
-use crate::protocol::KernelReport;
+use crate::protocol::{KernelReport, KernelStarter};
 
 const NOT_RUN: &str = "did not run";
 /// Why nothing could be tried.
@@ -106,10 +105,7 @@ fn kernel(
             })
             .unwrap_or_default())
     };
-    let mut job = match job::job(exercise, kernels, text) {
-        Ok(job) => job,
-        Err(why) => return answer(false, why),
-    };
+    let mut job = kernels.job(&exercise.id, text);
     job.timed = timed;
     let report = checker.check(&engine.device, job);
     let (passed, detail) = verdict(kernels, &report, starter);
@@ -137,7 +133,7 @@ fn verdict(kernels: &Kernels, report: &KernelReport, starter: bool) -> (bool, St
     let mut wrong = Vec::new();
     let mut said = Vec::new();
     for (asked, found) in kernels.checks.iter().zip(&report.criteria) {
-        let fails = starter && asked.starter_fails;
+        let fails = starter && asked.starter == KernelStarter::Fails;
         let line = format!("`{}`: {}", found.name, found.found);
         match found.passed {
             Some(passed) if passed == fails => wrong.push(format!(

@@ -1,59 +1,53 @@
 //! The parts of a kernel exercise, each read from its table: a shape, a buffer, a product of sizes, a criterion.
 
-use super::size::{self, Product, Sizes};
-use super::{Binding, Fill, KernelCheck, KernelMetric, Role, Shape};
-use crate::course::fields::{Fields, Table};
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
 
-pub fn shape(fields: &mut Fields<'_>, t: Table<'_>) -> Shape {
+use crate::course::fields::{Fields, Table};
+use crate::protocol::{
+    KernelBinding, KernelCheck, KernelMetric, KernelShape, KernelStarter, MAX_SIZE, Product, Sizes,
+    is_size_name,
+};
+
+pub fn shape(fields: &mut Fields<'_>, t: Table<'_>) -> KernelShape {
     let mut sizes = Sizes::new();
     for key in fields.keys(t).into_iter().filter(|key| key != "label") {
         let line = fields.line_of(t, &key);
-        if !size::is_name(&key) {
+        if !is_size_name(&key) {
             fields.fail(
                 line,
                 format!("`{key}` is no size; name sizes in capitals, such as N"),
             );
         } else if let Some(n) = fields.whole(t, &key) {
-            if n == 0 || n > size::MAX {
+            if n == 0 || n > MAX_SIZE {
                 fields.fail(
                     line,
                     format!(
                         "`{key}` is {n}; it takes a whole number from 1 to {}",
-                        size::MAX
+                        MAX_SIZE
                     ),
                 );
             }
             sizes.insert(key, n);
         }
     }
-    Shape {
+    KernelShape {
         label: fields.text(t, "label"),
         sizes,
     }
 }
 
-pub fn binding(fields: &mut Fields<'_>, t: Table<'_>, shapes: &[Shape]) -> Binding {
+pub fn binding(fields: &mut Fields<'_>, t: Table<'_>, shapes: &[KernelShape]) -> KernelBinding {
     fields.known(t, &["name", "role", "count", "fill"]);
-    let role = match fields.word(t, "role", &["in", "out", "inout"]).as_deref() {
-        Some("out") => Role::Out,
-        Some("inout") => Role::InOut,
-        _ => Role::In,
-    };
-    let fill = match fields
-        .word(t, "fill", &["normal", "large", "positive"])
-        .as_deref()
-    {
-        Some("large") => Fill::Large,
-        Some("positive") => Fill::Positive,
-        _ => Fill::Normal,
-    };
+    let role = fields.word(t, "role", &["in", "out", "inout"]);
+    let fill = fields.word(t, "fill", &["normal", "large", "positive"]);
     let count = fields.text(t, "count");
     let line = fields.line_of(t, "count");
-    Binding {
+    KernelBinding {
         name: fields.text(t, "name"),
-        role,
+        role: of_word(role),
         count: product(fields, line, &count, shapes, &[]),
-        fill,
+        fill: of_word(fill),
     }
 }
 
@@ -62,7 +56,7 @@ pub fn product(
     fields: &mut Fields<'_>,
     line: usize,
     text: &str,
-    shapes: &[Shape],
+    shapes: &[KernelShape],
     extra: &[&str],
 ) -> Product {
     let found = match Product::parse(text) {
@@ -85,29 +79,29 @@ pub fn product(
 
 pub fn check(fields: &mut Fields<'_>, t: Table<'_>) -> KernelCheck {
     fields.known(t, &["name", "metric", "at-least", "starter"]);
-    let word = fields
-        .word(t, "metric", &["correct", "speed", "invocations", "shared"])
-        .unwrap_or_default();
-    let least = if word == "speed" || word == "invocations" {
-        fields.number(t, "at-least")
-    } else {
-        Some(1.0)
+    let metric = fields.word(t, "metric", &["correct", "speed", "invocations", "shared"]);
+    let metric = of_word(metric);
+    let at_least = match metric {
+        KernelMetric::Speed | KernelMetric::Invocations => fields.number(t, "at-least"),
+        KernelMetric::Correct | KernelMetric::Shared => Some(0.0),
     };
-    if least.is_none() && !Fields::has(t, "at-least") {
+    if at_least.is_none() && !Fields::has(t, "at-least") {
         fields.missing(t, "at-least", "= 1.5");
     }
-    let least = least.unwrap_or(1.0);
-    let metric = match word.as_str() {
-        "speed" => KernelMetric::Speed(least),
-        "invocations" => KernelMetric::Invocations(least.max(0.0) as u64),
-        "shared" => KernelMetric::Shared,
-        _ => KernelMetric::Correct,
-    };
-    let starter_fails =
-        fields.word(t, "starter", &["fails", "passes"]).as_deref() != Some("passes");
+    let starter: KernelStarter = of_word(fields.word(t, "starter", &["fails", "passes"]));
     KernelCheck {
         name: fields.text(t, "name"),
         metric,
-        starter_fails,
+        at_least: at_least.unwrap_or(0.0),
+        starter,
     }
+}
+
+/// The value that serde knows by this word; the default where there is none.
+pub fn of_word<T: DeserializeOwned + Default>(word: Option<String>) -> T {
+    word.and_then(|word| {
+        let word: StrDeserializer<'_, Error> = word.as_str().into_deserializer();
+        T::deserialize(word).ok()
+    })
+    .unwrap_or_default()
 }

@@ -1,18 +1,17 @@
 //! Reads one `exercise.toml` with the files beside it, raw to checked. An exercise with a fault is reported and left out.
 
-use super::parts::{binding, check, product, shape};
+use super::parts::{binding, check, of_word, product, shape};
 use super::vary::{change, sweep};
-use super::{
-    Binding, Body, Change, Configs, Detective, Exercise, Kernel, KernelCheck, Kernels, Role, Shape,
-    config, detective, reference,
-};
+use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, config, detective};
 use crate::config::file::{self, FileError};
-use crate::config::nearest;
 use crate::course::fields::{Fields, Table, root};
 use crate::course::load::cleaned;
 use crate::course::source::Source;
 use crate::course::stage::{plain_file, plain_name, question};
 use crate::course::{Level, StageFile};
+use crate::protocol::{
+    KernelBinding, KernelCheck, KernelRole, KernelShape, KernelSpec, KernelStarter,
+};
 
 const KEYS: &[&str] = &[
     "id",
@@ -35,6 +34,20 @@ const KEYS: &[&str] = &[
     "question",
     "recording",
     "hide",
+];
+
+/// As `KernelReference` has them.
+const REFERENCES: &[&str] = &[
+    "swiglu",
+    "swiglu-backward",
+    "rms-norm",
+    "heads-first",
+    "matmul",
+    "rope",
+    "softmax",
+    "attention",
+    "adamw",
+    "residual",
 ];
 
 /// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
@@ -125,7 +138,7 @@ impl Reader<'_> {
     }
 
     fn kernels(&mut self, fields: &mut Fields<'_>, t: Table<'_>) -> Kernels {
-        let shapes: Vec<Shape> = fields
+        let shapes: Vec<KernelShape> = fields
             .tables(t, "shape")
             .into_iter()
             .map(|table| shape(fields, table))
@@ -153,7 +166,10 @@ impl Reader<'_> {
             .into_iter()
             .map(|table| check(fields, table))
             .collect();
-        if !checks.iter().any(|check| check.starter_fails) {
+        if !checks
+            .iter()
+            .any(|check| check.starter == KernelStarter::Fails)
+        {
             fields.fail(
                 1,
                 "no check fails on the starter; leave out `starter` on one".to_owned(),
@@ -167,7 +183,7 @@ impl Reader<'_> {
         }
     }
 
-    fn kernel(&mut self, fields: &mut Fields<'_>, t: Table<'_>, shapes: &[Shape]) -> Kernel {
+    fn kernel(&mut self, fields: &mut Fields<'_>, t: Table<'_>, shapes: &[KernelShape]) -> Kernel {
         fields.known(
             t,
             &[
@@ -196,33 +212,31 @@ impl Reader<'_> {
                 );
             }
         }
-        let reference = fields.text(t, "reference");
-        if reference::find(&reference).is_none() && !reference.is_empty() {
-            let near = nearest(
-                &reference,
-                reference::REFERENCES.iter().map(|(name, _)| *name),
-            );
-            let line = fields.line_of(t, "reference");
-            fields.fail(
-                line,
-                format!("unknown reference `{reference}`; the nearest known one is `{near}`"),
-            );
+        let reference = fields.word(t, "reference", REFERENCES);
+        if reference.is_none() && !Fields::has(t, "reference") {
+            fields.missing(t, "reference", "= \"matmul\"");
         }
-        let bindings: Vec<Binding> = fields
+        let bindings: Vec<KernelBinding> = fields
             .tables(t, "binding")
             .into_iter()
             .map(|table| binding(fields, table, shapes))
             .collect();
-        if !bindings.iter().any(|binding| binding.role != Role::In) {
+        if !bindings
+            .iter()
+            .any(|binding| binding.role != KernelRole::In)
+        {
             fields.fail(
                 t.line,
                 "writes no buffer; give one `[[kernel.binding]]` the role \"out\"".to_owned(),
             );
         }
         let line = fields.line_of(t, "grid");
-        let mut grid = fields.texts(t, "grid");
-        grid.resize(3, "1".to_owned());
-        let grid = [0, 1, 2].map(|i| product(fields, line, &grid[i], shapes, &["WX", "WY", "WZ"]));
+        let grid = fields.texts(t, "grid");
+        let grid = grid
+            .iter()
+            .take(3)
+            .map(|text| product(fields, line, text, shapes, &["WX", "WY", "WZ"]))
+            .collect();
         let paths = [
             format!("{}/{starter}", self.path),
             format!("{}/solution/{solution}", self.path),
@@ -239,10 +253,12 @@ impl Reader<'_> {
         };
         Kernel {
             file,
-            reference,
-            bindings,
-            grid,
-            tolerance: fields.number(t, "tolerance").unwrap_or(1e-4),
+            spec: KernelSpec {
+                reference: of_word(reference),
+                bindings,
+                grid,
+                tolerance: fields.number(t, "tolerance").unwrap_or(1e-4),
+            },
         }
     }
 

@@ -3,20 +3,24 @@
 use super::check::same;
 use super::watch::At;
 use crate::protocol::{
-    CardLine, KernelCriterion, KernelError, KernelFile, KernelJob, KernelMetric, KernelProgress,
-    KernelRatio, KernelReport, KernelResult, KernelSwap, KernelText, KernelTime, Spread,
+    CardLine, KernelCheck, KernelCriterion, KernelError, KernelFile, KernelJob, KernelMetric,
+    KernelProgress, KernelRatio, KernelReport, KernelResult, KernelStarter, KernelSwap, KernelText,
+    KernelTime, Spread,
 };
 
 /// Judges the criteria and writes the card.
 pub fn finish(report: &mut KernelReport, job: &KernelJob) {
     report.criteria = job
-        .asks
+        .checks
         .iter()
-        .map(|ask| criterion(report, job, &ask.name, ask.metric))
+        .map(|check| criterion(report, job, check))
         .collect();
     let untouched =
         !job.files.is_empty() && job.files.iter().all(|file| same(&file.text, &file.starter));
-    let starter_fails = job.asks.iter().any(|ask| ask.starter_fails);
+    let starter_fails = job
+        .checks
+        .iter()
+        .any(|check| check.starter == KernelStarter::Fails);
     let right = right(report, job);
     let fails = report
         .criteria
@@ -77,27 +81,23 @@ fn right(report: &KernelReport, job: &KernelJob) -> bool {
         && report.files.iter().all(fine)
 }
 
-fn criterion(
-    report: &KernelReport,
-    job: &KernelJob,
-    name: &str,
-    metric: KernelMetric,
-) -> KernelCriterion {
-    let (found, passed) = judge(report, job, metric);
+fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> KernelCriterion {
+    let (found, passed) = judge(report, job, check);
     KernelCriterion {
-        name: name.to_owned(),
+        name: check.name.clone(),
         found,
         passed,
     }
 }
 
-fn judge(report: &KernelReport, job: &KernelJob, metric: KernelMetric) -> (String, Option<bool>) {
+fn judge(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> (String, Option<bool>) {
     if let Some(broken) = report.files.iter().find(|result| result.error.is_some()) {
         return (format!("{} does not compile", broken.name), Some(false));
     }
     let facts = || report.files.iter().filter_map(|result| result.facts);
-    match metric {
-        KernelMetric::Invocations(least) => {
+    let least = check.at_least;
+    match check.metric {
+        KernelMetric::Invocations => {
             let fewest = facts()
                 .map(|facts| {
                     facts
@@ -110,7 +110,7 @@ fn judge(report: &KernelReport, job: &KernelJob, metric: KernelMetric) -> (Strin
                 .unwrap_or(0);
             (
                 format!("{fewest} invocations, {least} asked for"),
-                Some(fewest >= least),
+                Some(fewest as f64 >= least),
             )
         }
         KernelMetric::Shared => match facts()
@@ -124,7 +124,7 @@ fn judge(report: &KernelReport, job: &KernelJob, metric: KernelMetric) -> (Strin
                 Some(true),
             ),
         },
-        KernelMetric::Correct | KernelMetric::Speed(_) if report.failed.is_some() => {
+        KernelMetric::Correct | KernelMetric::Speed if report.failed.is_some() => {
             ("not run".to_owned(), None)
         }
         KernelMetric::Correct => match report.files.iter().find_map(|result| result.fault.as_ref())
@@ -136,7 +136,7 @@ fn judge(report: &KernelReport, job: &KernelJob, metric: KernelMetric) -> (Strin
             ),
             None => ("not run".to_owned(), None),
         },
-        KernelMetric::Speed(least) => speed(report, job, least),
+        KernelMetric::Speed => speed(report, job, least),
     }
 }
 
@@ -251,10 +251,10 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
         } else {
             format!("largest error {worst:.1e} of the largest value")
         };
-        let allowed = if file.tolerance == 0.0 {
+        let allowed = if file.spec.tolerance == 0.0 {
             "none is".to_owned()
         } else {
-            format!("{:.0e} is", file.tolerance)
+            format!("{:.0e} is", file.spec.tolerance)
         };
         card.push(good(format!(
             "correct at {} shapes: {error}, {allowed} allowed",

@@ -1,7 +1,7 @@
 //! What went wrong in a trial, in words.
 
+use super::reference::Difference;
 use super::trial::Trial;
-use crate::course::exercise::reference::Difference;
 use crate::protocol::{KernelFault, KernelFaultKind as Kind};
 
 impl Trial<'_> {
@@ -63,7 +63,7 @@ impl Trial<'_> {
         again: &[Vec<f32>],
         (binding, at): (usize, usize),
     ) -> KernelFault {
-        let name = &self.file.bindings[binding].name;
+        let name = &self.file.spec.bindings[binding].name;
         if self.first_difference(one, again).is_some() {
             let text = format!(
                 "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two write \

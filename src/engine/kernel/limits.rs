@@ -3,8 +3,9 @@
 use naga::valid::ModuleInfo;
 use naga::{AddressSpace, EntryPoint, Handle, Module, Span, Type};
 
+use super::explain::whole;
 use super::validate::Source;
-use crate::protocol::{KernelError, KernelGrid};
+use crate::protocol::{KernelError, Product};
 
 const MAX_SIZE: [u32; 3] = [256, 256, 64];
 const MAX_INVOCATIONS: u32 = 256;
@@ -88,17 +89,15 @@ impl Source<'_> {
     }
 
     /// Workgroups along each axis.
-    pub fn grid(
-        &self,
-        grid: &[KernelGrid; 3],
-        shape: usize,
-        workgroup: [u32; 3],
-    ) -> Result<[u32; 3], KernelError> {
+    pub fn grid(&self, grid: &[Product], workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
+        let mut sizes = self.shape.sizes.clone();
+        let own = ["WX", "WY", "WZ"].map(str::to_owned);
+        sizes.extend(own.into_iter().zip(workgroup.map(u64::from)));
         let mut counts = [1; 3];
-        for (axis, along) in grid.iter().enumerate() {
-            let count = along.counts.get(shape).copied().unwrap_or(1);
-            let per = along.per.map(|per| workgroup[usize::from(per.min(2))]);
-            let groups = count.div_ceil(u64::from(per.unwrap_or(1)));
+        for (axis, product) in grid.iter().enumerate().take(3) {
+            let groups = product
+                .value(&sizes)
+                .map_err(|what| whole(what, "another grid in exercise.toml"))?;
             if groups > MAX_WORKGROUPS {
                 let name = ["x", "y", "z"][axis];
                 let message = format!(

@@ -12,7 +12,7 @@ use crate::protocol::{KernelError, KernelFault, KernelFaultKind as Kind};
 impl Trial<'_> {
     /// What the kernel with probes finds: a loop without end, or the first index outside of its array.
     pub(super) fn probe(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
-        let mut lengths = self.counts();
+        let mut lengths = self.counts.to_vec();
         // CPU drivers cut loops short on their own, after 65,535 rounds.
         let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
         let Some(probed) = probe::probe(&self.filled.text, &lengths, rounds, !self.real) else {

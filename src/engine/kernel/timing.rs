@@ -113,8 +113,8 @@ pub fn time(
 
 /// Work by shape, and how close a launch of `ms` comes to the device's roof.
 fn shares(trial: &Trial<'_>, ms: f64) -> KernelTime {
-    let flops = work::flops(&trial.file.reference, &trial.shape.sizes).unwrap_or(0.0);
-    let bytes = work::bytes(trial.file, trial.index);
+    let flops = work::flops(trial.file.spec.reference, &trial.shape.sizes);
+    let bytes = work::bytes(&trial.file.spec.bindings, trial.counts);
     let least = trial
         .gpu
         .roof()
@@ -135,22 +135,23 @@ struct Sets(Vec<Vec<wgpu::Buffer>>);
 
 impl Sets {
     fn new(trial: &Trial<'_>, inputs: &[Vec<f32>]) -> Result<Self, Trouble> {
-        let counts = trial.counts();
-        let bytes: usize = counts.iter().sum::<usize>() * 4;
+        let bytes: usize = trial.counts.iter().sum::<usize>() * 4;
         let sets = TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS);
         let set = || {
             let mut given = inputs.iter();
-            let buffers = trial
-                .file
-                .bindings
-                .iter()
-                .zip(&counts)
-                .map(|(binding, count)| match binding.role {
-                    KernelRole::Out => trial.gpu.storage(*count),
-                    KernelRole::In | KernelRole::InOut => {
-                        trial.gpu.upload(given.next().map_or(&[], Vec::as_slice))
-                    }
-                });
+            let buffers =
+                trial
+                    .file
+                    .spec
+                    .bindings
+                    .iter()
+                    .zip(trial.counts)
+                    .map(|(binding, count)| match binding.role {
+                        KernelRole::Out => trial.gpu.storage(*count),
+                        KernelRole::In | KernelRole::InOut => {
+                            trial.gpu.upload(given.next().map_or(&[], Vec::as_slice))
+                        }
+                    });
             buffers.collect::<Result<Vec<_>, _>>()
         };
         Ok(Self((0..sets).map(|_| set()).collect::<Result<_, _>>()?))
@@ -162,10 +163,9 @@ impl Sets {
         runner: &Runner,
         trial: &Trial<'_>,
     ) -> Result<Vec<wgpu::BindGroup>, Trouble> {
-        let counts = trial.counts();
         self.0
             .iter()
-            .map(|buffers| gpu.bind(&runner.pipeline, buffers, &counts))
+            .map(|buffers| gpu.bind(&runner.pipeline, buffers, trial.counts))
             .collect()
     }
 }

@@ -4,13 +4,10 @@
 use burn_wgpu::wgpu;
 
 use super::gpu::{Gpu, Pipeline, Trouble};
+use super::reference;
 use super::template::Filled;
-use crate::course::exercise::reference;
-use crate::course::exercise::size::Product;
-use crate::course::exercise::{Binding, Fill, Role};
 use crate::protocol::{
-    KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch, KernelRole,
-    KernelShape,
+    KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch, KernelRole, KernelShape,
 };
 
 /// Numbers behind the end of each buffer in the second run.
@@ -27,8 +24,8 @@ pub struct Trial<'a> {
     pub gpu: &'a Gpu,
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
-    /// The shape's number.
-    pub index: usize,
+    /// Elements of each buffer.
+    pub counts: &'a [usize],
     pub grid: [u32; 3],
     /// Whether the kernel asks for the length of a buffer.
     pub array_length: bool,
@@ -53,53 +50,16 @@ pub type Verdict = Result<KernelMatch, Box<KernelFault>>;
 impl Trial<'_> {
     /// Numbers for the buffers that are read, in binding order.
     pub fn inputs(&self) -> Result<Vec<Vec<f32>>, Trouble> {
-        let bindings = self
-            .file
-            .bindings
-            .iter()
-            .zip(self.counts())
-            .map(|(binding, count)| {
-                Ok(Binding {
-                    name: binding.name.clone(),
-                    role: match binding.role {
-                        KernelRole::In => Role::In,
-                        KernelRole::Out => Role::Out,
-                        KernelRole::InOut => Role::InOut,
-                    },
-                    count: Product::parse(&count.to_string())?,
-                    fill: match binding.fill {
-                        KernelFill::Normal => Fill::Normal,
-                        KernelFill::Large => Fill::Large,
-                        KernelFill::Positive => Fill::Positive,
-                    },
-                })
-            });
-        let made = bindings.collect::<Result<Vec<_>, String>>();
-        made.and_then(|bindings| reference::inputs(&bindings, &self.shape.sizes, SEED))
+        reference::inputs(&self.file.spec.bindings, &self.shape.sizes, SEED)
             .map_err(Trouble::Refused)
     }
 
-    /// Elements of each buffer.
-    pub fn counts(&self) -> Vec<usize> {
-        self.file
-            .bindings
-            .iter()
-            .map(|binding| binding.counts.get(self.index).copied().unwrap_or(1) as usize)
-            .collect()
-    }
-
     /// What the plain Rust reference makes of the inputs.
-    pub fn reference(&self, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
-        let reference = reference::find(&self.file.reference).ok_or_else(|| {
-            Trouble::Refused(format!(
-                "this engine knows no reference `{}`; update it",
-                self.file.reference
-            ))
-        })?;
-        Ok(Expected {
-            values: reference(inputs, &self.shape.sizes),
+    pub fn reference(&self, inputs: &[Vec<f32>]) -> Expected {
+        Expected {
+            values: reference::of(self.file.spec.reference)(inputs, &self.shape.sizes),
             from: "reference",
-        })
+        }
     }
 
     /// What a kernel that is known to be right makes of them.
@@ -107,6 +67,7 @@ impl Trial<'_> {
         let found = self.run(pipeline, inputs, 0)?;
         let outputs = self
             .file
+            .spec
             .bindings
             .iter()
             .zip(found)
@@ -160,7 +121,7 @@ impl Trial<'_> {
         inputs: &[Vec<f32>],
         guard: usize,
     ) -> Result<Vec<Vec<f32>>, Trouble> {
-        let mut lengths = self.counts();
+        let mut lengths = self.counts.to_vec();
         lengths.iter_mut().for_each(|length| *length += guard);
         let buffers = self.fill(inputs, guard)?;
         let bound = self.gpu.bind(pipeline, &buffers, &lengths)?;
@@ -178,10 +139,9 @@ impl Trial<'_> {
         inputs: &[Vec<f32>],
         guard: usize,
     ) -> Result<Vec<wgpu::Buffer>, Trouble> {
-        let counts = self.counts();
         let mut given = inputs.iter();
-        let mut buffers = Vec::with_capacity(counts.len());
-        for (binding, count) in self.file.bindings.iter().zip(&counts) {
+        let mut buffers = Vec::with_capacity(self.counts.len());
+        for (binding, count) in self.file.spec.bindings.iter().zip(self.counts) {
             let mut values = match binding.role {
                 KernelRole::Out => vec![f32::from_bits(POISON); *count],
                 KernelRole::In | KernelRole::InOut => given.next().cloned().unwrap_or_default(),
@@ -199,7 +159,7 @@ impl Trial<'_> {
 
     fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
         let mut given = inputs.iter();
-        for (binding, found) in self.file.bindings.iter().zip(found) {
+        for (binding, found) in self.file.spec.bindings.iter().zip(found) {
             let given = if binding.role == KernelRole::Out {
                 None
             } else {
@@ -226,13 +186,15 @@ impl Trial<'_> {
     }
 
     fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
-        for ((binding, count), found) in self.file.bindings.iter().zip(self.counts()).zip(guarded) {
+        for ((binding, count), found) in
+            self.file.spec.bindings.iter().zip(self.counts).zip(guarded)
+        {
             let behind = if binding.role == KernelRole::In {
                 POISON
             } else {
                 SENTINEL
             };
-            let tail = found.get(count..).unwrap_or_default();
+            let tail = found.get(*count..).unwrap_or_default();
             let Some(past) = tail.iter().position(|x| x.to_bits() != behind) else {
                 continue;
             };
@@ -252,13 +214,14 @@ impl Trial<'_> {
 
     fn compare(&self, found: &[Vec<f32>], expected: &Expected) -> Verdict {
         let tolerance = if expected.from == "reference" {
-            self.file.tolerance
+            self.file.spec.tolerance
         } else {
-            2.0 * self.file.tolerance
+            2.0 * self.file.spec.tolerance
         };
         let mut worst = 0.0_f64;
         let outputs = self
             .file
+            .spec
             .bindings
             .iter()
             .zip(found)

@@ -13,7 +13,7 @@ use super::explain::{self, whole};
 use super::source::{MAX_BYTES, too_large, without_comments};
 use super::template::{self, Filled};
 use super::{bounds, loops, uniform};
-use crate::protocol::{KernelError, KernelFacts, KernelFile, KernelRole, KernelShape};
+use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec};
 
 /// A text that may be run.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Checked {
     pub texts: Vec<Filled>,
     /// Workgroups, one triple for each shape.
     pub grids: Vec<[u32; 3]>,
+    /// Elements of each buffer, for each shape.
+    pub counts: Vec<Vec<usize>>,
 }
 
 /// Holds a text against its exercise, at every shape.
@@ -31,7 +33,7 @@ pub struct Checked {
 /// With the first thing that is wrong.
 pub fn validate(
     text: &str,
-    file: &KernelFile,
+    spec: &KernelSpec,
     shapes: &[KernelShape],
 ) -> Result<Checked, KernelError> {
     if text.len() as u64 > MAX_BYTES {
@@ -47,22 +49,31 @@ pub fn validate(
         facts: KernelFacts::default(),
         texts: Vec::new(),
         grids: Vec::new(),
+        counts: Vec::new(),
     };
-    for (index, shape) in shapes.iter().enumerate() {
+    for shape in shapes {
         let filled = template::fill(text, &shape.sizes)?;
         let source = Source {
             text,
             filled: &filled,
             shape,
         };
-        let facts = source.validate(file)?;
+        let facts = source.validate(spec)?;
         checked.facts = KernelFacts {
             workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes),
             ..facts
         };
         checked
             .grids
-            .push(source.grid(&file.grid, index, facts.workgroup)?);
+            .push(source.grid(&spec.grid, facts.workgroup)?);
+        let counts = spec.bindings.iter().map(|binding| {
+            let count = binding.count.value(&shape.sizes);
+            count.map(|count| count as usize)
+        });
+        let counts = counts
+            .collect::<Result<_, _>>()
+            .map_err(|what| whole(what, "another count in exercise.toml"))?;
+        checked.counts.push(counts);
         checked.texts.push(filled);
     }
     Ok(checked)
@@ -115,7 +126,7 @@ impl Source<'_> {
         self.error(range, message, instead)
     }
 
-    fn validate(&self, file: &KernelFile) -> Result<KernelFacts, KernelError> {
+    fn validate(&self, spec: &KernelSpec) -> Result<KernelFacts, KernelError> {
         let code = without_comments(&self.filled.text);
         if let Some(line) = code
             .lines()
@@ -128,12 +139,12 @@ impl Source<'_> {
             .map_err(|e| explain::parse(self.text, self.filled, &e))?;
         let entry = self.entry(&module)?;
         self.workgroup(entry)?;
-        self.declared(&module, file)?;
+        self.declared(&module, spec)?;
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
         let info = validator
             .validate(&module)
             .map_err(|e| explain::invalid(self.text, self.filled, &e))?;
-        self.used(&module, &info, file)?;
+        self.used(&module, &info, spec)?;
         let workgroup_bytes = self.memory(&module, &info)?;
         if let Some(span) = loops::endless(&module) {
             return Err(self.spanned(
@@ -222,13 +233,13 @@ impl Source<'_> {
     }
 
     /// Bindings are declared as the exercise has them.
-    fn declared(&self, module: &Module, file: &KernelFile) -> Result<(), KernelError> {
+    fn declared(&self, module: &Module, spec: &KernelSpec) -> Result<(), KernelError> {
         let expected = |index: usize| {
-            let name = &file.bindings[index].name;
+            let name = &spec.bindings[index].name;
             format!("@group(0) @binding({index}) var<storage, read_write> {name}: array<f32>;")
         };
-        let last = file.bindings.len().saturating_sub(1);
-        let mut found = vec![None; file.bindings.len()];
+        let last = spec.bindings.len().saturating_sub(1);
+        let mut found = vec![None; spec.bindings.len()];
         for (handle, variable) in module.global_variables.iter() {
             let Some(place) = variable.binding else {
                 continue;
@@ -280,13 +291,13 @@ impl Source<'_> {
         &self,
         module: &Module,
         info: &ModuleInfo,
-        file: &KernelFile,
+        spec: &KernelSpec,
     ) -> Result<(), KernelError> {
         let uses = info.get_entry_point(0);
         for (handle, variable) in module.global_variables.iter() {
             let Some(binding) = variable
                 .binding
-                .and_then(|place| file.bindings.get(place.binding as usize))
+                .and_then(|place| spec.bindings.get(place.binding as usize))
             else {
                 continue;
             };
@@ -306,7 +317,7 @@ impl Source<'_> {
                     message,
                     format!(
                         "a kernel that uses all of its {} buffers",
-                        file.bindings.len()
+                        spec.bindings.len()
                     ),
                 ));
             }

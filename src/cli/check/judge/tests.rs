@@ -3,9 +3,8 @@
 use super::*;
 use crate::course::Course;
 use crate::course::exercise::Body;
-use crate::course::sweep::SweepPoint;
-use crate::protocol::Finished;
-use crate::protocol::{Memory, Spread, Verdict};
+use crate::course::sweep::SweepPoint as Point;
+use crate::protocol::{Finished, Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {
     let course = Course::builtin("en");
@@ -39,14 +38,11 @@ fn run(step_ms: f64, mib: f64) -> Finished {
 }
 
 fn points(configs: &Configs, of: impl Fn(Option<&str>, f64) -> Finished) -> Found {
-    let points = configs
-        .points()
-        .into_iter()
-        .map(|(with, value)| SweepPoint {
-            with: with.map(str::to_owned),
-            value: value.to_owned(),
-            run: Ok(of(with, value.parse().expect("a number"))),
-        });
+    let points = configs.points().into_iter().map(|(with, value)| Point {
+        with: with.map(str::to_owned),
+        value: value.to_owned(),
+        run: Ok(of(with, value.parse().expect("a number"))),
+    });
     Found {
         points: points.collect(),
         ..Found::default()
@@ -134,7 +130,7 @@ fn a_refusal_is_an_answer_and_unclear_is_none() {
     let configs = configs("precision");
     let mut found = Found::default();
     for value in ["f32", "f16", "bf16"] {
-        found.points.push(SweepPoint {
+        found.points.push(Point {
             with: None,
             value: value.to_owned(),
             run: if value == "bf16" {

@@ -1,7 +1,8 @@
 //! What the kernels of the exercises have to compute, in the plainest Rust: inputs in, outputs out, sums in f64. Slow on
 //! purpose; every kernel is held against it. Inputs come from a seeded generator of our own.
 
-use super::{Binding, Fill, Role, size::Sizes};
+use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, Sizes};
+use crate::random::Rng;
 
 /// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer.
 pub type Reference = fn(&[Vec<f32>], &Sizes) -> Vec<Vec<f32>>;
@@ -15,63 +16,48 @@ const ADAM_EPS: f64 = 1e-8;
 const DECAY: f64 = 0.01;
 const THETA: f64 = 10_000.0;
 
-/// Every reference by name.
-pub static REFERENCES: &[(&str, Reference)] = &[
-    ("swiglu", swiglu),
-    ("swiglu-backward", swiglu_backward),
-    ("rms-norm", rms_norm),
-    ("heads-first", heads_first),
-    ("matmul", matmul),
-    ("rope", rope),
-    ("softmax", softmax),
-    ("attention", attention),
-    ("adamw", adamw),
-    ("residual", residual),
-];
-
-/// The reference with this name.
-pub fn find(name: &str) -> Option<Reference> {
-    REFERENCES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, reference)| *reference)
+/// The function that computes a reference.
+pub fn of(reference: KernelReference) -> Reference {
+    match reference {
+        KernelReference::Swiglu => swiglu,
+        KernelReference::SwigluBackward => swiglu_backward,
+        KernelReference::RmsNorm => rms_norm,
+        KernelReference::HeadsFirst => heads_first,
+        KernelReference::Matmul => matmul,
+        KernelReference::Rope => rope,
+        KernelReference::Softmax => softmax,
+        KernelReference::Attention => attention,
+        KernelReference::Adamw => adamw,
+        KernelReference::Residual => residual,
+    }
 }
 
 /// Values for the buffers that a kernel reads, in binding order; equal seeds give equal values.
-pub fn inputs(bindings: &[Binding], sizes: &Sizes, seed: u64) -> Result<Vec<Vec<f32>>, String> {
-    let read = bindings
-        .iter()
-        .enumerate()
-        .filter(|(_, binding)| binding.role != Role::Out);
-    read.map(|(i, binding)| {
+///
+/// # Errors
+/// When a size is missing, or a buffer would be too large.
+pub fn inputs(
+    bindings: &[KernelBinding],
+    sizes: &Sizes,
+    seed: u64,
+) -> Result<Vec<Vec<f32>>, String> {
+    let read = (0..)
+        .zip(bindings)
+        .filter(|(_, binding)| binding.role != KernelRole::Out);
+    read.map(|(number, binding)| {
         let count = binding.count.value(sizes)?;
-        let mut state = seed ^ (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Ok((0..count).map(|_| draw(binding.fill, &mut state)).collect())
+        let mut rng = Rng::named(seed, "kernel input", number);
+        Ok((0..count).map(|_| draw(binding.fill, &mut rng)).collect())
     })
     .collect()
 }
 
-fn draw(fill: Fill, state: &mut u64) -> f32 {
+fn draw(fill: KernelFill, rng: &mut Rng) -> f32 {
     match fill {
-        Fill::Positive => uniform(state) as f32,
-        Fill::Normal => normal(state) as f32,
-        Fill::Large => (100.0 * normal(state)) as f32,
+        KernelFill::Positive => rng.uniform() as f32,
+        KernelFill::Normal => rng.normal() as f32,
+        KernelFill::Large => (100.0 * rng.normal()) as f32,
     }
-}
-
-/// Box and Muller, 1958.
-fn normal(state: &mut u64) -> f64 {
-    let (u, v) = (uniform(state), uniform(state));
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-}
-
-/// SplitMix64, then 53 bits in (0, 1).
-fn uniform(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0
 }
 
 /// An expected output and what a kernel wrote.

@@ -1,18 +1,21 @@
-//! The sizes of a kernel exercise: names such as N, products of them, and their places `{{N}}` in a WGSL text.
+//! The sizes of a kernel exercise: names such as N, and products of them.
 
 use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::config::nearest;
-use crate::course::placeholder::{Piece, pieces};
 
 /// Sizes by name.
 pub type Sizes = BTreeMap<String, u64>;
 
 /// Largest size and largest number of elements or workgroups.
-pub const MAX: u64 = 1 << 30;
+pub const MAX_SIZE: u64 = 1 << 30;
 
 /// `N * M`, `N / 64` rounded up, `ROWS`, `1`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Product {
     factors: Vec<Factor>,
     divisor: Option<Factor>,
@@ -44,8 +47,8 @@ impl Product {
         for factor in &self.factors {
             product = product
                 .checked_mul(factor.value(sizes)?)
-                .filter(|n| *n <= MAX)
-                .ok_or_else(|| format!("a product of sizes is over the limit of {MAX}"))?;
+                .filter(|n| *n <= MAX_SIZE)
+                .ok_or_else(|| format!("a product of sizes is over the limit of {MAX_SIZE}"))?;
         }
         match &self.divisor {
             None => Ok(product),
@@ -53,6 +56,42 @@ impl Product {
                 0 => Err("divides by 0".to_owned()),
                 divisor => Ok(product.div_ceil(divisor)),
             },
+        }
+    }
+}
+
+impl TryFrom<String> for Product {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Product> for String {
+    fn from(product: Product) -> Self {
+        product.to_string()
+    }
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let factors: Vec<String> = self.factors.iter().map(Factor::to_string).collect();
+        match factors.as_slice() {
+            [] => f.write_str("1")?,
+            factors => f.write_str(&factors.join(" * "))?,
+        }
+        self.divisor
+            .iter()
+            .try_for_each(|divisor| write!(f, " / {divisor}"))
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(n) => n.fmt(f),
+            Self::Name(name) => f.write_str(name),
         }
     }
 }
@@ -70,7 +109,7 @@ fn factor(text: &str) -> Result<Factor, String> {
     let text = text.trim();
     match text.parse::<u64>() {
         Ok(n) => Ok(Factor::Number(n)),
-        Err(_) if is_name(text) => Ok(Factor::Name(text.to_owned())),
+        Err(_) if is_size_name(text) => Ok(Factor::Name(text.to_owned())),
         Err(_) => Err(format!(
             "`{text}` is neither a number nor a size; write a product such as `N * M / 64`"
         )),
@@ -78,27 +117,12 @@ fn factor(text: &str) -> Result<Factor, String> {
 }
 
 /// Capitals, digits and `_`, a capital first.
-pub fn is_name(text: &str) -> bool {
+pub fn is_size_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.len() <= 16
         && text
             .chars()
             .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
-}
-
-/// The WGSL text with every `{{N}}` replaced by its number; the error has the line of the place, from 1.
-pub fn substitute(text: &str, sizes: &Sizes) -> Result<String, (usize, String)> {
-    let mut out = String::with_capacity(text.len());
-    for piece in pieces(text) {
-        match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Name(name) => match sizes.get(name) {
-                Some(n) => out.push_str(&n.to_string()),
-                None => return Err((out.lines().count().max(1), unknown(name, sizes))),
-            },
-        }
-    }
-    Ok(out)
 }
 
 fn unknown(name: &str, sizes: &Sizes) -> String {
@@ -132,17 +156,7 @@ mod tests {
         );
         assert!(value("N * N * N * N * N * N").is_err());
         assert!(value("N / 0").is_err());
-    }
-
-    #[test]
-    fn places_are_filled() {
-        assert_eq!(
-            substitute("const N = {{N}}u;", &sizes()),
-            Ok("const N = 100u;".to_owned())
-        );
-        assert_eq!(
-            substitute("a\nb {{X}}", &sizes()).expect_err("unknown").0,
-            2
-        );
+        let shown = Product::parse("N*M/ 64").map(|product| product.to_string());
+        assert_eq!(shown, Ok("N * M / 64".to_owned()));
     }
 }
