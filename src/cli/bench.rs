@@ -1,7 +1,7 @@
 //! `perflings bench`: versions of presets on devices, each a finite run of a fresh engine, as a table, JSON or
 //! Markdown; against an earlier result, knob by knob, or over sizes. Figures come from the runs and from nowhere else.
 
-mod args;
+pub mod args;
 mod sheet;
 mod tables;
 
@@ -9,8 +9,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-
-pub use args::BenchArgs;
 
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
@@ -21,7 +19,7 @@ use crate::measure::runner::{Runner, engine_command};
 use crate::measure::{ablation, report};
 use crate::out::{Exit, notice, progress, result, usage};
 use crate::protocol::Event;
-use args::{Axis, Extent};
+use args::{Axis, BenchArgs, Extent};
 use sheet::{Sheet, digits, interval};
 use tables::Fitted;
 

@@ -4,43 +4,33 @@ pub mod configs;
 pub mod detective;
 pub mod judge;
 mod kernels;
-pub mod state;
-
-use std::collections::BTreeMap;
-use std::path::Path;
+mod text;
 
 use anyhow::Result;
 
-use super::CheckArgs;
-use super::list::progress_of;
+use super::args::CheckArgs;
+use super::progress::{change, progress_of, say_file};
 use crate::config::RunConfig;
 use crate::course::Stage;
-use crate::course::check::{Line, Measured, Metric, Outcome, Report, evaluate};
+use crate::course::check::{Measured, Metric, Report, evaluate};
 use crate::course::context::CourseContext;
-use crate::course::exercise::Body;
-use crate::course::progress::{StageProgress, State, save_stage};
+use crate::course::exercise::{Body, Exercise};
+use crate::course::progress::State;
 use crate::measure::runner::{Runner, Work};
-use crate::out::{self, Exit, notice, progress, result, usage};
+use crate::out::{self, Exit, progress, result, usage};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    if let Some(exercise) = args
-        .stage
-        .as_deref()
-        .and_then(|name| context.exercise(name))
-    {
-        return match &exercise.body {
-            Body::Kernel(kernels) => kernels::check(&context, exercise, kernels, args),
-            Body::Config(configs) => configs::check(&context, exercise, configs, args),
-            Body::Detective(detective) => detective::check(&context, exercise, detective, args),
-        };
+    let named = args.stage.as_deref();
+    if let Some(exercise) = named.and_then(|name| context.exercise(name)) {
+        return check_exercise(&context, exercise, args);
     }
     if !args.answer.is_empty() {
         return Err(usage(
             "--answer belongs to exercises such as c01 or d01; a stage's questions are asked on the screen",
         ));
     }
-    let stages: Vec<&Stage> = match &args.stage {
+    let stages: Vec<&Stage> = match named {
         Some(name) => vec![context.stage(name)?],
         None => context.course.stages.iter().collect(),
     };
@@ -58,59 +48,35 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         if args.json {
             out::json(&report)?;
         } else {
-            result(&text(stage, &report))?;
+            let title = format!("stage {} {}", stage.number, stage.title);
+            result(&text::text(&title, &report))?;
         }
         if report.passed() {
-            if let Some(state) = &context.state {
-                let passed = StageProgress {
-                    state: State::Passed,
-                    best: BTreeMap::new(),
-                    ..known.stage(&stage.id)
-                };
-                if let Ok((_, Some(problem))) | Err(problem) = save_stage(state, &stage.id, &passed)
-                {
-                    notice(&problem.to_string());
-                }
-            }
+            change(&context, &stage.id, |known| known.state = State::Passed);
         } else {
             exit = Exit::Failed;
         }
     }
-    if args.stage.is_none() && all_begun(&context, args)? == Exit::Failed {
-        exit = Exit::Failed;
-    }
-    Ok(exit)
-}
-
-/// The exercises that the learner has begun, one after the other: those with files of theirs, recordings looked at.
-fn all_begun(context: &CourseContext, args: &CheckArgs) -> Result<Exit> {
-    let mut exit = Exit::Ok;
-    let known = progress_of(context);
-    for exercise in &context.course.exercises {
-        let begun = match &exercise.body {
-            Body::Detective(_) => known.stage(&exercise.id).state != State::New,
-            _ => context.exercise_folder(exercise).is_some(),
-        };
-        if !begun {
-            continue;
-        }
-        let checked = match &exercise.body {
-            Body::Kernel(kernels) => kernels::check(context, exercise, kernels, args)?,
-            Body::Config(configs) => configs::check(context, exercise, configs, args)?,
-            Body::Detective(detective) => detective::check(context, exercise, detective, args)?,
-        };
-        if checked == Exit::Failed {
-            exit = Exit::Failed;
+    if named.is_none() {
+        // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
+        for exercise in &context.course.exercises {
+            let begun = match &exercise.body {
+                Body::Detective(_) => known.stage(&exercise.id).state != State::New,
+                Body::Kernel(_) | Body::Config(_) => context.exercise_folder(exercise).is_some(),
+            };
+            if begun && check_exercise(&context, exercise, args)? == Exit::Failed {
+                exit = Exit::Failed;
+            }
         }
     }
     Ok(exit)
 }
 
-/// Says which file of the learner's is used.
-pub fn say_file(stage: &Stage, path: Option<&Path>) {
-    if let Some(path) = path {
-        let path = path.display();
-        notice(&format!("stage {} with your {path}", stage.number));
+fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
+    match &exercise.body {
+        Body::Kernel(kernels) => kernels::check(context, exercise, kernels, args),
+        Body::Config(configs) => configs::check(context, exercise, configs, args),
+        Body::Detective(detective) => detective::check(context, exercise, detective, args),
     }
 }
 
@@ -149,28 +115,4 @@ fn report(
             quiz_right: (quiz > 0).then_some(quiz),
         },
     )))
-}
-
-fn text(stage: &Stage, report: &Report) -> String {
-    let verdict = match report.outcome() {
-        Outcome::Passed => "passed",
-        Outcome::Failed => "not passed",
-        Outcome::NotMeasured => "not passed: something was not measured",
-    };
-    let mut lines = vec![format!("stage {} {}: {verdict}", stage.number, stage.title)];
-    lines.extend(report.lines.iter().map(line));
-    lines.join("\n")
-}
-
-fn line(line: &Line) -> String {
-    let mark = match line.outcome {
-        Outcome::Passed => "pass",
-        Outcome::Failed => "FAIL",
-        Outcome::NotMeasured => "----",
-    };
-    let optional = if line.optional { " (optional)" } else { "" };
-    format!(
-        "  {mark}  {}{optional}\n        asked     {}\n        measured  {}",
-        line.name, line.asked, line.measured
-    )
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::CompareArgs;
+use super::args::CompareArgs;
 use super::variant::{change, named, preset_of};
 use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;

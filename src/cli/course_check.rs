@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::{Cli, CourseArgs, EngineArgs};
+use super::args::{Cli, CourseArgs, EngineArgs};
 use crate::config::RunConfig;
 use crate::course::context::CourseContext;
 use crate::course::validate::{Compare, Tried, Vocabulary, behaviour, structure};

@@ -3,9 +3,10 @@
 
 use anyhow::Result;
 
-use super::check::say_file;
+use super::args::{As, RunArgs};
+use super::progress::say_file;
+use super::summary;
 use super::variant::{change, preset_of};
-use super::{As, RunArgs, summary};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Measured, Runner, Work, engine_command};
 use crate::out::{Exit, progress, result, usage};

@@ -101,7 +101,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::cli::Cli;
+    use crate::cli::args::Cli;
 
     fn said(word: &str) -> String {
         answer(word, &Course::builtin("en"), &Cli::command())

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::ChangeArgs;
+use super::args::ChangeArgs;
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig, nearest};
 use crate::course::context::CourseContext;

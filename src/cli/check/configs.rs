@@ -3,7 +3,9 @@
 use anyhow::Result;
 
 use super::judge;
-use super::{CheckArgs, line, state};
+use super::text;
+use crate::cli::args::CheckArgs;
+use crate::cli::progress::note_tried;
 use crate::course::check::Report;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
@@ -44,9 +46,10 @@ pub fn check(
     if args.json {
         out::json(&report)?;
     } else {
-        result(&text(exercise, &report))?;
+        let title = format!("{} {}", exercise.label(), exercise.title);
+        result(&text::text(&title, &report))?;
     }
-    state::exercise(context, exercise, report.passed());
+    note_tried(context, exercise, report.passed());
     Ok(if report.passed() {
         Exit::Ok
     } else {
@@ -59,21 +62,6 @@ pub fn say(now: Progress<'_>) {
     if let News::Begins { number, of } = now.news {
         progress(&format!("{number} of {of}: {}", now.job.label));
     }
-}
-
-fn text(exercise: &Exercise, report: &Report) -> String {
-    let verdict = if report.passed() {
-        "passed"
-    } else {
-        "not passed"
-    };
-    let mut lines = vec![format!(
-        "{} {}: {verdict}",
-        exercise.label(),
-        exercise.title
-    )];
-    lines.extend(report.lines.iter().map(line));
-    lines.join("\n")
 }
 
 /// From the command line, else from the learner's file, else from the starter.

@@ -4,8 +4,8 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::list::progress_of;
-use super::{CheckArgs, state};
+use crate::cli::args::CheckArgs;
+use crate::cli::progress::{note_answer, progress_of};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
@@ -92,7 +92,7 @@ pub fn check(
             question.prompt.trim(),
         ))?;
     }
-    state::answer(context, exercise, choice, right);
+    note_answer(context, exercise, choice, right);
     Ok(if right { Exit::Ok } else { Exit::Failed })
 }
 

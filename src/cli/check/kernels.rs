@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{CheckArgs, state};
+use crate::cli::args::CheckArgs;
+use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
@@ -66,7 +67,7 @@ pub fn check(
             result(&format!("  {mark}  {}", line.text))?;
         }
     }
-    state::exercise(context, exercise, report.passed);
+    note_tried(context, exercise, report.passed);
     match &report.failed {
         Some(why) => Err(Stop {
             exit: Exit::NoDevice,

@@ -3,9 +3,9 @@
 
 use anyhow::Result;
 
-use super::super::EngineArgs;
 use super::super::check::configs::say;
 use super::super::check::{detective, judge};
+use crate::cli::args::EngineArgs;
 use crate::course::check::Outcome;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
