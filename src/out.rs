@@ -1,5 +1,5 @@
 //! What a command says and with which code the process ends: results on stdout, notices on stderr.
-//! A reader that went away (`| head`) is no error.
+//! A reader that closed the pipe (`| head`) is not an error.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -52,7 +52,7 @@ impl From<&Failed> for Stop {
     }
 }
 
-/// An error of the one who typed the command.
+/// An error of usage: something was typed wrong, or a file is wrong.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     Stop {
         exit: Exit::Usage,
@@ -61,7 +61,7 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
     .into()
 }
 
-/// Says what went wrong, once, and with which code to end.
+/// Prints what went wrong, once, and gives the exit code.
 pub fn report(error: &anyhow::Error) -> Exit {
     let exit = exit_of(error);
     let gone = error
@@ -87,7 +87,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     Exit::Failed
 }
 
-/// A line on stderr, with the program's name. A closed stderr is nobody's problem.
+/// A line on stderr, with the program's name. A closed stderr is ignored.
 pub fn notice(text: &str) {
     let _ = writeln!(io::stderr().lock(), "perflings: {text}");
 }

@@ -34,7 +34,7 @@ pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
         return NamedConfig::file(path, preset);
     }
     Err(usage(format!(
-        "`{text}` is no stage variant (4:broken, 4:fixed), no version (v1 to v4, small:v3) and no file"
+        "`{text}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file"
     )))
 }
 
