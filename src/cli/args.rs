@@ -54,7 +54,7 @@ pub enum Task {
     List(ListArgs),
     /// Show a stage's hints
     Hint(HintArgs),
-    /// Put a stage's files back as they began; yours are kept aside
+    /// Put a stage's files back as they were at first; yours are kept aside
     Reset(ResetArgs),
     /// Write the course into a new folder, to edit it there
     Init(InitArgs),

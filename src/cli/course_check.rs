@@ -56,7 +56,7 @@ pub fn course_check(
                 false => "FAIL",
             };
             result(&format!("{mark}  {}", tried.what))?;
-            // One criterion a line: half a dozen of them are no sentence.
+            // One line for each criterion: there may be half a dozen.
             for part in tried.detail.replace("; `", "\n`").lines() {
                 result(&format!("        {part}"))?;
             }

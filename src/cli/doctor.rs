@@ -37,7 +37,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     } else {
         result(&found.as_text())?;
     }
-    // A machine without a working engine cannot run anything; a missing GPU is no fault.
+    // A machine without a working engine cannot run anything; a missing GPU is not a fault.
     Ok(if found.devices.is_empty() {
         Exit::Failed
     } else {

@@ -121,7 +121,7 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
     };
     let (_, aside) = progress::reset_stage(state()?, id)?;
     keep(Ok(aside));
-    result(&format!("{name} ({id}) is as it began"))?;
+    result(&format!("{name} ({id}) is reset to its first state"))?;
     for path in kept {
         result(&format!("your file is kept as {}", path.display()))?;
     }

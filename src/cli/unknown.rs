@@ -1,4 +1,4 @@
-//! A first word that is no command: a stage or an exercise that was meant, or a slip of the fingers.
+//! A first word that is not a command: a stage or an exercise that was meant, or a typing error.
 
 use std::ffi::OsString;
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::report::{Cell, FORMAT, Report, Speed};
+use super::report::{Cell, FORMAT, Report};
 use crate::config::file::read_text;
 use crate::out::usage;
 
 /// Largest baseline that is read.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
-/// What a version may lose without a word from `--min-ratio`.
+/// The smallest ratio of speeds that passes where `--min-ratio` names none.
 pub const MIN_RATIO: f64 = 0.95;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,87 +75,72 @@ pub fn read(path: &Path) -> Result<Report> {
 
 /// Compares every cell of either report.
 pub fn gate(now: &Report, then: &Report, min_ratio: f64) -> Gate {
-    let same = |a: &Cell, b: &Cell| {
-        (&a.select, &a.preset, &a.version) == (&b.select, &b.preset, &b.version)
-    };
-    let mut cells: Vec<Judged> = now
-        .cells
-        .iter()
-        .map(|cell| {
-            let earlier = then.cells.iter().find(|other| same(cell, other));
-            let compared = earlier
-                .ok_or_else(|| "the baseline does not have it".to_owned())
-                .and_then(|earlier| compare(cell, earlier));
-            judged(cell, compared, min_ratio)
-        })
-        .collect();
-    let gone = then
-        .cells
-        .iter()
-        .filter(|earlier| !now.cells.iter().any(|cell| same(cell, earlier)));
-    cells.extend(gone.map(|earlier| {
-        judged(
-            earlier,
-            Err("it was not measured now".to_owned()),
-            min_ratio,
-        )
-    }));
+    let mut cells = Vec::new();
+    for cell in &now.cells {
+        let compared = match then.cells.iter().find(|other| same_subject(cell, other)) {
+            Some(earlier) => compare(cell, earlier),
+            None => Err("the baseline does not have it".to_owned()),
+        };
+        cells.push(judged(cell, compared, min_ratio));
+    }
+    for earlier in &then.cells {
+        if !now.cells.iter().any(|cell| same_subject(cell, earlier)) {
+            let why = Err("it was not measured now".to_owned());
+            cells.push(judged(earlier, why, min_ratio));
+        }
+    }
     Gate { min_ratio, cells }
 }
 
+fn same_subject(a: &Cell, b: &Cell) -> bool {
+    (&a.select, &a.preset, &a.version) == (&b.select, &b.preset, &b.version)
+}
+
 fn judged(cell: &Cell, compared: Result<[f64; 3], String>, min_ratio: f64) -> Judged {
-    let (judgement, ratio, reason) = match compared {
+    let judgement = match compared {
         // Even at the favourable ends of both intervals it is too slow.
-        Ok(ratio) if ratio[2] < min_ratio => (Judgement::Slower, Some(ratio), None),
-        Ok(ratio) => (Judgement::Pass, Some(ratio), None),
-        Err(reason) => (Judgement::NotComparable, None, Some(reason)),
+        Ok([_, _, high]) if high < min_ratio => Judgement::Slower,
+        Ok(_) => Judgement::Pass,
+        Err(_) => Judgement::NotComparable,
     };
+    let [ratio, low, high] = compared.as_ref().map_or([None; 3], |ratio| ratio.map(Some));
     Judged {
         device: cell.select.clone(),
         preset: cell.preset.clone(),
         version: cell.version.clone(),
         judgement,
-        ratio: ratio.map(|r| r[0]),
-        low: ratio.map(|r| r[1]),
-        high: ratio.map(|r| r[2]),
-        reason,
+        ratio,
+        low,
+        high,
+        reason: compared.err(),
     }
 }
 
 /// Speed now over speed then with its ends, or why there is none.
 fn compare(now: &Cell, then: &Cell) -> Result<[f64; 3], String> {
-    if now.device != then.device {
-        return Err(format!(
-            "other device: `{}` then, `{}` now",
-            then.device.name, now.device.name
-        ));
-    }
-    if now.config != then.config {
-        return Err(format!(
-            "other configuration: {} then, {} now",
-            then.config, now.config
-        ));
-    }
-    let speed = |cell: &Cell, when: &str| {
-        let sound = |s: &Speed| {
-            let figures = [s.step_ms.median, s.low_ms, s.high_ms];
-            figures.iter().all(|x| x.is_finite() && *x > 0.0)
+    let same = |what: &str, now: &str, then: &str, equal: bool| match equal {
+        true => Ok(()),
+        false => Err(format!("other {what}: {then} then, {now} now")),
+    };
+    let name = |cell: &Cell| format!("`{}`", cell.device.name);
+    let equal = now.device == then.device;
+    same("device", &name(now), &name(then), equal)?;
+    let equal = now.config == then.config;
+    same("configuration", &now.config, &then.config, equal)?;
+    let times = |cell: &Cell, when: &str| {
+        let Some(speed) = &cell.speed else {
+            let reason = cell.speed_reason.as_deref().unwrap_or("no reason given");
+            return Err(format!("not measured {when}: {reason}"));
         };
-        match &cell.speed {
-            Some(speed) if sound(speed) => Ok(speed.clone()),
-            Some(_) => Err(format!("its step time {when} is not a positive number")),
-            None => {
-                let reason = cell.speed_reason.as_deref().unwrap_or("no reason given");
-                Err(format!("not measured {when}: {reason}"))
-            }
+        let times = [speed.step_ms.median, speed.low_ms, speed.high_ms];
+        match times.iter().all(|x| x.is_finite() && *x > 0.0) {
+            true => Ok(times),
+            false => Err(format!("its step time {when} is not a positive number")),
         }
     };
-    let (now, then) = (speed(now, "now")?, speed(then, "then")?);
-    Ok([
-        then.step_ms.median / now.step_ms.median,
-        then.low_ms / now.high_ms,
-        then.high_ms / now.low_ms,
-    ])
+    let ([now, now_low, now_high], [then, then_low, then_high]) =
+        (times(now, "now")?, times(then, "then")?);
+    Ok([then / now, then_low / now_high, then_high / now_low])
 }
 
 impl Gate {

@@ -167,6 +167,7 @@ pub fn measure(
         must_finish: true,
     };
     let jobs: Vec<Job> = subjects.iter().enumerate().map(job).collect();
+    plan::check_memory(runner, &jobs)?;
     let jobs = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
     let outcome = plan::measure(runner, &jobs, tell)?;
     let missing = outcome.failures.iter().map(|failure| {

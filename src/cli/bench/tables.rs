@@ -499,6 +499,8 @@ mod tests {
             "tiny on cpu: Chip",
             "1     model.matmul = own",
             "-     train.optimizer = fused",
+            // Unclear effects come last, whatever their size.
+            "1.800 [1.000, 3.000]  30  unclear\n\n",
             "unclear, so not ranked: train.optimizer = fused from plain; more",
             "all together are worth 1.100",
         ] {
