@@ -125,7 +125,6 @@ fn try_stages(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Resu
     };
     let compare: Option<&mut Compare<'_>> = if timed { Some(&mut compare) } else { None };
     let tried = behaviour(&context.course, &mut run, compare);
-    drop(ask);
     fatal.map_or(Ok(tried), Err)
 }
 
