@@ -9,6 +9,7 @@ mod course_check;
 mod doctor;
 mod export;
 mod list;
+mod progress;
 mod replay;
 mod run;
 mod summary;
@@ -19,71 +20,14 @@ mod workshop;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser};
 
 pub use crate::out::{Exit, Stop};
 
-use args::*;
+use args::{Cli, CourseCommand, CourseTask, Task};
 
 use crate::course::Course;
 use crate::out;
-
-#[derive(Debug, Parser)]
-#[command(
-    name = "perflings",
-    version,
-    about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix."
-)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-struct Cli {
-    #[command(subcommand)]
-    command: Option<Task>,
-    #[command(flatten)]
-    workshop: WorkshopArgs,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  perflings                                      the workshop, where you left it
-  perflings --stage 3 --device cpu               stage 3, on the CPU
-  perflings run 1 --as fixed --steps 100 --json  a stage without a screen, one event a line
-  perflings compare 4:broken 4:fixed             which is faster, with an interval
-  perflings doctor                               what works on this machine, and what to do
-
-Exit codes: 0 done or passed, 1 a check failed or the engine broke, 2 wrong usage or a fault in a file,
-3 the device is not here, 130 interrupted.";
-
-#[derive(Debug, Subcommand)]
-enum Task {
-    /// Train one stage or configuration without a screen
-    Run(RunArgs),
-    /// Measure two configurations in pairs on one device; says which is faster, or that it cannot tell
-    Compare(CompareArgs),
-    /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
-    Bench(bench::BenchArgs),
-    /// Check what you have now: one stage, or all of them
-    Check(CheckArgs),
-    /// Commands for authors of courses
-    Course(CourseCommand),
-    /// List the stages and where you are
-    List(ListArgs),
-    /// Show a stage's hints
-    Hint(HintArgs),
-    /// Put a stage's files back as they began; yours are kept aside
-    Reset(ResetArgs),
-    /// Write the course into a new folder, to edit it there
-    Init(InitArgs),
-    /// Say what works on this machine: devices, terminal, folders; and what to do where something is missing
-    Doctor(DoctorArgs),
-    /// Show a recording in the workshop's screen
-    Replay(ReplayArgs),
-    /// Write a recording's results as Markdown
-    Report(ReportArgs),
-    /// Convert a recording for other tools
-    Export(ExportArgs),
-    /// The engine process: commands on stdin, events on stdout, one JSON object a line
-    Engine,
-}
 
 /// Runs the program with this process's arguments.
 pub fn main() -> ExitCode {

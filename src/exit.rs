@@ -21,7 +21,7 @@ pub enum Exit {
 }
 
 /// An error that knows its exit code.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     pub exit: Exit,
     pub text: String,

@@ -1,7 +1,10 @@
-//! Drives engines: one run, one paired comparison, the runs of a config exercise. Front ends say what to measure and
-//! print what was found; nothing here prints a result.
+//! Measuring: a plan of jobs, each a run or a comparison in pairs, carried out by an engine process; one kind of progress
+//! and one kind of result for the command line, the screen and the checks. Nothing here prints or draws.
 
-pub mod bench;
-pub mod drive;
+pub mod ablation;
+pub mod exercise;
+pub mod gate;
 pub mod machine;
-pub mod sweep;
+pub mod plan;
+pub mod report;
+pub mod runner;

@@ -1,11 +1,12 @@
-//! What a command prints: results on stdout, notices on stderr. A reader that goes away (`| head`) is not an error.
+//! What a command says and with which code the process ends: results on stdout, notices on stderr.
+//! A reader that closed the pipe (`| head`) is not an error.
 
 use std::io::{self, Write};
 
 use crate::config::file::FileError;
 pub use crate::exit::{Exit, Stop, usage};
 
-/// Says what went wrong, once, and with which code to end.
+/// Prints what went wrong, once, and gives the exit code.
 pub fn report(error: &anyhow::Error) -> Exit {
     let exit = exit_of(error);
     let gone = error
@@ -31,7 +32,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     Exit::Failed
 }
 
-/// A line on stderr, with the program's name. A closed stderr is nobody's problem.
+/// A line on stderr, with the program's name. A closed stderr is ignored.
 pub fn notice(text: &str) {
     let _ = writeln!(io::stderr().lock(), "perflings: {text}");
 }

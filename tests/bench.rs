@@ -27,7 +27,7 @@ fn mistakes_name_the_nearest_right_thing() {
         (&["--baseline", "x.json"], "x.json"),
         (
             &["--baseline", "half.json"],
-            "half.json is no result of a bench",
+            "half.json is not a result of `bench`",
         ),
         (
             &["--baseline", "other.json"],

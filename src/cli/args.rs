@@ -1,15 +1,74 @@
-//! What each command takes: flags, their values and their help. Defaults are here and nowhere else.
+//! The grammar of the command line: commands, flags, their values, defaults and help.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::bench::args::BenchArgs;
 use crate::course::context::CourseContext;
-use crate::measure::bench::Bench;
-use crate::measure::drive::engine_command;
 use crate::measure::machine;
+use crate::measure::runner::{Runner, engine_command};
 use crate::out::notice;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "perflings",
+    version,
+    about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix."
+)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Task>,
+    #[command(flatten)]
+    pub workshop: WorkshopArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  perflings                                      the workshop, where you left it
+  perflings --stage 3 --device cpu               stage 3, on the CPU
+  perflings run 1 --as fixed --steps 100 --json  a stage without a screen, one event a line
+  perflings compare 4:broken 4:fixed             which is faster, with an interval
+  perflings doctor                               what works on this machine, and what to do
+
+Exit codes: 0 done or passed, 1 a check failed or the engine broke, 2 wrong usage or a fault in a file,
+3 the device is not here, 130 interrupted.";
+
+/// A command, and what it takes.
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// Train one stage or configuration without a screen
+    Run(RunArgs),
+    /// Measure two configurations in pairs on one device; says which is faster, or that it cannot tell
+    Compare(CompareArgs),
+    /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
+    Bench(BenchArgs),
+    /// Check what you have now: one stage, or all of them
+    Check(CheckArgs),
+    /// Commands for authors of courses
+    Course(CourseCommand),
+    /// List the stages and where you are
+    List(ListArgs),
+    /// Show a stage's hints
+    Hint(HintArgs),
+    /// Put a stage's files back as they were at first; yours are kept aside
+    Reset(ResetArgs),
+    /// Write the course into a new folder, to edit it there
+    Init(InitArgs),
+    /// Say what works on this machine: devices, terminal, folders; and what to do where something is missing
+    Doctor(DoctorArgs),
+    /// Show a recording in the workshop's screen
+    Replay(ReplayArgs),
+    /// Write a recording's results as Markdown
+    Report(ReportArgs),
+    /// Convert a recording for other tools
+    Export(ExportArgs),
+    /// The engine process: commands on stdin, events on stdout, one JSON object a line
+    Engine,
+}
 
 /// Where the course comes from.
 #[derive(Args, Clone, Debug, Default)]
@@ -278,9 +337,9 @@ pub enum Table {
 }
 
 impl EngineArgs {
-    /// An engine for runs and comparisons on the named device.
-    pub fn bench(&self) -> Result<Bench> {
-        Bench::new(engine_command(self.engine.as_deref())?, &self.device)
+    /// An engine for runs and comparisons.
+    pub fn runner(&self) -> Result<Runner> {
+        Runner::new(engine_command(self.engine.as_deref())?, None)
     }
 }
 

@@ -3,180 +3,117 @@
 pub mod configs;
 pub mod detective;
 mod kernels;
-pub mod state;
-
-use std::path::Path;
+mod text;
 
 use anyhow::Result;
 
-use super::CheckArgs;
-use super::list::progress_of;
+use super::args::CheckArgs;
+use super::progress::{change, progress_of, say_file};
 use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::course::context::CourseContext;
-use crate::course::exercise::Body;
-use crate::course::progress::{StageProgress, State, save_stage};
+use crate::course::exercise::{Body, Exercise};
+use crate::course::progress::State;
+use crate::judge::Report;
 use crate::judge::stage::{Measured, evaluate};
-use crate::judge::{Line, Outcome, Report};
-use crate::measure::bench::Bench;
-use crate::out::{self, Exit, notice, progress, result, usage};
+use crate::measure::runner::{Runner, Work};
+use crate::out::{self, Exit, progress, result, usage};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    if let Some(exercise) = args
-        .stage
-        .as_deref()
-        .and_then(|name| context.exercise(name))
-    {
-        return match &exercise.body {
-            Body::Kernel(kernels) => kernels::check(&context, exercise, kernels, args),
-            Body::Config(configs) => configs::check(&context, exercise, configs, args),
-            Body::Detective(detective) => detective::check(&context, exercise, detective, args),
-        };
+    let named = args.stage.as_deref();
+    if let Some(exercise) = named.and_then(|name| context.exercise(name)) {
+        return check_exercise(&context, exercise, args);
     }
     if !args.answer.is_empty() {
         return Err(usage(
             "--answer belongs to exercises such as c01 or d01; a stage's questions are asked on the screen",
         ));
     }
-    let stages: Vec<&Stage> = match &args.stage {
+    let stages: Vec<&Stage> = match named {
         Some(name) => vec![context.stage(name)?],
         None => context.course.stages.iter().collect(),
     };
     let known = progress_of(&context);
-    let mut bench = args.engine.bench()?;
+    let mut runner = args.engine.runner()?;
+    let device = &args.engine.device;
     let mut exit = Exit::Ok;
     for stage in stages {
         let (mine, path) = context.learner(stage, None)?;
-        yours(stage, path.as_deref());
+        say_file(stage, path.as_deref());
         let quiz = &known.stage(&stage.id).quiz;
-        let Some(report) = report(&mut bench, stage, &stage.broken, &mine.config, quiz.len())?
-        else {
+        let Some(report) = report(&mut runner, device, stage, &mine.config, quiz.len())? else {
             return Ok(Exit::Interrupted);
         };
         if args.json {
             out::json(&report)?;
         } else {
-            result(&text(stage, &report))?;
+            let title = format!("stage {} {}", stage.number, stage.title);
+            result(&text::text(&title, &report))?;
         }
         if report.passed() {
-            if let Some(state) = &context.state {
-                let passed = StageProgress {
-                    state: State::Passed,
-                    ..known.stage(&stage.id)
-                };
-                if let Ok((_, Some(problem))) | Err(problem) = save_stage(state, &stage.id, &passed)
-                {
-                    notice(&problem.to_string());
-                }
-            }
+            change(&context, &stage.id, |known| known.state = State::Passed);
         } else {
             exit = Exit::Failed;
         }
     }
-    if args.stage.is_none() && all_begun(&context, args)? == Exit::Failed {
-        exit = Exit::Failed;
-    }
-    Ok(exit)
-}
-
-/// The exercises that the learner has begun, one after the other: those with files of theirs, recordings looked at.
-fn all_begun(context: &CourseContext, args: &CheckArgs) -> Result<Exit> {
-    let mut exit = Exit::Ok;
-    let known = progress_of(context);
-    for exercise in &context.course.exercises {
-        let begun = match &exercise.body {
-            Body::Detective(_) => known.stage(&exercise.id).state != State::New,
-            _ => context.exercise_folder(exercise).is_some(),
-        };
-        if !begun {
-            continue;
-        }
-        let checked = match &exercise.body {
-            Body::Kernel(kernels) => kernels::check(context, exercise, kernels, args)?,
-            Body::Config(configs) => configs::check(context, exercise, configs, args)?,
-            Body::Detective(detective) => detective::check(context, exercise, detective, args)?,
-        };
-        if checked == Exit::Failed {
-            exit = Exit::Failed;
+    if named.is_none() {
+        // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
+        for exercise in &context.course.exercises {
+            let begun = match &exercise.body {
+                Body::Detective(_) => known.stage(&exercise.id).state != State::New,
+                Body::Kernel(_) | Body::Config(_) => context.exercise_folder(exercise).is_some(),
+            };
+            if begun && check_exercise(&context, exercise, args)? == Exit::Failed {
+                exit = Exit::Failed;
+            }
         }
     }
     Ok(exit)
 }
 
-/// Says which file of the learner's is used.
-pub fn yours(stage: &Stage, path: Option<&Path>) {
-    if let Some(path) = path {
-        notice(&format!(
-            "stage {} with your {}",
-            stage.number,
-            path.display()
-        ));
+fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
+    match &exercise.body {
+        Body::Kernel(kernels) => kernels::check(context, exercise, kernels, args),
+        Body::Config(configs) => configs::check(context, exercise, configs, args),
+        Body::Detective(detective) => detective::check(context, exercise, detective, args),
     }
 }
 
 /// The answers for one stage; none when interrupted.
 fn report(
-    bench: &mut Bench,
+    runner: &mut Runner,
+    device: &str,
     stage: &Stage,
-    starter: &RunConfig,
     mine: &RunConfig,
     quiz: usize,
 ) -> Result<Option<Report>> {
-    progress(&format!(
-        "stage {} ({}): {} steps",
-        stage.number, stage.id, stage.steps
-    ));
-    let Some(finished) = bench.run(stage.number, mine, stage.steps)? else {
+    let mut measure = |what: &str, work: Work| {
+        progress(&format!("stage {} ({}): {what}", stage.number, stage.id));
+        let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;
+        Ok::<_, anyhow::Error>((!measured.interrupted).then_some(measured))
+    };
+    let run = Work::run("custom", mine, stage.steps);
+    let Some(run) = measure(&format!("{} steps", stage.steps), run)? else {
         return Ok(None);
     };
+    let starter = &stage.broken;
     let mut pair = None;
-    if stage
-        .checks
-        .iter()
-        .any(|check| check.metric == Metric::Ratio)
-        && starter != mine
-    {
-        progress(&format!(
-            "stage {} ({}): pairs against the starter",
-            stage.number, stage.id
-        ));
-        pair = bench.pair(stage.number, starter, mine)?;
-        if pair.is_none() {
+    if starter != mine && stage.checks.iter().any(|it| it.metric == Metric::Ratio) {
+        let work = Work::pair(("custom", starter), ("custom", mine), 0);
+        let Some(measured) = measure("pairs against the starter", work)? else {
             return Ok(None);
-        }
+        };
+        pair = measured.pair;
     }
-    let quiz_right = (quiz > 0).then_some(quiz);
-    let measured = Measured {
-        config: Some(mine),
-        finished: Some(&finished),
-        pair: pair.as_ref(),
-        quiz_right,
-    };
-    Ok(Some(evaluate(stage, measured)))
-}
-
-fn text(stage: &Stage, report: &Report) -> String {
-    let verdict = match report.outcome() {
-        Outcome::Passed => "passed",
-        Outcome::Failed => "not passed",
-        Outcome::NotMeasured => "not passed: something was not measured",
-    };
-    let mut lines = vec![format!("stage {} {}: {verdict}", stage.number, stage.title)];
-    lines.extend(report.lines.iter().map(line));
-    lines.join("\n")
-}
-
-fn line(line: &Line) -> String {
-    let mark = match line.outcome {
-        Outcome::Passed => "pass",
-        Outcome::Failed => "FAIL",
-        Outcome::NotMeasured => "----",
-    };
-    let optional = if line.optional { " (optional)" } else { "" };
-    format!(
-        "  {mark}  {}{optional}\n        asked     {}\n        measured  {}",
-        line.name, line.asked, line.measured
-    )
+    Ok(Some(evaluate(
+        stage,
+        Measured {
+            config: Some(mine),
+            finished: run.finished.as_ref(),
+            pair: pair.as_ref(),
+            quiz_right: (quiz > 0).then_some(quiz),
+        },
+    )))
 }

@@ -2,30 +2,13 @@
 
 use anyhow::Result;
 
-use super::CompareArgs;
+use super::args::CompareArgs;
 use super::variant::{change, named, preset_of};
+use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;
-use crate::measure::drive::{Drive, Ending, Flow, engine_command};
-use crate::measure::machine;
+use crate::measure::runner::{Runner, Work, engine_command};
 use crate::out::{Exit, notice, progress, result, usage};
-use crate::protocol::{Command, Event, Pair, RunSpec, Slot, Verdict};
-
-/// Keys that say how much is computed, or on what. A comparison at different values of these compares nothing.
-const SAME: &[&str] = &[
-    "preset",
-    "model.hidden",
-    "model.layers",
-    "model.heads",
-    "model.kv-heads",
-    "model.ffn",
-    "model.vocab",
-    "train.data",
-    "train.precision",
-    "train.batch",
-    "train.context",
-    "train.seed",
-    "train.learning-rate",
-];
+use crate::protocol::{Event, Pair, Slot, Spread, Verdict};
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let context = args.course.load()?;
@@ -36,90 +19,65 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     change(&mut b.config, &args.change)?;
     refuse_different_work(&a, &b)?;
     let command = engine_command(args.engine.engine.as_deref())?;
-    if command.is_own() {
-        machine::check_memory(&args.engine.device, &[&a.config, &b.config])?;
-    }
-    let mut drive = Drive::new(command, args.record.as_deref())?;
-    let (name_a, name_b) = (a.name.clone(), b.name.clone());
-    let stage = if a.stage == b.stage { a.stage } else { 0 };
-    let pair = Command::Pair {
-        device: args.engine.device.clone(),
-        stage,
-        a: spec(a, Slot::A),
-        b: spec(b, Slot::B),
+    let mut runner = Runner::new(command, args.record.as_deref())?;
+    let work = Work::Pair {
+        a: a.spec(Slot::A),
+        b: b.spec(Slot::B),
         pairs: args.pairs,
     };
-    let mut last: Option<Pair> = None;
     let mut shown = 0;
-    let ending = drive.converse(pair, |line, text| {
-        if args.json {
-            result(text)?;
-        }
+    let measured = runner.measure(&args.engine.device, &work, |line, text| {
         match &line.event {
-            Event::Pair(pair) => {
-                if !args.json && pair.n >= shown + 5 {
-                    shown = pair.n;
-                    progress(&format!(
-                        "{} of {} pairs, ratio {:.3} so far, {:.0} s left",
-                        pair.n, pair.wanted, pair.ratio, pair.remaining_s
-                    ));
-                }
-                last = Some(pair.clone());
-            }
-            Event::Started(started) if !args.json => {
+            _ if args.json => result(text)?,
+            Event::Pair(pair) if pair.n >= shown + 5 => {
+                shown = pair.n;
                 progress(&format!(
-                    "{:?}: {} on {}",
-                    started.run.slot, started.run.variant, started.device.name
+                    "{} of {} pairs, ratio {:.3} so far, {:.0} s left",
+                    pair.n, pair.wanted, pair.ratio, pair.remaining_s
                 ));
             }
-            Event::Log(log) if log.level != "info" => {
-                progress(&format!("{}: {}", log.level, log.text))
-            }
-            Event::Finished(finished) => {
-                last = finished.pair.clone().or(last.take());
-                return Ok(Flow::Done);
-            }
+            Event::Started(started) => progress(&format!(
+                "{:?}: {} on {}",
+                started.run.slot, started.run.variant, started.device.name
+            )),
             _ => {}
         }
-        Ok(Flow::Go)
+        if let Event::Log(log) = &line.event
+            && log.level != "info"
+        {
+            progress(&format!("{}: {}", log.level, log.text));
+        }
+        Ok(())
     })?;
-    match last {
-        Some(pair) if !args.json => result(&verdict(&pair, &name_a, &name_b))?,
+    match &measured.pair {
+        Some(pair) if !args.json => result(&verdict(pair, &a.name, &b.name))?,
         Some(_) => {}
         None => notice("no pair was measured"),
     }
-    Ok(if ending == Ending::Interrupted {
+    Ok(if measured.interrupted {
         Exit::Interrupted
     } else {
         Exit::Ok
     })
 }
 
-fn spec(subject: NamedConfig, slot: Slot) -> RunSpec {
-    RunSpec {
-        stage: subject.stage,
-        variant: subject.variant,
-        slot,
-        config: subject.config,
-        steps: None,
-    }
-}
-
 /// Names every key that makes the two do different work, unless the stage they belong to studies it.
 fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
-    let studied = |path: &str| {
-        let one_stage = a.stage == b.stage && a.stage != 0;
-        one_stage && a.varies.iter().any(|v| v == path)
-    };
+    let one_stage = a.stage == b.stage && a.stage != 0;
+    let studied = |path: &str| one_stage && a.varies.iter().any(|v| v == path);
     let other_preset = a.config.preset != b.config.preset;
-    // Sizes follow from the preset; naming it says it all.
-    let follows = |path: &str| other_preset && path != "preset" && is_size(path);
     let found: Vec<String> = a
         .config
         .differences(&b.config)
         .into_iter()
-        .filter(|path| SAME.contains(path) && !studied(path) && !follows(path))
-        .map(|path| format!("{path} ({} and {})", a.value(path), b.value(path)))
+        .filter_map(Knob::known)
+        .filter(|knob| knob.changes_work() && !studied(knob.path))
+        // Sizes follow from the preset; naming it says it all.
+        .filter(|knob| !other_preset || knob.path == "preset" || knob.changes != Changes::Size)
+        .map(|knob| {
+            let (a, b) = ((knob.get)(&a.config), (knob.get)(&b.config));
+            format!("{} ({a} and {b})", knob.path)
+        })
         .collect();
     if found.is_empty() {
         return Ok(());
@@ -130,10 +88,6 @@ fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
         b.name,
         found.join(", ")
     )))
-}
-
-fn is_size(path: &str) -> bool {
-    path.starts_with("model.") || matches!(path, "train.batch" | "train.context")
 }
 
 /// One line, and below it what it rests on.
@@ -153,7 +107,7 @@ fn verdict(pair: &Pair, a: &str, b: &str) -> String {
     } else {
         pair.differs.join(", ")
     };
-    let spread = |s: &crate::protocol::Spread| {
+    let spread = |s: &Spread| {
         format!(
             "{:.2} ms [{:.2}, {:.2}], p95 {:.2}",
             s.median, s.p25, s.p75, s.p95

@@ -8,14 +8,14 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::{Cli, CourseArgs, EngineArgs};
+use super::args::{Cli, CourseArgs, EngineArgs};
 use crate::config::RunConfig;
 use crate::course::context::CourseContext;
 use crate::course::validate::{Vocabulary, structure};
 use crate::engine::client::split_words;
 use crate::judge::course::{Compare, Tried, behaviour};
 use crate::lints;
-use crate::measure::bench::Bench;
+use crate::measure::runner::{Measured, Work};
 use crate::out::{self, Exit, Stop, progress, result};
 use crate::tui::keys::{BINDINGS, key_name};
 
@@ -42,7 +42,7 @@ pub fn course_check(
             result(&format!("FAIL  {problem}"))?;
         }
     }
-    let mut tried = try_all(&context, measure, engine)?;
+    let mut tried = try_stages(&context, measure, engine)?;
     match exercises::all(&context, measure, engine)? {
         Some(more) => tried.extend(more),
         None => return Ok(Exit::Interrupted),
@@ -57,7 +57,7 @@ pub fn course_check(
                 false => "FAIL",
             };
             result(&format!("{mark}  {}", tried.what))?;
-            // One criterion a line: half a dozen of them are no sentence.
+            // One line for each criterion: there may be half a dozen.
             for part in tried.detail.replace("; `", "\n`").lines() {
                 result(&format!("        {part}"))?;
             }
@@ -67,7 +67,7 @@ pub fn course_check(
     if !as_json {
         result(&match failed {
             0 => passed(&context, &tried),
-            n => format!("not passed: {n} to mend"),
+            n => format!("not passed: {n} to fix"),
         })?;
     }
     Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })
@@ -93,65 +93,48 @@ fn passed(context: &CourseContext, tried: &[Tried]) -> String {
     text
 }
 
-/// What was tried; an error where nothing could be tried at all.
-fn try_all(context: &CourseContext, measure: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
-    let judge = RefCell::new(Judge {
-        bench: engine.bench()?,
-        fatal: None,
-    });
-    let mut run = |config: &RunConfig, steps| {
-        progress(&format!("a run of {steps} steps"));
-        judge.borrow_mut().ask(|bench| bench.run(0, config, steps))
-    };
-    let mut compare = |a: &RunConfig, b: &RunConfig| {
-        progress("a paired comparison");
-        judge.borrow_mut().ask(|bench| bench.pair(0, a, b))
-    };
-    let compare: Option<&mut Compare<'_>> = if measure { Some(&mut compare) } else { None };
-    let tried = behaviour(&context.course, &mut run, compare);
-    match judge.into_inner().fatal {
-        None => Ok(tried),
-        Some(error) => Err(error),
-    }
-}
-
-/// Measures until something makes measuring pointless: a missing device, or ctrl-c.
-struct Judge {
-    bench: Bench,
-    fatal: Option<anyhow::Error>,
-}
-
-impl Judge {
-    fn ask<T>(
-        &mut self,
-        measure: impl FnOnce(&mut Bench) -> Result<Option<T>>,
-    ) -> Result<T, String> {
-        if self.fatal.is_some() {
+/// What was tried with the stages; an error where a missing device or ctrl-c makes the rest pointless.
+fn try_stages(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
+    let (mut runner, mut fatal) = (engine.runner()?, None);
+    let ask = RefCell::new(|what: String, work: Work| -> Result<Measured, String> {
+        if fatal.is_some() {
             return Err("not tried".to_owned());
         }
-        match measure(&mut self.bench) {
-            Ok(Some(found)) => Ok(found),
-            Ok(None) => {
-                self.fatal = Some(
-                    Stop {
-                        exit: Exit::Interrupted,
-                        text: "interrupted".to_owned(),
-                    }
-                    .into(),
-                );
-                Err("interrupted".to_owned())
-            }
-            Err(error) => {
-                let text = format!("{error:#}");
-                let pointless =
-                    |stop: &Stop| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
-                if error.downcast_ref::<Stop>().is_some_and(pointless) {
-                    self.fatal = Some(error);
-                }
-                Err(text)
-            }
+        progress(&what);
+        let measured = runner.measure(&engine.device, &work, |_, _| Ok(()));
+        let error = match measured {
+            Ok(measured) if !measured.interrupted => return Ok(measured),
+            Ok(_) => interrupted(),
+            Err(error) => error,
+        };
+        let text = format!("{error:#}");
+        let pointless = |stop: &Stop| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
+        if error.downcast_ref::<Stop>().is_some_and(pointless) {
+            fatal = Some(error);
         }
+        Err(text)
+    });
+    let mut run = |config: &RunConfig, steps| {
+        let work = Work::run("custom", config, steps);
+        let measured = ask.borrow_mut()(format!("a run of {steps} steps"), work)?;
+        Ok(measured.finished.unwrap_or_default())
+    };
+    let mut compare = |a: &RunConfig, b: &RunConfig| {
+        let work = Work::pair(("custom", a), ("custom", b), 0);
+        let measured = ask.borrow_mut()("a paired comparison".to_owned(), work)?;
+        Ok(measured.pair.unwrap_or_default())
+    };
+    let compare: Option<&mut Compare<'_>> = if timed { Some(&mut compare) } else { None };
+    let tried = behaviour(&context.course, &mut run, compare);
+    fatal.map_or(Ok(tried), Err)
+}
+
+fn interrupted() -> anyhow::Error {
+    Stop {
+        exit: Exit::Interrupted,
+        text: "interrupted".to_owned(),
     }
+    .into()
 }
 
 /// Whether a lesson names a command line that this program takes.

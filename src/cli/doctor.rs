@@ -1,119 +1,69 @@
 //! `perflings doctor`: what works on this machine and what to do where something is missing. Devices are probed by
 //! the engine child within a time limit, so a driver that hangs or crashes is a line in the answer.
 
-mod peaks;
-
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use super::DoctorArgs;
+use super::args::DoctorArgs;
 use crate::drivers::harmless;
-use crate::engine::client::{Client, Heard};
-use crate::measure::drive::engine_command;
-use crate::out::{self, Exit, result};
-use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL};
+use crate::engine::client::{Client, EngineCommand, Heard};
+use crate::engine::roof::words::rate;
+use crate::measure::runner::engine_command;
+use crate::out::{self, Exit, result, usage};
+use crate::profile::roofline::{ridge, unsteady};
+use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
+use crate::tui::terminal;
+use crate::tui::theme::Colours;
 
 /// How long drivers may take to list their devices.
-const PROBE: Duration = Duration::from_secs(30);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the peaks of one device may take; a driver that opens slowly is most of it.
+const CALIBRATE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Lines of drivers that are shown.
+const MAX_LINES: usize = 20;
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
-    let mut probed = probe(args.engine.as_deref())?;
-    let said = if args.calibrate {
-        peaks::measure(args.engine.as_deref(), &mut probed.devices)
-    } else {
-        peaks::Said::default()
-    };
-    probed.notes.extend(said.notes);
-    let terminal = terminal();
-    let folders = folders();
-    let mut advice = advice(&probed, &terminal, &folders);
-    advice.extend(said.problems);
-    if args.json {
-        out::json(&as_json(&probed, &terminal, &folders, &advice))?;
-    } else {
-        result(&as_text(&probed, &terminal, &folders, &advice))?;
+    let command = engine_command(args.engine.as_deref())?;
+    let mut found = probe(&command)?;
+    if args.calibrate {
+        found.calibrate(&command);
     }
-    // A machine without a working engine cannot run anything; a missing GPU is no fault.
-    Ok(if probed.devices.is_empty() {
+    found.advise();
+    if args.json {
+        out::json(&found.as_json())?;
+    } else {
+        result(&found.as_text())?;
+    }
+    // A machine without a working engine cannot run anything; a missing GPU is not a fault.
+    Ok(if found.devices.is_empty() {
         Exit::Failed
     } else {
         Exit::Ok
     })
 }
 
-struct Probed {
+/// What was found on this machine.
+#[derive(Default)]
+struct Found {
     hello: Option<Hello>,
     devices: Vec<DeviceInfo>,
     problem: Option<String>,
     /// What drivers wrote beside the stream.
     stray: Vec<String>,
-    /// What needs no doing: lines of drivers that are known to mean nothing, peaks that lie apart.
+    /// Nothing has to be done about these: lines of drivers that are known to mean nothing, peaks that changed.
     notes: Vec<String>,
+    terminal: Terminal,
+    folders: Vec<Folder>,
+    /// What to do, a sentence each.
+    advice: Vec<String>,
 }
 
-fn probe(engine: Option<&str>) -> Result<Probed> {
-    let mut client =
-        Client::spawn(engine_command(engine)?).map_err(|error| out::usage(format!("{error:#}")))?;
-    client.send(Command::Probe);
-    let until = Instant::now() + PROBE;
-    let mut found = Probed {
-        hello: None,
-        devices: Vec::new(),
-        problem: None,
-        stray: Vec::new(),
-        notes: Vec::new(),
-    };
-    while found.devices.is_empty() && found.problem.is_none() {
-        if Instant::now() >= until {
-            found.problem = Some(format!(
-                "the drivers listed no device within {} s",
-                PROBE.as_secs()
-            ));
-        }
-        match client.next(Duration::from_millis(100)) {
-            Some(Heard::Line(line, _)) => match line.event {
-                Event::Devices { devices } if devices.is_empty() => {
-                    found.problem = Some("the engine found no device at all".to_owned())
-                }
-                Event::Devices { devices } => found.devices = devices,
-                Event::Failed(failed) => found.problem = Some(failed.reason),
-                Event::Log(log) => found.notes.push(log.text),
-                _ => {}
-            },
-            Some(Heard::Over(over)) => found.problem = Some(over.reason().to_owned()),
-            Some(Heard::Stray(text)) => found.wrote(text),
-            _ => {}
-        }
-    }
-    found.hello = client.hello().cloned();
-    Ok(found)
-}
-
-/// Lines of drivers that are shown.
-const LINES: usize = 20;
-
-impl Probed {
-    /// Takes a line of a driver in, once.
-    fn wrote(&mut self, text: String) {
-        let (list, text) = match harmless(&text) {
-            Some(why) => (
-                &mut self.notes,
-                format!("{} ({why})", text.trim_end_matches('.')),
-            ),
-            None => (&mut self.stray, text),
-        };
-        if list.len() < LINES && !list.contains(&text) {
-            list.push(text);
-        }
-    }
-}
-
+#[derive(Default)]
 struct Terminal {
-    is_terminal: bool,
+    is_present: bool,
     size: Option<(u16, u16)>,
     term: String,
     colours: &'static str,
@@ -122,51 +72,119 @@ struct Terminal {
     inside: Option<&'static str>,
 }
 
-fn terminal() -> Terminal {
-    let var = |name: &str| std::env::var(name).unwrap_or_default();
-    let term = var("TERM");
-    let set = |name: &str| !var(name).is_empty();
-    let colours = if set("NO_COLOR") {
-        "none (NO_COLOR is set)"
-    } else if matches!(var("COLORTERM").as_str(), "truecolor" | "24bit") {
-        "24 bit"
-    } else if term.contains("256color") {
-        "256"
-    } else if term.is_empty() || term == "dumb" {
-        "none"
-    } else {
-        "16"
-    };
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .map(var)
-        .find(|v| !v.is_empty())
-        .unwrap_or_default();
-    let utf8 = cfg!(windows) || locale.to_lowercase().replace('-', "").contains("utf8");
-    let inside = [("TMUX", "tmux"), ("ZELLIJ", "zellij"), ("STY", "screen")]
-        .into_iter()
-        .find_map(|(key, name)| set(key).then_some(name));
-    Terminal {
-        is_terminal: std::io::stdout().is_terminal(),
-        size: crossterm::terminal::size().ok(),
-        term,
-        colours,
-        utf8,
-        inside,
-    }
-}
-
 struct Folder {
     what: &'static str,
     path: PathBuf,
     writable: bool,
 }
 
+fn probe(command: &EngineCommand) -> Result<Found> {
+    let mut client = Client::spawn(command.clone()).map_err(|error| usage(format!("{error:#}")))?;
+    let mut found = Found {
+        terminal: terminal(),
+        folders: folders(),
+        ..Found::default()
+    };
+    client.send(Command::Probe);
+    let answer = wait(&mut client, PROBE_TIMEOUT, |heard| {
+        match heard {
+            Heard::Line(line, _) => match line.event {
+                Event::Devices { devices } => return Some(devices),
+                Event::Log(log) => found.notes.push(log.text),
+                _ => {}
+            },
+            Heard::Stray(text) => found.add_line(text),
+            _ => {}
+        }
+        None
+    });
+    found.hello = client.hello().cloned();
+    match answer {
+        Ok(devices) if devices.is_empty() => {
+            found.problem = Some("the engine found no device at all".to_owned());
+        }
+        Ok(devices) => found.devices = devices,
+        Err(error) => found.problem = Some(format!("{error:#}")),
+    }
+    Ok(found)
+}
+
+/// Hands what the engine says to `take` until that has an answer.
+fn wait<T>(
+    client: &mut Client,
+    timeout: Duration,
+    mut take: impl FnMut(Heard) -> Option<T>,
+) -> Result<T> {
+    let until = Instant::now() + timeout;
+    while Instant::now() < until {
+        match client.next(Duration::from_millis(100)) {
+            None => {}
+            Some(Heard::Over(over)) => bail!("{}", over.reason()),
+            Some(Heard::Line(line, _)) if matches!(line.event, Event::Failed(_)) => {
+                if let Event::Failed(failed) = line.event {
+                    bail!("{}", failed.reason);
+                }
+            }
+            Some(heard) => {
+                if let Some(answer) = take(heard) {
+                    return Ok(answer);
+                }
+            }
+        }
+    }
+    bail!("no answer within {} s", timeout.as_secs())
+}
+
+/// Measures the peaks of a device in an engine of its own, so that a driver that fails takes no other along. Notices of
+/// the engine are added to `notes`.
+fn measure_peaks(command: &EngineCommand, select: &str, notes: &mut Vec<String>) -> Result<Roof> {
+    let mut client = Client::spawn(command.clone())?;
+    client.send(Command::Calibrate {
+        device: select.to_owned(),
+    });
+    wait(&mut client, CALIBRATE_TIMEOUT, |heard| {
+        if let Heard::Line(line, _) = heard {
+            match line.event {
+                Event::Calibrated { roof, .. } => return Some(roof),
+                Event::Log(log) => notes.push(format!("{select}: {}", log.text)),
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
+fn terminal() -> Terminal {
+    let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let abilities = terminal::abilities(var);
+    let inside = [("TMUX", "tmux"), ("ZELLIJ", "zellij"), ("STY", "screen")];
+    Terminal {
+        is_present: terminal::is_present(),
+        size: terminal::columns_and_rows(),
+        term: var("TERM").unwrap_or_default(),
+        colours: match abilities.colours {
+            Colours::None => "none",
+            Colours::Sixteen => "16",
+            Colours::Indexed => "256",
+        },
+        utf8: !abilities.ascii,
+        inside: inside
+            .into_iter()
+            .find_map(|(key, name)| var(key).map(|_| name)),
+    }
+}
+
 fn folders() -> Vec<Folder> {
     let Some(base) = directories::BaseDirs::new() else {
         return Vec::new();
     };
-    let own = |what, root: &Path| {
+    let state = base.state_dir().unwrap_or_else(|| base.data_local_dir());
+    [
+        ("progress", state),
+        ("recordings", base.data_dir()),
+        ("caches", base.cache_dir()),
+    ]
+    .map(|(what, root)| {
         let path = root.join("perflings");
         let writable = is_writable(&path);
         Folder {
@@ -174,16 +192,8 @@ fn folders() -> Vec<Folder> {
             path,
             writable,
         }
-    };
-    vec![
-        own(
-            "progress",
-            base.state_dir().unwrap_or_else(|| base.data_local_dir()),
-        ),
-        own("recordings", base.data_dir()),
-        own("settings", base.config_dir()),
-        own("caches", base.cache_dir()),
-    ]
+    })
+    .into()
 }
 
 /// Whether a file could be made here: in the folder, or in the nearest one above that exists.
@@ -193,145 +203,187 @@ fn is_writable(path: &Path) -> bool {
         .is_some_and(|dir| tempfile::tempfile_in(dir).is_ok())
 }
 
-/// What to do, one sentence each. Empty: nothing.
-fn advice(probed: &Probed, terminal: &Terminal, folders: &[Folder]) -> Vec<String> {
-    let mut found = Vec::new();
-    let has = |kind: &str| probed.devices.iter().any(|d| d.device.kind == kind);
-    if let Some(problem) = &probed.problem {
-        found.push(format!("The engine did not answer: {problem}. Try `perflings run 1 --device cpu` and read its message."));
+impl Found {
+    /// Takes a line of a driver in, once.
+    fn add_line(&mut self, text: String) {
+        let (list, text) = match harmless(&text) {
+            Some(why) => (
+                &mut self.notes,
+                format!("{} ({why})", text.trim_end_matches('.')),
+            ),
+            None => (&mut self.stray, text),
+        };
+        if list.len() < MAX_LINES && !list.contains(&text) {
+            list.push(text);
+        }
     }
-    if !probed.devices.is_empty() && !has("gpu") {
-        found.push(
-            "No GPU was found; everything runs on the CPU. If there is one: install its driver with Vulkan (Debian, Ubuntu: \
-             mesa-vulkan-drivers for AMD and Intel, nvidia-driver with libvulkan1 for NVIDIA), then `vulkaninfo --summary` must list it."
-                .to_owned(),
-        );
-    }
-    if !probed.devices.is_empty() && !has("vulkan-cpu") && cfg!(target_os = "linux") {
-        found.push(
-            "No lavapipe was found; it runs GPU kernels on the CPU, for correctness. Debian, Ubuntu: apt install mesa-vulkan-drivers; \
-             Fedora: dnf install mesa-vulkan-drivers; Arch: pacman -S vulkan-swrast."
-                .to_owned(),
-        );
-    }
-    for device in probed
-        .devices
-        .iter()
-        .filter(|d| d.device.kind != "cpu" && !d.timestamps)
-    {
-        found.push(format!(
-            "{} has no timestamps: its kernels are timed with the host's clock.",
-            device.device.name
-        ));
-    }
-    if !terminal.utf8 {
-        found.push("The locale is not UTF-8; press m in the workshop for ASCII charts, or set LANG=C.UTF-8.".to_owned());
-    }
-    if terminal.size.is_some_and(|(w, h)| w < 60 || h < 16) {
-        found.push("The terminal is smaller than 60x16: it shows numbers without charts. 80x24 shows the workshop, 160x45 all of it.".to_owned());
-    }
-    if terminal.inside == Some("tmux") && terminal.colours == "16" {
-        found.push("tmux shows 16 colours; `set -g default-terminal tmux-256color` in ~/.tmux.conf gives 256.".to_owned());
-    }
-    for folder in folders.iter().filter(|f| !f.writable) {
-        found.push(format!(
-            "{} cannot be written: {} will not be kept.",
-            folder.path.display(),
-            folder.what
-        ));
-    }
-    found
-}
 
-fn as_text(probed: &Probed, terminal: &Terminal, folders: &[Folder], advice: &[String]) -> String {
-    let mut lines = vec![format!(
-        "perflings {} (protocol {PROTOCOL})",
-        env!("CARGO_PKG_VERSION")
-    )];
-    if let Some(hello) = &probed.hello {
-        lines.push(format!(
-            "engine     {} on {}, {} cores",
-            hello.version, hello.os, hello.cores
-        ));
+    /// Measures the peaks of every device. Each then has the peaks that are kept.
+    fn calibrate(&mut self, command: &EngineCommand) {
+        for info in &mut self.devices {
+            match measure_peaks(command, &info.select, &mut self.notes) {
+                Ok(roof) => info.roof = Some(roof),
+                Err(error) => self
+                    .advice
+                    .push(format!("{} was not measured: {error:#}", info.select)),
+            }
+        }
     }
-    for info in &probed.devices {
-        let clock = if info.timestamps {
-            "kernels timed on the device's clock"
-        } else {
-            "kernels timed on the host's clock"
-        };
-        let note = if info.note.is_empty() {
-            String::new()
-        } else {
-            format!("; {}", info.note)
-        };
-        let driver = [info.backend.as_str(), info.driver.as_str()]
-            .into_iter()
-            .filter(|s| !s.is_empty())
-            .collect::<Vec<_>>()
-            .join(", ");
-        lines.push(format!(
-            "device     {:<11} {} ({driver}), {clock}{note}",
-            info.select, info.device.name
-        ));
-        lines.push(format!("{:<22} {}", "", peaks::words(info)));
+
+    /// Adds what to do; nothing where all is well.
+    fn advise(&mut self) {
+        let mut found = Vec::new();
+        let has = |kind: &str| self.devices.iter().any(|d| d.device.kind == kind);
+        if let Some(problem) = &self.problem {
+            found.push(format!("The engine did not answer: {problem}. Try `perflings run 1 --device cpu` and read its message."));
+        }
+        if !self.devices.is_empty() && !has("gpu") {
+            found.push(
+                "No GPU was found; everything runs on the CPU. If there is one: install its driver with Vulkan (Debian, Ubuntu: \
+                 mesa-vulkan-drivers for AMD and Intel, nvidia-driver with libvulkan1 for NVIDIA), then `vulkaninfo --summary` must list it."
+                    .to_owned(),
+            );
+        }
+        if !self.devices.is_empty() && !has("vulkan-cpu") && cfg!(target_os = "linux") {
+            found.push(
+                "No lavapipe was found; it runs GPU kernels on the CPU, for correctness. Debian, Ubuntu: apt install mesa-vulkan-drivers; \
+                 Fedora: dnf install mesa-vulkan-drivers; Arch: pacman -S vulkan-swrast."
+                    .to_owned(),
+            );
+        }
+        let gpus = self.devices.iter().filter(|d| d.device.kind != "cpu");
+        found.extend(gpus.filter(|d| !d.timestamps).map(|d| {
+            let name = &d.device.name;
+            format!("{name} has no timestamps: its kernels are timed with the host's clock.")
+        }));
+        let terminal = &self.terminal;
+        if !terminal.utf8 {
+            found.push("Charts are drawn in ASCII: this terminal or its locale has no UTF-8. Set LANG=C.UTF-8 where it can show it.".to_owned());
+        }
+        if terminal.size.is_some_and(|(w, h)| w < 60 || h < 16) {
+            found.push("The terminal is smaller than 60x16: it shows numbers without charts. 80x24 shows the workshop, 160x45 all of it.".to_owned());
+        }
+        if terminal.inside == Some("tmux") && terminal.colours == "16" {
+            found.push("tmux shows 16 colours; `set -g default-terminal tmux-256color` in ~/.tmux.conf gives 256.".to_owned());
+        }
+        found.extend(self.folders.iter().filter(|f| !f.writable).map(|f| {
+            let path = f.path.display();
+            format!("{path} cannot be written: {} will not be kept.", f.what)
+        }));
+        self.advice.splice(0..0, found);
     }
-    let size = terminal
-        .size
-        .map_or("size unknown".to_owned(), |(w, h)| format!("{w}x{h}"));
-    let kind = if terminal.is_terminal {
-        ""
-    } else {
-        "; stdout is no terminal"
-    };
-    let inside = terminal
-        .inside
-        .map(|name| format!(", inside {name}"))
-        .unwrap_or_default();
-    let text = if terminal.utf8 { "UTF-8" } else { "not UTF-8" };
-    lines.push(format!(
-        "terminal   {size}, TERM={}, colours: {}, {text}{inside}{kind}",
-        terminal.term, terminal.colours
-    ));
-    for folder in folders {
-        let state = if folder.writable {
+
+    fn as_text(&self) -> String {
+        let mut lines = vec![format!(
+            "perflings {} (protocol {PROTOCOL})",
+            env!("CARGO_PKG_VERSION")
+        )];
+        if let Some(hello) = &self.hello {
+            lines.push(format!(
+                "engine     {} on {}, {} cores",
+                hello.version, hello.os, hello.cores
+            ));
+        }
+        for info in &self.devices {
+            let clock = if info.timestamps { "device" } else { "host" };
+            let note = match info.note.as_str() {
+                "" => String::new(),
+                note => format!("; {note}"),
+            };
+            let driver = [info.backend.as_str(), info.driver.as_str()];
+            let driver: Vec<&str> = driver.into_iter().filter(|s| !s.is_empty()).collect();
+            lines.push(format!(
+                "device     {:<11} {} ({}), kernels timed on the {clock}'s clock{note}",
+                info.select,
+                info.device.name,
+                driver.join(", ")
+            ));
+            lines.push(format!("{:<22} {}", "", peaks(info)));
+        }
+        let terminal = &self.terminal;
+        let size = terminal
+            .size
+            .map_or("size unknown".to_owned(), |(w, h)| format!("{w}x{h}"));
+        let text = if terminal.utf8 { "UTF-8" } else { "ASCII" };
+        let inside = terminal.inside.map(|name| format!(", inside {name}"));
+        let here = if terminal.is_present {
             ""
         } else {
-            " (cannot be written)"
+            "; input or output is not a terminal here"
         };
         lines.push(format!(
-            "{:<10} {}{state}",
-            folder.what,
-            folder.path.display()
+            "terminal   {size}, TERM={}, colours: {}, {text}{}{here}",
+            terminal.term,
+            terminal.colours,
+            inside.unwrap_or_default()
         ));
+        for folder in &self.folders {
+            let state = if folder.writable {
+                ""
+            } else {
+                " (cannot be written)"
+            };
+            lines.push(format!(
+                "{:<10} {}{state}",
+                folder.what,
+                folder.path.display()
+            ));
+        }
+        lines.extend(self.stray.iter().map(|text| format!("driver     {text}")));
+        lines.extend(self.notes.iter().map(|text| format!("note       {text}")));
+        lines.extend(self.advice.iter().map(|text| format!("to do      {text}")));
+        lines.join("\n")
     }
-    lines.extend(probed.stray.iter().map(|text| format!("driver     {text}")));
-    lines.extend(probed.notes.iter().map(|text| format!("note       {text}")));
-    lines.extend(advice.iter().map(|text| format!("to do      {text}")));
-    lines.join("\n")
+
+    fn as_json(&self) -> Value {
+        let terminal = &self.terminal;
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "protocol": PROTOCOL,
+            "engine": self.hello,
+            "devices": self.devices,
+            "problem": self.problem,
+            "driver_output": self.stray,
+            "notes": self.notes,
+            "terminal": {
+                "is_terminal": terminal.is_present,
+                "width": terminal.size.map(|s| s.0),
+                "height": terminal.size.map(|s| s.1),
+                "term": terminal.term,
+                "colours": terminal.colours,
+                "utf8": terminal.utf8,
+                "inside": terminal.inside,
+            },
+            "folders": self.folders.iter().map(|f| json!({"what": f.what, "path": f.path, "writable": f.writable})).collect::<Vec<_>>(),
+            "to_do": self.advice,
+        })
+    }
 }
 
-fn as_json(probed: &Probed, terminal: &Terminal, folders: &[Folder], advice: &[String]) -> Value {
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "protocol": PROTOCOL,
-        "engine": probed.hello,
-        "devices": probed.devices,
-        "problem": probed.problem,
-        "driver_output": probed.stray,
-        "notes": probed.notes,
-        "terminal": {
-            "is_terminal": terminal.is_terminal,
-            "width": terminal.size.map(|s| s.0),
-            "height": terminal.size.map(|s| s.1),
-            "term": terminal.term,
-            "colours": terminal.colours,
-            "utf8": terminal.utf8,
-            "inside": terminal.inside,
-        },
-        "folders": folders.iter().map(|f| json!({"what": f.what, "path": f.path, "writable": f.writable})).collect::<Vec<_>>(),
-        "to_do": advice,
-    })
+/// A device's peaks in words, one line.
+fn peaks(info: &DeviceInfo) -> String {
+    let Some(roof) = &info.roof else {
+        return "peaks not measured yet; the first run does, or `perflings doctor --calibrate`"
+            .to_owned();
+    };
+    let noisy = if apart(&roof.flops) || apart(&roof.bytes) {
+        "; the repeats lie far apart: measure again on a quiet machine"
+    } else {
+        ""
+    };
+    format!(
+        "peak {}, {}; arithmetic binds from {:.1} FLOP/byte on; {} clock, {}{noisy}",
+        rate(&roof.flops, "FLOP/s"),
+        rate(&roof.bytes, "B/s"),
+        ridge(roof),
+        roof.clock,
+        roof.date
+    )
+}
+
+/// Whether repeats disagree: their middle half is wide, or the best lies far outside of it.
+fn apart(rate: &Rate) -> bool {
+    unsteady(rate) || rate.best > 1.25 * rate.p75
 }
 
 #[cfg(test)]
@@ -340,28 +392,61 @@ mod tests {
 
     #[test]
     fn a_driver_s_habit_is_a_note_and_anything_else_is_shown() {
-        let mut probed = Probed {
-            hello: None,
-            devices: Vec::new(),
-            problem: None,
-            stray: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut found = Found::default();
         for text in [
             "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
             "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
             "vulkan: device lost",
         ] {
-            probed.wrote(text.to_owned());
+            found.add_line(text.to_owned());
         }
-        let shown = as_text(&probed, &terminal(), &[], &[]);
-        let of = |kind: &str| {
+        let shown = found.as_text();
+        let lines = |kind: &str| -> Vec<String> {
             let lines = shown.lines().filter(|line| line.starts_with(kind));
-            lines.map(str::to_owned).collect::<Vec<_>>()
+            lines.map(str::to_owned).collect()
         };
-        assert_eq!(of("driver "), ["driver     vulkan: device lost"]);
-        let notes = of("note ");
+        assert_eq!(lines("driver "), ["driver     vulkan: device lost"]);
+        let notes = lines("note ");
         assert_eq!(notes.len(), 1, "{shown}");
         assert!(notes[0].ends_with("in the environment (the Wayland library looked for a display; no window is opened here)"));
+    }
+
+    #[test]
+    fn peaks_are_told_with_spread_clock_and_date() {
+        let rate = |best: f64, low: f64| Rate {
+            best,
+            median: best,
+            p25: low,
+            p75: best,
+            n: 9,
+        };
+        let roof = Roof {
+            flops: rate(61.23e12, 61e12),
+            bytes: rate(4.01e12, 4e12),
+            clock: "device".to_owned(),
+            date: "2026-01-02".to_owned(),
+        };
+        let mut info = DeviceInfo {
+            roof: Some(roof),
+            ..DeviceInfo::default()
+        };
+        assert_eq!(
+            peaks(&info),
+            "peak 61.2 TFLOP/s (9 repeats, middle half 61.0-61.2), 4.0 TB/s (9 repeats, middle half 4.0-4.0); \
+             arithmetic binds from 15.3 FLOP/byte on; device clock, 2026-01-02"
+        );
+        if let Some(roof) = &mut info.roof {
+            roof.bytes = rate(4.01e12, 2e12);
+        }
+        assert!(peaks(&info).ends_with("quiet machine"));
+        // One repeat that is twice as fast as all others was alone on the machine.
+        if let Some(roof) = &mut info.roof {
+            roof.bytes = Rate {
+                p75: 2.1e12,
+                ..rate(4.01e12, 2e12)
+            };
+        }
+        assert!(peaks(&info).ends_with("quiet machine"));
+        assert!(peaks(&DeviceInfo::default()).contains("--calibrate"));
     }
 }

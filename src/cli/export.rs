@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, Result};
 
-use super::{ExportArgs, Format, ReportArgs, Table};
+use super::args::{ExportArgs, Format, ReportArgs, Table};
 use crate::export::{csv, perfetto, report::collect};
 use crate::out::{Exit, notice, usage};
 use crate::record::Recording;

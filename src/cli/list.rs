@@ -1,15 +1,16 @@
 //! `perflings list`, `hint`, `reset` and `init`: the course without running it.
 
-mod exercises;
-
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::{HintArgs, InitArgs, ListArgs, ResetArgs};
+use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
+use super::progress::{change, keep, progress_of};
 use crate::course::context::CourseContext;
-use crate::course::embedded;
+use crate::course::exercise::Body;
 use crate::course::placeholder::{Figures, told};
-use crate::course::progress::{self, Progress, State};
+use crate::course::progress::{self, State};
+use crate::course::workspace::restore;
+use crate::course::{Exercise, embedded};
 use crate::out::{self, Exit, notice, result, usage};
 
 pub fn list(args: &ListArgs) -> Result<Exit> {
@@ -21,84 +22,121 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
     for stage in &context.course.stages {
         let known = progress.stage(&stage.id);
         let current = progress.current.as_deref() == Some(&stage.id);
+        let (level, state) = (stage.level.name(), known.state.name());
         if args.json {
-            let edited = context
-                .workspace()
-                .ok()
-                .and_then(|work| work.existing(stage, "config.toml"));
+            let work = context.workspace().ok();
+            let edited = work.and_then(|work| work.existing(stage, "config.toml"));
             out::json(&json!({
-                "number": stage.number, "id": stage.id, "title": stage.title, "level": stage.level.name(),
-                "state": known.state.name(), "hints": known.hints, "current": current, "file": edited,
+                "number": stage.number, "id": stage.id, "title": stage.title, "level": level,
+                "state": state, "hints": known.hints, "current": current, "file": edited,
             }))?;
         } else {
             let mark = if current { '>' } else { ' ' };
-            let state = known.state.name();
+            let (number, id, title) = (stage.number, &stage.id, &stage.title);
             result(&format!(
-                "{mark} {}  {:<9}  {:<24} {} ({})",
-                stage.number,
-                state,
-                stage.id,
-                stage.title,
-                stage.level.name()
+                "{mark} {number}  {state:<9}  {id:<24} {title} ({level})"
             ))?;
         }
     }
-    exercises::list(&context, &progress, args.json)?;
+    if !args.json && !context.course.exercises.is_empty() {
+        result("")?;
+        result("exercises: perflings check c01, hint c01, reset c01")?;
+    }
+    for exercise in &context.course.exercises {
+        let known = progress.stage(&exercise.id);
+        let (label, kind, title) = (exercise.label(), kind(&exercise.body), &exercise.title);
+        let (level, state) = (exercise.level.name(), known.state.name());
+        if args.json {
+            let files = exercise.files();
+            let file = files.first();
+            out::json(&json!({
+                "exercise": label, "kind": kind, "id": exercise.id, "title": title, "level": level,
+                "state": state, "hints": known.hints,
+                "file": file.and_then(|file| context.exercise_file(exercise, &file.name)),
+            }))?;
+        } else {
+            result(&format!(
+                "  {label}  {state:<9}  {kind:<10} {title} ({level})"
+            ))?;
+        }
+    }
     if context.course.stages.is_empty() {
         return Err(usage("the course has no stage that can be used"));
     }
     Ok(Exit::Ok)
 }
 
+/// What kind of exercise it is, in a word.
+const fn kind(body: &Body) -> &'static str {
+    match body {
+        Body::Kernel(_) => "kernel",
+        Body::Config(_) => "config",
+        Body::Detective(_) => "detective",
+    }
+}
+
 pub fn hint(args: &HintArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    if let Some(exercise) = context.exercise(&args.stage) {
-        exercises::hint(&context, exercise, usize::from(args.hints))?;
-        return Ok(Exit::Ok);
+    let (id, hints): (&str, Vec<String>) = match context.exercise(&args.stage) {
+        Some(exercise) => {
+            let hints = exercise.hints.iter();
+            (&exercise.id, hints.map(|it| it.trim().to_owned()).collect())
+        }
+        None => {
+            let stage = context.stage(&args.stage)?;
+            let figures = Figures::none(&stage.broken);
+            let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
+            let hints = stage.hints.iter();
+            let hints = hints.map(|hint| told(hint.trim(), &figures, &key));
+            (&stage.id, hints.collect())
+        }
+    };
+    let wanted = usize::from(args.hints).min(hints.len());
+    for (n, hint) in (1..).zip(&hints[..wanted]) {
+        result(&format!("hint {n}/{}: {hint}", hints.len()))?;
     }
-    let stage = context.stage(&args.stage)?;
-    let wanted = usize::from(args.hints).min(stage.hints.len());
-    let figures = Figures::none(&stage.broken);
-    let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
-    for (n, hint) in (1..).zip(&stage.hints[..wanted]) {
-        result(&format!(
-            "hint {n}/{}: {}",
-            stage.hints.len(),
-            told(hint.trim(), &figures, &key)
-        ))?;
-    }
-    if let Some(state) = &context.state {
-        let (progress, _) = progress::load(state);
-        let mut known = progress.stage(&stage.id);
+    change(&context, id, |known| {
         known.hints = known.hints.max(u32::try_from(wanted).unwrap_or(0));
         known.state = known.state.max(State::Seen);
-        keep(progress::save_stage(state, &stage.id, &known).map(|(_, aside)| aside));
-    }
+    });
     Ok(Exit::Ok)
 }
 
 pub fn reset(args: &ResetArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    if let Some(exercise) = context.exercise(&args.stage) {
-        exercises::reset(&context, exercise)?;
-        return Ok(Exit::Ok);
-    }
-    let stage = context.stage(&args.stage)?;
-    let kept = context.reset(stage)?;
-    let state = context
-        .state
-        .as_ref()
-        .context("this system names no folder for a program's state")?;
-    let (_, aside) = progress::reset_stage(state, &stage.id)?;
+    let state = || {
+        let state = context.state.as_ref();
+        state.context("this system names no folder for a program's state")
+    };
+    let (name, id, kept) = match context.exercise(&args.stage) {
+        Some(exercise) => {
+            let name = exercise.label().to_owned();
+            (name, &exercise.id, reset_files(&context, exercise)?)
+        }
+        None => {
+            let stage = context.stage(&args.stage)?;
+            let name = format!("stage {}", stage.number);
+            (name, &stage.id, context.reset(stage)?)
+        }
+    };
+    let (_, aside) = progress::reset_stage(state()?, id)?;
     keep(Ok(aside));
-    result(&format!(
-        "stage {} ({}) is as it began",
-        stage.number, stage.id
-    ))?;
+    result(&format!("{name} ({id}) is reset to its first state"))?;
     for path in kept {
         result(&format!("your file is kept as {}", path.display()))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Puts the learner's files of an exercise back as they began; the result names those that were kept beside them.
+fn reset_files(context: &CourseContext, exercise: &Exercise) -> Result<Vec<std::path::PathBuf>> {
+    let mut kept = Vec::new();
+    if let Some(folder) = context.exercise_folder(exercise) {
+        for file in exercise.files() {
+            kept.extend(restore(&folder.join(&file.name), &file.starter)?);
+        }
+    }
+    Ok(kept)
 }
 
 pub fn init(args: &InitArgs) -> Result<Exit> {
@@ -134,23 +172,4 @@ pub fn init(args: &InitArgs) -> Result<Exit> {
         dir.display()
     ));
     Ok(Exit::Ok)
-}
-
-/// The learner's progress; a damaged file is named and set aside.
-pub fn progress_of(context: &CourseContext) -> Progress {
-    let Some(state) = &context.state else {
-        return Progress::default();
-    };
-    let (progress, aside) = progress::load(state);
-    if let Some(problem) = aside {
-        notice(&problem.to_string());
-    }
-    progress
-}
-
-/// Progress that cannot be saved is worth a word, not the command's failure.
-fn keep(saved: Result<Option<crate::config::file::FileError>, crate::config::file::FileError>) {
-    if let Ok(Some(problem)) | Err(problem) = saved {
-        notice(&problem.to_string());
-    }
 }

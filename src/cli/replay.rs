@@ -1,17 +1,28 @@
 //! `perflings replay`: a recording in the workshop's screen, badged with its device and date; its summary where
 //! there is no terminal.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use anyhow::Result;
 
-use super::check::state;
+use super::args::ReplayArgs;
 use super::export::{markdown, open};
-use super::{ReplayArgs, summary, workshop};
+use super::progress::note_seen;
+use super::summary;
+use super::workshop::{exit_of, has_terminal, theme_of};
+use crate::app::{self, Options, ThemeName};
 use crate::config::file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
+use crate::course::progress;
+use crate::export::report::collect;
+use crate::measure::runner::engine_command;
 use crate::out::{Exit, result, usage};
 use crate::protocol::Finished;
 use crate::record::Recording;
+use crate::workshop::replay::Replay;
+use crate::workshop::show;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
     if !(args.speed.is_finite() && args.speed > 0.0) {
@@ -20,28 +31,68 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
             args.speed
         )));
     }
-    if workshop::has_terminal() {
-        return workshop::show_recording(args);
-    }
+    let theme = theme_of(args.theme.as_deref())?;
     let context = args.course.load()?;
-    let said = match detective(&context, args) {
-        Some(recording) => text(&recording?, summary::without_lints),
-        None => text(&open(&args.file)?, summary::text),
+    let found = detective(&context, args).transpose()?;
+    let is_detective = found.is_some();
+    let shown = has_terminal();
+    let recording = match found {
+        Some(recording) => recording,
+        // The screen shows the recording's notice itself.
+        None if shown => Recording::read(&args.file)?,
+        None => open(&args.file)?,
     };
-    result(&said)?;
+    if shown {
+        return show_recording(args, theme, context, recording, is_detective);
+    }
+    let summary = if is_detective {
+        summary::without_lints
+    } else {
+        summary::text
+    };
+    result(&text(&recording, summary))?;
     Ok(Exit::Ok)
 }
 
-/// The recorded run of an exercise, where `d01` names one and no file does.
-pub fn detective(
-    context: &CourseContext,
+fn show_recording(
     args: &ReplayArgs,
-) -> Option<Result<Recording, FileError>> {
+    theme: ThemeName,
+    context: CourseContext,
+    recording: Recording,
+    detective: bool,
+) -> Result<Exit> {
+    let stage = recording
+        .stage()
+        .filter(|number| context.course.stage(*number).is_some());
+    let options = Options {
+        stage,
+        theme,
+        notice: recording.notice.clone(),
+        recording: Some(app::Recording {
+            file: args.file.display().to_string(),
+            device: recording.device.clone().unwrap_or_default(),
+            date: recording.hello.date.clone(),
+            paused: false,
+            speed: args.speed,
+            riddle: detective,
+        }),
+        ..Options::default()
+    };
+    let collector = Rc::new(RefCell::new(collect(&recording)));
+    let mut replay = Replay::new(recording, args.speed);
+    let progress = progress::Progress::default();
+    let command = engine_command(None)?;
+    let outcome = show(&mut replay, context, collector, command, progress, options);
+    Ok(exit_of(outcome?))
+}
+
+/// The recorded run of an exercise, where `d01` names one and no file does.
+fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Recording, FileError>> {
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
     let exercise = context.exercise(name)?;
     match &exercise.body {
         Body::Detective(detective) => {
-            state::seen(context, exercise);
+            note_seen(context, exercise);
             Some(Recording::from_text(detective.shown(), &args.file))
         }
         _ => None,

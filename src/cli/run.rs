@@ -3,18 +3,19 @@
 
 use anyhow::Result;
 
+use super::args::{As, RunArgs};
+use super::progress::say_file;
+use super::summary;
 use super::variant::{change, preset_of};
-use super::{As, RunArgs, summary};
 use crate::course::named::NamedConfig;
-use crate::measure::drive::{Drive, Ending, Flow, engine_command};
-use crate::measure::machine;
-use crate::out::{Exit, progress, result};
-use crate::protocol::{Command, Event, Finished, RunSpec, Slot};
+use crate::measure::runner::{Measured, Runner, Work, engine_command};
+use crate::out::{Exit, progress, result, usage};
+use crate::protocol::{Event, RunSpec, Slot};
 use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let preset = preset_of(&args.change)?;
-    let mut subject = match (&args.config, &args.stage) {
+    let mut named = match (&args.config, &args.stage) {
         (Some(file), _) => NamedConfig::file(file, preset)?,
         (None, Some(name)) => {
             let context = args.course.load()?;
@@ -24,62 +25,47 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 Some(As::Fixed) => NamedConfig::fixed(stage, preset),
                 None => {
                     let (mine, path) = context.learner(stage, preset)?;
-                    super::check::yours(stage, path.as_deref());
+                    say_file(stage, path.as_deref());
                     mine
                 }
             }
         }
-        (None, None) => return Err(crate::out::usage("name a stage, or a file with --config")),
+        (None, None) => return Err(usage("name a stage, or a file with --config")),
     };
-    change(&mut subject.config, &args.change)?;
+    change(&mut named.config, &args.change)?;
     let command = engine_command(args.engine.engine.as_deref())?;
-    if command.is_own() {
-        machine::check_memory(&args.engine.device, &[&subject.config])?;
-    }
-    let mut drive = Drive::new(command, args.record.as_deref())?;
-    let spec = RunSpec {
-        stage: subject.stage,
-        variant: subject.variant.clone(),
+    let mut runner = Runner::new(command, args.record.as_deref())?;
+    let work = Work::Run(RunSpec {
+        stage: named.stage,
+        variant: named.variant,
         slot: Slot::A,
-        config: subject.config,
+        config: named.config,
         steps: Some(args.steps),
-    };
-    let mut finished = None;
+    });
     let mut reporter = Reporter {
         steps: args.steps,
         latest: None,
     };
-    let start = Command::Start {
-        device: args.engine.device.clone(),
-        run: spec,
-    };
-    let ending = drive.converse(start, |line, text| {
+    let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if args.json {
             result(text)?;
         } else {
             reporter.hear(&line.event);
         }
-        if let Event::Finished(summary) = &line.event {
-            finished = Some(summary.clone());
-            return Ok(Flow::Done);
-        }
-        Ok(Flow::Go)
+        Ok(())
     })?;
-    let Some(finished) = finished else {
-        return Ok(Exit::Interrupted);
-    };
-    if !args.json {
-        result(&summary::text(&finished))?;
+    if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
+        result(&summary::text(finished))?;
     }
-    Ok(exit_of(ending, &finished))
+    Ok(exit_of(&measured))
 }
 
 /// A run that ended before its steps were done, other than by request, broke off.
-fn exit_of(ending: Ending, finished: &Finished) -> Exit {
-    match (ending, &finished.ended) {
-        (Ending::Interrupted, _) => Exit::Interrupted,
-        (Ending::Done, None) => Exit::Ok,
-        (Ending::Done, Some(_)) => Exit::Failed,
+fn exit_of(measured: &Measured) -> Exit {
+    match &measured.finished {
+        _ if measured.interrupted => Exit::Interrupted,
+        Some(finished) if finished.ended.is_none() => Exit::Ok,
+        _ => Exit::Failed,
     }
 }
 

@@ -1,4 +1,4 @@
-//! A first word that is no command: a stage or an exercise that was meant, or a slip of the fingers.
+//! A first word that is not a command: a stage or an exercise that was meant, or a typing error.
 
 use std::ffi::OsString;
 
@@ -101,7 +101,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::cli::Cli;
+    use crate::cli::args::Cli;
 
     fn said(word: &str) -> String {
         answer(word, &Course::builtin("en"), &Cli::command())

@@ -4,11 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::ChangeArgs;
+use super::args::ChangeArgs;
 use crate::config::file::set;
-use crate::config::{
-    Attention, Loss, Matmul, Norm, Optimizer, Preset, Qkv, RunConfig, Swiglu, nearest,
-};
+use crate::config::{Preset, RunConfig, nearest};
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::out::usage;
@@ -21,7 +19,7 @@ pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
         _ => {}
     }
     let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
-    if let (Some(named), Some(mut config)) = (Preset::parse(named), version_of(version)) {
+    if let (Some(named), Some(mut config)) = (Preset::parse(named), RunConfig::version(version)) {
         config.set_preset(preset.unwrap_or(named));
         return Ok(NamedConfig {
             name: text.to_owned(),
@@ -36,7 +34,7 @@ pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
         return NamedConfig::file(path, preset);
     }
     Err(usage(format!(
-        "`{text}` is no stage variant (4:broken, 4:fixed), no version (v1 to v4, small:v3) and no file"
+        "`{text}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file"
     )))
 }
 
@@ -49,33 +47,6 @@ pub fn change(config: &mut RunConfig, change: &ChangeArgs) -> Result<()> {
         None => Ok(()),
         Some(problem) => Err(usage(problem.what.clone())),
     }
-}
-
-/// The four versions that `compare` and `bench` know by name, at `tiny`.
-pub fn version_of(name: &str) -> Option<RunConfig> {
-    let mut config = RunConfig::preset(Preset::Tiny);
-    let m = &mut config.model;
-    match name {
-        "v1" => {}
-        "v2" | "v4" => {
-            m.qkv = Qkv::Fused;
-            m.swiglu = Swiglu::FusedGateUp;
-            if name == "v4" {
-                m.attention = Attention::Flash;
-                m.matmul = Matmul::Library;
-            }
-        }
-        "v3" => {
-            m.norm = Norm::Fused;
-            m.attention = Attention::Flash;
-            m.swiglu = Swiglu::FusedActivation;
-            m.loss = Loss::Fused;
-            m.matmul = Matmul::Own;
-            config.train.optimizer = Optimizer::Fused;
-        }
-        _ => return None,
-    }
-    Some(config)
 }
 
 /// The preset that `--preset` names.
@@ -97,6 +68,7 @@ pub fn preset_of(change: &ChangeArgs) -> Result<Option<Preset>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Attention, Matmul, Qkv};
 
     #[test]
     fn versions_take_their_preset() {

@@ -6,18 +6,18 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
+use super::args::{ChangeArgs, RunArgs, WorkshopArgs};
+use super::run;
 use super::variant::preset_of;
-use super::{ChangeArgs, ReplayArgs, RunArgs, WorkshopArgs, run};
-use crate::app::{self, Options, ThemeName};
+use crate::app::{Options, ThemeName};
 use crate::config::nearest;
 use crate::course::progress;
-use crate::export::report::{Collector, collect};
-use crate::measure::drive::engine_command;
+use crate::export::report::Collector;
+use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
-use crate::record::{Recorder, Recording};
+use crate::record::Recorder;
 use crate::tui::{Outcome, terminal};
 use crate::workshop::live::Live;
-use crate::workshop::replay::Replay;
 use crate::workshop::show;
 
 /// Whether there is somebody to show a screen to, and keys to read.
@@ -31,13 +31,13 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     }
     let preset = preset_of(&changes(args))?;
     let theme = theme_of(args.theme.as_deref())?;
-    let shelf = args.course.load()?;
+    let context = args.course.load()?;
     let stage = args
         .stage
         .as_deref()
-        .map(|name| shelf.stage(name).map(|stage| stage.number))
+        .map(|name| context.stage(name).map(|stage| stage.number))
         .transpose()?;
-    let (progress, aside) = match &shelf.state {
+    let (progress, aside) = match &context.state {
         Some(state) => progress::load(state),
         None => Default::default(),
     };
@@ -61,47 +61,12 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };
-    let outcome = show(&mut live, shelf, collector, command, progress, options);
+    let outcome = show(&mut live, context, collector, command, progress, options);
     match live.close() {
         Ok(None) => {}
         Ok(Some(path)) => notice(&format!("recorded in {}", path.display())),
         Err(error) => notice(&format!("{error:#}")),
     }
-    Ok(exit_of(outcome?))
-}
-
-/// Shows a recording in the same screen.
-pub fn show_recording(args: &ReplayArgs) -> Result<Exit> {
-    let theme = theme_of(args.theme.as_deref())?;
-    let shelf = args.course.load()?;
-    let detective = super::replay::detective(&shelf, args);
-    let riddle = detective.is_some();
-    let recording = match detective {
-        Some(recording) => recording?,
-        None => Recording::read(&args.file)?,
-    };
-    let stage = recording
-        .stage()
-        .filter(|number| shelf.course.stage(*number).is_some());
-    let options = Options {
-        stage,
-        theme,
-        notice: recording.notice.clone(),
-        recording: Some(app::Recording {
-            file: args.file.display().to_string(),
-            device: recording.device.clone().unwrap_or_default(),
-            date: recording.hello.date.clone(),
-            paused: false,
-            speed: args.speed,
-            riddle,
-        }),
-        ..Options::default()
-    };
-    let collector = Rc::new(RefCell::new(collect(&recording)));
-    let mut replay = Replay::new(recording, args.speed);
-    let progress = progress::Progress::default();
-    let command = engine_command(None)?;
-    let outcome = show(&mut replay, shelf, collector, command, progress, options);
     Ok(exit_of(outcome?))
 }
 
@@ -130,7 +95,8 @@ fn changes(args: &WorkshopArgs) -> ChangeArgs {
     }
 }
 
-fn theme_of(name: Option<&str>) -> Result<ThemeName> {
+/// The theme that `--theme` names.
+pub fn theme_of(name: Option<&str>) -> Result<ThemeName> {
     let Some(name) = name else {
         return Ok(ThemeName::default());
     };
@@ -146,7 +112,8 @@ fn theme_of(name: Option<&str>) -> Result<ThemeName> {
     })
 }
 
-fn exit_of(outcome: Outcome) -> Exit {
+/// The exit code of what the screen ended with.
+pub fn exit_of(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Quit => Exit::Ok,
         Outcome::Signal => Exit::Interrupted,

@@ -6,7 +6,8 @@ use anyhow::Result;
 
 use super::Stage;
 use crate::config::file::load;
-use crate::config::{KNOBS, Preset, RunConfig};
+use crate::config::{Preset, RunConfig};
+use crate::protocol::{RunSpec, Slot};
 
 /// A configuration and where it came from.
 #[derive(Clone, Debug)]
@@ -66,12 +67,14 @@ impl NamedConfig {
         })
     }
 
-    /// The value at a path, as a file would write it.
-    pub fn value(&self, path: &str) -> String {
-        KNOBS
-            .iter()
-            .find(|knob| knob.path == path)
-            .map(|knob| (knob.get)(&self.config))
-            .unwrap_or_default()
+    /// As one side of a comparison.
+    pub fn spec(&self, slot: Slot) -> RunSpec {
+        RunSpec {
+            stage: self.stage,
+            variant: self.variant.clone(),
+            slot,
+            config: self.config.clone(),
+            steps: None,
+        }
     }
 }

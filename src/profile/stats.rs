@@ -153,28 +153,48 @@ pub fn compare(pairs: &[(f64, f64)]) -> Comparison {
         .collect();
     medians.sort_by(f64::total_cmp);
     let (low, high) = (quantile(&medians, 0.025), quantile(&medians, 0.975));
-    let band = (1.0 + DEAD_BAND).ln();
     // A comparison is looked at again and again while it grows, so the verdict asks for more than the interval shown.
-    let (surely, at_most) = (
+    let surely = [
         quantile(&medians, CAUTION),
         quantile(&medians, 1.0 - CAUTION),
-    );
-    let verdict = if logs.len() < MIN_PAIRS {
-        Verdict::Unclear
-    } else if surely > band {
-        Verdict::Faster
-    } else if at_most < -band {
-        Verdict::Slower
-    } else if low >= -band && high <= band {
-        Verdict::Same
-    } else {
-        Verdict::Unclear
-    };
+    ];
+    let verdict = verdict(logs.len(), surely, [low, high]);
     Comparison {
         ratio: median(&logs).exp(),
         low: low.exp(),
         high: high.exp(),
         verdict,
+    }
+}
+
+/// The mean of log ratios as a ratio, with mean ± 2·s/√n and the same verdict as a paired comparison.
+pub fn mean_ratio(logs: &[f64]) -> Comparison {
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let variance = logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let half = 2.0 * (variance / n).sqrt();
+    let interval = [mean - half, mean + half];
+    Comparison {
+        ratio: mean.exp(),
+        low: interval[0].exp(),
+        high: interval[1].exp(),
+        verdict: verdict(logs.len(), interval, interval),
+    }
+}
+
+/// What an interval of log ratios says beyond the dead band: `surely` decides faster and slower, `interval` same.
+fn verdict(pairs: usize, surely: [f64; 2], interval: [f64; 2]) -> Verdict {
+    let band = DEAD_BAND.ln_1p();
+    if pairs < MIN_PAIRS {
+        Verdict::Unclear
+    } else if surely[0] > band {
+        Verdict::Faster
+    } else if surely[1] < -band {
+        Verdict::Slower
+    } else if interval[0] >= -band && interval[1] <= band {
+        Verdict::Same
+    } else {
+        Verdict::Unclear
     }
 }
 

@@ -61,9 +61,10 @@ fn a_reset_keeps_the_learner_s_file_aside() {
     learner
         .run(&["run", "1"])
         .fails(2, &["config.toml:3: unknown key `model.nrom`"]);
-    learner
-        .run(&["reset", "1"])
-        .succeeds(&["stage 1 (broken-init) is as it began", "config.toml.1"]);
+    learner.run(&["reset", "1"]).succeeds(&[
+        "stage 1 (broken-init) is reset to its first state",
+        "config.toml.1",
+    ]);
     let aside = std::fs::read_to_string(mine.with_file_name("config.toml.1")).expect("kept");
     assert!(aside.contains("nrom"));
     assert!(
@@ -184,13 +185,17 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
     let wrong = learner.run(&["check", "d03", "--answer", "b"]);
     assert_eq!(wrong.code, Some(1));
     assert!(
-        wrong.out.contains("you said b, and that is not it") && !wrong.out.contains("it is a"),
+        wrong.out.contains("you said b, which is not right") && !wrong.out.contains("answer is a"),
         "{}",
         wrong.out
     );
     assert!(!wrong.err.contains("not looked at"), "{}", wrong.err);
     let again = learner.run(&["check", "d03", "--answer", "c"]);
-    assert!(again.out.contains("you said c; it is a"), "{}", again.out);
+    assert!(
+        again.out.contains("you said c; the answer is a"),
+        "{}",
+        again.out
+    );
     let unseen = learner.run(&["check", "d01", "--answer", "a"]);
     assert!(unseen.err.contains("not looked at"), "{}", unseen.err);
     learner
@@ -202,7 +207,7 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
     assert!(kept.contains("[stage.missing-time]"), "{kept}");
     learner
         .run(&["reset", "d03"])
-        .succeeds(&["d03 (missing-time) is as it began"]);
+        .succeeds(&["d03 (missing-time) is reset to its first state"]);
     learner.run(&["list"]).succeeds(&["d03  new"]);
     learner
         .run(&["check", "d03", "--answer", "e"])
@@ -225,7 +230,7 @@ fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
     assert!(said.out.contains("`a,b` is no order"), "{}", said.out);
     learner
         .run(&["reset", "c03", "--course", "copy"])
-        .succeeds(&["answer.toml.1", "c03 (rank) is as it began"]);
+        .succeeds(&["answer.toml.1", "c03 (rank) is reset to its first state"]);
     let back = std::fs::read_to_string(&file).expect("the starter");
     assert!(back.contains("order = \"?\""), "{back}");
 }

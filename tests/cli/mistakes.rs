@@ -146,7 +146,7 @@ fn comparing_different_work_is_refused() {
         .fails(2, &["train.batch (8 and 4), train.seed (42 and 7)"]);
     learner
         .run(&["compare", "v1", "v7"])
-        .fails(2, &["`v7` is no stage variant", "v1 to v4"]);
+        .fails(2, &["`v7` is not a stage variant", "v1 to v4"]);
     learner
         .run(&["compare", "99:broken", "1:fixed"])
         .fails(2, &["there is no stage `99`"]);

@@ -55,7 +55,7 @@ fn only_what_fits_gets_in() {
 fn a_kernel_that_passed_computes_for_the_model() {
     let job = edited("swiglu", "// One invocation", "// Mine: one invocation");
     let report = check(&job, "vulkan-cpu", Limits::default());
-    if let Some(why) = report.failed {
+    if let Some(why) = report.facts.failed {
         return adapter::skip(why);
     }
     let swap = report.swap.expect("it passed, and it replaces a part");

@@ -8,14 +8,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::config::{Preset, nearest};
+use crate::config::{Preset, VERSIONS, nearest};
 use crate::measure::machine;
 use crate::out::usage;
 
-/// The versions known by name.
-pub const VERSIONS: &[&str] = &["v1", "v2", "v3", "v4"];
 /// Values a sweep may have; each is a run.
-const MOST_VALUES: usize = 64;
+const MAX_VALUES: usize = 64;
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
@@ -104,6 +102,14 @@ impl Axis {
         }
     }
 
+    /// The key of the configuration.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Batch => "train.batch",
+            Self::Context => "train.context",
+        }
+    }
+
     /// Degree of the polynomial that memory follows.
     pub const fn degree(self) -> usize {
         match self {
@@ -126,67 +132,56 @@ impl BenchArgs {
         once("--presets", &self.presets)?;
         once("--versions", &self.versions)?;
         once("--devices", &self.devices)?;
+        let swept = self.sweep.as_ref().map(|sweep| sweep.axis.path());
         for assignment in &self.sets {
             let key = assignment.split('=').next().unwrap_or_default().trim();
-            let swept = self
-                .sweep
-                .as_ref()
-                .map(|s| format!("train.{}", s.axis.name()));
-            if key == "preset" {
-                return Err(usage(format!(
-                    "--set {assignment}: sizes are chosen with --presets"
-                )));
-            }
-            if swept.is_some_and(|swept| swept == key) {
-                return Err(usage(format!(
-                    "--set {assignment}: --sweep gives this key its values; leave one out"
-                )));
-            }
+            let instead = match key {
+                "preset" => "sizes are chosen with --presets",
+                key if swept == Some(key) => "--sweep gives this key its values; leave one out",
+                _ => continue,
+            };
+            return Err(usage(format!("--set {assignment}: {instead}")));
         }
         Ok(())
     }
 
-    fn alone(&self) -> bool {
-        self.ablate.is_some() || self.sweep.is_some()
-    }
-
-    pub fn presets(&self) -> Vec<Preset> {
-        match (self.presets.is_empty(), self.alone()) {
-            (false, _) => self.presets.clone(),
-            (true, true) => vec![Preset::Tiny],
-            (true, false) => vec![Preset::Tiny, Preset::Small],
+    /// What was asked for, or the default of this kind of measurement.
+    fn or<T: Clone>(given: &[T], default: Vec<T>) -> Vec<T> {
+        if given.is_empty() {
+            default
+        } else {
+            given.to_vec()
         }
     }
 
+    fn is_matrix(&self) -> bool {
+        self.ablate.is_none() && self.sweep.is_none()
+    }
+
+    pub fn presets(&self) -> Vec<Preset> {
+        let mut default = vec![Preset::Tiny, Preset::Small];
+        default.truncate(if self.is_matrix() { 2 } else { 1 });
+        Self::or(&self.presets, default)
+    }
+
     pub fn versions(&self) -> Vec<String> {
-        let default: &[&str] = if self.sweep.is_some() {
-            &["v1", "v3"]
-        } else {
-            VERSIONS
-        };
-        or(&self.versions, default)
+        let known = VERSIONS.iter().map(|(name, _)| (*name).to_owned());
+        let swept = |name: &String| self.sweep.is_none() || name == "v1" || name == "v3";
+        Self::or(&self.versions, known.filter(swept).collect())
     }
 
     pub fn devices(&self) -> Vec<String> {
-        let default: &[&str] = if self.alone() {
-            &["auto"]
-        } else {
-            &["cpu", "gpu"]
+        let default: &[&str] = match self.is_matrix() {
+            true => &["cpu", "gpu"],
+            false => &["auto"],
         };
-        or(&self.devices, default)
+        let default = default.iter().map(|&name| name.to_owned());
+        Self::or(&self.devices, default.collect())
     }
 
     pub fn rounds(&self) -> u32 {
-        self.rounds
-            .unwrap_or(if self.sweep.is_some() { 1 } else { 3 })
-    }
-}
-
-fn or(given: &[String], default: &[&str]) -> Vec<String> {
-    if given.is_empty() {
-        default.iter().map(|&name| name.to_owned()).collect()
-    } else {
-        given.to_vec()
+        let default = if self.sweep.is_some() { 1 } else { 3 };
+        self.rounds.unwrap_or(default)
     }
 }
 
@@ -203,10 +198,11 @@ fn preset(text: &str) -> Result<Preset, String> {
 }
 
 fn version(text: &str) -> Result<String, String> {
-    if VERSIONS.contains(&text) {
+    let names: Vec<&str> = VERSIONS.iter().map(|(name, _)| *name).collect();
+    if names.contains(&text) {
         Ok(text.to_owned())
     } else {
-        Err(unknown("version", text, VERSIONS))
+        Err(unknown("version", text, &names))
     }
 }
 
@@ -221,9 +217,9 @@ fn unknown(what: &str, text: &str, names: &[&str]) -> String {
 fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(r) if r.is_finite() && r > 0.0 => Ok(r),
-        _ => Err(
-            "it is a number above 0; 0.95 lets a version lose 5 % of its speed at most".to_owned(),
-        ),
+        _ => {
+            Err("write a number above 0; with 0.95 a version may lose 5 % of its speed".to_owned())
+        }
     }
 }
 
@@ -232,9 +228,9 @@ fn sweep(text: &str) -> Result<Sweep, String> {
         let near = nearest(text, Axis::NAMES.into_iter());
         return Err(format!("it has no values; write `{near}=4,8,16`"));
     };
-    let axis = match key.strip_prefix("train.").unwrap_or(key) {
-        "batch" => Axis::Batch,
-        "context" => Axis::Context,
+    let axis = match key {
+        "batch" | "train.batch" => Axis::Batch,
+        "context" | "train.context" => Axis::Context,
         other => {
             let near = nearest(other, Axis::NAMES.into_iter());
             return Err(format!(
@@ -251,16 +247,16 @@ fn sweep(text: &str) -> Result<Sweep, String> {
             Ok(n) => return Err(format!("{n} is there twice")),
             Err(_) => {
                 return Err(format!(
-                    "`{}` is no whole number; write `{}=4,8,16`",
+                    "`{}` is not a whole number; write `{}=4,8,16`",
                     word.escape_debug(),
                     axis.name()
                 ));
             }
         }
     }
-    if values.len() > MOST_VALUES {
+    if values.len() > MAX_VALUES {
         return Err(format!(
-            "{} values; the limit is {MOST_VALUES}",
+            "{} values; the limit is {MAX_VALUES}",
             values.len()
         ));
     }
@@ -284,9 +280,9 @@ mod tests {
             ("bacth=4", "did you mean `batch=4`"),
             ("batch=4,0", "trains nothing"),
             ("batch=4,4", "4 is there twice"),
-            ("batch=4,x", "`x` is no whole number"),
-            ("batch=", "`` is no whole number"),
-            ("batch=-1", "`-1` is no whole number"),
+            ("batch=4,x", "`x` is not a whole number"),
+            ("batch=", "`` is not a whole number"),
+            ("batch=-1", "`-1` is not a whole number"),
         ] {
             let error = sweep(text).expect_err(text);
             assert!(error.contains(says), "{text}: {error}");
@@ -294,23 +290,8 @@ mod tests {
     }
 
     #[test]
-    fn names_and_ratios_are_checked() {
-        assert!(
-            version("v5")
-                .expect_err("unknown")
-                .contains("v1, v2, v3, v4")
-        );
-        assert!(
-            preset("tinny")
-                .expect_err("unknown")
-                .contains("did you mean `tiny`")
-        );
+    fn a_ratio_is_a_number_above_0() {
+        assert_eq!(ratio("0.95"), Ok(0.95));
         assert!(ratio("0").is_err() && ratio("NaN").is_err() && ratio("inf").is_err());
-        assert!(
-            once("--versions", &["v1", "v1"])
-                .expect_err("twice")
-                .to_string()
-                .contains("v1 is there twice")
-        );
     }
 }

@@ -2,13 +2,16 @@
 
 use anyhow::Result;
 
-use super::{CheckArgs, line, state};
+use super::text;
+use crate::cli::args::CheckArgs;
+use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep;
 use crate::judge::{Report, configs as judge};
-use crate::measure::sweep::{Told, measure};
+use crate::measure::exercise::measure_exercise;
+use crate::measure::plan::{News, Progress};
 use crate::out::{self, Exit, notice, progress, result, usage};
 
 /// Asks for the learner's answers, measures, judges.
@@ -21,8 +24,10 @@ pub fn check(
     let answers = answers(context, exercise, configs, &args.answer)?;
     let mut lines = judge::unanswered(configs, &answers);
     if lines.is_empty() {
-        let mut bench = args.engine.bench()?;
-        let Some(found) = measure(&mut bench, configs, true, &mut told)? else {
+        let mut runner = args.engine.runner()?;
+        let device = &args.engine.device;
+        let Some(found) = measure_exercise(&mut runner, configs, device, true, |now, _| say(now))?
+        else {
             return Ok(Exit::Interrupted);
         };
         lines = judge::lines(configs, &answers, &found);
@@ -40,9 +45,10 @@ pub fn check(
     if args.json {
         out::json(&report)?;
     } else {
-        result(&text(exercise, &report))?;
+        let title = format!("{} {}", exercise.label(), exercise.title);
+        result(&text::text(&title, &report))?;
     }
-    state::exercise(context, exercise, report.passed());
+    note_tried(context, exercise, report.passed());
     Ok(if report.passed() {
         Exit::Ok
     } else {
@@ -51,25 +57,10 @@ pub fn check(
 }
 
 /// Says on stderr which run begins.
-pub fn told(told: Told<'_>) {
-    if let Told::Begins { number, of, what } = told {
-        progress(&format!("{number} of {of}: {what}"));
+pub fn say(now: Progress<'_>) {
+    if let News::Begins { number, of } = now.news {
+        progress(&format!("{number} of {of}: {}", now.job.label));
     }
-}
-
-fn text(exercise: &Exercise, report: &Report) -> String {
-    let verdict = if report.passed() {
-        "passed"
-    } else {
-        "not passed"
-    };
-    let mut lines = vec![format!(
-        "{} {}: {verdict}",
-        exercise.label(),
-        exercise.title
-    )];
-    lines.extend(report.lines.iter().map(line));
-    lines.join("\n")
 }
 
 /// From the command line, else from the learner's file, else from the starter.

@@ -1,11 +1,11 @@
 //! `perflings check d01`: a recorded run with a hidden fault. Without an answer it says what is asked and how to look;
-//! with one, whether that was it, and why.
+//! with one, whether that is right, and why.
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::list::progress_of;
-use super::{CheckArgs, state};
+use crate::cli::args::CheckArgs;
+use crate::cli::progress::{note_answer, progress_of};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
@@ -22,7 +22,7 @@ pub fn check(
     args: &CheckArgs,
 ) -> Result<Exit> {
     let Some(choice) = choice(&args.answer)? else {
-        // What was named on the screen, or here before, stands.
+        // An answer given on the screen, or here before, still counts.
         if progress_of(context).stage(&exercise.id).state == State::Passed {
             let right = LETTERS[detective.question.answer.min(3)];
             if args.json {
@@ -50,7 +50,7 @@ pub fn check(
     let question = &detective.question;
     let right = choice == question.answer;
     let known = progress_of(context).stage(&exercise.id);
-    // The first wrong answer gives nothing away.
+    // After the first wrong answer the right one is not told yet.
     let told = right || known.prediction.is_some();
     let truth = LETTERS[question.answer.min(3)];
     let why = explanation(detective);
@@ -72,15 +72,15 @@ pub fn check(
         };
         let said = match (right, told) {
             (true, _) => format!(
-                "you said {truth}, and so it is: {}\n\n{why}",
+                "you said {truth}, which is right: {}\n\n{why}",
                 question.choices[question.answer]
             ),
             (false, true) => format!(
-                "you said {}; it is {truth}: {}\n\n{why}",
+                "you said {}; the answer is {truth}: {}\n\n{why}",
                 LETTERS[choice], question.choices[question.answer]
             ),
             (false, false) => format!(
-                "you said {}, and that is not it\n\nLook again: {}",
+                "you said {}, which is not right\n\nLook again: {}",
                 LETTERS[choice],
                 exercise.hints.first().map_or("", String::as_str)
             ),
@@ -92,7 +92,7 @@ pub fn check(
             question.prompt.trim(),
         ))?;
     }
-    state::answer(context, exercise, choice, right);
+    note_answer(context, exercise, choice, right);
     Ok(if right { Exit::Ok } else { Exit::Failed })
 }
 

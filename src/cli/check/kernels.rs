@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{CheckArgs, state};
+use crate::cli::args::CheckArgs;
+use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
 use crate::judge::kernel;
-use crate::measure::drive::engine_command;
+use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, Stop, notice, result, usage};
 use crate::workshop::exercise::in_folder;
 
@@ -68,7 +69,7 @@ pub fn check(
             result(&format!("  {mark}  {}", line.text))?;
         }
     }
-    state::exercise(context, exercise, report.passed);
+    note_tried(context, exercise, report.passed);
     match &report.facts.failed {
         Some(why) => Err(Stop {
             exit: Exit::NoDevice,

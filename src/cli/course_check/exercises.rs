@@ -3,21 +3,22 @@
 
 use anyhow::Result;
 
-use super::super::EngineArgs;
-use super::super::check::configs::told;
+use super::super::check::configs::say;
 use super::super::check::detective;
+use crate::cli::args::EngineArgs;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
-use crate::course::exercise::{Body, Configs, Detective, Exercise, Kernels};
+use crate::course::exercise::{Body, ConfigMetric, Configs, Detective, Exercise, Kernels};
+use crate::course::placeholder::NOT_MEASURED;
+use crate::course::sweep::SweepRuns;
 use crate::engine::kernel::checker::Checker;
 use crate::judge::course::Tried;
-use crate::judge::kernel::{self, KernelVerdict};
-use crate::judge::{Outcome, configs as judge};
-use crate::measure::bench::Bench;
-use crate::measure::drive::engine_command;
-use crate::measure::sweep::measure;
+use crate::judge::kernel::KernelVerdict;
+use crate::judge::{Line, Outcome, configs as judge, kernel as kernel_judge};
+use crate::measure::exercise::measure_exercise;
+use crate::measure::runner::{Runner, engine_command};
 use crate::out::progress;
-use crate::protocol::KernelStarter;
+use crate::protocol::{KernelJob, KernelStarter};
 
 const NOT_RUN: &str = "did not run";
 /// Why nothing could be tried.
@@ -31,45 +32,45 @@ pub fn all(
 ) -> Result<Option<Vec<Tried>>> {
     let mut tried = Vec::new();
     let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
-    // How those that are not tried come out.
-    let mut left: Option<(bool, String)> = None;
+    // The outcome of those that are not tried any more.
+    let mut skipped: Option<(bool, String)> = None;
     for exercise in &context.course.exercises {
-        if let Body::Kernel(kernels) = &exercise.body {
-            for starter in [true, false] {
-                let what = named(exercise, starter);
-                tried.push(if let Some((passed, detail)) = left.clone() {
-                    Tried {
-                        what,
-                        passed,
-                        detail,
-                    }
-                } else {
+        let Some(kernels) = exercise.kernels() else {
+            continue;
+        };
+        for starter in [true, false] {
+            let what = named(exercise, starter);
+            let (passed, detail) = match skipped.clone() {
+                Some(outcome) => outcome,
+                None => {
                     progress(&what);
-                    let one = kernel(exercise, kernels, starter, timed, &mut checker, engine);
-                    if one.detail.starts_with(NO_ADAPTER) {
-                        left = Some((true, NO_ADAPTER.to_owned()));
-                    } else if one.detail.starts_with(NOT_RUN) {
-                        // What did not answer once keeps nobody waiting again.
-                        left = Some((
-                            false,
-                            "not tried, after the one that did not run".to_owned(),
-                        ));
-                    }
-                    Tried { what, ..one }
-                });
+                    let mut job = job(exercise, kernels, starter);
+                    job.timed = timed;
+                    let facts = checker.check(&engine.device, job);
+                    let report = kernel_judge::verdict(checker.job(), facts);
+                    verdict(kernels, &report, starter)
+                }
+            };
+            if skipped.is_none() && detail.starts_with(NO_ADAPTER) {
+                skipped = Some((true, NO_ADAPTER.to_owned()));
+            } else if skipped.is_none() && detail.starts_with(NOT_RUN) {
+                // What did not answer once is not waited for again.
+                let why = "not tried, after the one that did not run";
+                skipped = Some((false, why.to_owned()));
             }
+            tried.push(Tried {
+                what,
+                passed,
+                detail,
+            });
         }
     }
     checker.end();
-    let mut bench = None;
+    let mut runner = engine.runner()?;
     for exercise in &context.course.exercises {
         match &exercise.body {
             Body::Config(configs) => {
-                let bench = match &mut bench {
-                    Some(bench) => bench,
-                    none => none.insert(engine.bench()?),
-                };
-                match config(exercise, configs, timed, bench)? {
+                match config(exercise, configs, timed, &mut runner, &engine.device)? {
                     Some(found) => tried.extend(found),
                     None => return Ok(None),
                 }
@@ -86,37 +87,17 @@ fn named(exercise: &Exercise, starter: bool) -> String {
     format!("{} {}, {which}", exercise.label(), exercise.id)
 }
 
-fn kernel(
-    exercise: &Exercise,
-    kernels: &Kernels,
-    starter: bool,
-    timed: bool,
-    checker: &mut Checker,
-    engine: &EngineArgs,
-) -> Tried {
-    let answer = |passed, detail| Tried {
-        what: String::new(),
-        passed,
-        detail,
-    };
+/// The check of an exercise's starters, or of its solutions.
+fn job(exercise: &Exercise, kernels: &Kernels, starter: bool) -> KernelJob {
     let text = |name: &str| {
-        let file = kernels.kernels.iter().find(|k| k.file.name == name);
-        Ok(file
-            .map(|kernel| {
-                if starter {
-                    kernel.file.starter.clone()
-                } else {
-                    kernel.file.solution.clone()
-                }
-            })
-            .unwrap_or_default())
+        let kernel = kernels.kernels.iter().find(|k| k.file.name == name);
+        let file = kernel.map(|kernel| &kernel.file);
+        Ok(file.map_or_else(String::new, |file| match starter {
+            true => file.starter.clone(),
+            false => file.solution.clone(),
+        }))
     };
-    let mut job = kernels.job(&exercise.id, text);
-    job.timed = timed;
-    let report = checker.check(&engine.device, job);
-    let report = kernel::verdict(checker.job(), report);
-    let (passed, detail) = verdict(kernels, &report, starter);
-    answer(passed, detail)
+    kernels.job(&exercise.id, text)
 }
 
 /// What a report says of a starter, which must fail the checks that say so and no others, or of a solution.
@@ -170,107 +151,87 @@ fn config(
     exercise: &Exercise,
     configs: &Configs,
     timed: bool,
-    bench: &mut Bench,
+    runner: &mut Runner,
+    device: &str,
 ) -> Result<Option<Vec<Tried>>> {
-    let shipped = judge::unanswered(configs, &Answers::new());
-    let names: Vec<String> = shipped
-        .iter()
-        .map(|line| format!("`{}`: {}", line.name, line.measured))
-        .collect();
-    let mut tried = vec![Tried {
-        what: named(exercise, true),
-        passed: !names.is_empty(),
-        detail: names.join("; "),
-    }];
-    progress(&format!("{} {}", exercise.label(), exercise.id));
-    let found = match measure(bench, configs, timed, &mut told) {
-        Ok(Some(found)) => found,
-        Ok(None) => return Ok(None),
-        Err(error) => {
-            tried.push(Tried {
-                what: named(exercise, false),
-                passed: false,
-                detail: format!("did not run: {error:#}"),
-            });
-            return Ok(Some(tried));
-        }
-    };
-    let broken: Vec<String> = found
-        .points
-        .iter()
-        .filter_map(|point| Some((&point.value, point.run.as_ref().err()?)))
-        .filter(|_| !expects_refusal(configs))
-        .map(|(value, why)| format!("{value}: {why}"))
-        .chain(
-            found
-                .changes
-                .iter()
-                .filter_map(|change| change.as_ref().err().cloned()),
-        )
-        .collect();
-    if !broken.is_empty() {
-        tried.push(Tried {
-            what: named(exercise, false),
-            passed: false,
-            detail: format!("did not run: {}", broken.join("; ")),
-        });
-        return Ok(Some(tried));
-    }
-    let right = judge::truth(configs, &found);
-    let lines = judge::lines(configs, &right, &found);
-    let speeds = |name: &str| {
-        configs
-            .checks
+    let told = |lines: &[&Line]| {
+        let lines = lines
             .iter()
-            .any(|check| check.name == name && judge::is_speed(&check.metric))
+            .map(|line| format!("`{}`: {}", line.name, line.measured));
+        lines.collect::<Vec<_>>().join("; ")
     };
-    // Without --measure the runs are too short for a time.
-    let decides = |name: &str, outcome| timed || outcome != Outcome::NotMeasured && !speeds(name);
-    let failed: Vec<String> = lines
-        .iter()
-        .filter(|line| !line.optional && line.outcome != Outcome::Passed)
-        .filter(|line| timed || !speeds(&line.name))
-        .map(|line| format!("`{}`: {}", line.name, line.measured))
-        .collect();
-    let said: Vec<String> = lines
-        .iter()
-        .filter(|line| decides(&line.name, line.outcome))
-        .map(|line| format!("`{}`: {}", line.name, line.measured))
-        .collect();
-    tried.push(if failed.is_empty() {
-        Tried {
-            what: named(exercise, false),
-            passed: true,
-            detail: if said.is_empty() {
-                "every run works; its times are judged with --measure".to_owned()
-            } else {
-                said.join("; ")
-            },
+    let shipped = judge::unanswered(configs, &Answers::new());
+    let starter = Tried {
+        what: named(exercise, true),
+        passed: !shipped.is_empty(),
+        detail: told(&shipped.iter().collect::<Vec<_>>()),
+    };
+    progress(&format!("{} {}", exercise.label(), exercise.id));
+    let found = match measure_exercise(runner, configs, device, timed, |now, _| say(now)) {
+        Ok(Some(found)) => Ok(found),
+        Ok(None) => return Ok(None),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    let (passed, detail) = match found.and_then(|found| all_ran(configs, found)) {
+        Err(why) => (false, format!("{NOT_RUN}: {why}")),
+        Ok(found) => {
+            let right = judge::truth(configs, &found);
+            let lines = judge::lines(configs, &right, &found);
+            let is_speed = |line: &Line| {
+                let mut checks = configs.checks.iter();
+                checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
+            };
+            // Without --measure the runs are too short for a time.
+            let counts = |line: &&Line| timed || !is_speed(line);
+            let failed = |line: &&Line| !line.optional && line.outcome != Outcome::Passed;
+            let measured = |line: &&Line| timed || line.outcome != Outcome::NotMeasured;
+            let failed: Vec<&Line> = lines.iter().filter(counts).filter(failed).collect();
+            let said: Vec<&Line> = lines.iter().filter(counts).filter(measured).collect();
+            match (failed.is_empty(), said.is_empty()) {
+                (false, _) => (false, format!("must pass: {}", told(&failed))),
+                (true, false) => (true, told(&said)),
+                (true, true) => {
+                    let why = "every run works; its times are judged with --measure";
+                    (true, why.to_owned())
+                }
+            }
         }
+    };
+    let solution = Tried {
+        what: named(exercise, false),
+        passed,
+        detail,
+    };
+    Ok(Some(vec![starter, solution]))
+}
+
+/// The runs, or why some of them were refused although no answer of the exercise is a refusal.
+fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
+    let points = found.points.iter();
+    let refused = points.filter_map(|point| Some((&point.value, point.run.as_ref().err()?)));
+    let refused = refused
+        .filter(|_| !expects_refusal(configs))
+        .map(|(value, why)| format!("{value}: {why}"));
+    let changes = found.changes.iter();
+    let changes = changes.filter_map(|change| change.as_ref().err().cloned());
+    let why: Vec<String> = refused.chain(changes).collect();
+    if why.is_empty() {
+        Ok(found)
     } else {
-        Tried {
-            what: named(exercise, false),
-            passed: false,
-            detail: format!("must pass: {}", failed.join("; ")),
-        }
-    });
-    Ok(Some(tried))
+        Err(why.join("; "))
+    }
 }
 
 /// Whether a refusal is one of the answers that the exercise knows.
 fn expects_refusal(configs: &Configs) -> bool {
-    configs.checks.iter().any(|check| {
-        matches!(
-            check.metric,
-            crate::course::exercise::ConfigMetric::Speed { .. }
-        )
-    })
+    let mut checks = configs.checks.iter();
+    checks.any(|check| matches!(check.metric, ConfigMetric::Speed { .. }))
 }
 
 /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
 fn recorded(exercise: &Exercise, detective: &Detective) -> Tried {
     let why = detective::explanation(detective);
-    let missing = why.contains(crate::course::placeholder::NOT_MEASURED) || why.contains("{{");
+    let missing = why.contains(NOT_MEASURED) || why.contains("{{");
     let detail = match detective.problem() {
         Some((line, what)) => format!("{}:{line}: {what}", detective.file),
         None if missing => format!("the explanation lacks a figure: {why}"),

@@ -1,18 +1,17 @@
-//! A result against an earlier one, cell by cell. What cannot be compared is named and never counts as passed.
+//! A report compared with an earlier one, cell by cell. What cannot be compared is named and never counts as passed.
 
 use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::figures::{Cell, FORMAT, Report, Speed};
-use super::sheet::{Part, Table, digits, interval};
+use super::report::{Cell, FORMAT, Report};
 use crate::config::file::read_text;
 use crate::out::usage;
 
 /// Largest baseline that is read.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
-/// What a version may lose without a word from `--min-ratio`.
+/// The smallest ratio of speeds that passes where `--min-ratio` names none.
 pub const MIN_RATIO: f64 = 0.95;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,116 +46,101 @@ pub struct Gate {
 
 /// Reads an earlier `bench --json`.
 pub fn read(path: &Path) -> Result<Report> {
-    let shown = path.display();
-    let text = read_text(path, MAX_BYTES)?;
-    let again = "write one with `perflings bench --json --output FILE`";
-    let value: serde_json::Value = serde_json::from_str(text.trim()).map_err(|error| {
+    let refuse = |what: String| {
+        let shown = path.display();
         usage(format!(
-            "{shown} is no result of a bench ({error}); {again}"
+            "{shown} {what}; write one with `perflings bench --json --output FILE`"
         ))
-    })?;
+    };
+    let text = read_text(path, MAX_BYTES)?;
+    let value: serde_json::Value = serde_json::from_str(text.trim())
+        .map_err(|error| refuse(format!("is not a result of `bench` ({error})")))?;
     match (value["bench"].as_str(), value["format"].as_u64()) {
         (Some("versions"), Some(format)) if format <= u64::from(FORMAT) => {}
         (Some("versions"), Some(format)) => {
-            return Err(usage(format!(
-                "{shown} has format {format}, this program reads up to {FORMAT}; use a newer perflings"
+            return Err(refuse(format!(
+                "has format {format}, and this program reads up to {FORMAT}: use a newer perflings"
             )));
         }
         (Some(other), _) => {
-            return Err(usage(format!(
-                "{shown} is the result of another kind of bench (`{}`), a baseline is one of versions; {again}",
+            return Err(refuse(format!(
+                "is the result of another kind of bench (`{}`), and a baseline is one of versions",
                 other.escape_debug()
             )));
         }
-        _ => return Err(usage(format!("{shown} is no result of a bench; {again}"))),
+        _ => return Err(refuse("is not a result of `bench`".to_owned())),
     }
-    serde_json::from_value(value)
-        .map_err(|error| usage(format!("{shown} is damaged: {error}; {again}")))
+    serde_json::from_value(value).map_err(|error| refuse(format!("is damaged: {error}")))
 }
 
-/// Every cell of either result.
+/// Compares every cell of either report.
 pub fn gate(now: &Report, then: &Report, min_ratio: f64) -> Gate {
-    let same = |a: &Cell, b: &Cell| {
-        (&a.select, &a.preset, &a.version) == (&b.select, &b.preset, &b.version)
-    };
-    let mut cells: Vec<Judged> = now
-        .cells
-        .iter()
-        .map(|cell| {
-            let earlier = then.cells.iter().find(|other| same(cell, other));
-            let compared = earlier
-                .ok_or_else(|| "the baseline does not have it".to_owned())
-                .and_then(|earlier| compare(cell, earlier));
-            judged(cell, compared, min_ratio)
-        })
-        .collect();
-    let gone = then
-        .cells
-        .iter()
-        .filter(|earlier| !now.cells.iter().any(|cell| same(cell, earlier)));
-    cells.extend(gone.map(|earlier| {
-        judged(
-            earlier,
-            Err("it was not measured now".to_owned()),
-            min_ratio,
-        )
-    }));
+    let mut cells = Vec::new();
+    for cell in &now.cells {
+        let compared = match then.cells.iter().find(|other| same_subject(cell, other)) {
+            Some(earlier) => compare(cell, earlier),
+            None => Err("the baseline does not have it".to_owned()),
+        };
+        cells.push(judged(cell, compared, min_ratio));
+    }
+    for earlier in &then.cells {
+        if !now.cells.iter().any(|cell| same_subject(cell, earlier)) {
+            let why = Err("it was not measured now".to_owned());
+            cells.push(judged(earlier, why, min_ratio));
+        }
+    }
     Gate { min_ratio, cells }
 }
 
+fn same_subject(a: &Cell, b: &Cell) -> bool {
+    (&a.select, &a.preset, &a.version) == (&b.select, &b.preset, &b.version)
+}
+
 fn judged(cell: &Cell, compared: Result<[f64; 3], String>, min_ratio: f64) -> Judged {
-    let (judgement, ratio, reason) = match compared {
+    let judgement = match compared {
         // Even at the favourable ends of both intervals it is too slow.
-        Ok(ratio) if ratio[2] < min_ratio => (Judgement::Slower, Some(ratio), None),
-        Ok(ratio) => (Judgement::Pass, Some(ratio), None),
-        Err(reason) => (Judgement::NotComparable, None, Some(reason)),
+        Ok([_, _, high]) if high < min_ratio => Judgement::Slower,
+        Ok(_) => Judgement::Pass,
+        Err(_) => Judgement::NotComparable,
     };
+    let [ratio, low, high] = compared.as_ref().map_or([None; 3], |ratio| ratio.map(Some));
     Judged {
         device: cell.select.clone(),
         preset: cell.preset.clone(),
         version: cell.version.clone(),
         judgement,
-        ratio: ratio.map(|r| r[0]),
-        low: ratio.map(|r| r[1]),
-        high: ratio.map(|r| r[2]),
-        reason,
+        ratio,
+        low,
+        high,
+        reason: compared.err(),
     }
 }
 
 /// Speed now over speed then with its ends, or why there is none.
 fn compare(now: &Cell, then: &Cell) -> Result<[f64; 3], String> {
-    if now.device != then.device {
-        return Err(format!(
-            "other device: `{}` then, `{}` now",
-            then.device.name, now.device.name
-        ));
-    }
-    if now.config != then.config {
-        return Err(format!(
-            "other configuration: {} then, {} now",
-            then.config, now.config
-        ));
-    }
-    let speed = |cell: &Cell, when: &str| {
-        let sound = |s: &Speed| {
-            let figures = [s.step_ms.median, s.low_ms, s.high_ms];
-            figures.iter().all(|x| x.is_finite() && *x > 0.0)
+    let same = |what: &str, now: &str, then: &str, equal: bool| match equal {
+        true => Ok(()),
+        false => Err(format!("other {what}: {then} then, {now} now")),
+    };
+    let name = |cell: &Cell| format!("`{}`", cell.device.name);
+    let equal = now.device == then.device;
+    same("device", &name(now), &name(then), equal)?;
+    let equal = now.config == then.config;
+    same("configuration", &now.config, &then.config, equal)?;
+    let times = |cell: &Cell, when: &str| {
+        let Some(speed) = &cell.speed else {
+            let reason = cell.speed_reason.as_deref().unwrap_or("no reason given");
+            return Err(format!("not measured {when}: {reason}"));
         };
-        match &cell.speed {
-            Some(speed) if sound(speed) => Ok(speed.clone()),
-            Some(_) => Err(format!("its step time {when} is no time")),
-            None => {
-                let reason = cell.speed_reason.as_deref().unwrap_or("no reason given");
-                Err(format!("not measured {when}: {reason}"))
-            }
+        let times = [speed.step_ms.median, speed.low_ms, speed.high_ms];
+        match times.iter().all(|x| x.is_finite() && *x > 0.0) {
+            true => Ok(times),
+            false => Err(format!("its step time {when} is not a positive number")),
         }
     };
-    let (now, then) = (speed(now, "now")?, speed(then, "then")?);
-    Ok([
-        then.step_ms.median / now.step_ms.median,
-        then.low_ms / now.high_ms,
-        then.high_ms / now.low_ms,
-    ])
+    let ([now, now_low, now_high], [then, then_low, then_high]) =
+        (times(now, "now")?, times(then, "then")?);
+    Ok([then / now, then_low / now_high, then_high / now_low])
 }
 
 impl Gate {
@@ -197,46 +181,18 @@ impl Gate {
             self.count(Judgement::NotComparable)
         )
     }
-
-    pub fn part(&self, baseline: &str) -> Part {
-        let mut table = Table::new(&["device", "preset", "version", "verdict", "speed now / then"]);
-        for cell in &self.cells {
-            let verdict = match cell.judgement {
-                Judgement::Pass => "pass",
-                Judgement::Slower => "SLOWER",
-                Judgement::NotComparable => "not comparable",
-            };
-            let figure = match (cell.ratio, cell.low, cell.high, &cell.reason) {
-                (Some(ratio), Some(low), Some(high), _) => interval(ratio, low, high),
-                (.., Some(reason)) => reason.clone(),
-                _ => String::new(),
-            };
-            table.push(
-                [&cell.device, &cell.preset, &cell.version, verdict]
-                    .map(|text: &str| text.to_owned())
-                    .into_iter()
-                    .chain([figure]),
-            );
-        }
-        Part {
-            title: format!("Against {baseline}: at least {}", digits(self.min_ratio)),
-            tables: vec![table],
-            remarks: vec![self.summary()],
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests::{job, run};
+    use super::super::report::tests::cell;
     use super::*;
 
     fn report(ms: &[f64]) -> Report {
-        let runs: Vec<_> = ms.iter().map(|ms| run(*ms, 25)).collect();
         Report {
             bench: "versions".to_owned(),
             format: FORMAT,
-            cells: Cell::of(&job("v1"), &runs).into_iter().collect(),
+            cells: vec![cell("v1", ms, 25)],
             ..Report::default()
         }
     }
@@ -284,7 +240,7 @@ mod tests {
             (other, "other device: `Other` then, `Chip` now"),
             (changed, "other configuration: c1 then, c0 now"),
             (unmeasured, "not measured then"),
-            (nonsense, "is no time"),
+            (nonsense, "is not a positive number"),
             (Report::default(), "the baseline does not have it"),
         ] {
             let (judgement, reason) = verdict(&now, &then);
@@ -308,15 +264,15 @@ mod tests {
         std::fs::write(&path, &written).expect("writes");
         assert_eq!(read(&path).expect("reads"), report(&[20.0]));
         for (text, says) in [
-            ("", "no result of a bench"),
-            ("[1]", "no result of a bench"),
+            ("", "not a result of `bench`"),
+            ("[1]", "not a result of `bench`"),
             (
                 r#"{"bench":"sweep","format":1}"#,
                 "another kind of bench (`sweep`)",
             ),
             (r#"{"bench":"versions","format":9}"#, "format 9"),
             (r#"{"bench":"versions","format":1}"#, "is damaged"),
-            (&written[..written.len() / 2], "no result of a bench"),
+            (&written[..written.len() / 2], "not a result of `bench`"),
         ] {
             std::fs::write(&path, text).expect("writes");
             let error = read(&path).expect_err(says).to_string();

@@ -1,0 +1,28 @@
+//! A checked stage or exercise in plain text: the verdict, then what each criterion asked and what was measured.
+
+use crate::judge::{Line, Outcome, Report};
+
+/// The report under a title such as `stage 3 …` or `c01 …`.
+pub fn text(title: &str, report: &Report) -> String {
+    let verdict = match report.outcome() {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "not passed",
+        Outcome::NotMeasured => "not passed: something was not measured",
+    };
+    let mut lines = vec![format!("{title}: {verdict}")];
+    lines.extend(report.lines.iter().map(line));
+    lines.join("\n")
+}
+
+fn line(line: &Line) -> String {
+    let mark = match line.outcome {
+        Outcome::Passed => "pass",
+        Outcome::Failed => "FAIL",
+        Outcome::NotMeasured => "----",
+    };
+    let optional = if line.optional { " (optional)" } else { "" };
+    format!(
+        "  {mark}  {}{optional}\n        asked     {}\n        measured  {}",
+        line.name, line.asked, line.measured
+    )
+}

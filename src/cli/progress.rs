@@ -1,0 +1,78 @@
+//! The learner's progress as commands read and write it. Progress that cannot be saved is worth a notice, not the
+//! command's failure.
+
+use std::path::Path;
+
+use crate::config::file::FileError;
+use crate::course::Stage;
+use crate::course::context::CourseContext;
+use crate::course::exercise::Exercise;
+use crate::course::progress::{self, Prediction, Progress, StageProgress, State};
+use crate::out::notice;
+
+/// The learner's progress; a damaged file is named and set aside.
+pub fn progress_of(context: &CourseContext) -> Progress {
+    let Some(state) = &context.state else {
+        return Progress::default();
+    };
+    let (progress, aside) = progress::load(state);
+    if let Some(problem) = aside {
+        notice(&problem.to_string());
+    }
+    progress
+}
+
+/// Names a damaged file that was set aside, or why nothing was saved.
+pub fn keep(saved: Result<Option<FileError>, FileError>) {
+    if let Ok(Some(problem)) | Err(problem) = saved {
+        notice(&problem.to_string());
+    }
+}
+
+/// Says which file of the learner's is used.
+pub fn say_file(stage: &Stage, path: Option<&Path>) {
+    if let Some(path) = path {
+        let path = path.display();
+        notice(&format!("stage {} with your {path}", stage.number));
+    }
+}
+
+/// Notes that an exercise was tried, and whether it passed.
+pub fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
+    change(context, &exercise.id, |known| {
+        let reached = if passed { State::Passed } else { State::Seen };
+        known.state = known.state.max(reached);
+    });
+}
+
+/// Notes an answer to a recorded run; the first one stays. An answer does not count as a look at the recording.
+pub fn note_answer(context: &CourseContext, exercise: &Exercise, choice: usize, right: bool) {
+    change(context, &exercise.id, |known| {
+        known
+            .prediction
+            .get_or_insert(Prediction::Choice { choice, right });
+        if right {
+            known.state = State::Passed;
+        }
+    });
+}
+
+/// Notes that an exercise was looked at.
+pub fn note_seen(context: &CourseContext, exercise: &Exercise) {
+    change(context, &exercise.id, |known| {
+        known.state = known.state.max(State::Seen)
+    });
+}
+
+/// Changes what is kept of the stage or exercise `id`.
+pub fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageProgress)) {
+    let Some(state) = &context.state else {
+        return;
+    };
+    let mut known = progress_of(context).stage(id);
+    let before = known.clone();
+    change(&mut known);
+    if known != before {
+        keep(progress::save_stage(state, id, &known).map(|(_, aside)| aside));
+    }
+}

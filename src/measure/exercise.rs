@@ -1,0 +1,149 @@
+//! The runs of a config exercise, for the command line and the screen alike: every value of its sweep, then pairs where
+//! times are compared.
+
+use anyhow::{Result, anyhow};
+
+use super::plan::{Job, News, Progress, measure};
+use super::runner::{Runner, Work};
+use crate::config::RunConfig;
+use crate::course::exercise::{ConfigMetric, Configs, apply};
+use crate::course::sweep::{SweepPoint, SweepRuns};
+use crate::out::{Exit, usage};
+use crate::protocol::{Finished, Pair};
+
+/// Steps of a run that only shows that its configuration works.
+const SHORT: u64 = 2;
+
+/// What a job measures.
+enum Part<'a> {
+    Point {
+        with: Option<&'a str>,
+        value: &'a str,
+    },
+    Speed {
+        value: &'a str,
+    },
+    Change,
+}
+
+/// Makes every run of the exercise; without `timed`, each only as long as it takes to see that it works. None when
+/// interrupted. `tell` hears every progress and what was measured so far.
+pub fn measure_exercise(
+    runner: &mut Runner,
+    configs: &Configs,
+    device: &str,
+    timed: bool,
+    mut tell: impl FnMut(Progress<'_>, &SweepRuns),
+) -> Result<Option<SweepRuns>> {
+    let (parts, jobs): (Vec<_>, Vec<_>) = plan(configs, device, timed)?.into_iter().unzip();
+    let mut runs = SweepRuns::default();
+    let outcome = measure(runner, &jobs, &mut |progress| {
+        match progress.news {
+            News::Measured(measured) => {
+                let finished = measured.finished.clone().unwrap_or_default();
+                let pair = measured.pair.clone().unwrap_or_default();
+                add(&mut runs, &parts[progress.at], Ok((finished, pair)));
+            }
+            // A refusal is a result. A missing device is not, nor is an engine that broke; and without the first
+            // value there is nothing to compare with.
+            News::Failed(stop) if stop.exit != Exit::Usage => return Err(stop.clone().into()),
+            News::Failed(stop) if runs.points.is_empty() && configs.sweep.is_some() => {
+                return Err(anyhow!(stop.text.clone()));
+            }
+            News::Failed(stop) => add(&mut runs, &parts[progress.at], Err(stop.text.clone())),
+            News::Begins { .. } | News::Event(_) => {}
+        }
+        tell(progress, &runs);
+        Ok(())
+    })?;
+    Ok((!outcome.interrupted).then_some(runs))
+}
+
+fn add(runs: &mut SweepRuns, part: &Part<'_>, result: Result<(Finished, Pair), String>) {
+    let pair = |result: Result<(Finished, Pair), String>| result.map(|(_, pair)| pair);
+    match part {
+        Part::Point { with, value } => runs.points.push(SweepPoint {
+            with: with.map(str::to_owned),
+            value: (*value).to_owned(),
+            run: result.map(|(finished, _)| finished),
+        }),
+        Part::Speed { value } => runs.speeds.push(((*value).to_owned(), pair(result))),
+        Part::Change => runs.changes.push(pair(result)),
+    }
+}
+
+fn plan<'a>(configs: &'a Configs, device: &str, timed: bool) -> Result<Vec<(Part<'a>, Job)>> {
+    let steps = if timed { configs.steps } else { SHORT };
+    let points = configs.points();
+    let job = |label: String, subject, work, fresh| Job {
+        label,
+        subject,
+        device: device.to_owned(),
+        work,
+        fresh,
+        must_finish: false,
+    };
+    let run = |config: &RunConfig| Work::run("custom", config, steps);
+    let pair = |a: &RunConfig, b: &RunConfig| Work::pair(("custom", a), ("custom", b), 0);
+    let mut plan = Vec::new();
+    for (subject, (with, value)) in points.iter().copied().enumerate() {
+        let config = at(configs, with, value)?;
+        // A fresh engine for each: its memory must not hold what an earlier run kept in its pools.
+        let job = job(label(configs, with, value), subject, run(&config), true);
+        plan.push((Part::Point { with, value }, job));
+    }
+    let speeds = configs
+        .checks
+        .iter()
+        .filter_map(|check| match &check.metric {
+            ConfigMetric::Speed { of } if timed => Some(of.as_str()),
+            _ => None,
+        });
+    for of in speeds {
+        // The same subject as the run with this value: where that was refused, there is nothing to compare.
+        let subject = points.iter().position(|(_, value)| *value == of);
+        let (Some(subject), Some((with, first))) = (subject, points.first()) else {
+            continue;
+        };
+        let work = pair(&at(configs, *with, first)?, &at(configs, None, of)?);
+        let job = job(format!("pairs: {of}"), subject, work, false);
+        plan.push((Part::Speed { value: of }, job));
+    }
+    for (nth, change) in configs.rank.iter().enumerate() {
+        let changed = change
+            .set
+            .iter()
+            .try_fold(configs.config.clone(), |config, set| apply(&config, set))
+            .map_err(usage)?;
+        let work = if timed {
+            pair(&configs.config, &changed)
+        } else {
+            run(&changed)
+        };
+        let label = format!("pairs: {}", change.label);
+        plan.push((Part::Change, job(label, points.len() + nth, work, false)));
+    }
+    Ok(plan)
+}
+
+fn at(configs: &Configs, with: Option<&str>, value: &str) -> Result<RunConfig> {
+    let mut config = configs.config.clone();
+    if let Some(sweep) = &configs.sweep {
+        config = apply(&config, &format!("{}={value}", sweep.key)).map_err(usage)?;
+    }
+    match with {
+        Some(set) => apply(&config, set).map_err(usage),
+        None => Ok(config),
+    }
+}
+
+fn label(configs: &Configs, with: Option<&str>, value: &str) -> String {
+    let key = configs
+        .sweep
+        .as_ref()
+        .map_or("", |sweep| sweep.key.as_str());
+    match with {
+        Some(set) => format!("{key} = {value}, {set}"),
+        None => format!("{key} = {value}"),
+    }
+}

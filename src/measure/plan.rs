@@ -1,0 +1,189 @@
+//! A plan: jobs in the order in which they are measured, and what follows when one of them fails.
+
+use anyhow::Result;
+
+use super::runner::{Measured, Runner, Work};
+use crate::out::{Exit, Stop};
+use crate::protocol::Event;
+
+/// One thing to measure on one device.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What messages call it.
+    pub label: String,
+    /// What it measures. When one job of a subject fails, its other jobs are skipped.
+    pub subject: usize,
+    pub device: String,
+    pub work: Work,
+    /// It begins with an engine of its own: it pays for opening the device and for compiling, and its memory is its own.
+    pub fresh: bool,
+    /// It counts as failed when it ends before its steps are done, or without a pair.
+    pub must_finish: bool,
+}
+
+/// What happens while a plan is carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Place of the job in the plan.
+    pub at: usize,
+    pub job: &'a Job,
+    pub news: News<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum News<'a> {
+    /// The job begins: its number, and how many jobs there are without those that are skipped.
+    Begins {
+        number: usize,
+        of: usize,
+    },
+    Event(&'a Event),
+    Measured(&'a Measured),
+    Failed(&'a Stop),
+}
+
+/// A subject that could not be measured.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub subject: usize,
+    pub device: String,
+    /// The device is not here, so that nothing of it was measured.
+    pub no_device: bool,
+    pub stop: Stop,
+}
+
+/// What came of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// With the subject, in the order of measuring.
+    pub measured: Vec<(usize, Measured)>,
+    pub failures: Vec<Failure>,
+    pub interrupted: bool,
+}
+
+impl Outcome {
+    fn skips(&self, job: &Job) -> bool {
+        self.failures.iter().any(|failure| {
+            failure.subject == job.subject || failure.no_device && failure.device == job.device
+        })
+    }
+}
+
+/// Carries out a plan. An error of `tell` ends it, and so does an engine that never greeted.
+pub fn measure(
+    runner: &mut Runner,
+    jobs: &[Job],
+    tell: &mut dyn FnMut(Progress<'_>) -> Result<()>,
+) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let (mut number, mut on_device) = (0, Vec::new());
+    for (at, job) in jobs.iter().enumerate() {
+        if outcome.skips(job) {
+            continue;
+        }
+        number += 1;
+        let later = jobs[at + 1..].iter().filter(|job| !outcome.skips(job));
+        let of = number + later.count();
+        let news = News::Begins { number, of };
+        tell(Progress { at, job, news })?;
+        if job.fresh {
+            runner.restart();
+        }
+        let measured = runner.measure(&job.device, &job.work, |line, _| {
+            let news = News::Event(&line.event);
+            tell(Progress { at, job, news })
+        });
+        let stop = match measured {
+            Ok(measured) if measured.interrupted => {
+                outcome.interrupted = true;
+                break;
+            }
+            Ok(measured) => match unfinished(&measured).filter(|_| job.must_finish) {
+                Some(text) => Stop {
+                    exit: Exit::Failed,
+                    text,
+                },
+                None => {
+                    let news = News::Measured(&measured);
+                    tell(Progress { at, job, news })?;
+                    on_device.push(&job.device);
+                    outcome.measured.push((job.subject, measured));
+                    continue;
+                }
+            },
+            Err(_) if runner.interrupted() => {
+                outcome.interrupted = true;
+                break;
+            }
+            Err(error) if runner.hello().is_none() => return Err(error),
+            Err(error) => error.downcast::<Stop>()?,
+        };
+        let news = News::Failed(&stop);
+        tell(Progress { at, job, news })?;
+        outcome.failures.push(Failure {
+            subject: job.subject,
+            device: job.device.clone(),
+            no_device: stop.exit == Exit::NoDevice && !on_device.contains(&&job.device),
+            stop,
+        });
+    }
+    runner.restart();
+    Ok(outcome)
+}
+
+/// Refuses a plan with a job that does not fit into the memory of this machine, before anything starts.
+pub fn check_memory(runner: &Runner, jobs: &[Job]) -> Result<()> {
+    jobs.iter()
+        .try_for_each(|job| runner.check_memory(&job.device, &job.work))
+}
+
+/// Why the work is not complete.
+fn unfinished(measured: &Measured) -> Option<String> {
+    let finished = measured.finished.as_ref()?;
+    match (&finished.ended, &measured.pair) {
+        (Some(why), _) => Some(format!("ended early: {why}")),
+        (None, Some(pair)) if pair.n == 0 => Some("no pair was measured".to_owned()),
+        _ => None,
+    }
+}
+
+/// The jobs in so many rounds, where jobs with an equal `group` are measured in turns: every second round goes
+/// backwards, so that a slow drift of the machine's speed affects all of them alike.
+pub fn in_rounds(jobs: &[Job], group: impl Fn(&Job) -> usize, rounds: u32) -> Vec<Job> {
+    let mut plan = Vec::new();
+    for group in jobs.chunk_by(|a, b| group(a) == group(b)) {
+        for round in 0..rounds {
+            let mut turn = group.to_vec();
+            if !round.is_multiple_of(2) {
+                turn.reverse();
+            }
+            for job in &mut turn {
+                job.label = format!("round {} of {rounds}, {}", round + 1, job.label);
+            }
+            plan.append(&mut turn);
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Preset, RunConfig};
+
+    #[test]
+    fn rounds_run_forwards_and_backwards() {
+        let job = |subject| Job {
+            label: "tiny".to_owned(),
+            subject,
+            device: "cpu".to_owned(),
+            work: Work::run("v1", &RunConfig::preset(Preset::Tiny), 2),
+            fresh: true,
+            must_finish: true,
+        };
+        let plan = in_rounds(&[4, 5, 6, 7].map(job), |job| job.subject / 7, 3);
+        let order: Vec<usize> = plan.iter().map(|job| job.subject).collect();
+        assert_eq!(order, [4, 5, 6, 6, 5, 4, 4, 5, 6, 7, 7, 7]);
+        assert_eq!(plan[3].label, "round 2 of 3, tiny");
+    }
+}

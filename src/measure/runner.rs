@@ -1,0 +1,322 @@
+//! An engine that measures one job after the other. It is started when the first job needs it, its stream is recorded
+//! where that was asked for, and ctrl-c becomes `stop`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::machine;
+use crate::config::RunConfig;
+use crate::drivers::harmless;
+use crate::engine::client::{Client, EngineCommand, Heard, Limits, Over};
+use crate::out::{Exit, Stop, notice, usage};
+use crate::protocol::{Command, Event, Finished, Hello, Line, Pair, RunSpec, Slot};
+use crate::record::Recorder;
+
+/// How long the engine may stay silent after the first notice of it.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a stopped run may take to send its summary.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an engine may take to end when it is no longer needed; it may still be writing its caches.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What an engine is asked to do.
+#[derive(Clone, Debug)]
+pub enum Work {
+    Run(RunSpec),
+    /// Time of `a` over time of `b`. With 0 `pairs` it goes on until the verdict is clear.
+    Pair {
+        a: RunSpec,
+        b: RunSpec,
+        pairs: u32,
+    },
+}
+
+impl Work {
+    /// A run that belongs to no stage.
+    pub fn run(variant: &str, config: &RunConfig, steps: u64) -> Self {
+        Self::Run(RunSpec {
+            stage: 0,
+            variant: variant.to_owned(),
+            slot: Slot::A,
+            config: config.clone(),
+            steps: Some(steps),
+        })
+    }
+
+    /// A comparison of two variants, each with its name, that belong to no stage.
+    pub fn pair(a: (&str, &RunConfig), b: (&str, &RunConfig), pairs: u32) -> Self {
+        let side = |(variant, config): (&str, &RunConfig), slot| RunSpec {
+            stage: 0,
+            variant: variant.to_owned(),
+            slot,
+            config: config.clone(),
+            steps: None,
+        };
+        let (a, b) = (side(a, Slot::A), side(b, Slot::B));
+        Self::Pair { a, b, pairs }
+    }
+
+    /// The same as part of a stage.
+    #[must_use]
+    pub fn of_stage(mut self, number: u32) -> Self {
+        match &mut self {
+            Self::Run(run) => run.stage = number,
+            Self::Pair { a, b, .. } => (a.stage, b.stage) = (number, number),
+        }
+        self
+    }
+
+    /// The configurations that are in memory together.
+    pub fn configs(&self) -> Vec<&RunConfig> {
+        match self {
+            Self::Run(run) => vec![&run.config],
+            Self::Pair { a, b, .. } => vec![&a.config, &b.config],
+        }
+    }
+
+    fn command(&self, device: &str) -> Command {
+        let device = device.to_owned();
+        match self.clone() {
+            Self::Run(run) => Command::Start { device, run },
+            Self::Pair { a, b, pairs } => Command::Pair {
+                device,
+                stage: if a.stage == b.stage { a.stage } else { 0 },
+                a,
+                b,
+                pairs,
+            },
+        }
+    }
+}
+
+/// What came of one piece of work.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// The summary; none where an interrupted engine did not send it.
+    pub finished: Option<Finished>,
+    /// The comparison, as far as it came.
+    pub pair: Option<Pair>,
+    /// Seconds from the engine's start to its first loss.
+    pub first_loss_s: Option<f64>,
+    pub interrupted: bool,
+}
+
+/// Takes a notice: something about the engine that is worth a sentence.
+pub type Notify = Box<dyn FnMut(&str) + Send>;
+
+pub struct Runner {
+    command: EngineCommand,
+    client: Option<Client>,
+    recorder: Option<Recorder>,
+    interrupted: Arc<AtomicBool>,
+    /// An interruption ends the engine, instead of asking it to stop and to send its summary.
+    kill_at_once: bool,
+    notify: Notify,
+    hello: Option<Hello>,
+}
+
+/// The engine command that `--engine` names, or this program's own.
+pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
+    match named {
+        None => EngineCommand::own(),
+        Some(line) => EngineCommand::parse(line).map_err(|why| usage(format!("--engine: {why}"))),
+    }
+}
+
+impl Runner {
+    /// For a command: ctrl-c asks the engine to stop, notices go to stderr, the stream into the file `record`.
+    pub fn new(command: EngineCommand, record: Option<&Path>) -> Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // The second one ends the process as usual; the engine follows when its input closes.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
+                .context("Failed to watch for ctrl-c")?;
+        }
+        let recorder = record
+            .map(Recorder::create)
+            .transpose()
+            .map_err(|error| usage(format!("--record: {error:#}")))?;
+        Ok(Self {
+            recorder,
+            kill_at_once: false,
+            ..Self::in_background(command, interrupted, Box::new(notice))
+        })
+    }
+
+    /// For a screen: `stop` ends the engine at once, and notices go to `notify`.
+    pub fn in_background(command: EngineCommand, stop: Arc<AtomicBool>, notify: Notify) -> Self {
+        Self {
+            command,
+            client: None,
+            recorder: None,
+            interrupted: stop,
+            kill_at_once: true,
+            notify,
+            hello: None,
+        }
+    }
+
+    /// What the engine said of itself, once one was started.
+    pub fn hello(&self) -> Option<&Hello> {
+        self.hello.as_ref()
+    }
+
+    /// Whether someone asked to end.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Refuses work that does not fit into the memory of this machine, where the engine runs on it.
+    pub fn check_memory(&self, device: &str, work: &Work) -> Result<()> {
+        if self.command.is_own() {
+            machine::check_memory(device, &work.configs())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Lets the engine end in its own time: the next work begins with a fresh one.
+    pub fn restart(&mut self) {
+        if let Some(mut client) = self.client.take()
+            && self.kill_at_once
+            && self.interrupted()
+        {
+            client.kill();
+        }
+    }
+
+    /// Does one piece of work and hands every line of the stream to `hear`, as an event and as text.
+    ///
+    /// Errors are [`Stop`]s where the engine refused the work, the device is not here, or the engine broke.
+    pub fn measure(
+        &mut self,
+        device: &str,
+        work: &Work,
+        mut hear: impl FnMut(&Line, &str) -> Result<()>,
+    ) -> Result<Measured> {
+        self.check_memory(device, work)?;
+        let mut found = Measured::default();
+        if self.interrupted() {
+            found.interrupted = true;
+            return Ok(found);
+        }
+        let mut client = match self.client.take().filter(|client| !client.is_over()) {
+            Some(client) => client,
+            None => spawn(self.command.clone())?,
+        };
+        client.send(work.command(device));
+        let ended = self.listen(&mut client, &mut found, &mut hear);
+        self.client = Some(client);
+        ended?;
+        self.save()?;
+        Ok(found)
+    }
+
+    fn save(&mut self) -> Result<()> {
+        if let Some(recorder) = self.recorder.take() {
+            let path = recorder.finish()?;
+            (self.notify)(&format!("recorded in {}", path.display()));
+        }
+        Ok(())
+    }
+
+    /// Takes lines in until the summary, an interruption or a failure.
+    fn listen(
+        &mut self,
+        client: &mut Client,
+        found: &mut Measured,
+        hear: &mut dyn FnMut(&Line, &str) -> Result<()>,
+    ) -> Result<()> {
+        let mut silent_since: Option<Instant> = None;
+        let mut stopped_at: Option<Instant> = None;
+        let mut last_stray = None;
+        loop {
+            if self.interrupted() {
+                found.interrupted = true;
+                if self.kill_at_once {
+                    client.kill();
+                    return Ok(());
+                }
+                if stopped_at.is_none() {
+                    stopped_at = Some(Instant::now());
+                    client.send(Command::Stop);
+                }
+            }
+            if stopped_at.is_some_and(|since| since.elapsed() > STOP_TIMEOUT) {
+                (self.notify)("the engine did not stop in time and was ended");
+                return Ok(());
+            }
+            if silent_since.is_some_and(|since| since.elapsed() > SILENCE_TIMEOUT) {
+                let text = "the engine stays silent and was ended".to_owned();
+                let exit = Exit::Failed;
+                return Err(Stop { exit, text }.into());
+            }
+            match client.next(Duration::from_millis(50)) {
+                None | Some(Heard::Awake) => {}
+                Some(Heard::Line(line, text)) => {
+                    silent_since = None;
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.add(&line, &text)?;
+                    }
+                    hear(&line, &text)?;
+                    match &line.event {
+                        Event::Hello(hello) => self.hello = Some(hello.clone()),
+                        Event::Step(_) => {
+                            found.first_loss_s.get_or_insert(line.t);
+                        }
+                        Event::Pair(pair) => found.pair = Some(pair.clone()),
+                        Event::Finished(finished) => {
+                            found.pair = finished.pair.clone().or(found.pair.take());
+                            found.finished = Some((**finished).clone());
+                            return Ok(());
+                        }
+                        Event::Failed(failed) => {
+                            self.save()?;
+                            return Err(Stop::from(failed).into());
+                        }
+                        _ => {}
+                    }
+                }
+                Some(Heard::Stray(text)) => {
+                    // Drivers repeat themselves, once for each adapter they look at. `doctor` lists the lines that
+                    // are known to mean nothing, with the reason.
+                    if last_stray.as_ref() != Some(&text) && harmless(&text).is_none() {
+                        (self.notify)(&format!("engine: {text}"));
+                    }
+                    last_stray = Some(text);
+                }
+                Some(Heard::Malformed { line, why }) => (self.notify)(&format!(
+                    "the engine wrote a line that is not an event ({why}): {line}"
+                )),
+                Some(Heard::Silent(after)) => {
+                    let seconds = after.as_secs_f64();
+                    (self.notify)(&format!(
+                        "nothing from the engine for {seconds:.0} s; waiting"
+                    ));
+                    silent_since = Some(Instant::now());
+                }
+                Some(Heard::Over(over)) => {
+                    let exit = match over {
+                        Over::Refused(_) => Exit::Usage,
+                        Over::Ended(_) => Exit::Failed,
+                    };
+                    let text = over.reason().to_owned();
+                    return Err(Stop { exit, text }.into());
+                }
+            }
+        }
+    }
+}
+
+fn spawn(command: EngineCommand) -> Result<Client> {
+    let limits = Limits {
+        shutdown: QUIT_TIMEOUT,
+        ..Limits::default()
+    };
+    Client::spawn_within(command, limits).map_err(|error| usage(format!("{error:#}")))
+}
