@@ -6,6 +6,8 @@ use burn::cubecl::future::block_on;
 use burn::tensor::DeviceKind;
 use burn_wgpu::wgpu;
 
+use crate::protocol;
+
 /// An adapter with its place in the order.
 pub struct Found {
     pub adapter: wgpu::Adapter,
@@ -21,6 +23,14 @@ impl Found {
     /// Whether it computes on the CPU.
     pub fn on_cpu(&self) -> bool {
         self.info.device_type == wgpu::DeviceType::Cpu
+    }
+
+    /// How it presents itself.
+    pub fn device(&self) -> protocol::Device {
+        protocol::Device {
+            kind: if self.on_cpu() { "vulkan-cpu" } else { "gpu" }.to_owned(),
+            name: format!("{} ({:?})", self.info.name, self.info.backend),
+        }
     }
 
     /// Its driver's name and version.
@@ -61,46 +71,35 @@ fn in_order(all: Vec<wgpu::Adapter>) -> Vec<Found> {
         wgpu::Backend::Dx12,
         wgpu::Backend::Gl,
     ];
-    let Some(chosen) = order
-        .into_iter()
-        .find(|backend| all.iter().any(|a| a.get_info().backend == *backend))
-    else {
+    let has = |backend: &wgpu::Backend| all.iter().any(|it| it.get_info().backend == *backend);
+    let Some(chosen) = order.into_iter().find(has) else {
         return Vec::new();
     };
-    let mut counts = [0_usize; 4];
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<(usize, Found)> = Vec::new();
     for adapter in all {
         let info = adapter.get_info();
         if info.backend != chosen {
             continue;
         }
-        let mut next = |class: usize| {
-            counts[class] += 1;
-            counts[class] - 1
+        let (class, kind): (usize, fn(usize) -> DeviceKind) = match info.device_type {
+            wgpu::DeviceType::DiscreteGpu => (0, DeviceKind::DiscreteGpu),
+            wgpu::DeviceType::IntegratedGpu => (1, DeviceKind::IntegratedGpu),
+            wgpu::DeviceType::VirtualGpu => (2, DeviceKind::VirtualGpu),
+            wgpu::DeviceType::Other => (3, |_| DeviceKind::DefaultDevice),
+            wgpu::DeviceType::Cpu => (4, |_| DeviceKind::Cpu),
         };
-        let kind = match info.device_type {
-            wgpu::DeviceType::DiscreteGpu => DeviceKind::DiscreteGpu(next(0)),
-            wgpu::DeviceType::IntegratedGpu => DeviceKind::IntegratedGpu(next(1)),
-            wgpu::DeviceType::VirtualGpu => DeviceKind::VirtualGpu(next(2)),
-            wgpu::DeviceType::Other => DeviceKind::DefaultDevice,
-            wgpu::DeviceType::Cpu => DeviceKind::Cpu,
-        };
-        let timestamps = adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY);
-        found.push(Found {
+        let before = found.iter().filter(|it| it.0 == class).count();
+        let one = Found {
+            timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
+            kind: kind(before),
+            select: String::new(),
             adapter,
             info,
-            kind,
-            timestamps,
-            select: String::new(),
-        });
+        };
+        found.push((class, one));
     }
-    found.sort_by_key(|it| match it.info.device_type {
-        wgpu::DeviceType::DiscreteGpu => 0,
-        wgpu::DeviceType::IntegratedGpu => 1,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 3,
-        wgpu::DeviceType::Cpu => 4,
-    });
+    found.sort_by_key(|it| it.0);
+    let mut found: Vec<Found> = found.into_iter().map(|it| it.1).collect();
     let names = name_all(&found.iter().map(Found::on_cpu).collect::<Vec<_>>());
     for (it, name) in found.iter_mut().zip(names) {
         it.select = name;

@@ -67,59 +67,40 @@ pub fn open(select: &str) -> Result<Opened> {
 }
 
 fn open_adapter(adapter: &Found) -> Result<Opened> {
-    let kind = kind(adapter);
+    let info = adapter.device();
+    let (kind, name) = (&info.kind, &adapter.info.name);
     let options = Device::wgpu_options()
         .device_kind(adapter.kind.clone())
         .tasks_max(20);
     let device = catch_unwind(AssertUnwindSafe(|| options.init()))
         .map_err(|_| {
             anyhow!(
-                "{kind}: the driver of {} panicked while it was opened; the log has its text",
-                adapter.info.name
+                "{kind}: the driver of {name} panicked while it was opened; the log has its text"
             )
         })?
-        .map_err(|error| {
-            anyhow!(
-                "{kind}: {} could not be opened: {error:?}",
-                adapter.info.name
-            )
-        })?;
+        .map_err(|error| anyhow!("{kind}: {name} could not be opened: {error:?}"))?;
     Ok(Opened {
         device,
-        info: name(adapter),
+        info,
         driver: adapter.driver(),
         queued: false,
         roof: None,
     })
 }
 
-fn kind(adapter: &Found) -> &'static str {
-    if adapter.on_cpu() {
-        "vulkan-cpu"
-    } else {
-        "gpu"
-    }
-}
-
-fn name(adapter: &Found) -> protocol::Device {
-    protocol::Device {
-        kind: kind(adapter).to_owned(),
-        name: format!("{} ({:?})", adapter.info.name, adapter.info.backend),
-    }
-}
-
 fn describe(adapter: &Found) -> DeviceInfo {
+    let note = if adapter.timestamps {
+        ""
+    } else {
+        "no timestamp queries: kernel times include submission"
+    };
     DeviceInfo {
         select: adapter.select.clone(),
-        device: name(adapter),
+        device: adapter.device(),
         backend: format!("{:?}", adapter.info.backend),
         driver: adapter.driver(),
         timestamps: adapter.timestamps,
-        note: if adapter.timestamps {
-            String::new()
-        } else {
-            "no timestamp queries: kernel times include submission".to_owned()
-        },
+        note: note.to_owned(),
         roof: None,
     }
 }

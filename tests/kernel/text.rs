@@ -334,7 +334,7 @@ fn grids_follow_the_workgroup() {
     let job = job_of("block-size", |_, _, solution| Ok(solution.to_owned()));
     let file = &job.files[0];
     let checked = validate::validate(&file.text, &file.spec, &job.shapes).expect("is right");
-    assert_eq!(checked.grids[1], [4, 7, 1]);
-    assert_eq!(checked.counts[1], [7 * 997; 3]);
+    assert_eq!(checked.texts[1].grid, [4, 7, 1]);
+    assert_eq!(checked.texts[1].counts, [7 * 997; 3]);
     assert_eq!(checked.facts.workgroup, [256, 1, 1]);
 }

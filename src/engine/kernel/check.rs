@@ -1,17 +1,16 @@
 //! One check from beginning to end, on a thread of its own with a large stack: what hangs, panics or breaks the driver
 //! ends as a line of the report. A watcher gives up what takes too long and reports it without waiting any more.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Instant;
 
-use super::gpu::{Gpu, Trouble};
-use super::timing::{self, Launchable};
+use super::gpu::{Gpu, Launchable, Trouble};
+use super::timing;
 use super::trial::Trial;
 use super::validate::{self, Checked};
-use super::watch::{At, Limits, Shared, State, fault, lock, watch};
+use super::watch::{Limits, State, fault, watch};
 use crate::protocol::{
     KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelUntimed, same_text,
 };
@@ -35,221 +34,186 @@ pub fn check_telling(
     tell: impl Fn(KernelProgress),
 ) -> KernelReport {
     let began = Instant::now();
-    let at = At {
-        since: began,
+    let state = State {
+        report: KernelReport {
+            id: job.id,
+            exercise: job.exercise.clone(),
+            ..KernelReport::default()
+        },
         file: Some(0),
-        shape: String::new(),
-        running: false,
+        ..State::default()
     };
-    let report = KernelReport {
-        id: job.id,
-        exercise: job.exercise.clone(),
-        ..KernelReport::default()
+    let (news, inbox) = channel();
+    let (own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
+    let work = move || {
+        let mut worker = Worker {
+            job: &own_job,
+            limits,
+            state: own_state,
+            news,
+        };
+        worker.run(&device);
+        worker.tell();
     };
-    let shared: Shared = Arc::new(Mutex::new(State { report, at }));
-    let (done, finished) = channel();
-    let worker = Worker {
-        job: job.clone(),
-        device: device.to_owned(),
-        limits,
-        shared: shared.clone(),
-    };
-    let spawned = Builder::new()
+    let thread = Builder::new()
         .name("kernel check".into())
         .stack_size(STACK)
-        .spawn(move || {
-            if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
-                lock(&worker.shared).report.failed =
-                    Some("the check panicked; the log has its text".to_owned());
-            }
-            let _ = done.send(());
-        });
-    if let Err(error) = spawned {
-        lock(&shared).report.failed = Some(format!("the check could not be started: {error}"));
-    } else {
-        let mut last = KernelProgress::default();
-        watch(&shared, &finished, limits, |state| {
-            let now = state.progress();
-            if now != last {
-                tell(now.clone());
-                last = now;
-            }
-        });
-    }
-    let mut report = lock(&shared).report.clone();
+        .spawn(work);
+    let mut report = match thread {
+        Ok(thread) => watch(state, &inbox, thread, limits, tell),
+        Err(error) => KernelReport {
+            failed: Some(format!("the check could not be started: {error}")),
+            ..state.report
+        },
+    };
     report.seconds = began.elapsed().as_secs_f64();
     report
 }
 
-struct Worker {
-    job: KernelJob,
-    device: String,
+struct Worker<'a> {
+    job: &'a KernelJob,
     limits: Limits,
-    shared: Shared,
+    state: State,
+    news: Sender<State>,
 }
 
-impl Worker {
-    fn run(&self) {
-        let texts: Vec<Option<Checked>> = self
-            .job
-            .files
-            .iter()
-            .map(|file| self.validate(file))
-            .collect();
+impl Worker<'_> {
+    fn run(&mut self, device: &str) {
+        let files = self.job.files.iter();
+        let texts: Vec<Option<Checked>> = files.map(|file| self.validate(file)).collect();
         if texts.iter().all(Option::is_none) {
             return;
         }
-        let gpu = match self.open() {
+        let gpu = match self.open(device) {
             Ok(gpu) => gpu,
             Err(why) => {
-                lock(&self.shared).report.failed = Some(why);
+                self.state.report.failed = Some(why);
                 return;
             }
         };
-        lock(&self.shared).report.device = Some(gpu.info.clone());
+        self.state.report.device = Some(gpu.info.clone());
         for (index, checked) in texts.iter().enumerate() {
             let Some(checked) = checked else { continue };
-            if let Err((shape, trouble)) = self.file(&gpu, index, checked) {
-                let gone = matches!(trouble, Trouble::Endless | Trouble::Lost(_));
-                let mut state = lock(&self.shared);
-                state.report.files[index].fault = Some(fault(&trouble, &shape, self.limits));
-                if gone {
-                    state.report.restart = true;
+            if let Err(trouble) = self.file(&gpu, index, checked) {
+                let fault = fault(&trouble, &self.state.shape, self.limits);
+                self.result(index).fault = Some(fault);
+                if trouble.ends_device() {
+                    self.state.report.restart = true;
                     // Closing a device waits for what runs on it.
                     std::mem::forget(gpu);
                     return;
                 }
             }
         }
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = Some((self.device.clone(), gpu));
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = Some((device.to_owned(), gpu));
     }
 
-    fn validate(&self, file: &KernelFile) -> Option<Checked> {
+    fn result(&mut self, index: usize) -> &mut KernelResult {
+        &mut self.state.report.files[index]
+    }
+
+    fn validate(&mut self, file: &KernelFile) -> Option<Checked> {
         let checked = match &file.unreadable {
             Some(error) => Err(error.clone()),
             None => validate::validate(&file.text, &file.spec, &self.job.shapes),
         };
-        let mut result = KernelResult {
+        self.state.report.files.push(KernelResult {
             name: file.name.clone(),
+            facts: checked.as_ref().ok().map(|checked| checked.facts),
+            error: checked.as_ref().err().cloned(),
             ..KernelResult::default()
-        };
-        let checked = match checked {
-            Ok(checked) => {
-                result.facts = Some(checked.facts);
-                Some(checked)
-            }
-            Err(error) => {
-                result.error = Some(error);
-                None
-            }
-        };
-        lock(&self.shared).report.files.push(result);
-        checked
+        });
+        checked.ok()
     }
 
-    fn open(&self) -> Result<Gpu, String> {
+    fn open(&mut self, device: &str) -> Result<Gpu, String> {
         self.at(None, "", false);
         let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
         match kept {
-            Some((select, mut gpu)) if select == self.device => {
+            Some((select, mut gpu)) if select == device => {
                 gpu.limit = self.limits.launch;
                 Ok(gpu)
             }
-            _ => Gpu::open(&self.device, self.limits.launch),
+            _ => Gpu::open(device, self.limits.launch),
         }
     }
 
-    fn at(&self, file: Option<usize>, shape: &str, running: bool) {
-        lock(&self.shared).at = At {
-            since: Instant::now(),
-            file,
-            shape: shape.to_owned(),
-            running,
-        };
+    /// Tells the watcher what comes now.
+    fn at(&mut self, file: Option<usize>, shape: &str, running: bool) {
+        self.state.file = file;
+        self.state.shape = shape.to_owned();
+        self.state.running = running;
+        self.tell();
     }
 
-    /// Every shape of a file, then its time.
-    fn file(&self, gpu: &Gpu, index: usize, checked: &Checked) -> Result<(), (String, Trouble)> {
-        let job = &self.job;
-        let last = job.shapes.len().saturating_sub(1);
-        let real = job.timed && !gpu.on_cpu;
-        for (number, shape) in job.shapes.iter().enumerate() {
-            if number == last && number > 0 && !real {
-                lock(&self.shared).report.files[index].skipped = Some(shape.label.clone());
+    fn tell(&self) {
+        let _ = self.news.send(self.state.clone());
+    }
+
+    /// Every shape of a file; on a GPU the last one is timed.
+    fn file(&mut self, gpu: &Gpu, index: usize, checked: &Checked) -> Result<(), Trouble> {
+        let shapes = &self.job.shapes;
+        let last = shapes.len().saturating_sub(1);
+        let timed = self.job.timed && !gpu.on_cpu;
+        for (number, shape) in shapes.iter().enumerate() {
+            if number == last && number > 0 && !timed {
+                self.result(index).skipped = Some(shape.label.clone());
                 break;
             }
-            let right = self
-                .shape(gpu, index, checked, number)
-                .map_err(|trouble| (shape.label.clone(), trouble))?;
-            if !right {
+            if !self.shape(gpu, index, checked, number)? {
                 return Ok(());
             }
         }
-        if !real || last == 0 {
-            let why = if last == 0 {
-                KernelUntimed::OneShape
-            } else if gpu.on_cpu {
-                KernelUntimed::CpuDriver
-            } else {
-                KernelUntimed::NotAsked
-            };
-            lock(&self.shared).report.files[index].time_reason = Some(why);
-        }
+        self.result(index).time_reason = match last {
+            0 => Some(KernelUntimed::OneShape),
+            _ if gpu.on_cpu => Some(KernelUntimed::CpuDriver),
+            _ if !timed => Some(KernelUntimed::NotAsked),
+            _ => None,
+        };
         Ok(())
     }
 
     /// One shape; at the last one, on a GPU, its time as well. Says whether it was right.
     fn shape(
-        &self,
+        &mut self,
         gpu: &Gpu,
         index: usize,
         checked: &Checked,
         number: usize,
     ) -> Result<bool, Trouble> {
-        let (job, file) = (&self.job, &self.job.files[index]);
+        let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
         let real = number + 1 == job.shapes.len() && number > 0;
         let trial = Trial {
             gpu,
             file,
             shape,
-            counts: &checked.counts[number],
-            grid: checked.grids[number],
-            text: &file.text,
-            filled: &checked.texts[number],
+            text: &checked.texts[number],
             real,
         };
         self.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
-        let kernel = Launchable {
-            pipeline: gpu.compile(&checked.texts[number].text, file.spec.bindings.len())?,
-            grid: trial.grid,
-        };
+        let kernel = gpu.compile(&trial.text.filled.text, trial.text.grid)?;
         let solution = if real {
             self.other(gpu, &file.solution, file, number)?
         } else {
             None
         };
-        self.at(Some(index), &shape.label, true);
         let expected = match &solution {
-            Some(solution) if !job.thorough => Trial {
-                grid: solution.grid,
-                ..trial
+            Some(solution) if !job.thorough => {
+                self.at(Some(index), &shape.label, true);
+                trial.solution(solution, &inputs)?
             }
-            .solution(&solution.pipeline, &inputs)?,
-            _ => {
-                // The plain reference may take its time.
-                self.at(Some(index), &shape.label, false);
-                trial.reference(&inputs)
-            }
+            // The plain reference may take its time.
+            _ => trial.reference(&inputs),
         };
         self.at(Some(index), &shape.label, true);
-        match trial.judge(&kernel.pipeline, &inputs, &expected)? {
+        match trial.judge(&kernel, &inputs, &expected)? {
             Err(fault) => {
-                lock(&self.shared).report.files[index].fault = Some(*fault);
+                self.result(index).fault = Some(*fault);
                 return Ok(false);
             }
-            Ok(matched) => lock(&self.shared).report.files[index].shapes.push(matched),
+            Ok(matched) => self.result(index).shapes.push(matched),
         }
         if real {
             let starter = self
@@ -265,7 +229,7 @@ impl Worker {
                 starter.as_ref(),
                 solution.as_ref(),
             )?;
-            lock(&self.shared).report.files[index].time = Some(time);
+            self.result(index).time = Some(time);
         }
         Ok(true)
     }
@@ -281,11 +245,8 @@ impl Worker {
         let Ok(checked) = validate::validate(text, &file.spec, &self.job.shapes) else {
             return Ok(None);
         };
-        let pipeline = gpu.compile(&checked.texts[number].text, file.spec.bindings.len())?;
-        Ok(Some(Launchable {
-            pipeline,
-            grid: checked.grids[number],
-        }))
+        let text = &checked.texts[number];
+        gpu.compile(&text.filled.text, text.grid).map(Some)
     }
 }
 

@@ -2,11 +2,13 @@
 //! What hangs is given up after a limit and never waited for again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use burn::cubecl::future::block_on;
 use burn_wgpu::wgpu;
+use burn_wgpu::wgpu::util::DownloadBuffer;
 
 use super::super::adapters::{CPU_DRIVER, Found, adapters, named};
 use super::super::{devices, roof};
@@ -17,16 +19,23 @@ use crate::protocol::{self, Roof};
 pub enum Trouble {
     /// The driver or the library refused it.
     Refused(String),
-    /// It did not end in time; the device cannot be used any more.
+    /// It did not end in time.
     Endless,
     /// The device is gone.
     Lost(String),
 }
 
-/// A compiled kernel.
-pub struct Pipeline {
+impl Trouble {
+    /// Whether the device cannot be used any more.
+    pub fn ends_device(&self) -> bool {
+        matches!(self, Self::Endless | Self::Lost(_))
+    }
+}
+
+/// A compiled kernel with its grid.
+pub struct Launchable {
     pipeline: wgpu::ComputePipeline,
-    layout: wgpu::BindGroupLayout,
+    grid: [u32; 3],
 }
 
 /// An open device.
@@ -55,31 +64,21 @@ impl Gpu {
         let adapters = adapters();
         let found = choose(select, &adapters)?;
         let (adapter, info) = (&found.adapter, &found.info);
-        let opened = catch_unwind(AssertUnwindSafe(|| {
-            let wanted = wgpu::Features::TIMESTAMP_QUERY;
-            let ours = adapter.limits();
-            let limits = wgpu::Limits {
+        let ours = adapter.limits();
+        let wanted = wgpu::DeviceDescriptor {
+            label: Some("kernel check"),
+            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
+            required_limits: wgpu::Limits {
                 max_buffer_size: ours.max_buffer_size,
                 max_storage_buffer_binding_size: ours.max_storage_buffer_binding_size,
                 ..wgpu::Limits::default()
-            };
-            block_on(adapter.request_device(&wgpu::DeviceDescriptor {
-                label: Some("kernel check"),
-                required_features: adapter.features() & wanted,
-                required_limits: limits,
-                ..wgpu::DeviceDescriptor::default()
-            }))
-        }));
-        let (device, queue) = match opened {
-            Ok(Ok(opened)) => opened,
-            Ok(Err(error)) => return Err(format!("{} could not be opened: {error}", info.name)),
-            Err(_) => {
-                return Err(format!(
-                    "the driver of {} panicked while it was opened",
-                    info.name
-                ));
-            }
+            },
+            ..wgpu::DeviceDescriptor::default()
         };
+        let open = AssertUnwindSafe(|| block_on(adapter.request_device(&wanted)));
+        let (device, queue) = catch_unwind(open)
+            .map_err(|_| format!("the driver of {} panicked while it was opened", info.name))?
+            .map_err(|error| format!("{} could not be opened: {error}", info.name))?;
         let lost = Arc::new(Mutex::new(None));
         let (by_callback, by_error) = (lost.clone(), lost.clone());
         device.set_device_lost_callback(move |reason, text| {
@@ -88,18 +87,12 @@ impl Gpu {
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             note(&by_error, error.to_string())
         }));
-        let on_cpu = info.device_type == wgpu::DeviceType::Cpu;
-        let kind = if on_cpu { "vulkan-cpu" } else { "gpu" };
         let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
-        let info = protocol::Device {
-            kind: kind.to_owned(),
-            name: format!("{} ({:?})", info.name, info.backend),
-        };
         Ok(Self {
             device,
             queue,
-            info,
-            on_cpu,
+            info: found.device(),
+            on_cpu: found.on_cpu(),
             timestamps,
             limit,
             lost,
@@ -120,11 +113,11 @@ impl Gpu {
         self.roof.get_or_init(find).as_ref()
     }
 
-    /// Compiles a text whose entry point is `main` and whose buffers are @group(0), bindings 0 to `buffers` − 1.
+    /// Compiles a text whose entry point is `main` and whose buffers are in @group(0).
     ///
     /// # Errors
     /// With the driver's words.
-    pub fn compile(&self, text: &str, buffers: usize) -> Result<Pipeline, Trouble> {
+    pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<Launchable, Trouble> {
         self.guarded(|| {
             let module = self
                 .device
@@ -132,74 +125,54 @@ impl Gpu {
                     label: Some("kernel"),
                     source: wgpu::ShaderSource::Wgsl(text.into()),
                 });
-            let entries: Vec<_> = (0..buffers as u32).map(entry).collect();
-            let layout = self
-                .device
-                .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-                    label: None,
-                    entries: &entries,
-                });
-            let over = self
-                .device
-                .create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-                    bind_group_layouts: &[Some(&layout)],
-                    ..wgpu::PipelineLayoutDescriptor::default()
-                });
             let pipeline = self
                 .device
                 .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                     label: Some("kernel"),
-                    layout: Some(&over),
+                    layout: None,
                     module: &module,
                     entry_point: Some("main"),
                     compilation_options: wgpu::PipelineCompilationOptions::default(),
                     cache: None,
                 });
-            Pipeline { pipeline, layout }
+            Launchable { pipeline, grid }
         })
     }
 
     /// Binds the first `counts` numbers of the buffers.
     pub fn bind(
         &self,
-        pipeline: &Pipeline,
+        kernel: &Launchable,
         buffers: &[wgpu::Buffer],
         counts: &[usize],
     ) -> Result<wgpu::BindGroup, Trouble> {
-        let entries =
-            (0_u32..)
-                .zip(buffers.iter().zip(counts))
-                .map(|(binding, (buffer, count))| {
-                    let size = wgpu::BufferSize::new(*count as u64 * 4);
-                    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                        buffer,
-                        offset: 0,
-                        size,
-                    });
-                    wgpu::BindGroupEntry { binding, resource }
-                });
-        let entries: Vec<_> = entries.collect();
+        let entries: Vec<_> = (0..)
+            .zip(buffers.iter().zip(counts))
+            .map(|(binding, (buffer, count))| wgpu::BindGroupEntry {
+                binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer,
+                    offset: 0,
+                    size: wgpu::BufferSize::new(*count as u64 * 4),
+                }),
+            })
+            .collect();
         self.guarded(|| {
             self.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,
-                layout: &pipeline.layout,
+                layout: &kernel.pipeline.get_bind_group_layout(0),
                 entries: &entries,
             })
         })
     }
 
     /// Launches once and waits.
-    pub fn launch(
-        &self,
-        pipeline: &Pipeline,
-        bound: &wgpu::BindGroup,
-        grid: [u32; 3],
-    ) -> Result<(), Trouble> {
+    pub fn launch(&self, kernel: &Launchable, bound: &wgpu::BindGroup) -> Result<(), Trouble> {
         self.guarded(|| {
             let mut encoder = self
                 .device
                 .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            pass(&mut encoder, pipeline, bound, grid, None);
+            pass(&mut encoder, kernel, bound, None);
             self.queue.submit([encoder.finish()]);
         })?;
         self.wait()
@@ -207,14 +180,11 @@ impl Gpu {
 
     /// Launches each once, one after the other, and waits. Seconds of each: on the device's clock where it has one,
     /// else from submission to completion.
-    pub fn time(
-        &self,
-        launches: &[(&Pipeline, &wgpu::BindGroup, [u32; 3])],
-    ) -> Result<Vec<f64>, Trouble> {
+    pub fn time(&self, launches: &[(&Launchable, &wgpu::BindGroup)]) -> Result<Vec<f64>, Trouble> {
         if !self.timestamps {
-            let timed = launches.iter().map(|(pipeline, bound, grid)| {
+            let timed = launches.iter().map(|(kernel, bound)| {
                 let began = Instant::now();
-                self.launch(pipeline, bound, *grid)
+                self.launch(kernel, bound)
                     .map(|()| began.elapsed().as_secs_f64())
             });
             return timed.collect();
@@ -234,20 +204,14 @@ impl Gpu {
             let mut encoder = self
                 .device
                 .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            for (index, (pipeline, bound, grid)) in (0_u32..).zip(launches) {
-                pass(
-                    &mut encoder,
-                    pipeline,
-                    bound,
-                    *grid,
-                    Some((&queries, 2 * index)),
-                );
+            for (index, (kernel, bound)) in (0_u32..).zip(launches) {
+                pass(&mut encoder, kernel, bound, Some((&queries, 2 * index)));
             }
             encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
             self.queue.submit([encoder.finish()]);
         })?;
         self.wait()?;
-        let bytes = self.read_bytes(&resolved, size)?;
+        let bytes = self.read_bytes(&resolved)?;
         let ticks: Vec<u64> = bytes
             .as_chunks::<8>()
             .0
@@ -269,11 +233,7 @@ impl Gpu {
             submission_index: None,
             timeout: Some(self.limit),
         });
-        let lost = self
-            .lost
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let lost = locked(&self.lost).clone();
         match (waited, lost) {
             (_, Some(text)) => Err(Trouble::Lost(text)),
             (Ok(_), None) => Ok(()),
@@ -307,21 +267,13 @@ impl Gpu {
 
     /// A storage buffer with these values.
     pub fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, Trouble> {
-        let buffer = self.storage(values.len())?;
-        let bytes: Vec<u8> = values
-            .iter()
-            .flat_map(|x| x.to_bits().to_le_bytes())
-            .collect();
-        self.queue.write_buffer(&buffer, 0, &bytes);
-        Ok(buffer)
-    }
-
-    /// A storage buffer for so many numbers.
-    pub fn storage(&self, count: usize) -> Result<wgpu::Buffer, Trouble> {
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
-        self.buffer(count as u64 * 4, usage)
+        let buffer = self.buffer(values.len() as u64 * 4, usage)?;
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.queue.write_buffer(&buffer, 0, &bytes);
+        Ok(buffer)
     }
 
     fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Trouble> {
@@ -341,74 +293,44 @@ impl Gpu {
         })
     }
 
-    /// The first `count` numbers of a buffer.
-    pub fn read(&self, buffer: &wgpu::Buffer, count: usize) -> Result<Vec<f32>, Trouble> {
-        let bytes = self.read_bytes(buffer, count as u64 * 4)?;
-        Ok(bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|bytes| f32::from_bits(u32::from_le_bytes(*bytes)))
-            .collect())
+    /// The numbers of a buffer.
+    pub fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, Trouble> {
+        let bytes = self.read_bytes(buffer)?;
+        let numbers = bytes.as_chunks::<4>().0.iter();
+        Ok(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 
-    fn read_bytes(&self, buffer: &wgpu::Buffer, size: u64) -> Result<Vec<u8>, Trouble> {
-        let staging = self.buffer(
-            size,
-            wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-        )?;
-        let mapped = Arc::new(Mutex::new(None));
-        let result = mapped.clone();
+    fn read_bytes(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, Trouble> {
+        let (done, read) = channel();
         self.guarded(|| {
-            let mut encoder = self
-                .device
-                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, size);
-            self.queue.submit([encoder.finish()]);
-            staging.map_async(wgpu::MapMode::Read, .., move |outcome| {
-                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            let all = buffer.slice(..);
+            DownloadBuffer::read_buffer(&self.device, &self.queue, &all, move |bytes| {
+                let _ = done.send(bytes.map(|bytes| bytes.to_vec()));
             });
         })?;
         self.wait()?;
-        match mapped.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(Ok(())) => {}
-            other => {
-                return Err(Trouble::Refused(format!(
-                    "a buffer could not be read back: {other:?}"
-                )));
-            }
+        match read.try_recv() {
+            Ok(Ok(bytes)) => Ok(bytes),
+            other => Err(Trouble::Refused(format!(
+                "a buffer could not be read back: {other:?}"
+            ))),
         }
-        let view = staging.get_mapped_range(..).map_err(|error| {
-            Trouble::Refused(format!("a buffer could not be read back: {error}"))
-        })?;
-        Ok(view.to_vec())
     }
+}
+
+/// Locks, whatever a panic left there.
+fn locked(lost: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    lost.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn note(lost: &Mutex<Option<String>>, text: String) {
-    lost.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get_or_insert(text);
-}
-
-fn entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
-    wgpu::BindGroupLayoutEntry {
-        binding,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer {
-            ty: wgpu::BufferBindingType::Storage { read_only: false },
-            has_dynamic_offset: false,
-            min_binding_size: None,
-        },
-        count: None,
-    }
+    locked(lost).get_or_insert(text);
 }
 
 fn pass(
     encoder: &mut wgpu::CommandEncoder,
-    pipeline: &Pipeline,
+    kernel: &Launchable,
     bound: &wgpu::BindGroup,
-    [x, y, z]: [u32; 3],
     stamps: Option<(&wgpu::QuerySet, u32)>,
 ) {
     let timestamp_writes = stamps.map(|(query_set, first)| wgpu::ComputePassTimestampWrites {
@@ -420,8 +342,9 @@ fn pass(
         label: None,
         timestamp_writes,
     });
-    pass.set_pipeline(&pipeline.pipeline);
+    pass.set_pipeline(&kernel.pipeline);
     pass.set_bind_group(0, bound, &[]);
+    let [x, y, z] = kernel.grid;
     pass.dispatch_workgroups(x, y, z);
 }
 

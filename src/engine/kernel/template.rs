@@ -12,15 +12,8 @@ use crate::protocol::KernelError;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
     pub text: String,
-    pieces: Vec<Piece>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Piece {
-    filled: Range<usize>,
-    original: Range<usize>,
-    /// A size: the whole of it came from the whole of its place.
-    size: bool,
+    /// Where each size stands: in the filled text, and in the original.
+    sizes: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Filled {
@@ -30,22 +23,15 @@ impl Filled {
         start..self.at(range.end, true).max(start)
     }
 
-    /// The original place of the byte offset `at`; of a size its start or, for the end of a range, its end.
+    /// The original place of the byte offset `at`; inside a size its start or, for the end of a range, its end.
     fn at(&self, at: usize, end: bool) -> usize {
-        // The end of a range belongs to the piece before it.
-        let inside = |piece: &&Piece| {
-            if end {
-                piece.filled.start < at && at <= piece.filled.end
-            } else {
-                piece.filled.contains(&at)
-            }
-        };
-        match self.pieces.iter().find(inside) {
-            Some(piece) if !piece.size => piece.original.start + (at - piece.filled.start),
-            Some(piece) if end => piece.original.end,
-            Some(piece) => piece.original.start,
-            None if at == 0 => 0,
-            None => self.pieces.last().map_or(0, |piece| piece.original.end),
+        let mut sizes = self.sizes.iter().rev();
+        // The end of a range belongs to what is before it.
+        match sizes.find(|(filled, _)| filled.start + usize::from(end) <= at) {
+            None => at,
+            Some((filled, original)) if end && at <= filled.end => original.end,
+            Some((filled, original)) if at < filled.end => original.start,
+            Some((filled, original)) => original.end + (at - filled.end),
         }
     }
 }
@@ -58,37 +44,28 @@ pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<Filled, Ker
     let mut filled = Filled::default();
     let mut done = 0;
     while let Some((place, name)) = next_place(original, done) {
-        filled.push(done..place.start, &original[done..place.start], false);
         let Some(size) = sizes.get(name) else {
             let names = sizes.keys().map(String::as_str);
+            let all: Vec<_> = names
+                .clone()
+                .map(|name| format!("{{{{{name}}}}}"))
+                .collect();
+            let (all, near) = (all.join(", "), nearest(name, names));
             return Err(message::error(
                 original,
                 &place,
                 format!("`{name}` is no size of this exercise"),
-                format!(
-                    "one of {}; the nearest is {{{{{}}}}}",
-                    list(names.clone()),
-                    nearest(name, names)
-                ),
+                format!("one of {all}; the nearest is {{{{{near}}}}}"),
             ));
         };
-        filled.push(place.clone(), &size.to_string(), true);
+        filled.text += &original[done..place.start];
+        let start = filled.text.len();
+        filled.text += &size.to_string();
         done = place.end;
+        filled.sizes.push((start..filled.text.len(), place));
     }
-    filled.push(done..original.len(), &original[done..], false);
+    filled.text += &original[done..];
     Ok(filled)
-}
-
-impl Filled {
-    fn push(&mut self, original: Range<usize>, text: &str, size: bool) {
-        let start = self.text.len();
-        self.text.push_str(text);
-        self.pieces.push(Piece {
-            filled: start..self.text.len(),
-            original,
-            size,
-        });
-    }
 }
 
 /// The next `{{NAME}}` from `from` on. Braces around anything but one word are code.
@@ -103,13 +80,6 @@ fn next_place(text: &str, mut from: usize) -> Option<(Range<usize>, &str)> {
         }
         from = start + 1;
     }
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names
-        .map(|name| format!("{{{{{name}}}}}"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 #[cfg(test)]

@@ -3,13 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use burn_wgpu::wgpu;
-
-use super::gpu::{Gpu, Pipeline, Trouble};
+use super::gpu::{Launchable, Trouble};
 use super::trial::Trial;
 use super::work;
 use crate::profile::{roofline, stats};
-use crate::protocol::{KernelRatio, KernelRole, KernelTime};
+use crate::protocol::{KernelRatio, KernelTime};
 
 /// Bytes to go through before a buffer is used again, and sets of buffers at most.
 const TURNOVER: usize = 256 << 20;
@@ -18,12 +16,6 @@ const MAX_SETS: usize = 16;
 const ROUNDS: u32 = 40;
 const MIN_ROUNDS: u32 = 6;
 const BUDGET: Duration = Duration::from_millis(1500);
-
-/// A compiled kernel with its grid.
-pub struct Launchable {
-    pub pipeline: Pipeline,
-    pub grid: [u32; 3],
-}
 
 /// Times `kernel`, and beside it the starter and the solution where they are other kernels.
 ///
@@ -37,36 +29,37 @@ pub fn time(
     solution: Option<&Launchable>,
 ) -> Result<KernelTime, Trouble> {
     let gpu = trial.gpu;
-    let sets = Sets::new(trial, inputs)?;
+    let counts = &trial.text.counts;
+    let bytes = 4 * counts.iter().sum::<usize>();
+    let sets = TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS);
+    let sets = (0..sets)
+        .map(|_| trial.fill(inputs, 0))
+        .collect::<Result<Vec<_>, _>>()?;
     let runners: Vec<&Launchable> = [Some(kernel), starter, solution]
         .into_iter()
         .flatten()
         .collect();
-    let bound = runners
-        .iter()
-        .map(|runner| sets.bind(gpu, runner, trial))
-        .collect::<Result<Vec<_>, _>>()?;
+    let bind = |runner: &&Launchable| -> Result<Vec<_>, Trouble> {
+        let bound = sets.iter();
+        bound.map(|set| gpu.bind(runner, set, counts)).collect()
+    };
+    let bound: Vec<_> = runners.iter().map(bind).collect::<Result<_, _>>()?;
     let mut turn = 0;
+    // Milliseconds of each runner, launched in order or backwards.
     let mut round = |backwards: bool| -> Result<Vec<f64>, Trouble> {
-        let mut order: Vec<usize> = (0..runners.len()).collect();
+        let mut order: Vec<_> = runners.iter().zip(&bound).collect();
         if backwards {
             order.reverse();
         }
-        let launches: Vec<_> = order
-            .iter()
-            .map(|&which| {
-                turn += 1;
-                let set = &bound[which][turn % bound[which].len()];
-                (&runners[which].pipeline, set, runners[which].grid)
-            })
-            .collect();
-        let times = gpu.time(&launches)?;
-        let mut sorted = vec![0.0; times.len()];
-        order
-            .iter()
-            .zip(times)
-            .for_each(|(which, seconds)| sorted[*which] = seconds * 1e3);
-        Ok(sorted)
+        let launches = order.into_iter().map(|(runner, sets)| {
+            turn += 1;
+            (*runner, &sets[turn % sets.len()])
+        });
+        let mut times = gpu.time(&launches.collect::<Vec<_>>())?;
+        if backwards {
+            times.reverse();
+        }
+        Ok(times.into_iter().map(|seconds| seconds * 1e3).collect())
     };
     for backwards in [false, true] {
         round(backwards)?;
@@ -79,18 +72,10 @@ pub fn time(
         }
         rounds.push(round(index % 2 == 1)?);
     }
-    let column = |which: usize| {
-        rounds
-            .iter()
-            .map(|round| round[which])
-            .collect::<Vec<f64>>()
-    };
+    let column = |which: usize| -> Vec<f64> { rounds.iter().map(|round| round[which]).collect() };
     let against = |which: usize| {
-        let pairs: Vec<_> = rounds
-            .iter()
-            .map(|round| (round[which], round[0]))
-            .collect();
-        let found = stats::compare(&pairs);
+        let pairs = rounds.iter().map(|round| (round[which], round[0]));
+        let found = stats::compare(&pairs.collect::<Vec<_>>());
         KernelRatio {
             ratio: found.ratio,
             low: found.low,
@@ -114,7 +99,7 @@ pub fn time(
 /// Work by shape, and how close a launch of `ms` comes to the device's roof.
 fn shares(trial: &Trial<'_>, ms: f64) -> KernelTime {
     let flops = work::flops(trial.file.spec.reference, &trial.shape.sizes);
-    let bytes = work::bytes(&trial.file.spec.bindings, trial.counts);
+    let bytes = work::bytes(&trial.file.spec.bindings, &trial.text.counts);
     let least = trial
         .gpu
         .roof()
@@ -127,45 +112,5 @@ fn shares(trial: &Trial<'_>, ms: f64) -> KernelTime {
             .filter(|share| share.is_finite()),
         memory_bound: least.is_none_or(|(_, memory)| memory),
         ..KernelTime::default()
-    }
-}
-
-/// Copies of all buffers.
-struct Sets(Vec<Vec<wgpu::Buffer>>);
-
-impl Sets {
-    fn new(trial: &Trial<'_>, inputs: &[Vec<f32>]) -> Result<Self, Trouble> {
-        let bytes: usize = trial.counts.iter().sum::<usize>() * 4;
-        let sets = TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS);
-        let set = || {
-            let mut given = inputs.iter();
-            let buffers =
-                trial
-                    .file
-                    .spec
-                    .bindings
-                    .iter()
-                    .zip(trial.counts)
-                    .map(|(binding, count)| match binding.role {
-                        KernelRole::Out => trial.gpu.storage(*count),
-                        KernelRole::In | KernelRole::InOut => {
-                            trial.gpu.upload(given.next().map_or(&[], Vec::as_slice))
-                        }
-                    });
-            buffers.collect::<Result<Vec<_>, _>>()
-        };
-        Ok(Self((0..sets).map(|_| set()).collect::<Result<_, _>>()?))
-    }
-
-    fn bind(
-        &self,
-        gpu: &Gpu,
-        runner: &Launchable,
-        trial: &Trial<'_>,
-    ) -> Result<Vec<wgpu::BindGroup>, Trouble> {
-        self.0
-            .iter()
-            .map(|buffers| gpu.bind(&runner.pipeline, buffers, trial.counts))
-            .collect()
     }
 }

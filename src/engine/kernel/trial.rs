@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use burn_wgpu::wgpu;
 
-use super::gpu::{Gpu, Pipeline, Trouble};
+use super::gpu::{Gpu, Launchable, Trouble};
 use super::message;
 use super::probe;
 use super::reference::{self, Difference};
-use super::template::Filled;
+use super::validate::SizedText;
 use crate::protocol::{
-    KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch, KernelRole, KernelShape,
+    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch, KernelRole,
+    KernelShape,
 };
 
 /// Numbers behind the end of each buffer in the second run.
@@ -28,12 +29,7 @@ pub struct Trial<'a> {
     pub gpu: &'a Gpu,
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
-    /// Elements of each buffer.
-    pub counts: &'a [usize],
-    pub grid: [u32; 3],
-    /// The learner's text, and as it is compiled.
-    pub text: &'a str,
-    pub filled: &'a Filled,
+    pub text: &'a SizedText,
     /// Whether this is the real size, at which a probe in every index would take too long.
     pub real: bool,
 }
@@ -65,17 +61,13 @@ impl Trial<'_> {
     }
 
     /// What a kernel that is known to be right makes of them.
-    pub fn solution(&self, pipeline: &Pipeline, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
-        let found = self.run(pipeline, inputs, 0)?;
-        let outputs = self
-            .file
-            .spec
-            .bindings
-            .iter()
-            .zip(found)
-            .filter(|(binding, _)| binding.role != KernelRole::In);
+    pub fn solution(&self, kernel: &Launchable, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
+        let found = self.run(kernel, inputs, 0)?;
         Ok(Expected {
-            values: outputs.map(|(_, values)| values).collect(),
+            values: self
+                .outputs(&found)
+                .map(|(_, found)| found.clone())
+                .collect(),
             from: "solution",
         })
     }
@@ -83,7 +75,7 @@ impl Trial<'_> {
     /// Runs it and judges. The kernel with probes comes first: where a loop has no end, the plain one is never run.
     pub fn judge(
         &self,
-        pipeline: &Pipeline,
+        kernel: &Launchable,
         inputs: &[Vec<f32>],
         expected: &Expected,
     ) -> Result<Verdict, Trouble> {
@@ -91,8 +83,8 @@ impl Trial<'_> {
             Some(fault) if fault.kind == Kind::Endless => return Ok(Err(Box::new(fault))),
             outside => outside,
         };
-        let exact = self.run(pipeline, inputs, 0)?;
-        let guarded = self.run(pipeline, inputs, GUARD)?;
+        let exact = self.run(kernel, inputs, 0)?;
+        let guarded = self.run(kernel, inputs, GUARD)?;
         if let Some(fault) = self
             .wrote_input(inputs, &exact)
             .or(outside)
@@ -103,12 +95,12 @@ impl Trial<'_> {
         let matched = match self.compare(&exact, expected) {
             Ok(matched) => matched,
             Err(mut fault) => {
-                fault.unsteady = self.first_difference(&exact, &guarded).is_some();
+                fault.unsteady = first_difference(&exact, &guarded).is_some();
                 return Ok(Err(fault));
             }
         };
-        if let Some(place) = self.first_difference(&exact, &guarded) {
-            let again = self.run(pipeline, inputs, 0)?;
+        if let Some(place) = first_difference(&exact, &guarded) {
+            let again = self.run(kernel, inputs, 0)?;
             return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
         }
         Ok(Ok(matched))
@@ -117,85 +109,74 @@ impl Trial<'_> {
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
     fn run(
         &self,
-        pipeline: &Pipeline,
+        kernel: &Launchable,
         inputs: &[Vec<f32>],
         guard: usize,
     ) -> Result<Vec<Vec<f32>>, Trouble> {
-        let mut lengths = self.counts.to_vec();
-        lengths.iter_mut().for_each(|length| *length += guard);
+        let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
         let buffers = self.fill(inputs, guard)?;
-        let bound = self.gpu.bind(pipeline, &buffers, &lengths)?;
-        self.gpu.launch(pipeline, &bound, self.grid)?;
-        buffers
-            .iter()
-            .zip(lengths)
-            .map(|(buffer, length)| self.gpu.read(buffer, length))
-            .collect()
+        let bound = self.gpu.bind(kernel, &buffers, &lengths)?;
+        self.gpu.launch(kernel, &bound)?;
+        buffers.iter().map(|buffer| self.gpu.read(buffer)).collect()
+    }
+
+    /// The buffers in binding order, each with its length and, where it is read, what it holds before.
+    fn buffers<'a>(
+        &'a self,
+        inputs: &'a [Vec<f32>],
+    ) -> impl Iterator<Item = (&'a KernelBinding, usize, Option<&'a Vec<f32>>)> {
+        let mut inputs = inputs.iter();
+        let bindings = self.file.spec.bindings.iter();
+        bindings
+            .zip(&self.text.counts)
+            .map(move |(binding, count)| match binding.role {
+                KernelRole::Out => (binding, *count, None),
+                KernelRole::In | KernelRole::InOut => (binding, *count, inputs.next()),
+            })
+    }
+
+    /// What a launch left in the buffers that it is to write.
+    fn outputs<'a>(
+        &'a self,
+        found: &'a [Vec<f32>],
+    ) -> impl Iterator<Item = (&'a KernelBinding, &'a Vec<f32>)> {
+        let all = self.file.spec.bindings.iter().zip(found);
+        all.filter(|(binding, _)| binding.role != KernelRole::In)
     }
 
     /// Buffers with the inputs in them, and poison in the outputs.
-    fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, Trouble> {
-        let mut given = inputs.iter();
-        let mut buffers = Vec::with_capacity(self.counts.len());
-        for (binding, count) in self.file.spec.bindings.iter().zip(self.counts) {
-            let mut values = match binding.role {
-                KernelRole::Out => vec![f32::from_bits(POISON); *count],
-                KernelRole::In | KernelRole::InOut => given.next().cloned().unwrap_or_default(),
-            };
-            let behind = if binding.role == KernelRole::In {
-                POISON
-            } else {
-                SENTINEL
-            };
-            values.resize(count + guard, f32::from_bits(behind));
-            buffers.push(self.gpu.upload(&values)?);
-        }
-        Ok(buffers)
+    pub fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, Trouble> {
+        self.buffers(inputs)
+            .map(|(binding, count, input)| {
+                let mut values = input.cloned().unwrap_or_default();
+                values.resize(count, f32::from_bits(POISON));
+                values.resize(count + guard, f32::from_bits(behind(binding)));
+                self.gpu.upload(&values)
+            })
+            .collect()
     }
 
     fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
-        let mut given = inputs.iter();
-        for (binding, found) in self.file.spec.bindings.iter().zip(found) {
-            let given = if binding.role == KernelRole::Out {
-                None
-            } else {
-                given.next()
-            };
-            if binding.role != KernelRole::In {
-                continue;
-            }
-            let changed = given.and_then(|given| {
-                given
-                    .iter()
-                    .zip(found)
-                    .position(|(a, b)| a.to_bits() != b.to_bits())
-            });
-            if let Some(at) = changed {
-                return Some(self.fault(Kind::WroteInput, &binding.name, at));
-            }
-        }
-        None
+        self.buffers(inputs)
+            .zip(found)
+            .filter(|((binding, ..), _)| binding.role == KernelRole::In)
+            .find_map(|((binding, _, input), found)| {
+                let at = differs(input?, found)?;
+                Some(self.fault(Kind::WroteInput, &binding.name, at))
+            })
     }
 
     fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
-        for ((binding, count), found) in
-            self.file.spec.bindings.iter().zip(self.counts).zip(guarded)
-        {
-            let behind = if binding.role == KernelRole::In {
-                POISON
-            } else {
-                SENTINEL
-            };
-            let tail = found.get(*count..).unwrap_or_default();
-            let Some(past) = tail.iter().position(|x| x.to_bits() != behind) else {
-                continue;
-            };
-            return Some(KernelFault {
-                of: *count as u64,
-                ..self.fault(Kind::OutOfBounds, &binding.name, count + past)
-            });
-        }
-        None
+        self.buffers(&[])
+            .zip(guarded)
+            .find_map(|((binding, count, _), found)| {
+                let mut tail = found.iter().skip(count);
+                let past = tail.position(|x| x.to_bits() != behind(binding))?;
+                Some(KernelFault {
+                    of: count as u64,
+                    ..self.fault(Kind::OutOfBounds, &binding.name, count + past)
+                })
+            })
     }
 
     fn compare(&self, found: &[Vec<f32>], expected: &Expected) -> Verdict {
@@ -205,14 +186,7 @@ impl Trial<'_> {
             2.0 * self.file.spec.tolerance
         };
         let mut worst = 0.0_f64;
-        let outputs = self
-            .file
-            .spec
-            .bindings
-            .iter()
-            .zip(found)
-            .filter(|(binding, _)| binding.role != KernelRole::In);
-        for ((binding, found), expected) in outputs.zip(&expected.values) {
+        for ((binding, found), expected) in self.outputs(found).zip(&expected.values) {
             let name = &binding.name;
             let unwritten = found.iter().filter(|x| x.to_bits() == POISON).count();
             if let Some(at) = found.iter().position(|x| x.to_bits() == POISON) {
@@ -236,17 +210,6 @@ impl Trial<'_> {
             shape: self.shape.label.clone(),
             error: worst,
             against: expected.from.to_owned(),
-        })
-    }
-
-    /// The first element that differs between two runs, as binding and index.
-    fn first_difference(&self, one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
-        (0..one.len()).find_map(|binding| {
-            let at = one[binding]
-                .iter()
-                .zip(&other[binding])
-                .position(|(a, b)| a.to_bits() != b.to_bits())?;
-            Some((binding, at))
         })
     }
 
@@ -281,7 +244,7 @@ impl Trial<'_> {
         again: &[Vec<f32>],
         (binding, at): (usize, usize),
     ) -> KernelFault {
-        let kind = match self.first_difference(one, again) {
+        let kind = match first_difference(one, again) {
             Some(_) => Kind::Races,
             None => Kind::ReadsPastEnd,
         };
@@ -300,30 +263,28 @@ impl Trial<'_> {
 
     /// What the kernel with probes finds: a loop without end, or the first index outside of its array.
     fn probe(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
-        let mut lengths = self.counts.to_vec();
+        let mut lengths = self.text.counts.clone();
         // CPU drivers cut loops short on their own, after 65,535 rounds.
         let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
-        let Some(probed) = probe::probe(&self.filled.text, &lengths, rounds, !self.real) else {
+        let filled = &self.text.filled;
+        let Some(probed) = probe::probe(&filled.text, &lengths, rounds, !self.real) else {
             return Ok(None);
         };
         // A text that cannot be probed is still held against everything else.
-        let Ok(pipeline) = self.gpu.compile(&probed.text, lengths.len() + 1) else {
+        let Ok(kernel) = self.gpu.compile(&probed.text, self.text.grid) else {
             return Ok(None);
         };
         let mut buffers = self.fill(inputs, 0)?;
-        buffers.push(self.gpu.upload(&[0.0; probe::WORDS])?);
+        let seen = self.gpu.upload(&[0.0; probe::WORDS])?;
+        buffers.push(seen.clone());
         lengths.push(probe::WORDS);
-        let bound = self.gpu.bind(&pipeline, &buffers, &lengths)?;
-        self.gpu.launch(&pipeline, &bound, self.grid)?;
-        let words: Vec<u32> = self
-            .gpu
-            .read(&buffers[lengths.len() - 1], probe::WORDS)?
-            .into_iter()
-            .map(f32::to_bits)
-            .collect();
+        let bound = self.gpu.bind(&kernel, &buffers, &lengths)?;
+        self.gpu.launch(&kernel, &bound)?;
+        let words = self.gpu.read(&seen)?.into_iter().map(f32::to_bits);
+        let words: Vec<u32> = words.collect();
         let place = |range: &Range<usize>| {
             let (message, instead) = (String::new(), String::new());
-            message::error(self.text, &self.filled.origin(range), message, instead)
+            message::error(&self.file.text, &filled.origin(range), message, instead)
         };
         let found = |kind| KernelFault {
             kind,
@@ -347,4 +308,24 @@ impl Trial<'_> {
             ..found(Kind::OutOfBounds)
         }))
     }
+}
+
+/// What lies behind the end of a buffer.
+fn behind(binding: &KernelBinding) -> u32 {
+    match binding.role {
+        KernelRole::In => POISON,
+        KernelRole::Out | KernelRole::InOut => SENTINEL,
+    }
+}
+
+/// The first element that differs, bit for bit.
+fn differs(one: &[f32], other: &[f32]) -> Option<usize> {
+    let mut pairs = one.iter().zip(other);
+    pairs.position(|(a, b)| a.to_bits() != b.to_bits())
+}
+
+/// The first element that differs between two runs, as binding and index.
+fn first_difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
+    let mut pairs = one.iter().zip(other).enumerate();
+    pairs.find_map(|(binding, (one, other))| Some((binding, differs(one, other)?)))
 }

@@ -29,11 +29,17 @@ const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
 pub struct Checked {
     pub facts: KernelFacts,
     /// One for each shape.
-    pub texts: Vec<Filled>,
-    /// Workgroups, one triple for each shape.
-    pub grids: Vec<[u32; 3]>,
-    /// Elements of each buffer, for each shape.
-    pub counts: Vec<Vec<usize>>,
+    pub texts: Vec<SizedText>,
+}
+
+/// A text with the sizes of one shape.
+#[derive(Clone, Debug)]
+pub struct SizedText {
+    pub filled: Filled,
+    /// Workgroups along each axis.
+    pub grid: [u32; 3],
+    /// Elements of each buffer.
+    pub counts: Vec<usize>,
 }
 
 /// Holds a text against its exercise, at every shape.
@@ -57,8 +63,6 @@ pub fn validate(
     let mut checked = Checked {
         facts: KernelFacts::default(),
         texts: Vec::new(),
-        grids: Vec::new(),
-        counts: Vec::new(),
     };
     for shape in shapes {
         let filled = template::fill(text, &shape.sizes)?;
@@ -72,18 +76,18 @@ pub fn validate(
             workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes),
             ..facts
         };
-        checked
-            .grids
-            .push(source.grid(&spec.grid, facts.workgroup)?);
-        let counts = spec.bindings.iter().map(|binding| {
-            let count = binding.count.value(&shape.sizes);
-            count.map(|count| count as usize)
-        });
-        let counts = counts
-            .collect::<Result<_, _>>()
+        let grid = source.grid(&spec.grid, facts.workgroup)?;
+        let counts = spec
+            .bindings
+            .iter()
+            .map(|binding| Ok(binding.count.value(&shape.sizes)? as usize))
+            .collect::<Result<_, String>>()
             .map_err(|what| whole(what, "another count in exercise.toml"))?;
-        checked.counts.push(counts);
-        checked.texts.push(filled);
+        checked.texts.push(SizedText {
+            filled,
+            grid,
+            counts,
+        });
     }
     Ok(checked)
 }
