@@ -24,8 +24,8 @@ use anyhow::Result;
 /// # Errors
 /// When the streams cannot be set up.
 pub fn serve() -> Result<()> {
-    let (wire, commands) = wire::open()?;
-    session::run(&wire, &commands);
-    wire.close();
+    let (outlet, commands, writer) = wire::open()?;
+    session::run(&outlet, &commands);
+    outlet.close(writer);
     Ok(())
 }

@@ -9,6 +9,8 @@ mod truth;
 
 use serde::Serialize;
 
+use crate::protocol::Pair;
+
 /// How a criterion came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -66,6 +68,14 @@ fn not_measured(why: impl std::fmt::Display) -> Found {
     (format!("not measured: {why}"), None)
 }
 
+/// A paired comparison in figures: `1.200x [1.100, 1.300], n=30, faster`.
+fn interval(pair: &Pair) -> String {
+    format!(
+        "{:.3}x [{:.3}, {:.3}], n={}, {}",
+        pair.ratio, pair.low, pair.high, pair.n, pair.verdict
+    )
+}
+
 /// All criteria of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -76,22 +86,14 @@ pub struct Report {
 impl Report {
     /// Failed as soon as one line failed; passed when every line that decides passed.
     pub fn outcome(&self) -> Outcome {
-        let mut deciding = self
-            .lines
-            .iter()
-            .filter(|line| !line.optional)
-            .map(|line| line.outcome)
-            .peekable();
-        if deciding.peek().is_none() || self.lines.is_empty() {
-            return Outcome::NotMeasured;
-        }
-        deciding
-            .max_by_key(|outcome| match outcome {
-                Outcome::Passed => 0,
-                Outcome::NotMeasured => 1,
-                Outcome::Failed => 2,
-            })
-            .unwrap_or(Outcome::NotMeasured)
+        let deciding = self.lines.iter().filter(|line| !line.optional);
+        let rank = |outcome: &Outcome| match outcome {
+            Outcome::Passed => 0,
+            Outcome::NotMeasured => 1,
+            Outcome::Failed => 2,
+        };
+        let outcomes = deciding.map(|line| line.outcome);
+        outcomes.max_by_key(rank).unwrap_or(Outcome::NotMeasured)
     }
 
     pub fn passed(&self) -> bool {

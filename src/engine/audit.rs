@@ -15,13 +15,8 @@ use crate::protocol::{Evidence, GradientRow, Gradients, Num};
 
 /// √Σx², in double precision. Copies the tensor to the host.
 fn norm(tensor: &Tensor<2>) -> f64 {
-    tensor
-        .clone()
-        .into_data()
-        .iter::<f64>()
-        .map(|x| x * x)
-        .sum::<f64>()
-        .sqrt()
+    let data = tensor.clone().into_data();
+    data.iter::<f64>().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// One step under the profiler, with the gradient audit between backward and update. The audit's own time, and that of
@@ -90,11 +85,8 @@ pub fn evidence(worker: &Worker) -> Evidence {
     let values: Vec<f32> = logits.into_data().iter::<f32>().collect();
     let n = values.len() as f64;
     let mean = values.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
-    let variance = values
-        .iter()
-        .map(|x| (f64::from(*x) - mean).powi(2))
-        .sum::<f64>()
-        / n;
+    let squares = values.iter().map(|x| (f64::from(*x) - mean).powi(2));
+    let variance = squares.sum::<f64>() / n;
     let inputs: Vec<i32> = tokens.inputs.clone().into_data().iter::<i32>().collect();
     let own = values
         .chunks_exact(vocab)
@@ -104,19 +96,13 @@ pub fn evidence(worker: &Worker) -> Evidence {
             largest.is_some_and(|(index, _)| index as i32 == **token)
         })
         .count();
+    let extreme =
+        |pick: fn(f32, f32) -> f32| values.iter().copied().reduce(pick).map(|x| Num(x.into()));
     let rms = |x: &Tensor<2>| Num(norm(x) / (x.shape().num_elements() as f64).sqrt());
     Evidence {
         logit_std: Some(Num(variance.sqrt())),
-        logit_min: values
-            .iter()
-            .copied()
-            .reduce(f32::min)
-            .map(|x| Num(f64::from(x))),
-        logit_max: values
-            .iter()
-            .copied()
-            .reduce(f32::max)
-            .map(|x| Num(f64::from(x))),
+        logit_min: extreme(f32::min),
+        logit_max: extreme(f32::max),
         argmax_is_input: Some(own as f64 / rows as f64),
         rms: seen.residual.iter().map(rms).collect(),
         parity: parity(worker, &values),

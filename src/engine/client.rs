@@ -130,9 +130,11 @@ impl Client {
 
     /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
     pub fn send(&mut self, command: Command) {
-        match self.phase {
-            Phase::Greeting { .. } => self.waiting.push(command),
-            _ => self.write(command),
+        if let Phase::Greeting { .. } = self.phase {
+            self.waiting.push(command);
+        } else if let Some(outbox) = &self.outbox {
+            // A full queue means an engine that stopped reading; its heartbeat decides what becomes of it.
+            let _ = outbox.try_send(command);
         }
     }
 
@@ -199,13 +201,6 @@ impl Client {
         self.end(Duration::ZERO);
         *self = Self::spawn_within(self.command.clone(), self.limits)?;
         Ok(())
-    }
-
-    fn write(&mut self, command: Command) {
-        // A full queue means an engine that stopped reading; its heartbeat decides what becomes of it.
-        if let Some(outbox) = &self.outbox {
-            let _ = outbox.try_send(command);
-        }
     }
 
     fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
@@ -284,7 +279,7 @@ impl Client {
                 self.hello = Some(hello.clone());
                 self.phase = Phase::Talking { silent: false };
                 for command in std::mem::take(&mut self.waiting) {
-                    self.write(command);
+                    self.send(command);
                 }
             }
             (Phase::Greeting { .. }, Event::Failed(failed)) if failed.kind == FailedKind::Usage => {

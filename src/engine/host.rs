@@ -2,18 +2,29 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::{Result, ensure};
+
 /// Bytes of memory that can be had without swapping, where the system says.
 pub fn memory_available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim()
-        .trim_end_matches("kB")
-        .trim()
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib * 1024)
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Refuses work that needs more bytes than this host has free, where it says; `what` begins the sentence.
+pub fn ensure_memory(what: &str, need: u64) -> Result<()> {
+    let free = memory_available().unwrap_or(u64::MAX);
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    ensure!(
+        need <= free,
+        "{what} about {:.0} MiB, and {:.0} MiB are free. Use a smaller preset, batch or context",
+        mib(need),
+        mib(free)
+    );
+    Ok(())
 }
 
 /// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
@@ -28,11 +39,7 @@ pub fn today() -> String {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let shifted = (5 * of_year + 2) / 153;
     let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
+    let month = (shifted + 2) % 12 + 1;
     let year = year + era * 400 + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}")
 }

@@ -1,6 +1,7 @@
 //! Profiles one step: spans of our operations everywhere, and on CubeCL devices every launch with its device time.
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use burn::cubecl::logging::{
@@ -12,9 +13,9 @@ use crate::ops::trace::{self, Phase, Span};
 use crate::profile::rows::{self, Launch};
 use crate::protocol::{Event, KernelRow};
 
-/// A profile in progress.
+/// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
 pub struct Profile {
-    observed: Option<(Arc<Launches>, LaunchObservation)>,
+    observed: Option<Observed>,
 }
 
 /// A finished profile.
@@ -31,11 +32,9 @@ pub struct Profiled {
 /// Starts a profile on this thread.
 pub fn start(cpu: bool) -> Profile {
     trace::start();
-    let observed = (!cpu).then(|| {
-        let launches = Arc::new(Launches::default());
-        (launches.clone(), LaunchObservation::new(launches))
-    });
-    Profile { observed }
+    Profile {
+        observed: (!cpu).then(start_launches),
+    }
 }
 
 /// Times launches on this thread and nothing else.
@@ -48,30 +47,37 @@ pub fn start_launches() -> Observed {
 pub struct Observed(Arc<Launches>, LaunchObservation);
 
 impl Observed {
-    /// How long each took, in order, and on which clock. Call after a sync.
-    pub fn lengths(self) -> (Vec<Duration>, &'static str) {
+    /// The launches in order, with how long each took and on which clock: `device` or `system`. Call after a sync.
+    fn read(self) -> (Vec<(Option<usize>, &'static str, Duration)>, &'static str) {
         let Self(launches, guard) = self;
         drop(guard);
-        let read: Vec<_> = launches
-            .take()
-            .into_iter()
-            .map(|(.., timing)| timing.read())
-            .collect();
-        let system = read
-            .iter()
-            .any(|(_, method)| *method == TimingMethod::System);
-        let lengths = read.into_iter().map(|(length, _)| length).collect();
-        (lengths, if system { "system" } else { "device" })
+        let mut clock = "device";
+        let seen = std::mem::take(&mut *launches.seen());
+        let read = seen.into_iter().map(|(span, kernel, timing)| {
+            let (length, method) = timing.read();
+            if method == TimingMethod::System {
+                clock = "system";
+            }
+            (span, kernel, length)
+        });
+        (read.collect(), clock)
+    }
+
+    /// How long each took, in order, and on which clock. Call after a sync.
+    pub fn lengths(self) -> (Vec<Duration>, &'static str) {
+        let (launches, clock) = self.read();
+        let lengths = launches.into_iter().map(|(.., length)| length);
+        (lengths.collect(), clock)
     }
 }
 
 impl Profile {
     /// Runs work that is not part of the step, and keeps it out of the profile.
     pub fn excluding<R>(&self, work: impl FnOnce() -> R) -> R {
-        let before = self.observed.as_ref().map(|(launches, _)| launches.count());
+        let before = self.observed.as_ref().map(|it| it.0.seen().len());
         let result = work();
-        if let (Some((launches, _)), Some(count)) = (&self.observed, before) {
-            launches.forget_after(count);
+        if let (Some(Observed(launches, _)), Some(count)) = (&self.observed, before) {
+            launches.seen().truncate(count);
         }
         result
     }
@@ -81,10 +87,7 @@ impl Profile {
         let spans = trace::stop();
         match self.observed {
             None => on_host(&spans),
-            Some((launches, guard)) => {
-                drop(guard);
-                on_device(&spans, &launches)
-            }
+            Some(observed) => on_device(&spans, observed),
         }
     }
 }
@@ -103,7 +106,7 @@ fn on_host(spans: &[Span]) -> Profiled {
     for span in spans {
         launches_by_phase[phase_index(span.row.phase)] += 1;
     }
-    let unique: std::collections::BTreeSet<_> = spans
+    let unique: BTreeSet<_> = spans
         .iter()
         .map(|span| (span.row.op, span.row.version, span.row.phase.name()))
         .collect();
@@ -116,33 +119,29 @@ fn on_host(spans: &[Span]) -> Profiled {
     }
 }
 
-fn on_device(spans: &[Span], launches: &Launches) -> Profiled {
-    let seen = launches.take();
-    let mut system = false;
+fn on_device(spans: &[Span], observed: Observed) -> Profiled {
+    let (seen, clock) = observed.read();
     let mut all = Vec::with_capacity(seen.len());
-    let mut by_phase = [0; 3];
+    let mut launches_by_phase = [0; 3];
     let mut last = 1;
-    for (span, kernel, timing) in seen {
-        let (length, method) = timing.read();
-        system |= method == TimingMethod::System;
+    for (span, kernel, length) in seen {
         if let Some(span) = span.and_then(|span| spans.get(span)) {
             last = phase_index(span.row.phase);
         }
-        by_phase[last] += 1;
+        launches_by_phase[last] += 1;
         all.push(Launch {
             span,
             kernel: short(kernel),
             length,
         });
     }
-    let unique: std::collections::BTreeSet<_> =
-        all.iter().map(|launch| launch.kernel.clone()).collect();
+    let unique: BTreeSet<_> = all.iter().map(|launch| &launch.kernel).collect();
     Profiled {
+        unique: unique.len() as u32,
         rows: rows::from_launches(spans, &all),
         launches: all.len() as u32,
-        launches_by_phase: by_phase,
-        unique: unique.len() as u32,
-        clock: if system { "system" } else { "device" }.to_owned(),
+        launches_by_phase,
+        clock: clock.to_owned(),
     }
 }
 
@@ -183,28 +182,12 @@ struct Launches {
 }
 
 impl Launches {
-    fn take(&self) -> Vec<Seen> {
-        let mut seen = self
-            .seen
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        std::mem::take(&mut *seen)
-    }
-
-    fn count(&self) -> usize {
-        self.seen.lock().map_or(0, |seen| seen.len())
-    }
-
-    fn forget_after(&self, count: usize) {
-        if let Ok(mut seen) = self.seen.lock() {
-            seen.truncate(count);
-        }
+    fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, kernel: &'static str, timing: Timing) {
-        if let Ok(mut seen) = self.seen.lock() {
-            seen.push((trace::current(), kernel, timing));
-        }
+        self.seen().push((trace::current(), kernel, timing));
     }
 }
 
@@ -228,7 +211,7 @@ impl LaunchObserver for Launches {
 /// end, and how many kernels will be compiled is not known in advance.
 pub struct Compiling {
     outlet: Outlet,
-    seen: Mutex<std::collections::BTreeSet<&'static str>>,
+    seen: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Compiling {

@@ -5,12 +5,12 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 use super::devices::Opened;
-use super::host::memory_available;
+use super::host::ensure_memory;
 use super::queue::Queue;
 use super::trainer::started;
 use super::wire::Outlet;
 use super::worker::Worker;
-use crate::config::{RunConfig, Sync};
+use crate::config::Sync;
 use crate::data::Source;
 use crate::profile::stats::{MIN_PAIRS, compare, spread};
 use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
@@ -72,9 +72,7 @@ impl Side {
             loss: Num(loss),
             ms,
             synced: true,
-            profiled: false,
-            phases: None,
-            clocks: None,
+            ..Step::default()
         }));
         ensure!(
             loss.is_finite(),
@@ -97,13 +95,15 @@ impl Paired {
         opened: &Opened,
         outlet: Outlet,
     ) -> Result<Self> {
-        refuse_too_large(&a.config, &b.config, opened)?;
-        let differs = a
-            .config
-            .differences(&b.config)
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        if opened.queued {
+            // Two parameter sets with their moments, and one set of activations.
+            let (one, other) = (&a.config, &b.config);
+            let need = one.memory_estimate().max(other.memory_estimate())
+                + 12 * one.parameters().min(other.parameters());
+            ensure_memory("a paired run holds two models:", need)?;
+        }
+        let differs = a.config.differences(&b.config).into_iter();
+        let differs = differs.map(str::to_owned).collect();
         let warmup = a.config.measure.warmup.clamp(2, 10);
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
@@ -143,14 +143,13 @@ impl Paired {
     /// Measures one pair.
     pub fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
-        let pair = if a_goes_first(self.times.len()) {
+        if a_goes_first(self.times.len()) {
             let first = a.step(&self.outlet)?;
-            (first, b.step(&self.outlet)?)
+            self.times.push((first, b.step(&self.outlet)?));
         } else {
             let first = b.step(&self.outlet)?;
-            (a.step(&self.outlet)?, first)
-        };
-        self.times.push(pair);
+            self.times.push((a.step(&self.outlet)?, first));
+        }
         let n = self.times.len() as u32;
         // Intervals cost a few milliseconds; early ones and every tenth are enough to watch.
         if n.is_multiple_of(5) || n >= self.wanted || n < 5 {
@@ -197,23 +196,6 @@ impl Paired {
 fn a_goes_first(pair: usize) -> bool {
     let first = Rng::named(0, "order", pair as u64 / 2).bits() >> 63 == 0;
     pair.is_multiple_of(2) == first
-}
-
-/// Two parameter sets with their moments, and one set of activations, must fit.
-fn refuse_too_large(a: &RunConfig, b: &RunConfig, opened: &Opened) -> Result<()> {
-    let Some(free) = opened.queued.then(memory_available).flatten() else {
-        return Ok(());
-    };
-    let need =
-        a.memory_estimate().max(b.memory_estimate()) + 12 * a.parameters().min(b.parameters());
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    ensure!(
-        need <= free,
-        "a paired run holds two models: about {:.0} MiB, and {:.0} MiB are free. Use a smaller preset, batch or context",
-        mib(need),
-        mib(free)
-    );
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::devices::{self, Opened};
-use super::host::{memory_available, today};
+use super::host::{ensure_memory, today};
 use super::pair::Paired;
 use super::trainer::Trainer;
-use super::wire::Wire;
+use super::wire::Outlet;
 use super::{allocator, roof};
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
@@ -24,7 +24,7 @@ enum Work {
 }
 
 struct Session<'a> {
-    wire: &'a Wire,
+    outlet: &'a Outlet,
     /// Devices opened so far: a runtime can be set up once per process.
     opened: Vec<(String, Opened)>,
     work: Work,
@@ -33,9 +33,9 @@ struct Session<'a> {
 }
 
 /// Serves commands until `quit` or the end of input.
-pub fn run(wire: &Wire, commands: &Receiver<Command>) {
+pub fn run(outlet: &Outlet, commands: &Receiver<Command>) {
     let mut session = Session {
-        wire,
+        outlet,
         opened: Vec::new(),
         work: Work::Nothing,
         swaps: Vec::new(),
@@ -67,10 +67,10 @@ impl Session<'_> {
                 for info in &mut devices {
                     info.roof = roof::known(&info.device, &info.driver);
                 }
-                self.wire.send(Event::Devices { devices });
+                self.outlet.send(Event::Devices { devices });
             }
             Command::Open { device } => match self.open(&device) {
-                Ok(opened) => self.wire.send(Event::DeviceReady {
+                Ok(opened) => self.outlet.send(Event::DeviceReady {
                     device: opened.info,
                 }),
                 Err(error) => self.fail(FailedKind::Device, &error),
@@ -94,7 +94,7 @@ impl Session<'_> {
             }
             Command::Stop => self.end(Some("stopped")),
             Command::CheckKernel { device, job } => {
-                super::kernel::serve(&job, &device, |event| self.wire.send(event));
+                super::kernel::serve(&job, &device, |event| self.outlet.send(event));
             }
             Command::UseKernel { swap } => {
                 let adopted = super::kernel::adopt(&swap);
@@ -111,7 +111,7 @@ impl Session<'_> {
     }
 
     fn used(&self, swap: &KernelSwap, why_not: Option<String>) {
-        self.wire.send(Event::KernelUsed {
+        self.outlet.send(Event::KernelUsed {
             exercise: swap.exercise.clone(),
             part: swap.part.clone(),
             why_not,
@@ -119,7 +119,7 @@ impl Session<'_> {
     }
 
     fn hello(&self, protocol: u32) {
-        self.wire.send(Event::Hello(Hello {
+        self.outlet.send(Event::Hello(Hello {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -131,7 +131,7 @@ impl Session<'_> {
             let reason = format!(
                 "the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs"
             );
-            self.wire.send(Event::Failed(Failed {
+            self.outlet.send(Event::Failed(Failed {
                 kind: FailedKind::Usage,
                 reason,
             }));
@@ -153,7 +153,7 @@ impl Session<'_> {
 
     fn warn(&self, text: String) {
         let level = "warn".to_owned();
-        self.wire.send(Event::Log(Log { level, text }));
+        self.outlet.send(Event::Log(Log { level, text }));
     }
 
     /// Measures a device's roofs anew, with nothing running beside it.
@@ -168,70 +168,67 @@ impl Session<'_> {
                 for (_, opened) in self.opened.iter_mut().filter(|it| it.1.info == device) {
                     opened.roof = Some(roof.clone());
                 }
-                self.wire.send(Event::Calibrated { device, roof });
+                self.outlet.send(Event::Calibrated { device, roof });
             }
             Err(error) => self.fail(FailedKind::Device, &error),
         }
     }
 
-    /// The device, or a report of why there is none.
-    fn opened(&mut self, device: &str) -> Option<Opened> {
-        let opened = self.open(device);
-        let report = |error| {
-            let kind = if format!("{error}").starts_with("unknown device") {
-                FailedKind::Usage
-            } else {
-                FailedKind::Device
-            };
-            self.fail(kind, &error);
+    /// Ends what is running and opens the device for these runs; reports what does not go.
+    fn prepare(&mut self, device: &str, runs: &[&RunSpec]) -> Option<Opened> {
+        self.end(None);
+        let opened = match self.open(device) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let unknown = error.to_string().starts_with("unknown device");
+                let kind = if unknown {
+                    FailedKind::Usage
+                } else {
+                    FailedKind::Device
+                };
+                self.fail(kind, &error);
+                return None;
+            }
         };
-        opened.map_err(report).ok()
+        if let Err(error) = runs.iter().try_for_each(|run| refuse(run, &opened)) {
+            self.fail(FailedKind::Usage, &error);
+            return None;
+        }
+        Some(opened)
     }
 
     fn start(&mut self, device: &str, run: RunSpec) {
-        self.end(None);
-        let Some(opened) = self.opened(device) else {
+        let Some(opened) = self.prepare(device, &[&run]) else {
             return;
         };
-        if let Err(error) = refuse(&run, &opened) {
-            return self.fail(FailedKind::Usage, &error);
-        }
-        match Trainer::new(run, opened, self.wire.outlet()) {
+        match Trainer::new(run, opened, self.outlet.clone()) {
             Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
             Err(error) => self.fail(FailedKind::Internal, &error),
         }
     }
 
     fn apply(&mut self, run: RunSpec) {
-        let result = match &mut self.work {
+        let result = (|| match &mut self.work {
             Work::Training(trainer) | Work::Paused(trainer, _) => {
-                if trainer.spec.config.keeps_parameters(&run.config) {
-                    match first_problem(&run) {
-                        Ok(()) => trainer.apply(run),
-                        Err(error) => Err(error),
-                    }
-                } else {
-                    Err(anyhow::anyhow!(
-                        "this change needs new parameters; start a run instead"
-                    ))
-                }
+                ensure!(
+                    trainer.spec.config.keeps_parameters(&run.config),
+                    "this change needs new parameters; start a run instead"
+                );
+                first_problem(&run)?;
+                trainer.apply(run)
             }
-            _ => Err(anyhow::anyhow!("nothing is running that could change")),
-        };
+            _ => bail!("nothing is running that could change"),
+        })();
         if let Err(error) = result {
             self.fail(FailedKind::Usage, &error);
         }
     }
 
     fn pair(&mut self, device: &str, a: RunSpec, b: RunSpec, pairs: u32) {
-        self.end(None);
-        let Some(opened) = self.opened(device) else {
+        let Some(opened) = self.prepare(device, &[&a, &b]) else {
             return;
         };
-        if let Err(error) = refuse(&a, &opened).and_then(|()| refuse(&b, &opened)) {
-            return self.fail(FailedKind::Usage, &error);
-        }
-        match Paired::new(a, b, pairs, &opened, self.wire.outlet()) {
+        match Paired::new(a, b, pairs, &opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
             Err(error) => self.fail(FailedKind::Usage, &error),
         }
@@ -240,7 +237,7 @@ impl Session<'_> {
     fn pause(&mut self) {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Training(trainer) => {
-                self.wire.send(Event::Paused {
+                self.outlet.send(Event::Paused {
                     slot: trainer.spec.slot,
                 });
                 self.work = Work::Paused(trainer, Instant::now());
@@ -253,7 +250,7 @@ impl Session<'_> {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Paused(mut trainer, since) => {
                 trainer.stats.paused += since.elapsed();
-                self.wire.send(Event::Resumed {
+                self.outlet.send(Event::Resumed {
                     slot: trainer.spec.slot,
                 });
                 self.work = Work::Training(trainer);
@@ -306,7 +303,7 @@ impl Session<'_> {
                 }
             }
         };
-        self.wire.send(Event::Finished(Box::new(summary)));
+        self.outlet.send(Event::Finished(Box::new(summary)));
         allocator::release();
         for (_, opened) in &self.opened {
             if !opened.queued {
@@ -316,7 +313,7 @@ impl Session<'_> {
     }
 
     fn fail(&self, kind: FailedKind, error: &anyhow::Error) {
-        self.wire.send(Event::Failed(Failed {
+        self.outlet.send(Event::Failed(Failed {
             kind,
             reason: format!("{error:#}"),
         }));
@@ -332,22 +329,13 @@ fn refuse(run: &RunSpec, opened: &Opened) -> Result<()> {
         "train.precision = \"{precision}\" is not computed on {} yet; write \"f32\"",
         opened.info.name
     );
-    if let Some(free) = opened.queued.then(memory_available).flatten() {
-        let need = run.config.memory_estimate();
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        ensure!(
-            need <= free,
-            "this run needs about {:.0} MiB and {:.0} MiB are free. Use a smaller preset, batch or context",
-            mib(need),
-            mib(free)
-        );
+    if opened.queued {
+        ensure_memory("this run needs", run.config.memory_estimate())?;
     }
     Ok(())
 }
 
 fn first_problem(run: &RunSpec) -> Result<()> {
-    match run.config.problems().first() {
-        Some(problem) => Err(anyhow::anyhow!("{}", problem.what)),
-        None => Ok(()),
-    }
+    let problems = run.config.problems().into_iter();
+    problems.take(1).try_for_each(|problem| bail!(problem.what))
 }

@@ -199,23 +199,22 @@ impl Trainer {
         self.spec.steps.map_or(asked, |steps| asked.min(steps / 4))
     }
 
+    /// Whether all steps that were asked for were taken.
+    fn all_counted(&self) -> bool {
+        let asked = self.spec.steps;
+        asked.is_some_and(|steps| self.stats.counted >= steps)
+    }
+
     /// Whether nothing is left to do.
     pub fn done(&self) -> bool {
-        self.ended.is_some()
-            || self.spec.steps.is_some_and(|steps| {
-                self.stats.counted >= steps && self.stats.last_profile.is_some()
-            })
+        self.ended.is_some() || self.all_counted() && self.stats.last_profile.is_some()
     }
 
     /// Takes one step, profiled when one is due.
     pub fn advance(&mut self) -> Result<()> {
         let batch = self.source.batch(self.step);
         self.queue.submit(move |worker| worker.load(&batch))?;
-        let finished = self
-            .spec
-            .steps
-            .is_some_and(|steps| self.stats.counted >= steps);
-        if self.stats.profile_due || finished || self.profile_is_due() {
+        if self.stats.profile_due || self.all_counted() || self.profile_is_due() {
             self.profiled_step()
         } else {
             self.timed_step()
@@ -227,11 +226,7 @@ impl Trainer {
         match self.stats.last_profile {
             // The first look inside, when the kernels exist.
             None => {
-                let after = if self.opened.queued {
-                    3
-                } else {
-                    FIRST_ON_DEVICE
-                };
+                let after = if self.on_cpu() { 3 } else { FIRST_ON_DEVICE };
                 self.stats.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
             }
             Some((at, counted)) => {
@@ -245,9 +240,8 @@ impl Trainer {
 
     fn timed_step(&mut self) -> Result<()> {
         let first = self.stats.counted == 0;
-        let watch = self
-            .compiling
-            .as_ref()
+        let compiling = self.compiling.as_ref();
+        let watch = compiling
             .filter(|_| self.stats.counted < 2)
             .map(Compiling::watch);
         let drain = self.spec.config.measure.sync == Sync::Never
@@ -284,11 +278,7 @@ impl Trainer {
         if first {
             self.evidence_now()?;
         }
-        let over = self
-            .spec
-            .steps
-            .is_some_and(|steps| self.stats.counted >= steps);
-        if self.last_report.elapsed() >= REPORT_PAUSE || over {
+        if self.last_report.elapsed() >= REPORT_PAUSE || self.all_counted() {
             self.report();
         }
         Ok(())
@@ -365,11 +355,7 @@ impl Trainer {
             self.queue.sync()?;
         }
         let t4 = Instant::now();
-        let computed = self
-            .queue
-            .busy()
-            .zip(computed)
-            .map(|(now, before)| now - before);
+        let busy = self.queue.busy().zip(computed);
         let ms = |a: Instant, b: Instant| (b - a).as_secs_f64() * 1e3;
         let (forward, backward, optimizer) = (ms(t0, t1), ms(t1, t2), ms(t2, t3));
         let bracket = ms(t0, t4);
@@ -384,7 +370,7 @@ impl Trainer {
         let clocks = (synced || drained).then(|| Clocks {
             enqueue,
             host_sync: bracket,
-            device: computed.map(|it| it.as_secs_f64() * 1e3),
+            device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
         });
         Ok(Timing {
             ms: if synced { bracket } else { ms(t0, t3) },

@@ -2,8 +2,6 @@
 //! heartbeats; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
 
 use std::io::{BufRead, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -15,13 +13,7 @@ use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// Where events go.
-pub struct Wire {
-    outlet: Outlet,
-    writer: JoinHandle<()>,
-}
-
-/// A cheap handle for other threads.
+/// Where events go; cheap to clone for other threads.
 #[derive(Clone)]
 pub struct Outlet(Sender<Option<Event>>);
 
@@ -30,28 +22,16 @@ impl Outlet {
     pub fn send(&self, event: Event) {
         let _ = self.0.send(Some(event));
     }
-}
-
-impl Wire {
-    /// Queues an event.
-    pub fn send(&self, event: Event) {
-        self.outlet.send(event);
-    }
-
-    /// A handle for another thread.
-    pub fn outlet(&self) -> Outlet {
-        self.outlet.clone()
-    }
 
     /// Writes what is queued and ends.
-    pub fn close(self) {
-        let _ = self.outlet.0.send(None);
-        let _ = self.writer.join();
+    pub fn close(self, writer: JoinHandle<()>) {
+        let _ = self.0.send(None);
+        let _ = writer.join();
     }
 }
 
-/// Takes over stdin and stdout.
-pub fn open() -> Result<(Wire, Receiver<Command>)> {
+/// Takes over stdin and stdout: where events go, commands as they come, and the thread that writes.
+pub fn open() -> Result<(Outlet, Receiver<Command>, JoinHandle<()>)> {
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();
     let (sender, events) = channel::<Option<Event>>();
@@ -84,19 +64,16 @@ pub fn open() -> Result<(Wire, Receiver<Command>)> {
                         break;
                     }
                 }
-                Err(error) => {
-                    let reason = format!("not a command: {error}");
-                    errors.send(Event::Failed(Failed {
-                        kind: FailedKind::Usage,
-                        reason,
-                    }));
-                }
+                Err(error) => errors.send(Event::Failed(Failed {
+                    kind: FailedKind::Usage,
+                    reason: format!("not a command: {error}"),
+                })),
             }
         }
         // The reader is gone. The main thread may be inside a kernel that never returns; nothing is left to save.
         std::process::exit(0);
     })?;
-    Ok((Wire { outlet, writer }, commands))
+    Ok((outlet, commands, writer))
 }
 
 fn write(mut output: impl Write, events: &Receiver<Option<Event>>, began: Instant) {
@@ -105,15 +82,10 @@ fn write(mut output: impl Write, events: &Receiver<Option<Event>>, began: Instan
             t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             event,
         };
-        let Ok(mut text) = serde_json::to_string(&line) else {
+        let Ok(text) = serde_json::to_string(&line) else {
             continue;
         };
-        text.push('\n');
-        if output
-            .write_all(text.as_bytes())
-            .and_then(|()| output.flush())
-            .is_err()
-        {
+        if output.write_all(format!("{text}\n").as_bytes()).is_err() || output.flush().is_err() {
             return;
         }
     }
@@ -134,8 +106,6 @@ fn own_stdout() -> Result<std::io::Stdout> {
 
 struct Logs(Outlet);
 
-static LOGGING: AtomicBool = AtomicBool::new(false);
-
 impl log::Log for Logs {
     fn enabled(&self, metadata: &log::Metadata) -> bool {
         metadata.level() <= log::Level::Warn
@@ -143,7 +113,7 @@ impl log::Log for Logs {
 
     fn log(&self, record: &log::Record) {
         // naga and wgpu describe what they support at length; only what went wrong is of interest.
-        if self.enabled(record.metadata()) && LOGGING.load(Ordering::Relaxed) {
+        if self.enabled(record.metadata()) {
             let text = format!("{}: {}", record.target(), record.args());
             self.0.send(Event::Log(Log {
                 level: record.level().as_str().to_lowercase(),
@@ -157,11 +127,10 @@ impl log::Log for Logs {
 
 /// Warnings of libraries and the text of any panic become events.
 fn route_logs(outlet: Outlet) {
-    let for_panics = Arc::new(outlet.clone());
+    let for_panics = outlet.clone();
     if log::set_logger(Box::leak(Box::new(Logs(outlet)))).is_ok() {
         log::set_max_level(log::LevelFilter::Warn);
     }
-    LOGGING.store(true, Ordering::Relaxed);
     std::panic::set_hook(Box::new(move |info| {
         let thread = std::thread::current();
         let text = format!(

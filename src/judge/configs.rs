@@ -1,6 +1,6 @@
 //! A config exercise's measurement held against what the learner said before it: one line for each criterion.
 
-use super::truth::{Truth, fitted, law, letter, of};
+use super::truth::{Truth, fitted, law, of};
 use super::{Found, Line, not_measured};
 use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
@@ -119,7 +119,7 @@ fn fits(
 ) -> (bool, String) {
     match &check.metric {
         ConfigMetric::Order { at_most } => {
-            let (wrong, clear) = inversions(&found.changes, mine);
+            let (wrong, clear) = inversions(&found.changes, &configs.letters(), mine);
             let all = configs.rank.len() * configs.rank.len().saturating_sub(1) / 2;
             let more = format!(
                 "; {wrong} of the {clear} pairs that are clearly apart stand wrong ({all} pairs in all)"
@@ -139,8 +139,16 @@ fn fits(
 }
 
 /// Pairs in the wrong order among those whose intervals do not touch, and how many such pairs there are.
-fn inversions(changes: &[Result<Pair, String>], order: &[String]) -> (u64, u64) {
-    let place = |change: usize| order.iter().position(|word| *word == letter(change));
+fn inversions(
+    changes: &[Result<Pair, String>],
+    letters: &[String],
+    order: &[String],
+) -> (u64, u64) {
+    let place = |change: usize| {
+        order
+            .iter()
+            .position(|word| letters.get(change) == Some(word))
+    };
     let (mut wrong, mut clear) = (0, 0);
     for (i, a) in changes.iter().enumerate() {
         for (j, b) in changes.iter().enumerate() {

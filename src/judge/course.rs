@@ -29,46 +29,28 @@ pub fn behaviour(
 ) -> Vec<Tried> {
     let mut tried = Vec::new();
     for stage in &course.stages {
-        let pair = compare
-            .as_mut()
-            .map(|compare| compare(&stage.broken, &stage.fixed));
-        let pair = match pair {
-            None => None,
-            Some(Ok(pair)) => Some(pair),
-            Some(Err(error)) => {
-                let what = format!("{} {}, comparison", stage.number, stage.id);
-                tried.push(Tried {
-                    what,
-                    passed: false,
-                    detail: error,
-                });
-                None
-            }
+        let mut add = |what: &str, (passed, detail): (bool, String)| {
+            let what = format!("{} {}, {what}", stage.number, stage.id);
+            tried.push(Tried {
+                what,
+                passed,
+                detail,
+            });
         };
-        for starter in [true, false] {
-            let config = if starter { &stage.broken } else { &stage.fixed };
-            let what = format!(
-                "{} {}, {}",
-                stage.number,
-                stage.id,
-                if starter { "starter" } else { "solution" }
+        let pair = match compare.as_mut() {
+            None => None,
+            Some(compare) => compare(&stage.broken, &stage.fixed)
+                .map_err(|error| add("comparison", (false, error)))
+                .ok(),
+        };
+        for (what, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
+            let starter = what == "starter";
+            let side = pair.as_ref().filter(|_| !starter);
+            let found = run(config, stage.steps).map_or_else(
+                |error| (false, format!("did not run: {error}")),
+                |finished| verdict(stage, config, &finished, side, starter),
             );
-            let found = run(config, stage.steps).map(|finished| {
-                let side = if starter { None } else { pair.as_ref() };
-                verdict(stage, config, &finished, side, starter)
-            });
-            tried.push(match found {
-                Ok((passed, detail)) => Tried {
-                    what,
-                    passed,
-                    detail,
-                },
-                Err(error) => Tried {
-                    what,
-                    passed: false,
-                    detail: format!("did not run: {error}"),
-                },
-            });
+            add(what, found);
         }
     }
     tried
@@ -109,15 +91,10 @@ fn verdict(
             "`{}`: {}, measured {}",
             line.name, line.asked, line.measured
         );
-        if line.outcome == wanted {
-            named.push(said);
-        } else {
-            let must = if wanted == Outcome::Passed {
-                "must pass"
-            } else {
-                "must fail"
-            };
-            wrong.push(format!("{must}: {said}"));
+        match wanted {
+            _ if line.outcome == wanted => named.push(said),
+            Outcome::Passed => wrong.push(format!("must pass: {said}")),
+            _ => wrong.push(format!("must fail: {said}")),
         }
     }
     if wrong.is_empty() {

@@ -4,9 +4,9 @@ use serde::{Serialize, Serializer};
 
 use super::{Found, Line, Outcome};
 use crate::protocol::{
-    KernelCheck, KernelError, KernelFault, KernelFaultKind, KernelFile, KernelJob, KernelMetric,
-    KernelProgress, KernelRatio, KernelReport, KernelResult, KernelStarter, KernelSwap, KernelText,
-    KernelTime, KernelUntimed, Num, Spread,
+    KernelCheck, KernelError, KernelFacts, KernelFault, KernelFaultKind, KernelFile, KernelJob,
+    KernelMetric, KernelProgress, KernelRatio, KernelReport, KernelResult, KernelStarter,
+    KernelSwap, KernelText, KernelTime, KernelUntimed, Num, Spread,
 };
 use crate::units::{duration, rate, show};
 
@@ -56,47 +56,36 @@ fn criteria_as_json<S: Serializer>(lines: &[Line], serializer: S) -> Result<S::O
 /// Judges the criteria and writes the card.
 pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     for result in &mut facts.files {
-        let (array_length, fault) = (
-            result.facts.is_some_and(|facts| facts.array_length),
-            &mut result.fault,
-        );
-        if let Some(fault) = fault {
+        let array_length = result.facts.is_some_and(|facts| facts.array_length);
+        if let Some(fault) = &mut result.fault {
             fault.text = sentence(fault, array_length);
         }
     }
-    let criteria: Vec<Line> = job
-        .checks
-        .iter()
-        .map(|check| criterion(&facts, job, check))
-        .collect();
+    let checks = job.checks.iter();
+    let criteria: Vec<Line> = checks.map(|check| criterion(&facts, job, check)).collect();
     let untouched = !job.files.is_empty() && job.is_starter();
-    let starter_fails = job
-        .checks
-        .iter()
-        .any(|check| check.starter == KernelStarter::Fails);
+    let mut checks = job.checks.iter();
+    let starter_fails = checks.any(|check| check.starter == KernelStarter::Fails);
     let right = right(&facts, job);
     let fails = criteria.iter().any(|line| line.outcome == Outcome::Failed);
     let swap = job.replaces.as_ref().filter(|_| right && !untouched);
+    let texts = job.files.iter().zip(&facts.files);
+    let texts = texts.map(|(file, result)| KernelText {
+        text: file.text.clone(),
+        workgroup: result.facts.unwrap_or_default().workgroup,
+    });
     let swap = swap.map(|part| KernelSwap {
         exercise: job.exercise.clone(),
         part: part.clone(),
-        kernels: job
-            .files
-            .iter()
-            .zip(&facts.files)
-            .map(|(file, result)| KernelText {
-                text: file.text.clone(),
-                workgroup: result.facts.unwrap_or_default().workgroup,
-            })
-            .collect(),
+        kernels: texts.collect(),
     });
     let mut card = lines(&facts.files, job);
     if let Some(why) = &facts.failed {
         card.push(bad(format!("not checked: {why}")));
     }
-    card.extend(criteria.iter().map(|line| CardLine {
-        good: line.outcome.decided(),
-        text: format!("{}: {}", line.name, line.measured),
+    card.extend(criteria.iter().map(|line| {
+        let text = format!("{}: {}", line.name, line.measured);
+        card_line(line.outcome.decided(), text)
     }));
     if facts.restart {
         card.push(remark(
@@ -158,49 +147,39 @@ fn found(report: &KernelReport, job: &KernelJob, metric: KernelMetric, least: f6
     if let Some(broken) = report.files.iter().find(|result| result.error.is_some()) {
         return (format!("{} does not compile", broken.name), Some(false));
     }
-    let facts = || report.files.iter().filter_map(|result| result.facts);
+    let facts = report.files.iter().filter_map(|result| result.facts);
     match metric {
         KernelMetric::Invocations => {
-            let fewest = facts()
-                .map(|facts| {
-                    facts
-                        .workgroup
-                        .iter()
-                        .map(|n| u64::from(*n))
-                        .product::<u64>()
-                })
-                .min()
-                .unwrap_or(0);
-            (
-                format!("{fewest} invocations, {least} asked for"),
-                Some(fewest as f64 >= least),
-            )
+            let size = |facts: KernelFacts| facts.workgroup.map(u64::from).iter().product::<u64>();
+            let fewest = facts.map(size).min().unwrap_or(0);
+            let said = format!("{fewest} invocations, {least} asked for");
+            (said, Some(fewest as f64 >= least))
         }
-        KernelMetric::Shared => match facts()
-            .map(|facts| facts.workgroup_bytes)
-            .max()
-            .unwrap_or(0)
-        {
-            0 => ("no var<workgroup> is used".to_owned(), Some(false)),
-            bytes => (
-                format!("{} bytes of workgroup memory", show(bytes as f64, 0)),
-                Some(true),
-            ),
+        KernelMetric::Shared => match facts.map(|facts| facts.workgroup_bytes).max() {
+            None | Some(0) => ("no var<workgroup> is used".to_owned(), Some(false)),
+            Some(bytes) => (shared(bytes), Some(true)),
         },
-        KernelMetric::Correct | KernelMetric::Speed if report.failed.is_some() => {
-            ("not run".to_owned(), None)
+        KernelMetric::Speed if report.failed.is_none() => speed(report, job, least),
+        KernelMetric::Correct if report.failed.is_none() => {
+            let mut faults = report
+                .files
+                .iter()
+                .filter_map(|result| result.fault.as_ref());
+            match faults.next() {
+                Some(fault) => (format!("fails at `{}`", fault.shape), Some(false)),
+                None if right(report, job) => (
+                    "every element of every shape that ran".to_owned(),
+                    Some(true),
+                ),
+                None => ("not run".to_owned(), None),
+            }
         }
-        KernelMetric::Correct => match report.files.iter().find_map(|result| result.fault.as_ref())
-        {
-            Some(fault) => (format!("fails at `{}`", fault.shape), Some(false)),
-            None if right(report, job) => (
-                "every element of every shape that ran".to_owned(),
-                Some(true),
-            ),
-            None => ("not run".to_owned(), None),
-        },
-        KernelMetric::Speed => speed(report, job, least),
+        KernelMetric::Correct | KernelMetric::Speed => ("not run".to_owned(), None),
     }
+}
+
+fn shared(bytes: u64) -> String {
+    format!("{} bytes of workgroup memory", show(bytes as f64, 0))
 }
 
 fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
@@ -216,27 +195,24 @@ fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
             Some(false),
         );
     }
-    let ratios = report
+    let times = report
         .files
         .iter()
-        .filter_map(|result| result.time.as_ref()?.against_starter);
-    match ratios.min_by(|a, b| a.low.total_cmp(&b.low)) {
-        Some(found) => (
-            format!("{}, {least} asked for", times(found, "the starter")),
-            Some(found.low >= least),
-        ),
-        None => {
-            let why = report.files.iter().find_map(|result| result.time_reason);
-            let why = why.map_or("no time was taken", |why| match why {
-                KernelUntimed::OneShape => {
-                    "there is one shape only, and the last of several is the one to time"
-                }
-                KernelUntimed::CpuDriver => "a CPU driver's time says nothing about a GPU",
-                KernelUntimed::NotAsked => "nobody asked for it",
-            });
-            (format!("not timed: {why}"), None)
-        }
+        .filter_map(|result| result.time.as_ref());
+    let ratios = times.filter_map(|time| time.against_starter);
+    if let Some(found) = ratios.min_by(|a, b| a.low.total_cmp(&b.low)) {
+        let said = format!("{}, {least} asked for", faster(found, "the starter"));
+        return (said, Some(found.low >= least));
     }
+    let why = match report.files.iter().find_map(|result| result.time_reason) {
+        None => "no time was taken",
+        Some(KernelUntimed::OneShape) => {
+            "there is one shape only, and the last of several is the one to time"
+        }
+        Some(KernelUntimed::CpuDriver) => "a CPU driver's time says nothing about a GPU",
+        Some(KernelUntimed::NotAsked) => "nobody asked for it",
+    };
+    (format!("not timed: {why}"), None)
 }
 
 /// What is known of each file.
@@ -244,7 +220,7 @@ fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
     let mut card = Vec::new();
     for (result, file) in files.iter().zip(&job.files) {
         if job.files.len() > 1 {
-            card.push(remark(&result.name));
+            card.push(remark(result.name.as_str()));
         }
         file_lines(&mut card, result, file, job);
     }
@@ -253,57 +229,40 @@ fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
 
 fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile, job: &KernelJob) {
     if let Some(error) = &result.error {
-        card.push(bad(format!(
-            "does not compile: {}",
-            place(&result.name, error)
-        )));
+        let place = place(&result.name, error);
+        card.push(bad(format!("does not compile: {place}")));
         if !error.instead.is_empty() {
-            card.push(remark(&format!("write instead: {}", error.instead)));
+            card.push(remark(format!("write instead: {}", error.instead)));
         }
         return;
     }
     if let Some(facts) = result.facts {
-        let size: Vec<String> = facts.workgroup.iter().map(u32::to_string).collect();
+        let [x, y, z] = facts.workgroup;
         let shared = match facts.workgroup_bytes {
             0 => String::new(),
-            bytes => format!(", {} bytes of workgroup memory", show(bytes as f64, 0)),
+            bytes => format!(", {}", shared(bytes)),
         };
-        card.push(good(format!(
-            "compiles: workgroups of {}{shared}",
-            size.join(" × ")
-        )));
+        let text = format!("compiles: workgroups of {x} × {y} × {z}{shared}");
+        card.push(good(text));
     }
     if let Some(fault) = &result.fault {
         let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
-        let sizes: Vec<String> = shape
-            .iter()
-            .flat_map(|s| &s.sizes)
-            .map(|(name, n)| format!("{name} = {n}"))
-            .collect();
-        card.push(bad(format!(
-            "fails at `{}` ({}): {}",
-            fault.shape,
-            sizes.join(", "),
-            fault.text
-        )));
+        let sizes = shape.iter().flat_map(|shape| &shape.sizes);
+        let sizes: Vec<_> = sizes.map(|(name, n)| format!("{name} = {n}")).collect();
+        let (label, sizes, text) = (&fault.shape, sizes.join(", "), &fault.text);
+        card.push(bad(format!("fails at `{label}` ({sizes}): {text}")));
         return;
     }
-    if let Some(worst) = result
-        .shapes
-        .iter()
-        .map(|shape| shape.error)
-        .max_by(f64::total_cmp)
-    {
+    let errors = result.shapes.iter().map(|shape| shape.error);
+    if let Some(worst) = errors.max_by(f64::total_cmp) {
         let error = if worst == 0.0 {
             "no error at all".to_owned()
         } else {
             format!("largest error {worst:.1e} of the largest value")
         };
-        let allowed = tolerance(file.spec.tolerance);
-        card.push(good(format!(
-            "correct at {} shapes: {error}, {allowed} allowed",
-            result.shapes.len()
-        )));
+        let (count, allowed) = (result.shapes.len(), tolerance(file.spec.tolerance));
+        let text = format!("correct at {count} shapes: {error}, {allowed} allowed");
+        card.push(good(text));
     }
     if let Some(shape) = &result.skipped {
         let why = match result.time_reason {
@@ -312,7 +271,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
             }
             _ => "nobody asked for it",
         };
-        card.push(remark(&format!(
+        card.push(remark(format!(
             "`{shape}` was neither run nor timed: {why}"
         )));
     }
@@ -322,38 +281,35 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
 }
 
 fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
-    let seconds = time.ms.median / 1e3;
-    let mut parts = vec![format!(
-        "{} ({} to {}, n = {})",
-        duration(time.ms.median),
-        duration(time.ms.p25),
-        duration(time.ms.p75),
-        time.ms.n
-    )];
-    if time.memory_bound || time.flops == 0.0 {
-        parts.push(rate(time.bytes / seconds, "B/s"));
+    let Spread {
+        median,
+        p25,
+        p75,
+        n,
+        ..
+    } = time.ms;
+    let (p25, p75, seconds) = (duration(p25), duration(p75), median / 1e3);
+    let took = format!("{} ({p25} to {p75}, n = {n})", duration(median));
+    let reached = if time.memory_bound || time.flops == 0.0 {
+        rate(time.bytes / seconds, "B/s")
     } else {
-        parts.push(rate(time.flops / seconds, "FLOP/s"));
-    }
-    match time.share_of_peak {
-        Some(share) => {
-            let roof = if time.memory_bound {
-                "memory"
-            } else {
-                "arithmetic"
-            };
-            parts.push(format!(
-                "{:.0} % of this device's measured {roof} peak",
-                100.0 * share
-            ));
-        }
-        None => parts.push("share of peak: not measured".to_owned()),
-    }
-    card.push(remark(&format!(
-        "time at `{}`, {} clock: {}",
-        time.shape,
-        time.clock,
-        parts.join(" · ")
+        rate(time.flops / seconds, "FLOP/s")
+    };
+    let roof = if time.memory_bound {
+        "memory"
+    } else {
+        "arithmetic"
+    };
+    let share = match time.share_of_peak {
+        Some(share) => format!(
+            "{:.0} % of this device's measured {roof} peak",
+            100.0 * share
+        ),
+        None => "share of peak: not measured".to_owned(),
+    };
+    let (shape, clock) = (&time.shape, &time.clock);
+    card.push(remark(format!(
+        "time at `{shape}`, {clock} clock: {took} · {reached} · {share}"
     )));
     let others = [
         (time.against_starter, time.starter_ms, "the starter"),
@@ -361,31 +317,26 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
     ];
     for (ratio, spread, name) in others {
         if let (Some(ratio), Some(Spread { median, .. })) = (ratio, spread) {
-            card.push(remark(&format!(
-                "{} ({})",
-                times(ratio, name),
-                duration(median)
-            )));
+            let (faster, took) = (faster(ratio, name), duration(median));
+            card.push(remark(format!("{faster} ({took})")));
         }
     }
 }
 
 /// `starter.wgsl:13:5 `upp`: no definition in scope`.
 fn place(name: &str, error: &KernelError) -> String {
-    let place = if error.line == 0 {
-        name.to_owned()
-    } else {
-        format!("{name}:{}:{}", error.line, error.column)
+    let place = match error.line {
+        0 => name.to_owned(),
+        line => format!("{name}:{line}:{}", error.column),
     };
-    let text = if error.text.is_empty() {
-        String::new()
-    } else {
-        format!(" `{}`", error.text)
+    let text = match error.text.as_str() {
+        "" => String::new(),
+        text => format!(" `{text}`"),
     };
     format!("{place}{text}: {}", error.message)
 }
 
-fn times(ratio: KernelRatio, whom: &str) -> String {
+fn faster(ratio: KernelRatio, whom: &str) -> String {
     format!(
         "{:.2} times as fast as {whom} ({:.2} to {:.2})",
         ratio.ratio, ratio.low, ratio.high
@@ -396,11 +347,11 @@ fn times(ratio: KernelRatio, whom: &str) -> String {
 fn sentence(fault: &KernelFault, array_length: bool) -> String {
     let name = &fault.buffer;
     let at = fault.at.unwrap_or_default();
-    let place = fault.place.as_ref().map(|place| {
-        format!(
-            "line {}, column {}: `{}`",
-            place.line, place.column, place.text
-        )
+    let place = fault.place.as_ref().map(|it| {
+        let KernelError {
+            line, column, text, ..
+        } = it;
+        format!("line {line}, column {column}: `{text}`")
     });
     match (fault.kind, place) {
         (KernelFaultKind::Wrong, _) => wrong(fault),
@@ -503,23 +454,19 @@ fn number(x: f64) -> String {
     }
 }
 
+fn card_line(good: Option<bool>, text: impl Into<String>) -> CardLine {
+    let text = text.into();
+    CardLine { good, text }
+}
+
 fn good(text: String) -> CardLine {
-    CardLine {
-        good: Some(true),
-        text,
-    }
+    card_line(Some(true), text)
 }
 
 fn bad(text: String) -> CardLine {
-    CardLine {
-        good: Some(false),
-        text,
-    }
+    card_line(Some(false), text)
 }
 
-fn remark(text: &str) -> CardLine {
-    CardLine {
-        good: None,
-        text: text.to_owned(),
-    }
+fn remark(text: impl Into<String>) -> CardLine {
+    card_line(None, text)
 }

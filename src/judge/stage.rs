@@ -1,6 +1,6 @@
 //! Holds the criteria of a stage against what a run reported. An unclear comparison never passes.
 
-use super::{Found, Line, Report, not_measured};
+use super::{Found, Line, Report, interval, not_measured};
 use crate::config::RunConfig;
 use crate::course::check::{Check, Metric, Target, Test};
 use crate::course::{Stage, formula, metric, placeholder};
@@ -21,38 +21,26 @@ pub struct Measured<'a> {
 
 /// Answers every criterion of the stage.
 pub fn evaluate(stage: &Stage, measured: Measured<'_>) -> Report {
-    let mut lines = Vec::new();
-    if let Some(config) = measured.config {
-        lines.push(scope(stage, config));
-    }
-    lines.extend(
-        stage
-            .checks
-            .iter()
-            .map(|check| line(stage, check, measured)),
-    );
+    let scope = measured.config.map(|config| scope(stage, config));
+    let checks = stage.checks.iter();
+    let lines = checks.map(|check| line(stage, check, measured));
     Report {
         stage: stage.id.clone(),
-        lines,
+        lines: scope.into_iter().chain(lines).collect(),
     }
 }
 
 /// A comparison is worth something when nothing but the knobs under study changed.
 fn scope(stage: &Stage, config: &RunConfig) -> Line {
     let started = stage.broken_at(config.preset);
-    let other: Vec<&str> = started
-        .differences(config)
-        .into_iter()
-        .filter(|path| !stage.varies.iter().any(|v| v == path))
-        .collect();
+    let mut other = started.differences(config);
+    other.retain(|path| !stage.varies.iter().any(|v| v == path));
     let measured = match other.as_slice() {
         [] => "nothing else differs".to_owned(),
         other => format!("{} differs", other.join(", ")),
     };
-    let asked = format!(
-        "only {} may differ from the starter",
-        stage.varies.join(", ")
-    );
+    let varies = stage.varies.join(", ");
+    let asked = format!("only {varies} may differ from the starter");
     let passed = Some(other.is_empty());
     Line::new("nothing else changed", asked, (measured, passed))
 }
@@ -134,10 +122,7 @@ fn figure(name: &str, check: &Check, measured: Measured<'_>, config: &RunConfig)
 }
 
 fn ratio(pair: &Pair, check: &Check, config: &RunConfig, run: Option<&Finished>) -> Found {
-    let shown = format!(
-        "{:.3}x [{:.3}, {:.3}], n={}, {}",
-        pair.ratio, pair.low, pair.high, pair.n, pair.verdict
-    );
+    let shown = interval(pair);
     // The end of the interval that speaks against the claim decides.
     let worst = match check.test {
         Test::Below(_) | Test::AtMost(_) => pair.high,

@@ -1,10 +1,11 @@
 //! What a measurement says about the questions of a configuration exercise: the bend of a curve, the leading term of the
 //! memory, the order of changes, faster or slower.
 
+use super::interval;
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
 use crate::course::metric;
 use crate::course::placeholder::measured;
-use crate::course::sweep::SweepRuns;
+use crate::course::sweep::{SweepPoint, SweepRuns};
 use crate::profile::fit::{Fit, polynomial};
 use crate::protocol::{Pair, Verdict};
 use crate::units::show;
@@ -13,6 +14,17 @@ use crate::units::show;
 pub struct Truth {
     pub said: String,
     pub answer: Option<Vec<String>>,
+}
+
+impl Truth {
+    fn new(said: String, answer: &str) -> Option<Self> {
+        let answer = Some(vec![answer.to_owned()]);
+        Some(Self { said, answer })
+    }
+
+    fn unknown(said: String) -> Option<Self> {
+        Some(Self { said, answer: None })
+    }
 }
 
 pub fn of(configs: &Configs, check: &ConfigCheck, found: &SweepRuns) -> Option<Truth> {
@@ -27,162 +39,110 @@ pub fn of(configs: &Configs, check: &ConfigCheck, found: &SweepRuns) -> Option<T
 
 fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<Truth> {
     let key = configs.sweep.as_ref()?.key.rsplit('.').next()?;
-    let times: Vec<(&str, f64)> = found
-        .points
-        .iter()
-        .filter_map(|point| {
-            let run = point.run.as_ref().ok()?;
-            Some((point.value.as_str(), run.step_ms?.median))
-        })
-        .collect();
-    if times.len() < 2 {
+    let time = |point: &SweepPoint| {
+        let run = point.run.as_ref().ok()?;
+        Some((point.value.clone(), run.step_ms?.median))
+    };
+    let times: Vec<(String, f64)> = found.points.iter().filter_map(time).collect();
+    let [(first, ms), .., (last, _)] = times.as_slice() else {
         return None;
-    }
-    let mut said = vec![format!(
-        "{}: {}",
-        times[0].0,
-        measured("step_ms", times[0].1)
-    )];
+    };
+    let mut said = vec![format!("{first}: {}", measured("step_ms", *ms))];
     let mut bend = None;
     for pair in times.windows(2) {
         let ratio = pair[1].1 / pair[0].1;
         said.push(format!("{}: {ratio:.2}x", pair[1].0));
-        if ratio >= factor && bend.is_none() {
-            bend = Some(pair[0].0);
+        if ratio >= factor {
+            bend.get_or_insert(&pair[0].0);
         }
     }
-    let last = times[times.len() - 1].0;
-    let bend = bend.unwrap_or(last);
-    Some(Truth {
-        said: format!(
-            "step time by {key}, each against the one before: {}; the bend is at {bend}",
-            said.join(", ")
-        ),
-        answer: Some(vec![bend.to_owned()]),
-    })
+    let (bend, said) = (bend.unwrap_or(last), said.join(", "));
+    let said =
+        format!("step time by {key}, each against the one before: {said}; the bend is at {bend}");
+    Truth::new(said, bend)
 }
 
 fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<Truth> {
     let (fit, _) = match fitted(found, with) {
         Ok(fit) => fit,
-        Err(said) => return Some(Truth { said, answer: None }),
+        Err(said) => return Truth::unknown(said),
     };
     let [a, b, c] = fit.coefficients[..] else {
         return None;
     };
-    let values = &configs.sweep.as_ref()?.values;
-    let first = values.iter().find(|value| {
-        value
-            .parse::<f64>()
-            .is_ok_and(|s| c * s * s >= (b * s).max(a))
+    let mut values = configs.sweep.as_ref()?.values.iter();
+    let first = values.find(|value| {
+        let number = value.parse::<f64>();
+        number.is_ok_and(|s| c * s * s >= (b * s).max(a))
     });
     let answer = first.map_or("none", String::as_str);
-    Some(Truth {
-        said: format!(
-            "peak memory = {}; the last term leads from {answer}",
-            law(&fit)
-        ),
-        answer: Some(vec![answer.to_owned()]),
-    })
+    let law = law(&fit);
+    let said = format!("peak memory = {law}; the last term leads from {answer}");
+    Truth::new(said, answer)
 }
 
 fn order(configs: &Configs, found: &SweepRuns) -> Option<Truth> {
     if found.changes.len() != configs.rank.len() {
         return None;
     }
-    let mut measured: Vec<(usize, &Pair)> = Vec::new();
-    for (at, change) in found.changes.iter().enumerate() {
+    let mut measured: Vec<(String, &Pair)> = Vec::new();
+    for (letter, change) in configs.letters().into_iter().zip(&found.changes) {
         match change {
-            Ok(pair) if pair.n > 0 => measured.push((at, pair)),
+            Ok(pair) if pair.n > 0 => measured.push((letter, pair)),
             Ok(_) => return None,
-            Err(why) => {
-                let said = format!("not measured: {}: {why}", letter(at));
-                return Some(Truth { said, answer: None });
-            }
+            Err(why) => return Truth::unknown(format!("not measured: {letter}: {why}")),
         }
     }
     measured.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
-    let said: Vec<String> = measured
-        .iter()
-        .map(|(at, pair)| {
-            format!(
-                "{} {:.2}x [{:.2}, {:.2}]",
-                letter(*at),
-                pair.ratio,
-                pair.low,
-                pair.high
-            )
-        })
-        .collect();
+    let said = measured.iter().map(|(letter, pair)| {
+        let Pair {
+            ratio, low, high, ..
+        } = pair;
+        format!("{letter} {ratio:.2}x [{low:.2}, {high:.2}]")
+    });
     Some(Truth {
-        said: said.join(", "),
-        answer: Some(measured.iter().map(|(at, _)| letter(*at)).collect()),
+        said: said.collect::<Vec<_>>().join(", "),
+        answer: Some(measured.into_iter().map(|(letter, _)| letter).collect()),
     })
 }
 
 fn speed(found: &SweepRuns, of: &str) -> Option<Truth> {
     let point = found.points.iter().find(|point| point.value == of)?;
     if let Err(why) = &point.run {
-        return Some(Truth {
-            said: format!("refused: {why}"),
-            answer: Some(vec!["refused".to_owned()]),
-        });
+        return Truth::new(format!("refused: {why}"), "refused");
     }
     let (_, pair) = found.speeds.iter().find(|(value, _)| value == of)?;
-    let pair = match pair {
-        Ok(pair) => pair,
-        Err(why) => {
-            let said = format!("not measured: {why}");
-            return Some(Truth { said, answer: None });
-        }
-    };
-    let answer = match pair.verdict {
-        Verdict::Faster => Some("faster"),
-        Verdict::Slower => Some("slower"),
-        Verdict::Same => Some("same"),
-        Verdict::Unclear => None,
-    };
-    Some(Truth {
-        said: format!(
-            "{:.3}x [{:.3}, {:.3}], n={}, {}",
-            pair.ratio, pair.low, pair.high, pair.n, pair.verdict
-        ),
-        answer: answer.map(|word| vec![word.to_owned()]),
-    })
+    match pair {
+        Err(why) => Truth::unknown(format!("not measured: {why}")),
+        Ok(pair) => match pair.verdict {
+            Verdict::Faster => Truth::new(interval(pair), "faster"),
+            Verdict::Slower => Truth::new(interval(pair), "slower"),
+            Verdict::Same => Truth::new(interval(pair), "same"),
+            Verdict::Unclear => Truth::unknown(interval(pair)),
+        },
+    }
 }
 
-/// Peak memory in MiB over the sweep's values, with this setting.
-fn memory(found: &SweepRuns, with: &str) -> (Vec<(f64, f64)>, Option<String>) {
+/// A polynomial through the peak memory in MiB over the sweep's values, with this setting; and the largest of the values.
+pub fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String> {
     let mut points = Vec::new();
     let mut why = None;
-    for point in found
-        .points
-        .iter()
-        .filter(|point| point.with.as_deref() == Some(with))
-    {
+    let all = found.points.iter();
+    for point in all.filter(|point| point.with.as_deref() == Some(with)) {
+        let x = point.value.parse::<f64>().ok();
         match &point.run {
-            Ok(run) => match (
-                point.value.parse::<f64>(),
-                metric::value("memory.peak_mib", run),
-            ) {
-                (Ok(x), Some(mib)) => points.push((x, mib)),
-                _ => why = run.memory.reason.clone().or(why),
+            Ok(run) => match x.zip(metric::value("memory.peak_mib", run)) {
+                Some(point) => points.push(point),
+                None => why = run.memory.reason.clone().or(why),
             },
             Err(error) => why = Some(error.clone()),
         }
     }
-    (points, why)
-}
-
-pub fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String> {
-    let (points, why) = memory(found, with);
     let largest = points.iter().map(|(x, _)| *x).fold(0.0, f64::max);
-    polynomial(&points, 2)
-        .map(|fit| (fit, largest))
-        .map_err(|error| match why {
-            Some(why) => format!("not measured: {why}"),
-            None => format!("not measured: {error}"),
-        })
+    match polynomial(&points, 2) {
+        Ok(fit) => Ok((fit, largest)),
+        Err(error) => Err(format!("not measured: {}", why.unwrap_or(error))),
+    }
 }
 
 pub fn law(fit: &Fit) -> String {
@@ -196,12 +156,4 @@ pub fn law(fit: &Fit) -> String {
         show(c, 7),
         show(fit.largest, 2)
     )
-}
-
-/// `a` for the first change.
-pub fn letter(at: usize) -> String {
-    u8::try_from(at)
-        .ok()
-        .and_then(|at| b'a'.checked_add(at))
-        .map_or_else(String::new, |c| char::from(c).to_string())
 }

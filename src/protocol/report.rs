@@ -69,7 +69,7 @@ pub struct Started {
 }
 
 /// One optimizer step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub slot: Slot,
     /// From 0. The loss of step 0 is taken before any update.

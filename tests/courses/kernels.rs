@@ -194,7 +194,7 @@ fn references_fit_their_bindings() {
             .flat_map(|k| body.shapes.iter().take(2).map(move |s| (k, s)))
         {
             let inputs = reference::inputs(&kernel.spec.bindings, &shape.sizes, 42).expect("sizes");
-            let outputs = reference::of(kernel.spec.reference)(&inputs, &shape.sizes);
+            let outputs = reference::outputs(kernel.spec.reference, &inputs, &shape.sizes);
             let written: Vec<u64> = kernel
                 .spec
                 .bindings

@@ -63,8 +63,12 @@ fn attach(child: &mut Child) -> io::Result<(Receiver<FromPipe>, SyncSender<Comma
     Ok((inbox, outbox))
 }
 
+fn named(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    Builder::new().name(name.to_owned()).spawn(work).map(drop)
+}
+
 fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
-    let read = move || {
+    named("engine-events", move || {
         let mut reader = BufReader::with_capacity(64 * 1024, pipe);
         let mut bytes = Vec::new();
         loop {
@@ -79,15 +83,11 @@ fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) ->
                 return;
             }
         }
-    };
-    Builder::new()
-        .name("engine-events".to_owned())
-        .spawn(read)
-        .map(drop)
+    })
 }
 
 fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
-    let read = move || {
+    named("engine-stderr", move || {
         let mut reader = BufReader::new(pipe);
         let mut bytes = Vec::new();
         while let Ok(found) = bounded_line(&mut reader, &mut bytes, MAX_STRAY) {
@@ -102,11 +102,7 @@ fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) ->
                 return;
             }
         }
-    };
-    Builder::new()
-        .name("engine-stderr".to_owned())
-        .spawn(read)
-        .map(drop)
+    })
 }
 
 /// Writes commands until the other side of the channel is gone, then closes the engine's input.
@@ -114,25 +110,17 @@ fn write_stdin(
     mut pipe: impl Write + Send + 'static,
     commands: Receiver<Command>,
 ) -> io::Result<()> {
-    let write = move || {
+    named("engine-commands", move || {
         for command in commands {
-            let Ok(mut text) = serde_json::to_string(&command) else {
+            let Ok(text) = serde_json::to_string(&command) else {
                 continue;
             };
-            text.push('\n');
-            if pipe
-                .write_all(text.as_bytes())
-                .and_then(|()| pipe.flush())
-                .is_err()
-            {
+            let sent = pipe.write_all(format!("{text}\n").as_bytes());
+            if sent.and_then(|()| pipe.flush()).is_err() {
                 return;
             }
         }
-    };
-    Builder::new()
-        .name("engine-commands".to_owned())
-        .spawn(write)
-        .map(drop)
+    })
 }
 
 /// Text that cannot act on a terminal: control characters become spaces, at most `limit` bytes.
@@ -163,36 +151,16 @@ fn bounded_line(
     limit: usize,
 ) -> io::Result<Bounded> {
     bytes.clear();
-    let mut too_long = false;
-    let mut any = false;
-    loop {
-        let chunk = match reader.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            chunk => chunk?,
-        };
-        if chunk.is_empty() {
-            return Ok(match (any, too_long) {
-                (false, _) => Bounded::End,
-                (true, true) => Bounded::TooLong,
-                (true, false) => Bounded::Line,
-            });
-        }
-        any = true;
-        let end = chunk.iter().position(|b| *b == b'\n');
-        let piece = &chunk[..end.unwrap_or(chunk.len())];
-        let room = limit - bytes.len();
-        too_long |= piece.len() > room;
-        bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-        let used = end.map_or(chunk.len(), |at| at + 1);
-        reader.consume(used);
-        if end.is_some() {
-            return Ok(if too_long {
-                Bounded::TooLong
-            } else {
-                Bounded::Line
-            });
-        }
+    let mut piece = reader.by_ref().take(limit as u64 + 1);
+    if piece.read_until(b'\n', bytes)? == 0 {
+        return Ok(Bounded::End);
     }
+    if bytes.pop_if(|last| *last == b'\n').is_some() || bytes.len() <= limit {
+        return Ok(Bounded::Line);
+    }
+    bytes.truncate(limit);
+    reader.skip_until(b'\n')?;
+    Ok(Bounded::TooLong)
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::protocol::KernelSwap;
 /// # Errors
 /// When the part is unknown, or a text would not compile with the sizes that the part has.
 pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
-    let sizes = live::sizes(&swap.part)?;
-    let sizes: BTreeMap<String, u64> = sizes.iter().map(|name| ((*name).to_owned(), 64)).collect();
+    let sizes = live::sizes(&swap.part)?.iter();
+    let sizes: BTreeMap<String, u64> = sizes.map(|name| ((*name).to_owned(), 64)).collect();
     if swap.kernels.is_empty() {
         live::clear(Some(&swap.part));
         return Ok(());

@@ -62,10 +62,9 @@ impl Checker {
                 self.running = Some(Instant::now());
             }
             Err(error) => {
-                self.ready = Some(not_made(
-                    &job,
-                    format!("the process that checks kernels could not be started: {error:#}"),
-                ))
+                let why =
+                    format!("the process that checks kernels could not be started: {error:#}");
+                self.ready = Some(not_made(&job, why));
             }
         }
         self.job = job;

@@ -67,22 +67,18 @@ fn plain(text: &str) -> String {
         rest = if handle { &tail[digits + 1..] } else { tail };
     }
     out.push_str(rest);
-    for (kind, name) in [
-        ("Sint, width: 4", "i32"),
-        ("Uint, width: 4", "u32"),
-        ("Float, width: 4", "f32"),
-        ("Bool, width: 1", "bool"),
-    ] {
-        out = out.replace(&format!("Scalar(Scalar {{ kind: {kind} }})"), name);
-    }
     for (said, meant) in PHRASES {
         out = out.replace(said, meant);
     }
     out
 }
 
-/// Phrases of the validator, and what they mean once the numbers are gone.
+/// Phrases and types of the validator, and what they mean once the numbers are gone.
 const PHRASES: &[(&str, &str)] = &[
+    ("Scalar(Scalar { kind: Sint, width: 4 })", "i32"),
+    ("Scalar(Scalar { kind: Uint, width: 4 })", "u32"),
+    ("Scalar(Scalar { kind: Float, width: 4 })", "f32"),
+    ("Scalar(Scalar { kind: Bool, width: 1 })", "bool"),
     (
         "The type of doesn't match the type stored in",
         "what is stored has another type than the place it goes to",

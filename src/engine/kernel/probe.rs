@@ -5,11 +5,11 @@
 use std::ops::Range;
 
 use naga::{
-    AddressSpace, ArraySize, Block, Expression, Function, Handle, Module, Statement, Type,
-    TypeInner,
+    AddressSpace, ArraySize, Block, Expression, Function, Handle, Module, Statement, TypeInner,
 };
 
 use super::source::without_comments;
+use super::tree::functions;
 
 /// Numbers in the probe's own buffer: how many went outside, site and index of the first; how many left a loop because it
 /// went on too long, and that loop's site.
@@ -31,8 +31,6 @@ pub struct Site {
     pub range: Range<usize>,
     pub array: String,
     pub count: u64,
-    /// Whether the array is a buffer.
-    pub buffer: bool,
 }
 
 /// Puts probes into a text that has been validated; `counts` are the lengths of the buffers, `rounds` what an invocation
@@ -42,36 +40,21 @@ pub fn probe(text: &str, counts: &[usize], rounds: u32, indices: bool) -> Option
     let code = without_comments(text);
     let mut sites: Vec<(Site, Range<usize>)> = Vec::new();
     let mut loops: Vec<Range<usize>> = Vec::new();
-    let functions = module
-        .functions
-        .iter()
-        .map(|(_, f)| f)
-        .chain(module.entry_points.iter().map(|e| &e.function));
-    for function in functions {
+    for function in functions(&module) {
         for (handle, expression) in function.expressions.iter().filter(|_| indices) {
-            let Expression::Access { base, .. } = expression else {
-                continue;
-            };
-            let Some((array, count, buffer)) = array(&module, function, *base, counts) else {
-                continue;
-            };
-            let Some(range) = function.expressions.get_span(handle).to_range() else {
-                continue;
-            };
-            let Some(index) = index(&code, &range) else {
-                continue;
-            };
             // A text stands for itself once, however often the tree refers to it.
-            if sites.iter().all(|(_, known)| *known != index) {
-                sites.push((
-                    Site {
-                        range,
-                        array,
-                        count,
-                        buffer,
-                    },
-                    index,
-                ));
+            if let Expression::Access { base, .. } = expression
+                && let Some((array, count)) = array(&module, function, *base, counts)
+                && let Some(range) = function.expressions.get_span(handle).to_range()
+                && let Some(index) = index(&code, &range)
+                && sites.iter().all(|(_, known)| *known != index)
+            {
+                let site = Site {
+                    range,
+                    array,
+                    count,
+                };
+                sites.push((site, index));
             }
         }
         heads(&code, &function.body, &mut loops);
@@ -102,17 +85,17 @@ fn heads(code: &str, block: &Block, found: &mut Vec<Range<usize>>) {
             Statement::Loop {
                 body, continuing, ..
             } => {
-                let head = span.to_range().and_then(|range| {
-                    let text = code.get(range.clone())?;
-                    let keyword = ["for", "while", "loop"]
+                if let Some(range) = span.to_range()
+                    && let Some(text) = code.get(range.clone())
+                    && ["for", "while", "loop"]
                         .iter()
-                        .any(|word| text.starts_with(word));
-                    keyword
-                        .then(|| text.find('{'))
-                        .flatten()
-                        .map(|brace| range.start..range.start + brace + 1)
-                });
-                found.extend(head.filter(|head| !found.contains(head)));
+                        .any(|word| text.starts_with(word))
+                    && let Some(brace) = text.find('{')
+                    && let head = (range.start..range.start + brace + 1)
+                    && !found.contains(&head)
+                {
+                    found.push(head);
+                }
                 heads(code, body, found);
                 heads(code, continuing, found);
             }
@@ -121,35 +104,32 @@ fn heads(code: &str, block: &Block, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Name and length of the array that `base` is, and whether it is a buffer. An invocation's own arrays are left alone:
-/// whoever goes outside of those spoils nobody else's numbers.
+/// Name and length of the array that `base` is. An invocation's own arrays are left alone: an index outside of those
+/// spoils nobody else's numbers.
 fn array(
     module: &Module,
     function: &Function,
     base: Handle<Expression>,
     counts: &[usize],
-) -> Option<(String, u64, bool)> {
-    let fixed = |ty: Handle<Type>| match module.types[ty].inner {
-        TypeInner::Array {
-            size: ArraySize::Constant(count),
-            ..
-        } => Some(u64::from(count.get())),
-        _ => None,
+) -> Option<(String, u64)> {
+    let Expression::GlobalVariable(global) = function.expressions[base] else {
+        return None;
     };
-    match &function.expressions[base] {
-        Expression::GlobalVariable(global) => {
-            let variable = &module.global_variables[*global];
-            let buffer = matches!(variable.space, AddressSpace::Storage { .. });
-            let count = match variable.binding {
-                Some(place) if buffer => counts
-                    .get(place.binding as usize)
-                    .map(|count| *count as u64),
-                _ => fixed(variable.ty),
-            };
-            Some((variable.name.clone()?, count?, buffer))
+    let variable = &module.global_variables[global];
+    let count = match (&variable.binding, &module.types[variable.ty].inner) {
+        (Some(place), _) if matches!(variable.space, AddressSpace::Storage { .. }) => {
+            *counts.get(place.binding as usize)? as u64
         }
-        _ => None,
-    }
+        (
+            _,
+            TypeInner::Array {
+                size: ArraySize::Constant(count),
+                ..
+            },
+        ) => count.get().into(),
+        _ => return None,
+    };
+    Some((variable.name.clone()?, count))
 }
 
 /// The text between the last brackets of `a[…]`.
@@ -245,14 +225,14 @@ var<workgroup> w: array<f32, 4>;
         let found: Vec<_> = probed
             .sites
             .iter()
-            .map(|site| (&text[site.range.clone()], site.count, site.buffer))
+            .map(|site| (&text[site.range.clone()], site.count))
             .collect();
         let mut wanted = [
-            ("w[i % 4u]", 4, false),
-            ("x[i]", 10, true),
-            ("x[i + 1u]", 10, true),
-            ("y[u32(x[i + 1u])]", 20, true),
-            ("w[/* ] */ i]", 4, false),
+            ("w[i % 4u]", 4),
+            ("x[i]", 10),
+            ("x[i + 1u]", 10),
+            ("y[u32(x[i + 1u])]", 20),
+            ("w[/* ] */ i]", 4),
         ];
         wanted.sort_unstable();
         let mut sorted = found.clone();

@@ -1,5 +1,6 @@
 //! Reads a learner's file as text, or says why it is not text. A file that is too large is not read.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::message::{self, whole};
@@ -33,30 +34,32 @@ pub fn read(path: &Path) -> Result<String, KernelError> {
 /// Bytes as text.
 ///
 /// # Errors
-/// When they are too many, or not text.
+/// When they are not text.
 pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(too_large(bytes.len() as u64));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()])
-            .into_owned();
-        let end = good.len();
-        message::error(
-            &good,
-            &(end..end),
-            "the file is not UTF-8 text from here on".to_owned(),
-            "WGSL text; perhaps another file was saved over it".to_owned(),
-        )
-    })?;
+    let wrong = |text: &str, place: Range<usize>, message: &str| {
+        let instead = "WGSL text; perhaps another file was saved over it";
+        Err(message::error(
+            text,
+            &place,
+            message.to_owned(),
+            instead.to_owned(),
+        ))
+    };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let good = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(error.as_bytes());
+            return wrong(&text, good..good, "the file is not UTF-8 text from here on");
+        }
+    };
     match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         None => Ok(text),
-        Some(at) => Err(message::error(
+        Some(at) => wrong(
             &text,
-            &(at..at + 1),
-            "a control character: this is not a text file".to_owned(),
-            "WGSL text; perhaps another file was saved over it".to_owned(),
-        )),
+            at..at + 1,
+            "a control character: this is not a text file",
+        ),
     }
 }
 

@@ -109,20 +109,6 @@ mod tests {
     }
 
     #[test]
-    fn unknown_sizes_are_named() {
-        let error = fill("x\n  {{n}}", &sizes()).expect_err("no such size");
-        assert_eq!(
-            (error.line, error.column, error.text.as_str()),
-            (2, 3, "{{n}}")
-        );
-        assert_eq!(error.message, "`n` is no size of this exercise");
-        assert_eq!(
-            error.instead,
-            "one of {{COLS}}, {{N}}; the nearest is {{N}}"
-        );
-    }
-
-    #[test]
     fn braces_of_code_stay() {
         let code = "fn f() {{ return; }} // {{}} {{ a b }} {{";
         assert_eq!(

@@ -1,39 +1,35 @@
 //! Small helpers on naga's tree of a function: what an expression is made of, what a pointer points into.
 
-use naga::{Expression, Function, Handle};
+use naga::{Expression, Function, Handle, Module};
 
-/// Calls `each` on every expression that `expression` is computed from.
-pub fn operands(expression: &Expression, each: &mut dyn FnMut(Handle<Expression>)) {
-    match expression {
-        Expression::Load { pointer } => each(*pointer),
-        Expression::Access { base, index } => [*base, *index].into_iter().for_each(each),
-        Expression::AccessIndex { base, .. } => each(*base),
-        Expression::Splat { value, .. } => each(*value),
-        Expression::Swizzle { vector, .. } => each(*vector),
-        Expression::Compose { components, .. } => components.iter().copied().for_each(each),
-        Expression::Unary { expr, .. } | Expression::As { expr, .. } => each(*expr),
-        Expression::Binary { left, right, .. } => [*left, *right].into_iter().for_each(each),
+/// Every expression that `expression` is computed from.
+fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
+    match *expression {
+        Expression::Load { pointer } => vec![pointer],
+        Expression::Access { base, index } => vec![base, index],
+        Expression::AccessIndex { base, .. } => vec![base],
+        Expression::Splat { value, .. } => vec![value],
+        Expression::Swizzle { vector, .. } => vec![vector],
+        Expression::Compose { ref components, .. } => components.clone(),
+        Expression::Unary { expr, .. } | Expression::As { expr, .. } => vec![expr],
+        Expression::Binary { left, right, .. } => vec![left, right],
         Expression::Select {
             condition,
             accept,
             reject,
-        } => [*condition, *accept, *reject].into_iter().for_each(each),
-        Expression::Relational { argument, .. } => each(*argument),
+        } => vec![condition, accept, reject],
+        Expression::Relational { argument, .. } => vec![argument],
         Expression::Math {
             arg,
             arg1,
             arg2,
             arg3,
             ..
-        } => {
-            each(*arg);
-            [arg1, arg2, arg3]
-                .into_iter()
-                .flatten()
-                .copied()
-                .for_each(each);
-        }
-        _ => {}
+        } => [Some(arg), arg1, arg2, arg3]
+            .into_iter()
+            .flatten()
+            .collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -45,13 +41,8 @@ pub fn spread(
 ) -> Vec<bool> {
     let mut table: Vec<bool> = Vec::with_capacity(function.expressions.len());
     for (handle, expression) in function.expressions.iter() {
-        let yes = decide(handle, expression).unwrap_or_else(|| {
-            let mut any = false;
-            operands(expression, &mut |operand| {
-                any |= table.get(operand.index()).copied().unwrap_or(false)
-            });
-            any
-        });
+        let any = || operands(expression).iter().any(|it| table[it.index()]);
+        let yes = decide(handle, expression).unwrap_or_else(any);
         table.push(yes);
     }
     table
@@ -67,4 +58,10 @@ pub fn root(function: &Function, mut pointer: Handle<Expression>) -> &Expression
             other => return other,
         }
     }
+}
+
+/// Every function of a module, the entry points last.
+pub fn functions(module: &Module) -> impl Iterator<Item = &Function> {
+    let plain = module.functions.iter().map(|(_, function)| function);
+    plain.chain(module.entry_points.iter().map(|entry| &entry.function))
 }

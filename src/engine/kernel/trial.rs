@@ -55,7 +55,7 @@ impl Trial<'_> {
     /// What the plain Rust reference makes of the inputs.
     pub fn reference(&self, inputs: &[Vec<f32>]) -> Expected {
         Expected {
-            values: reference::of(self.file.spec.reference)(inputs, &self.shape.sizes),
+            values: reference::outputs(self.file.spec.reference, inputs, &self.shape.sizes),
             from: "reference",
         }
     }

@@ -14,6 +14,7 @@ use super::explain;
 use super::message::{self, whole};
 use super::source::{MAX_BYTES, too_large, without_comments};
 use super::template::{self, Filled};
+use super::tree::functions;
 use super::uniform;
 use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
 
@@ -166,12 +167,7 @@ impl Source<'_> {
                 "a barrier outside of any `if` on the invocation's id, and no `return` of a part of the workgroup before it",
             ));
         }
-        let array_length = module
-            .functions
-            .iter()
-            .map(|(_, f)| f)
-            .chain([&entry.function])
-            .any(asks_length);
+        let array_length = functions(&module).any(asks_length);
         Ok(KernelFacts {
             workgroup: entry.workgroup_size,
             workgroup_bytes,
@@ -293,32 +289,26 @@ impl Source<'_> {
     ) -> Result<(), KernelError> {
         let uses = info.get_entry_point(0);
         for (handle, variable) in module.global_variables.iter() {
-            let Some(binding) = variable
-                .binding
-                .and_then(|place| spec.bindings.get(place.binding as usize))
-            else {
+            let place = variable.binding.map(|place| place.binding as usize);
+            let binding = place.and_then(|place| spec.bindings.get(place));
+            let Some(binding) = binding.filter(|_| uses[handle].is_empty()) else {
                 continue;
             };
-            if uses[handle].is_empty() {
-                let what = if binding.role == KernelRole::In {
-                    "read"
-                } else {
-                    "written"
-                };
-                let name = variable.name.as_deref().unwrap_or_default();
-                let message = format!(
-                    "`{name}` is never {what}: an unused binding is dropped, and the buffers no longer match"
-                );
-                let span = module.global_variables.get_span(handle);
-                return Err(self.spanned(
-                    span,
-                    message,
-                    format!(
-                        "a kernel that uses all of its {} buffers",
-                        spec.bindings.len()
-                    ),
-                ));
-            }
+            let name = variable.name.as_deref().unwrap_or_default();
+            let what = if binding.role == KernelRole::In {
+                "read"
+            } else {
+                "written"
+            };
+            let message = format!(
+                "`{name}` is never {what}: an unused binding is dropped, and the buffers no longer match"
+            );
+            let instead = format!(
+                "a kernel that uses all of its {} buffers",
+                spec.bindings.len()
+            );
+            let span = module.global_variables.get_span(handle);
+            return Err(self.spanned(span, message, instead));
         }
         Ok(())
     }
@@ -352,33 +342,20 @@ impl Source<'_> {
         let bytes = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx()));
         let (mut shared, mut private) = (0_u64, 0_u64);
         let mut last = [Span::UNDEFINED; 2];
-        for (handle, variable) in module
-            .global_variables
-            .iter()
-            .filter(|(handle, _)| !uses[*handle].is_empty())
-        {
-            let span = module.global_variables.get_span(handle);
-            match variable.space {
-                AddressSpace::WorkGroup => {
-                    (shared, last[0]) = (shared.saturating_add(bytes(variable.ty)), span)
-                }
-                AddressSpace::Private => {
-                    (private, last[1]) = (private.saturating_add(bytes(variable.ty)), span)
-                }
-                _ => {}
-            }
+        let globals = module.global_variables.iter();
+        for (handle, variable) in globals.filter(|(handle, _)| !uses[*handle].is_empty()) {
+            let (sum, which) = match variable.space {
+                AddressSpace::WorkGroup => (&mut shared, 0),
+                AddressSpace::Private => (&mut private, 1),
+                _ => continue,
+            };
+            *sum = sum.saturating_add(bytes(variable.ty));
+            last[which] = module.global_variables.get_span(handle);
         }
-        for function in module
-            .functions
-            .iter()
-            .map(|(_, f)| f)
-            .chain(module.entry_points.iter().map(|e| &e.function))
-        {
+        for function in functions(module) {
             for (handle, variable) in function.local_variables.iter() {
-                (private, last[1]) = (
-                    private.saturating_add(bytes(variable.ty)),
-                    function.local_variables.get_span(handle),
-                );
+                private = private.saturating_add(bytes(variable.ty));
+                last[1] = function.local_variables.get_span(handle);
             }
         }
         let shape = &self.shape.label;

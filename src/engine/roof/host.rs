@@ -27,19 +27,17 @@ pub fn flops(threads: usize) -> Measured {
         work: 2.0 * (LANES[which] * rounds * threads) as f64,
         seconds: together(threads, repeats, |_| (), |()| multiply_adds(which, rounds)),
     };
-    let rate = |it: &Measured| {
-        it.seconds
-            .iter()
-            .fold(0.0_f64, |best, seconds| best.max(it.work / seconds))
-    };
     let trial = 50_000;
-    let tried = [0, 1, 2].map(|which| rate(&run(which, trial, 3)));
-    let best = (0..3).fold(
-        0,
-        |best, it| if tried[it] > tried[best] { it } else { best },
-    );
+    let tried = (0..3).map(|which| {
+        let Measured { work, seconds } = run(which, trial, 3);
+        (
+            work / seconds.into_iter().fold(f64::INFINITY, f64::min),
+            which,
+        )
+    });
+    let (rate, best) = tried.fold((0.0, 0), |best, it| if it.0 > best.0 { it } else { best });
     let per_round = 2.0 * (LANES[best] * threads) as f64;
-    let rounds = (tried[best] * REPEAT.as_secs_f64() / per_round) as usize;
+    let rounds = (rate * REPEAT.as_secs_f64() / per_round) as usize;
     run(best, rounds.clamp(trial, 100 * trial), REPEATS)
 }
 

@@ -68,10 +68,7 @@ fn buffer(device: &Device, values: usize) -> CubeTensor {
 
 fn multiply_adds(device: &Device) -> Result<(Measured, &'static str)> {
     let out = buffer(device, gpu::outputs(MANY));
-    let once = |groups: u32, rounds: usize| -> Result<(f64, &'static str)> {
-        let (seconds, clock) = timed(device, || gpu::multiply_add(&out, groups, rounds))?;
-        Ok((seconds, clock))
-    };
+    let once = |groups, rounds| timed(device, || gpu::multiply_add(&out, groups, rounds));
     // The first launch compiles.
     once(FEW, 1)?;
     let (mut groups, mut rounds) = (FEW, 4);
@@ -124,14 +121,14 @@ fn repeat(mut once: impl FnMut() -> Result<(f64, &'static str)>) -> Result<Vec<f
 
 /// Seconds of one launch, and on which clock.
 fn timed(device: &Device, launch: impl FnOnce()) -> Result<(f64, &'static str)> {
-    device
-        .sync()
-        .map_err(|error| anyhow!("the device was lost: {error:?}"))?;
+    let sync = || {
+        let synced = device.sync();
+        synced.map_err(|error| anyhow!("the device was lost: {error:?}"))
+    };
+    sync()?;
     let profile = observer::start_launches();
     launch();
-    device
-        .sync()
-        .map_err(|error| anyhow!("the device was lost: {error:?}"))?;
+    sync()?;
     let (lengths, clock) = profile.lengths();
     ensure!(lengths.len() == 1, "the launch was not seen");
     ensure!(!lengths[0].is_zero(), "the device's clock stands still");

@@ -50,13 +50,10 @@ impl Trainer {
         self.stop_not_finite()
     }
 
-    pub(super) fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64) {
+    fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64) {
         let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
         let explained = self.explained(total_ms);
-        let reason = p
-            .rows
-            .is_empty()
-            .then(|| "the profiler saw no operation on this device".to_owned());
+        let unseen = || "the profiler saw no operation on this device".to_owned();
         let kernels = Kernels {
             slot: self.slot(),
             step,
@@ -69,7 +66,7 @@ impl Trainer {
             unbracketed_ms: (explained - device_ms).max(0.0),
             clock: p.clock,
             launches_by_phase: p.launches_by_phase,
-            reason,
+            reason: p.rows.is_empty().then(unseen),
             rows: p.rows,
         };
         self.stats.kernels = Some(kernels.clone());
@@ -82,10 +79,8 @@ impl Trainer {
         if self.opened.queued {
             return profiled_ms;
         }
-        let per_step = self.spec.config.measure.sync == Sync::PerStep;
-        let median = || self.stats.times.spread().map(|it| it.median);
-        let found = if per_step {
-            median()
+        let found = if self.spec.config.measure.sync == Sync::PerStep {
+            self.stats.times.spread().map(|it| it.median)
         } else {
             self.stats.end_synced_ms
         };
@@ -128,11 +123,9 @@ impl Trainer {
             ms,
             synced: true,
             profiled: true,
-            phases: None,
-            clocks: None,
+            ..Step::default()
         });
-        self.facts.observe(&event);
-        self.outlet.send(event);
+        self.emit(event);
         if !loss.is_finite() {
             self.bad_step = Some(self.step);
         }
@@ -152,40 +145,32 @@ impl Trainer {
         Ok(())
     }
 
-    pub(super) fn measure_memory(&mut self) -> Result<()> {
-        let (weights, moments, gradients) = self.queue.ask(|worker| {
+    fn measure_memory(&mut self) -> Result<()> {
+        let (weights, moments) = self.queue.ask(|worker| {
             let parameters = worker.model.parameters();
-            let weights: u64 = parameters
-                .iter()
-                .map(|p| 4 * p.value.shape().num_elements() as u64)
-                .sum();
-            (weights, worker.optimizer.moment_bytes(&parameters), weights)
+            let values = parameters.iter().map(|p| p.value.shape().num_elements());
+            let weights = 4 * values.sum::<usize>() as u64;
+            (weights, worker.optimizer.moment_bytes(&parameters))
         })?;
-        let gradients = (gradients as f64 * self.gradients.params_pct / 100.0) as u64;
-        let (current, peak, reason) = if self.opened.queued {
-            (Some(allocator::current()), Some(allocator::peak()), None)
-        } else {
-            match self.opened.device.memory_pool_usage() {
-                Some(usage) => (
-                    Some(usage.bytes_in_use),
-                    Some(usage.bytes_reserved),
-                    Some("peak: what the device's pool has reserved".to_owned()),
-                ),
-                None => (
-                    None,
-                    None,
-                    Some("this device reports no memory use".to_owned()),
-                ),
-            }
+        let gradients = (weights as f64 * self.gradients.params_pct / 100.0) as u64;
+        let usage = self.opened.device.memory_pool_usage();
+        let (current_bytes, peak_bytes, reason) = match usage {
+            _ if self.on_cpu() => (Some(allocator::current()), Some(allocator::peak()), None),
+            Some(usage) => (
+                Some(usage.bytes_in_use),
+                Some(usage.bytes_reserved),
+                Some("peak: what the device's pool has reserved"),
+            ),
+            None => (None, None, Some("this device reports no memory use")),
         };
         self.memory = Memory {
             slot: self.slot(),
-            peak_bytes: peak,
-            current_bytes: current,
+            peak_bytes,
+            current_bytes,
             weights,
             gradients,
             moments,
-            reason,
+            reason: reason.map(str::to_owned),
         };
         self.outlet.send(Event::Memory(self.memory.clone()));
         Ok(())

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::{TOP, Trainer};
-use crate::config::Sync;
 use crate::profile::roofline::top;
+use crate::profile::stats::median;
 use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput};
 
 impl Trainer {
@@ -18,17 +18,12 @@ impl Trainer {
         self.check_lints();
     }
 
-    pub(super) fn statistics(&self) -> Option<Throughput> {
+    fn statistics(&self) -> Option<Throughput> {
         let config = &self.spec.config;
         let step_ms = self.stats.times.spread()?;
         let batch = config.train.batch as f64;
         let samples_per_s = batch / (step_ms.median * 1e-3);
-        let synced = config.measure.sync != Sync::Never;
-        let wall = self
-            .began
-            .elapsed()
-            .saturating_sub(self.stats.paused)
-            .as_secs_f64();
+        let wall = self.began.elapsed().saturating_sub(self.stats.paused);
         let steps = self.stats.counted + self.stats.uncounted;
         Some(Throughput {
             slot: self.slot(),
@@ -37,34 +32,35 @@ impl Trainer {
             step_ms,
             samples_per_s,
             tokens_per_s: samples_per_s * config.train.context as f64,
-            wall_samples_per_s: steps as f64 * batch / wall.max(1e-9),
+            wall_samples_per_s: steps as f64 * batch / wall.as_secs_f64().max(1e-9),
             phases: self.median_phases(),
-            flops: synced.then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
+            flops: self
+                .spec_synced()
+                .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
             peak_flops: self.opened.roof.as_ref().map(|roof| roof.flops.best),
-            clock: if synced { "host-sync" } else { "enqueue" }.to_owned(),
+            clock: self.clock().to_owned(),
         })
     }
 
-    pub(super) fn median_phases(&self) -> Option<Phases> {
-        if self.stats.phases.is_empty() {
-            return None;
-        }
-        let median = |pick: fn(&Phases) -> f64| {
-            crate::profile::stats::median(&self.stats.phases.iter().map(pick).collect::<Vec<_>>())
-        };
-        let (forward, backward, optimizer, step) = (
-            median(|p| p.forward),
-            median(|p| p.backward),
-            median(|p| p.optimizer),
-            median(|p| p.step),
-        );
-        Some(Phases {
-            forward,
-            backward,
-            optimizer,
-            residual: median(|p| p.residual),
-            step,
+    fn median_phases(&self) -> Option<Phases> {
+        let phases = &self.stats.phases;
+        let of = |pick: fn(&Phases) -> f64| median(&phases.iter().map(pick).collect::<Vec<_>>());
+        (!phases.is_empty()).then(|| Phases {
+            forward: of(|p| p.forward),
+            backward: of(|p| p.backward),
+            optimizer: of(|p| p.optimizer),
+            residual: of(|p| p.residual),
+            step: of(|p| p.step),
         })
+    }
+
+    /// Which clock the step times are from.
+    fn clock(&self) -> &'static str {
+        if self.spec_synced() {
+            "host-sync"
+        } else {
+            "enqueue"
+        }
     }
 
     pub(super) fn check_lints(&mut self) {
@@ -86,17 +82,21 @@ impl Trainer {
         }
         self.check_lints();
         let throughput = self.statistics();
-        if let Some(mut kernels) = self.stats.kernels.take() {
-            let explained = self.explained(kernels.profiled_step_ms);
-            kernels.coverage = kernels.device_ms / explained;
-            kernels.step_ms = Some(explained);
-            self.stats.kernels = Some(kernels);
-        }
+        let throughput = throughput.as_ref();
+        let kernels = match self.stats.kernels.take() {
+            Some(kernels) => {
+                let explained = self.explained(kernels.profiled_step_ms);
+                Kernels {
+                    coverage: kernels.device_ms / explained,
+                    ..kernels
+                }
+            }
+            None => Kernels {
+                reason: Some("no step was profiled".to_owned()),
+                ..Kernels::default()
+            },
+        };
         let config = &self.spec.config;
-        let kernels = self.stats.kernels.unwrap_or_else(|| Kernels {
-            reason: Some("no step was profiled".to_owned()),
-            ..Kernels::default()
-        });
         let roof = self.opened.roof.as_ref();
         let rows = kernels.rows.iter().take(TOP).map(|row| top(row, roof));
         Finished {
@@ -110,17 +110,12 @@ impl Trainer {
             loss_last: Num(self.loss_last),
             ln_vocab: config.ln_vocab(),
             entropy: Some(self.source.entropy()),
-            samples_per_s: throughput.as_ref().map(|t| t.samples_per_s),
-            tokens_per_s: throughput.as_ref().map(|t| t.tokens_per_s),
-            step_ms: throughput.as_ref().map(|t| t.step_ms),
-            phases_ms: throughput.as_ref().and_then(|t| t.phases),
-            clock: if config.measure.sync == Sync::Never {
-                "enqueue"
-            } else {
-                "host-sync"
-            }
-            .to_owned(),
-            state: throughput.as_ref().map(|t| t.state).unwrap_or_default(),
+            samples_per_s: throughput.map(|t| t.samples_per_s),
+            tokens_per_s: throughput.map(|t| t.tokens_per_s),
+            step_ms: throughput.map(|t| t.step_ms),
+            phases_ms: throughput.and_then(|t| t.phases),
+            clock: self.clock().to_owned(),
+            state: throughput.map(|t| t.state).unwrap_or_default(),
             grad: self.gradients,
             kernels: KernelSummary {
                 launches_per_step: kernels.launches,
@@ -129,7 +124,7 @@ impl Trainer {
                 coverage: kernels.coverage,
                 top: rows.collect(),
                 profiles: 0,
-                reason: kernels.reason.clone(),
+                reason: kernels.reason,
             },
             memory: self.memory,
             evidence: self.stats.evidence,
