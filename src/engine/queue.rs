@@ -22,8 +22,8 @@ type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 pub enum Queue {
     Inline(Box<Worker>),
     Queued {
-        tasks: Option<SyncSender<Task>>,
-        thread: Option<JoinHandle<()>>,
+        /// None once it ends.
+        device: Option<(SyncSender<Task>, JoinHandle<()>)>,
         /// Nanoseconds that submitted work has taken so far.
         busy: Arc<AtomicU64>,
     },
@@ -55,8 +55,7 @@ impl Queue {
         })?;
         made.recv().map_err(|_| gone())??;
         Ok(Self::Queued {
-            tasks: Some(tasks),
-            thread: Some(thread),
+            device: Some((tasks, thread)),
             busy,
         })
     }
@@ -87,9 +86,9 @@ impl Queue {
     fn dispatch(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         match self {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
-            Self::Queued { tasks, .. } => {
-                let sender = tasks.as_ref().ok_or_else(gone)?;
-                sender.send(Box::new(task)).map_err(|_| gone())
+            Self::Queued { device, .. } => {
+                let (tasks, _) = device.as_ref().ok_or_else(gone)?;
+                tasks.send(Box::new(task)).map_err(|_| gone())
             }
         }
     }
@@ -117,11 +116,11 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if let Self::Queued { tasks, thread, .. } = self {
-            drop(tasks.take());
-            if let Some(thread) = thread.take() {
-                let _ = thread.join();
-            }
+        if let Self::Queued { device, .. } = self
+            && let Some((tasks, thread)) = device.take()
+        {
+            drop(tasks);
+            let _ = thread.join();
         }
     }
 }

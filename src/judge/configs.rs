@@ -1,4 +1,4 @@
-//! A config exercise's measurement held against what the learner said before it: one line for each criterion.
+//! Compares a config exercise's measurement with what the learner said before it: one line for each criterion.
 
 use super::truth::{Truth, fitted, law, of};
 use super::{Found, Line, not_measured};

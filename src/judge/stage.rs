@@ -1,4 +1,4 @@
-//! Holds the criteria of a stage against what a run reported. An unclear comparison never passes.
+//! Compares the criteria of a stage with what a run reported. An unclear comparison never passes.
 
 use super::{Found, Line, Report, interval, not_measured};
 use crate::config::RunConfig;
@@ -6,7 +6,7 @@ use crate::course::check::{Check, Metric, Target, Test};
 use crate::course::{Stage, formula, metric, placeholder};
 use crate::protocol::{Finished, Pair, Verdict};
 
-/// What there is to hold the criteria against.
+/// What there is to compare the criteria with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured<'a> {
     /// The configuration the learner has now.
@@ -115,7 +115,7 @@ fn figure(name: &str, check: &Check, measured: Measured<'_>, config: &RunConfig)
         return not_measured("this run did not measure it");
     };
     let shown = placeholder::measured(name, found);
-    match holds(&check.test, found, config, Some(run)) {
+    match passes(&check.test, found, config, Some(run)) {
         Some(passed) => (shown, Some(passed)),
         None => (format!("{shown}; the other side was not measured"), None),
     }
@@ -128,7 +128,7 @@ fn ratio(pair: &Pair, check: &Check, config: &RunConfig, run: Option<&Finished>)
         Test::Below(_) | Test::AtMost(_) => pair.high,
         _ => pair.low,
     };
-    let passed = holds(&check.test, worst, config, run).unwrap_or(false);
+    let passed = passes(&check.test, worst, config, run).unwrap_or(false);
     // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
     let open = !passed && pair.verdict == Verdict::Unclear;
     (shown, (!open).then_some(passed))
@@ -146,7 +146,12 @@ fn target(target: &Target, config: &RunConfig, finished: Option<&Finished>) -> O
     }
 }
 
-fn holds(test: &Test, found: f64, config: &RunConfig, finished: Option<&Finished>) -> Option<bool> {
+fn passes(
+    test: &Test,
+    found: f64,
+    config: &RunConfig,
+    finished: Option<&Finished>,
+) -> Option<bool> {
     let of = |t: &Target| target(t, config, finished);
     Some(match test {
         Test::Within(share, t) => {

@@ -67,7 +67,7 @@ impl<'a> Places<'a> {
     }
 
     /// Whether an expression comes from a place.
-    pub fn holds(&self, expression: Handle<Expression>) -> bool {
+    pub fn contains(&self, expression: Handle<Expression>) -> bool {
         self.table[expression.index()]
     }
 
@@ -83,11 +83,11 @@ impl<'a> Places<'a> {
                     accept,
                     reject,
                 } => {
-                    let inside = inside || self.holds(*condition);
+                    let inside = inside || self.contains(*condition);
                     self.grow(accept, inside) | self.grow(reject, inside)
                 }
                 Statement::Switch { selector, cases } => {
-                    let inside = inside || self.holds(*selector);
+                    let inside = inside || self.contains(*selector);
                     cases
                         .iter()
                         .fold(false, |news, case| news | self.grow(&case.body, inside))
@@ -96,7 +96,7 @@ impl<'a> Places<'a> {
                     body, continuing, ..
                 } => self.grow(body, inside) | self.grow(continuing, inside),
                 Statement::Store { pointer, value } => match root(self.function, *pointer) {
-                    Expression::LocalVariable(local) if inside || self.holds(*value) => {
+                    Expression::LocalVariable(local) if inside || self.contains(*value) => {
                         self.locals.insert(*local)
                     }
                     _ => false,
@@ -106,7 +106,7 @@ impl<'a> Places<'a> {
                     result: Some(result),
                     ..
                 } => {
-                    arguments.iter().any(|argument| self.holds(*argument))
+                    arguments.iter().any(|argument| self.contains(*argument))
                         && self.results.insert(*result)
                 }
                 _ => false,

@@ -15,7 +15,7 @@ use super::tree::functions;
 /// went on too long, and that loop's site.
 pub const WORDS: usize = 5;
 
-/// A text that writes down who goes outside, and who goes round too long.
+/// A text that records indices outside of their array, and loops with too many rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
     pub text: String,

@@ -32,13 +32,10 @@ pub fn time(
     let counts = &trial.text.counts;
     let bytes = 4 * counts.iter().sum::<usize>();
     let sets = TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS);
-    let sets = (0..sets)
-        .map(|_| trial.fill(inputs, 0))
-        .collect::<Result<Vec<_>, _>>()?;
-    let runners: Vec<&Launchable> = [Some(kernel), starter, solution]
-        .into_iter()
-        .flatten()
-        .collect();
+    let sets = (0..sets).map(|_| trial.fill(inputs, 0));
+    let sets = sets.collect::<Result<Vec<_>, _>>()?;
+    let runners = [Some(kernel), starter, solution].into_iter().flatten();
+    let runners: Vec<&Launchable> = runners.collect();
     let bind = |runner: &&Launchable| -> Result<Vec<_>, Trouble> {
         let bound = sets.iter();
         bound.map(|set| gpu.bind(runner, set, counts)).collect()
@@ -100,10 +97,8 @@ pub fn time(
 fn shares(trial: &Trial<'_>, ms: f64) -> KernelTime {
     let flops = work::flops(trial.file.spec.reference, &trial.shape.sizes);
     let bytes = work::bytes(&trial.file.spec.bindings, &trial.text.counts);
-    let least = trial
-        .gpu
-        .roof()
-        .map(|roof| roofline::least(roof, flops, bytes));
+    let roof = trial.gpu.roof();
+    let least = roof.map(|roof| roofline::least(roof, flops, bytes));
     KernelTime {
         flops,
         bytes,

@@ -270,7 +270,7 @@ impl Trial<'_> {
         let Some(probed) = probe::probe(&filled.text, &lengths, rounds, !self.real) else {
             return Ok(None);
         };
-        // A text that cannot be probed is still held against everything else.
+        // A text that cannot be probed is still checked in every other way.
         let Ok(kernel) = self.gpu.compile(&probed.text, self.text.grid) else {
             return Ok(None);
         };

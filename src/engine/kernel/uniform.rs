@@ -26,13 +26,23 @@ struct Walk<'a> {
     found: Option<Span>,
 }
 
-/// Who is still together.
+/// Whether all invocations are still on the same path.
 #[derive(Clone, Copy, Default)]
 struct Together {
     /// Some have returned.
     returned: bool,
     /// Some have left this loop, or this round of it.
     left: bool,
+}
+
+impl Together {
+    /// At the start of a loop or a case: nobody has left it yet.
+    fn entering(self) -> Self {
+        Self {
+            left: false,
+            ..self
+        }
+    }
 }
 
 impl Walk<'_> {
@@ -62,17 +72,14 @@ impl Walk<'_> {
                     accept,
                     reject,
                 } => {
-                    let apart = apart || places.holds(*condition);
+                    let apart = apart || places.contains(*condition);
                     self.block(places, accept, apart, state);
                     self.block(places, reject, apart, state);
                 }
                 Statement::Switch { selector, cases } => {
-                    let apart = apart || places.holds(*selector);
+                    let apart = apart || places.contains(*selector);
                     for case in cases {
-                        let mut inner = Together {
-                            left: false,
-                            ..*state
-                        };
+                        let mut inner = state.entering();
                         self.block(places, &case.body, apart, &mut inner);
                         state.returned |= inner.returned;
                     }
@@ -82,15 +89,12 @@ impl Walk<'_> {
                     continuing,
                     break_if,
                 } => {
-                    let mut inner = Together {
-                        left: false,
-                        ..*state
-                    };
+                    let mut inner = state.entering();
                     // The second round starts with whoever is left of the first.
                     for _ in 0..2 {
                         self.block(places, body, apart, &mut inner);
                         self.block(places, continuing, apart, &mut inner);
-                        inner.left |= break_if.is_some_and(|condition| places.holds(condition));
+                        inner.left |= break_if.is_some_and(|condition| places.contains(condition));
                     }
                     state.returned |= inner.returned;
                 }
@@ -99,10 +103,8 @@ impl Walk<'_> {
                     arguments,
                     ..
                 } => {
-                    let arguments: Vec<bool> = arguments
-                        .iter()
-                        .map(|argument| places.holds(*argument))
-                        .collect();
+                    let arguments = arguments.iter().map(|it| places.contains(*it));
+                    let arguments: Vec<bool> = arguments.collect();
                     let inner = Walk {
                         module: self.module,
                         found: None,

@@ -2,12 +2,10 @@
 //! exercise and the limits of plain WebGPU, and every invocation of a workgroup reaches the same barriers. Loops without
 //! end and indices outside of a buffer are found by running it, with probes.
 
-use std::ops::Range;
-
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{
-    AddressSpace, EntryPoint, Handle, Module, ScalarKind, ShaderStage, Span, StorageAccess, Type,
-    TypeInner,
+    AddressSpace, ArraySize, EntryPoint, Expression, Function, Handle, Module, Scalar, ShaderStage,
+    Span, StorageAccess, Type, TypeInner,
 };
 
 use super::explain;
@@ -43,7 +41,7 @@ pub struct SizedText {
     pub counts: Vec<usize>,
 }
 
-/// Holds a text against its exercise, at every shape.
+/// Checks a text against its exercise, at every shape.
 ///
 /// # Errors
 /// With the first thing that is wrong.
@@ -101,20 +99,6 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn error(
-        &self,
-        range: Range<usize>,
-        message: impl Into<String>,
-        instead: impl Into<String>,
-    ) -> KernelError {
-        message::error(
-            self.text,
-            &self.filled.origin(&range),
-            message.into(),
-            instead.into(),
-        )
-    }
-
     /// An error about a span of the text.
     fn spanned(
         &self,
@@ -122,7 +106,8 @@ impl Source<'_> {
         message: impl Into<String>,
         instead: impl Into<String>,
     ) -> KernelError {
-        self.error(span.to_range().unwrap_or(0..0), message, instead)
+        let place = self.filled.origin(&span.to_range().unwrap_or(0..0));
+        message::error(self.text, &place, message.into(), instead.into())
     }
 
     /// An error at the first occurrence of one of `words` outside of comments.
@@ -133,11 +118,10 @@ impl Source<'_> {
         instead: impl Into<String>,
     ) -> KernelError {
         let text = without_comments(&self.filled.text);
-        let range = words
-            .iter()
-            .find_map(|word| text.find(word).map(|at| at..at + word.len()))
-            .unwrap_or(0..0);
-        self.error(range, message, instead)
+        let place = |word: &&str| text.find(word).map(|at| at..at + word.len());
+        let range = words.iter().find_map(place).unwrap_or(0..0);
+        let span = Span::new(range.start as u32, range.end as u32);
+        self.spanned(span, message, instead)
     }
 
     fn validate(&self, spec: &KernelSpec) -> Result<KernelFacts, KernelError> {
@@ -177,50 +161,34 @@ impl Source<'_> {
 
     fn entry<'m>(&self, module: &'m Module) -> Result<&'m EntryPoint, KernelError> {
         const MAIN: &str = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { … }";
+        const ONE: &str = "one @compute fn main, and plain functions that it calls";
         let entry = match module.entry_points.as_slice() {
-            [] => {
-                return Err(self.near(
-                    &["fn main"],
-                    "there is no entry point: no function is marked @compute",
-                    MAIN,
-                ));
-            }
             [entry] => entry,
+            [] => {
+                let message = "there is no entry point: no function is marked @compute";
+                return Err(self.near(&["fn main"], message, MAIN));
+            }
             several => {
                 let names: Vec<_> = several.iter().map(|e| format!("`{}`", e.name)).collect();
+                let (count, names) = (several.len(), names.join(" and "));
+                let message = format!("there are {count} entry points, {names}; one is launched");
                 let second = format!("fn {}", several[1].name);
-                let message = format!(
-                    "there are {} entry points, {}; one is launched",
-                    several.len(),
-                    names.join(" and ")
-                );
-                return Err(self.near(
-                    &[&second],
-                    message,
-                    "one @compute fn main, and plain functions that it calls",
-                ));
+                return Err(self.near(&[&second], message, ONE));
             }
         };
         let declared = format!("fn {}", entry.name);
         if entry.stage != ShaderStage::Compute {
-            return Err(self.near(
-                &["@vertex", "@fragment", &declared],
-                "the entry point is not a compute kernel",
-                MAIN,
-            ));
+            let words = ["@vertex", "@fragment", &declared];
+            return Err(self.near(&words, "the entry point is not a compute kernel", MAIN));
         }
-        if entry.name != "main" {
-            let message = format!(
-                "the entry point is called `{}`; `main` is launched",
-                entry.name
-            );
+        let name = &entry.name;
+        if name != "main" {
+            let message = format!("the entry point is called `{name}`; `main` is launched");
             return Err(self.near(&[&declared], message, "fn main"));
         }
         if let Some((_, constant)) = module.overrides.iter().next() {
-            let message = format!(
-                "`{}` is an override, and nobody sets it here",
-                constant.name.as_deref().unwrap_or("override")
-            );
+            let name = constant.name.as_deref().unwrap_or("override");
+            let message = format!("`{name}` is an override, and nobody sets it here");
             return Err(self.near(&["override "], message, "`const`"));
         }
         Ok(entry)
@@ -241,20 +209,18 @@ impl Source<'_> {
             let span = module.global_variables.get_span(handle);
             let name = variable.name.clone().unwrap_or_default();
             let index = place.binding as usize;
-            if place.group != 0 || index > last {
-                return Err(self.spanned(
-                    span,
-                    format!("`{name}` is @group({}) @binding({index}); this exercise has @group(0) and bindings 0 to {last}", place.group),
-                    expected(index.min(last)),
-                ));
+            let wrong =
+                |message: String, instead: String| Err(self.spanned(span, message, instead));
+            let group = place.group;
+            if group != 0 || index > last {
+                let message = format!(
+                    "`{name}` is @group({group}) @binding({index}); this exercise has @group(0) and bindings 0 to {last}"
+                );
+                return wrong(message, expected(index.min(last)));
             }
             if let Some(other) = found[index].replace(name.clone()) {
                 let message = format!("`{other}` and `{name}` are both @binding({index})");
-                return Err(self.spanned(
-                    span,
-                    message,
-                    format!("each its own number, 0 to {last}"),
-                ));
+                return wrong(message, format!("each its own number, 0 to {last}"));
             }
             let both = StorageAccess::LOAD | StorageAccess::STORE;
             if !matches!(variable.space, AddressSpace::Storage { access } if access.contains(both))
@@ -262,14 +228,10 @@ impl Source<'_> {
                 let message = format!(
                     "`{name}` is not var<storage, read_write>: buffers share memory here, and every one is bound that way"
                 );
-                return Err(self.spanned(span, message, expected(index)));
+                return wrong(message, expected(index));
             }
             if !is_array_of_f32(module, variable.ty) {
-                return Err(self.spanned(
-                    span,
-                    format!("`{name}` is not array<f32>"),
-                    expected(index),
-                ));
+                return wrong(format!("`{name}` is not array<f32>"), expected(index));
             }
         }
         match found.iter().position(Option::is_none) {
@@ -317,21 +279,14 @@ impl Source<'_> {
     fn workgroup(&self, entry: &EntryPoint) -> Result<(), KernelError> {
         let [x, y, z] = entry.workgroup_size;
         let total = x.saturating_mul(y).saturating_mul(z);
-        let too_long = entry
-            .workgroup_size
-            .iter()
-            .zip(MAX_WORKGROUP)
-            .any(|(size, most)| *size > most);
+        let [most_x, most_y, most_z] = MAX_WORKGROUP;
+        let too_long = x > most_x || y > most_y || z > most_z;
         if too_long || total > MAX_INVOCATIONS || total == 0 {
             let message = format!(
-                "a workgroup of {x} × {y} × {z} = {total} invocations; every device takes up to {MAX_INVOCATIONS}, and {} × {} × {} along x, y and z",
-                MAX_WORKGROUP[0], MAX_WORKGROUP[1], MAX_WORKGROUP[2]
+                "a workgroup of {x} × {y} × {z} = {total} invocations; every device takes up to {MAX_INVOCATIONS}, and {most_x} × {most_y} × {most_z} along x, y and z"
             );
-            return Err(self.near(
-                &["@workgroup_size"],
-                message,
-                "@workgroup_size(64), or (16, 16) for a matrix",
-            ));
+            let instead = "@workgroup_size(64), or (16, 16) for a matrix";
+            return Err(self.near(&["@workgroup_size"], message, instead));
         }
         Ok(())
     }
@@ -380,43 +335,36 @@ impl Source<'_> {
         let own = ["WX", "WY", "WZ"].map(str::to_owned);
         sizes.extend(own.into_iter().zip(workgroup.map(u64::from)));
         let mut counts = [1; 3];
-        for (axis, product) in grid.iter().enumerate().take(3) {
+        for ((product, count), axis) in grid.iter().zip(&mut counts).zip(["x", "y", "z"]) {
             let groups = product
                 .value(&sizes)
                 .map_err(|what| whole(what, "another grid in exercise.toml"))?;
             if groups > MAX_WORKGROUPS {
-                let name = ["x", "y", "z"][axis];
+                let shape = &self.shape.label;
                 let message = format!(
-                    "shape `{}` takes {groups} workgroups along {name}; every device launches up to {MAX_WORKGROUPS} along each axis",
-                    self.shape.label
+                    "shape `{shape}` takes {groups} workgroups along {axis}; every device launches up to {MAX_WORKGROUPS} along each axis"
                 );
-                return Err(self.near(
-                    &["@workgroup_size"],
-                    message,
-                    format!("a larger workgroup along {name}"),
-                ));
+                let instead = format!("a larger workgroup along {axis}");
+                return Err(self.near(&["@workgroup_size"], message, instead));
             }
-            counts[axis] = u32::try_from(groups).unwrap_or(1);
+            *count = groups as u32;
         }
         Ok(counts)
     }
 }
 
 fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {
-    let TypeInner::Array {
-        base,
-        size: naga::ArraySize::Dynamic,
-        ..
-    } = module.types[ty].inner
-    else {
-        return false;
-    };
-    matches!(module.types[base].inner, TypeInner::Scalar(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 4)
+    match module.types[ty].inner {
+        TypeInner::Array {
+            base,
+            size: ArraySize::Dynamic,
+            ..
+        } => module.types[base].inner == TypeInner::Scalar(Scalar::F32),
+        _ => false,
+    }
 }
 
-fn asks_length(function: &naga::Function) -> bool {
-    function
-        .expressions
-        .iter()
-        .any(|(_, expression)| matches!(expression, naga::Expression::ArrayLength(_)))
+fn asks_length(function: &Function) -> bool {
+    let mut all = function.expressions.iter();
+    all.any(|(_, expression)| matches!(expression, Expression::ArrayLength(_)))
 }

@@ -1,5 +1,5 @@
-//! The CPU's roofs: on as many threads as the kernels have, each on its own part. The threads are its own: a pool's may be
-//! held by whoever is asking.
+//! The CPU's roofs: on as many threads as the kernels have, each on its own part. The threads are its own: the
+//! caller may occupy those of a pool.
 
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -74,7 +74,7 @@ impl Trainer {
         self.send_clocks();
     }
 
-    /// The step that kernel rows are held against; see `Kernels::step_ms`.
+    /// The step that kernel rows are compared with; see `Kernels::step_ms`.
     pub(super) fn explained(&self, profiled_ms: f64) -> f64 {
         if self.opened.queued {
             return profiled_ms;
