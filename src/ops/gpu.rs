@@ -39,34 +39,6 @@ pub type Float4 = Vector<f32, Const<4>>;
 /// The most workgroups one dimension of a dispatch may have on every device we run on.
 const MAX_GROUPS: usize = 65_535;
 
-/// Columns inside a row-major buffer: value `(row, column)` lies at `offset + row * stride + column`.
-/// A whole matrix has offset 0 and a stride of its width; q, k and v packed side by side share one tensor.
-#[derive(Clone, Copy)]
-pub struct Columns<'a> {
-    pub tensor: &'a CubeTensor,
-    pub offset: usize,
-    pub stride: usize,
-}
-
-impl<'a> Columns<'a> {
-    /// All columns of a matrix `[rows, width]`.
-    pub fn all(tensor: &'a CubeTensor, width: usize) -> Self {
-        Self::at(tensor, 0, width)
-    }
-
-    pub fn at(tensor: &'a CubeTensor, offset: usize, stride: usize) -> Self {
-        Self {
-            tensor,
-            offset,
-            stride,
-        }
-    }
-
-    fn arg(&self) -> BufferArg {
-        arg(self.tensor)
-    }
-}
-
 /// A new tensor on the device of `like`, its content undefined.
 pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
     empty_device_contiguous_dtype(

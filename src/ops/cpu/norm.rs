@@ -8,7 +8,6 @@ use super::{GRAIN, sum};
 const RUN: usize = 512;
 
 /// `Σ x²` in double precision; the order of additions depends on the length only.
-#[must_use]
 pub fn sum_of_squares(x: &[f32]) -> f64 {
     let parts: Vec<f64> = x.par_chunks(GRAIN).map(part).collect();
     parts.iter().sum()

@@ -1,9 +1,5 @@
 //! Sums and maxima over slices, with several partial results in vector registers.
 //! The compiler may not reorder additions, so it vectorises these only if told how; the order is the same everywhere.
-#![expect(
-    clippy::inline_always,
-    reason = "has to be compiled with the instruction set of the caller"
-)]
 
 /// Partial results side by side: one 512-bit register, two of 256 bits, or an array.
 pub(crate) const WIDTH: usize = 16;
@@ -61,7 +57,6 @@ pub(crate) struct Avx512(x86::__m512);
 pub(crate) struct Avx2(x86::__m256, x86::__m256);
 
 #[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "vector instructions chosen at run time")]
 // SAFETY of all blocks: the `simd` macro uses the type only where its instruction set was found; the places are those of
 // arrays long enough.
 impl Lanes for Avx512 {
@@ -91,7 +86,6 @@ impl Lanes for Avx512 {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "vector instructions chosen at run time")]
 // SAFETY of all blocks: as above.
 impl Lanes for Avx2 {
     const FUSED: bool = true;

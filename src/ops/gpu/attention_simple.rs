@@ -1,8 +1,9 @@
 //! Stage 2's kernel: attention by one workgroup per row, reading q, k and v straight from memory at explicit strides.
 //! The same kernel runs every layout; only the strides it is given differ, right or wrong.
 
-use super::attention_tile::{Heads, LOWEST};
+use super::attention_tile::LOWEST;
 use super::{arg, empty, groups, workgroup_max, workgroup_sum};
+use crate::ops::shapes::Heads;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -34,8 +35,7 @@ impl<'a> Strided<'a> {
 
     /// The strides that the tensor would have if it were contiguous, ignoring its own: the silent mistake of stage 2.
     pub fn assumed(tensor: &'a CubeTensor) -> Self {
-        let shape = tensor.meta.shape();
-        let (heads, context, head_dim) = (shape[1], shape[2], shape[3]);
+        let [_, heads, context, head_dim] = tensor.meta.shape().dims();
         Self {
             tensor,
             batch: heads * context * head_dim,
@@ -45,9 +45,13 @@ impl<'a> Strided<'a> {
         }
     }
 
+    /// The buffer as it lies in memory; the strides are the only layout the kernel knows.
     fn buffer(&self) -> BufferArg {
-        // The buffer as it lies in memory; the strides above are the only layout the kernel knows.
         self.tensor.clone().into_buffer_arg()
+    }
+
+    fn strides(&self) -> StridesLaunch {
+        StridesLaunch::new(self.batch, self.position, self.head, self.value)
     }
 }
 
@@ -56,7 +60,7 @@ impl<'a> Strided<'a> {
 /// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride
 /// `value`). They read next to each other when k's `position` and v's `value` are 1: a copy of k as `[batch, kv_heads,
 /// head_dim, context]`, and v as it comes. With a head-split view of k they read a whole row of all heads apart. 1 launch.
-pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> CubeTensor {
+pub fn forward([q, k, v]: [Strided; 3], sizes: Heads) -> CubeTensor {
     let rows = sizes.batch * sizes.context;
     let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
     unsafe {
@@ -68,9 +72,9 @@ pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> CubeTensor {
             k.buffer(),
             v.buffer(),
             arg(&out),
-            strides(q),
-            strides(k),
-            strides(v),
+            q.strides(),
+            k.strides(),
+            v.strides(),
             sizes.scale(),
             sizes,
         );
@@ -84,10 +88,6 @@ struct Strides {
     position: usize,
     head: usize,
     value: usize,
-}
-
-fn strides(from: Strided) -> StridesLaunch {
-    StridesLaunch::new(from.batch, from.position, from.head, from.value)
 }
 
 /// Keys in chunks of one per invocation, with a running maximum and sum, so that any context works.

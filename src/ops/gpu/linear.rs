@@ -21,14 +21,14 @@ pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor
 
 /// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one matmul
 /// each where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
-pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> (CubeTensor, CubeTensor) {
+pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
         Some((plan, splits)) => backward_by(plan, splits, dy, x, weight),
-        None => (
+        None => [
             matmul(dy, weight, None, input),
             matmul(dy, x, None, weights),
-        ),
+        ],
     }
 }
 
@@ -40,7 +40,7 @@ fn backward_by(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
-) -> (CubeTensor, CubeTensor) {
+) -> [CubeTensor; 2] {
     let problems = backward_problems(dy, weight);
     let [dx, dw] = [0, 1].map(|i| {
         let Problem { rows, columns, .. } = problems[i];
@@ -67,7 +67,7 @@ fn backward_by(
         [false, false] => (dx, dw),
     };
     let shape = |i: usize| [problems[i].rows, problems[i].columns];
-    (shaped(dx, shape(0)), shaped(dw, shape(1)))
+    [shaped(dx, shape(0)), shaped(dw, shape(1))]
 }
 
 /// The products behind dx and dW.
@@ -112,7 +112,7 @@ mod tests {
             }
             let plan = Plan::new((32, 32), 16, (4, 4));
             for splits in [[1, 1], [3, 2], [1, 2]] {
-                let (gdx, gdw) = backward_by(plan, splits, &gdy, &gx, &gw);
+                let [gdx, gdw] = backward_by(plan, splits, &gdy, &gx, &gw);
                 check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
                 check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
             }
