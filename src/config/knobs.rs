@@ -228,11 +228,6 @@ impl Knob {
         }
     }
 
-    /// Outputs and gradients are the same for every value, up to rounding.
-    pub fn keeps_mathematics(&self) -> bool {
-        matches!(self.changes, Changes::Version | Changes::Measuring)
-    }
-
     /// Runs at two values of this key do different work, so that their times cannot be compared.
     pub fn changes_work(&self) -> bool {
         matches!(self.changes, Changes::Size | Changes::Task)

@@ -15,6 +15,7 @@ use crate::data::Source;
 use crate::profile::stats::{MIN_PAIRS, compare, spread};
 use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
 use crate::random::Rng;
+use crate::units::bytes;
 
 /// Most pairs that are taken while the verdict stays unclear and no number was asked for.
 const MAX_PAIRS: u32 = 240;
@@ -206,12 +207,11 @@ fn refuse_too_large(a: &RunConfig, b: &RunConfig, opened: &Opened) -> Result<()>
     };
     let need =
         a.memory_estimate().max(b.memory_estimate()) + 12 * a.parameters().min(b.parameters());
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     ensure!(
         need <= free,
-        "a paired run holds two models: about {:.0} MiB, and {:.0} MiB are free. Use a smaller preset, batch or context",
-        mib(need),
-        mib(free)
+        "a paired run has two models: about {}, and {} are free. Use a smaller preset, batch or context",
+        bytes(need),
+        bytes(free)
     );
     Ok(())
 }

@@ -14,6 +14,7 @@ use super::{allocator, roof};
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
 };
+use crate::units::bytes;
 
 /// What the engine is busy with.
 enum Work {
@@ -334,12 +335,11 @@ fn refuse(run: &RunSpec, opened: &Opened) -> Result<()> {
     );
     if let Some(free) = opened.queued.then(memory_available).flatten() {
         let need = run.config.memory_estimate();
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         ensure!(
             need <= free,
-            "this run needs about {:.0} MiB and {:.0} MiB are free. Use a smaller preset, batch or context",
-            mib(need),
-            mib(free)
+            "this run needs about {} and {} are free. Use a smaller preset, batch or context",
+            bytes(need),
+            bytes(free)
         );
     }
     Ok(())

@@ -179,7 +179,7 @@ fn holds(test: &Test, found: f64, config: &RunConfig, finished: Option<&Finished
 fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {
     let of = |t: &Target| match (t, target(t, config, finished)) {
         (Target::Number(x), _) => x.to_string(),
-        (Target::Named(name), Some(x)) => format!("{} ({name})", placeholder::show(x, decimals)),
+        (Target::Named(name), Some(x)) => format!("{} ({name})", crate::units::show(x, decimals)),
         (Target::Named(name), None) => name.clone(),
     };
     match test {

@@ -164,4 +164,4 @@ impl<'a> Shared<'a> {
 }
 
 #[cfg(test)]
-mod testing;
+pub mod testing;

@@ -22,18 +22,3 @@ simd! {
         total
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::numbers;
-    use super::*;
-
-    #[test]
-    fn agrees_with_the_definition() {
-        for len in [0, 1, 7, 997, 3 * GRAIN + 5] {
-            let x = numbers(1, len);
-            let want: f64 = x.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
-            assert!((sum_of_squares(&x) - want).abs() <= 1e-7 * want, "{len}");
-        }
-    }
-}

@@ -4,7 +4,7 @@ use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::random::Rng;
+use crate::ops::cpu::testing::assert_near;
 
 #[path = "../../../tests/support/adapter.rs"]
 mod adapter;
@@ -58,30 +58,9 @@ impl Device {
     }
 }
 
-/// Values in [-1, 1), the same for the same seed.
-pub fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut rng = Rng::new(seed);
-    (0..count)
-        .map(|_| 2.0 * rng.uniform() as f32 - 1.0)
-        .collect()
-}
-
 /// Fails when any value differs by more than `tolerance`, relative to the largest expected one.
-pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
-    assert_eq!(got.len(), want.len(), "{name}: length");
-    let scale = want.iter().fold(1.0f32, |m, v| m.max(v.abs()));
-    let (mut worst, mut at) = (0.0f32, 0);
-    for (i, (g, w)) in got.iter().zip(want).enumerate() {
-        let error = (g - w).abs() / scale;
-        if error > worst || error.is_nan() {
-            (worst, at) = (error, i);
-        }
-    }
-    println!("{name} [{}]: {worst:.1e}", got.len());
-    assert!(
-        worst <= tolerance,
-        "{name}: {} instead of {} at {at} (off by {worst:e})",
-        got[at],
-        want[at]
-    );
+pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f64) {
+    println!("{name} [{}]", got.len());
+    let want: Vec<f64> = want.iter().copied().map(f64::from).collect();
+    assert_near(got, &want, tolerance);
 }

@@ -9,13 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One matmul.
 pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor>) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem {
-        rows,
-        columns,
-        inner,
-        a_transposed: false,
-        b_transposed: true,
-    };
+    let problem = Problem::new([rows, columns, inner], false, true);
     matmul(x, weight, residual, problem)
 }
 
@@ -73,14 +67,10 @@ fn backward_by(
 /// The products behind dx and dW.
 fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
-    let problem = |rows, inner, a_transposed| Problem {
-        rows,
-        columns: k,
-        inner,
-        a_transposed,
-        b_transposed: false,
-    };
-    [problem(n, m, false), problem(m, n, true)]
+    [
+        Problem::new([n, k, m], false, false),
+        Problem::new([m, k, n], true, false),
+    ]
 }
 
 /// Both sides of a matrix; leading dimensions count as rows.
@@ -94,13 +84,14 @@ fn sides(matrix: &CubeTensor) -> [usize; 2] {
 mod tests {
     use super::super::check::{self, Device};
     use super::*;
+    use crate::ops::cpu::testing::numbers;
 
     #[test]
     fn gradients_in_one_launch_and_in_parts_agree_with_the_definition() {
         let Some(device) = Device::any() else { return };
         for (n, m, k) in [(37, 21, 50), (64, 128, 32), (100, 72, 68)] {
-            let [dy, x, w] = [(n * m, 1), (n * k, 2), (m * k, 3)]
-                .map(|(count, seed)| check::random(count, seed));
+            let [dy, x, w] =
+                [(n * m, 1), (n * k, 2), (m * k, 3)].map(|(count, seed)| numbers(seed, count));
             let (gdy, gx) = (device.tensor(&dy, [n, m]), device.tensor(&x, [n, k]));
             let gw = device.tensor(&w, [m, k]);
             let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
