@@ -233,17 +233,6 @@ impl Knob {
         matches!(self.changes, Changes::Size | Changes::Task)
     }
 
-    /// Writes the value that `from` has into `to`.
-    pub fn copy(&self, from: &RunConfig, to: &mut RunConfig) {
-        let value = (self.get)(from);
-        let value = match self.kind {
-            Kind::Choice(_) => Value::Text(value),
-            Kind::Whole { .. } | Kind::Number => Value::from_word(&value),
-        };
-        // A value that a configuration holds is of the kind that its key takes.
-        let _ = (self.set)(to, &value);
-    }
-
     /// Writes the value into `config`, or says what it should have been.
     pub fn set(&self, config: &mut RunConfig, value: &Value) -> Result<(), String> {
         if let Value::Integer(n) = value

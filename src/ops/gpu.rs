@@ -87,6 +87,22 @@ fn groups(count: usize) -> CubeCount {
 /// `threads` is a multiple of 16; `scratch` holds `threads + 16` values.
 #[cube]
 fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    workgroup_reduce(value, scratch, threads, true)
+}
+
+/// Largest of one value per invocation, returned to all of them; see [`workgroup_sum`].
+#[cube]
+fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    workgroup_reduce(value, scratch, threads, false)
+}
+
+#[cube]
+fn workgroup_reduce(
+    value: f32,
+    scratch: &mut Shared<[f32]>,
+    #[comptime] threads: usize,
+    #[comptime] add: bool,
+) -> f32 {
     let unit = UNIT_POS as usize;
     sync_cube();
     scratch[unit] = value;
@@ -95,7 +111,7 @@ fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: u
         let mut part = scratch[unit];
         #[unroll]
         for i in 1..comptime!(threads / 16) {
-            part += scratch[unit + i * 16];
+            part = combine(part, scratch[unit + i * 16], add);
         }
         scratch[threads + unit] = part;
     }
@@ -103,33 +119,14 @@ fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: u
     let mut total = scratch[threads];
     #[unroll]
     for i in 1..16usize {
-        total += scratch[threads + i];
+        total = combine(total, scratch[threads + i], add);
     }
     total
 }
 
-/// Largest of one value per invocation, returned to all of them; see [`workgroup_sum`].
 #[cube]
-fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
-    let unit = UNIT_POS as usize;
-    sync_cube();
-    scratch[unit] = value;
-    sync_cube();
-    if unit < 16 {
-        let mut part = scratch[unit];
-        #[unroll]
-        for i in 1..comptime!(threads / 16) {
-            part = max(part, scratch[unit + i * 16]);
-        }
-        scratch[threads + unit] = part;
-    }
-    sync_cube();
-    let mut largest = scratch[threads];
-    #[unroll]
-    for i in 1..16usize {
-        largest = max(largest, scratch[threads + i]);
-    }
-    largest
+fn combine(a: f32, b: f32, #[comptime] add: bool) -> f32 {
+    if add { a + b } else { max(a, b) }
 }
 
 /// Sum of a vector's components.

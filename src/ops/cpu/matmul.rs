@@ -146,40 +146,8 @@ impl Drop for Scratch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_near, numbers, on_threads};
+    use super::super::testing::{numbers, on_threads};
     use super::*;
-
-    fn definition(a: Matrix, b: Matrix) -> Vec<f64> {
-        let at = |x: Matrix, i: usize, j: usize| {
-            f64::from(x.data[i * x.row_stride + j * x.column_stride])
-        };
-        let element = |i, j| (0..a.columns).map(|p| at(a, i, p) * at(b, p, j)).sum();
-        (0..a.rows * b.columns)
-            .map(|index| element(index / b.columns, index % b.columns))
-            .collect()
-    }
-
-    #[test]
-    fn every_layout_agrees_with_the_definition() {
-        for (m, n, k) in [
-            (1, 1, 1),
-            (8, 48, 16),
-            (9, 49, 17),
-            (61, 997, 130),
-            (130, 33, 600),
-        ] {
-            let (x, y) = (numbers(1, m * k), numbers(2, k * n));
-            for a in [Matrix::new(&x, m, k), Matrix::new(&x, k, m).transposed()] {
-                for b in [Matrix::new(&y, k, n), Matrix::new(&y, n, k).transposed()] {
-                    let want = definition(a, b);
-                    let out = matmul(None, a, b);
-                    assert_near(&out, &want, 1e-5);
-                    let twice: Vec<f64> = want.iter().map(|x| 2.0 * x).collect();
-                    assert_near(&matmul(Some(&out), a, b), &twice, 1e-5);
-                }
-            }
-        }
-    }
 
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {

@@ -10,39 +10,25 @@ use burn_cubecl::tensor::CubeTensor;
 /// Invocations of a workgroup: that many neighbours take neighbouring keys, then neighbouring values of the head.
 const THREADS: usize = 64;
 
-/// A tensor and where its value (batch, position, head, d) lies: at the sum of each index times its stride.
+/// A tensor `[batch, heads, context, head_dim]`, and by which strides it is read.
 #[derive(Clone, Copy)]
 pub struct Strided<'a> {
     pub tensor: &'a CubeTensor,
-    pub batch: usize,
-    pub position: usize,
-    pub head: usize,
-    pub value: usize,
+    pub strides: [usize; 4],
 }
 
 impl<'a> Strided<'a> {
-    /// The strides of a tensor shaped `[batch, heads, context, head_dim]`, as they are: of a view or of a copy.
+    /// By its own strides: those of a view or of a copy.
     pub fn view(tensor: &'a CubeTensor) -> Self {
-        let strides = tensor.meta.strides();
-        Self {
-            tensor,
-            batch: strides[0],
-            head: strides[1],
-            position: strides[2],
-            value: strides[3],
-        }
+        let strides = std::array::from_fn(|axis| tensor.meta.strides()[axis]);
+        Self { tensor, strides }
     }
 
-    /// The strides that the tensor would have if it were contiguous, ignoring its own: the silent mistake of stage 2.
+    /// By the strides that the tensor would have if it were contiguous, ignoring its own: the silent mistake of stage 2.
     pub fn assumed(tensor: &'a CubeTensor) -> Self {
         let [_, heads, context, head_dim] = tensor.meta.shape().dims();
-        Self {
-            tensor,
-            batch: heads * context * head_dim,
-            head: context * head_dim,
-            position: head_dim,
-            value: 1,
-        }
+        let strides = [heads * context * head_dim, context * head_dim, head_dim, 1];
+        Self { tensor, strides }
     }
 
     /// The buffer as it lies in memory; the strides are the only layout the kernel knows.
@@ -51,7 +37,8 @@ impl<'a> Strided<'a> {
     }
 
     fn strides(&self) -> StridesLaunch {
-        StridesLaunch::new(self.batch, self.position, self.head, self.value)
+        let [batch, head, position, value] = self.strides;
+        StridesLaunch::new(batch, head, position, value)
     }
 }
 
@@ -85,8 +72,8 @@ pub fn forward([q, k, v]: [Strided; 3], sizes: Heads) -> CubeTensor {
 #[derive(CubeType, CubeLaunch)]
 struct Strides {
     batch: usize,
-    position: usize,
     head: usize,
+    position: usize,
     value: usize,
 }
 

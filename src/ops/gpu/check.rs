@@ -1,10 +1,8 @@
-//! What the tests of this folder share: the first usable adapter, seeded data, comparison.
+//! What the tests of this folder share: the first usable adapter, and a comparison.
 
 use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-use crate::ops::cpu::testing::assert_near;
 
 #[path = "../../../tests/support/adapter.rs"]
 mod adapter;
@@ -59,8 +57,14 @@ impl Device {
 }
 
 /// Fails when any value differs by more than `tolerance`, relative to the largest expected one.
-pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f64) {
-    println!("{name} [{}]", got.len());
-    let want: Vec<f64> = want.iter().copied().map(f64::from).collect();
-    assert_near(got, &want, tolerance);
+pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
+    assert_eq!(got.len(), want.len(), "{name}: length");
+    let scale = want.iter().fold(1.0f32, |m, v| m.max(v.abs()));
+    for (at, (got, want)) in got.iter().zip(want).enumerate() {
+        let error = (got - want).abs() / scale;
+        assert!(
+            error <= tolerance,
+            "{name}: {got} instead of {want} at {at}"
+        );
+    }
 }

@@ -87,7 +87,7 @@ impl Kernels for Cube {
                 let k = into_contiguous(Cube::float_swap_dims(k, 2, 3));
                 let (q, v) = (into_contiguous(q), into_contiguous(v));
                 let mut of_k = Strided::view(&k);
-                (of_k.position, of_k.value) = (of_k.value, of_k.position);
+                of_k.strides.swap(2, 3);
                 attention_simple::forward([Strided::view(&q), of_k, Strided::view(&v)], sizes)
             }
         }
