@@ -171,11 +171,8 @@ impl Model {
             tokens: tokens.inputs.clone(),
             version: self.config().matmul,
         };
-        let mut x = apply(
-            Scope::outside("embedding"),
-            embed,
-            [self.embedding.value.clone()],
-        ); // [n, d]
+        let table = self.embedding.value.clone(); // [vocab, d]
+        let mut x = apply(Scope::outside("embedding"), embed, [table]); // [n, d]
         for (layer, block) in self.blocks.iter().enumerate() {
             if let Some(seen) = seen.as_deref_mut() {
                 seen.residual.push(x.clone());
@@ -191,11 +188,8 @@ impl Model {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns
         };
-        apply(
-            Scope::outside("head"),
-            self.setting.linear(),
-            [x, self.embedding.value.clone()],
-        ) // [n, vocab]
+        let head = Scope::outside("head");
+        self.setting.project(head, x, &self.embedding) // [n, vocab]
     }
 
     /// Every parameter, in a fixed order.

@@ -38,31 +38,30 @@ use live::Live;
 pub use trace::{Cost, Phase, Scope};
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
-/// What a forward pass keeps for the backward pass.
-pub type Saved<B> = Vec<Float<B>>;
-/// Gradients of an operation's inputs; `None` where an input takes none.
-pub type Gradients<B, const N: usize> = [Option<Float<B>>; N];
 
 /// A differentiable operation with `N` float inputs and one output.
 pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     /// Its name in the kernel table: `linear`, `rms-norm`…
     const NAME: &'static str;
 
+    /// What the forward pass keeps for the backward pass.
+    type Saved<B: Kernels>: Clone + Debug + Send + 'static;
+
     /// Which version computes: `library` for burn's primitives, or the name of one of ours.
     fn version(&self) -> &'static str;
 
     /// The output, and what the backward pass needs.
-    fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Saved<B>);
+    fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Self::Saved<B>);
 
     /// Gradients of the inputs, given what `forward` saved and the gradient of the output.
-    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, N>;
+    fn backward<B: Kernels>(&self, saved: Self::Saved<B>, dy: Float<B>) -> [Float<B>; N];
 
     /// As `forward`, by a learner's kernel that has taken this part over; `None` where it does not fit.
     fn forward_live<B: Kernels>(
         &self,
         _live: &Live,
         _inputs: &[Float<B>; N],
-    ) -> Option<(Float<B>, Saved<B>)> {
+    ) -> Option<(Float<B>, Self::Saved<B>)> {
         None
     }
 
@@ -70,9 +69,9 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     fn backward_live<B: Kernels>(
         &self,
         _live: &Live,
-        _saved: &[Float<B>],
+        _saved: &Self::Saved<B>,
         _dy: &Float<B>,
-    ) -> Option<Gradients<B, N>> {
+    ) -> Option<[Float<B>; N]> {
         None
     }
 
@@ -85,10 +84,10 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     /// [`Self::backward`], with `earlier` added to the gradient of the input that [`Self::adds_onto`] names.
     fn backward_onto<B: Kernels>(
         &self,
-        saved: Saved<B>,
+        saved: Self::Saved<B>,
         dy: Float<B>,
         earlier: Option<Float<B>>,
-    ) -> Gradients<B, N> {
+    ) -> [Float<B>; N] {
         debug_assert!(earlier.is_none(), "asked for by `adds_onto` alone");
         self.backward::<B>(saved, dy)
     }
@@ -142,7 +141,7 @@ struct Call<O> {
 }
 
 impl<O> Call<O> {
-    fn forward<B: Kernels, const N: usize>(&self, inputs: [Float<B>; N]) -> (Float<B>, Saved<B>)
+    fn forward<B: Kernels, const N: usize>(&self, inputs: [Float<B>; N]) -> (Float<B>, O::Saved<B>)
     where
         O: Operation<N>,
     {
@@ -194,7 +193,7 @@ impl<O> Call<O> {
 struct Node<O>(PhantomData<O>);
 
 impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
-    type State = (Call<O>, Vec<Float<B>>);
+    type State = (Call<O>, O::Saved<B>);
 
     fn backward(self, ops: Ops<Self::State, N>, grads: &mut Graph, _: &mut Checkpointer) {
         let dy = grads.consume::<B>(&ops.node);
@@ -225,7 +224,7 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
             }
         });
         for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
-            if let (Some(parent), Some(gradient)) = (parent, gradient) {
+            if let Some(parent) = parent {
                 grads.register::<B>(parent.id, gradient);
             }
         }

@@ -424,7 +424,7 @@ fn what_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
     let mut huge = small(&[]);
     (huge.model.hidden, huge.model.ffn, huge.model.layers) = (65_536, 262_144, 1024);
     for (config, device, needle) in [
-        (huge, "cpu", "MiB are free"),
+        (huge, "cpu", "iB are free"),
         (
             small(&[("train.precision", "f16")]),
             "cpu",

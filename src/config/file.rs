@@ -63,12 +63,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(error) => {
-                let at = error.utf8_error().valid_up_to();
-                let line = error.as_bytes()[..at]
-                    .iter()
-                    .filter(|b| **b == b'\n')
-                    .count()
-                    + 1;
+                let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
                 fail(line, "is not UTF-8 text; save it as UTF-8".to_owned())
             }
         },
@@ -76,13 +71,9 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
 }
 
 /// The line of a byte offset, from 1.
-pub fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes()
-        .iter()
-        .take(offset)
-        .filter(|b| **b == b'\n')
-        .count()
-        + 1
+pub fn line_of(text: impl AsRef<[u8]>, offset: usize) -> usize {
+    let before = text.as_ref().iter().take(offset);
+    before.filter(|b| **b == b'\n').count() + 1
 }
 
 /// Reads the file at `path` over the defaults of its own preset.

@@ -228,25 +228,9 @@ impl Knob {
         }
     }
 
-    /// Outputs and gradients are the same for every value, up to rounding.
-    pub fn keeps_mathematics(&self) -> bool {
-        matches!(self.changes, Changes::Version | Changes::Measuring)
-    }
-
     /// Runs at two values of this key do different work, so that their times cannot be compared.
     pub fn changes_work(&self) -> bool {
         matches!(self.changes, Changes::Size | Changes::Task)
-    }
-
-    /// Writes the value that `from` has into `to`.
-    pub fn copy(&self, from: &RunConfig, to: &mut RunConfig) {
-        let value = (self.get)(from);
-        let value = match self.kind {
-            Kind::Choice(_) => Value::Text(value),
-            Kind::Whole { .. } | Kind::Number => Value::from_word(&value),
-        };
-        // A value that a configuration holds is of the kind that its key takes.
-        let _ = (self.set)(to, &value);
     }
 
     /// Writes the value into `config`, or says what it should have been.

@@ -4,7 +4,7 @@
 mod pieces;
 mod told;
 
-pub use crate::units::show;
+use crate::units::show;
 pub use pieces::{Piece, measured, pieces};
 pub use told::{NO_FIGURE, figure, notice, told};
 

@@ -169,7 +169,7 @@ fn passes(
 fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {
     let of = |t: &Target| match (t, target(t, config, finished)) {
         (Target::Number(x), _) => x.to_string(),
-        (Target::Named(name), Some(x)) => format!("{} ({name})", placeholder::show(x, decimals)),
+        (Target::Named(name), Some(x)) => format!("{} ({name})", crate::units::show(x, decimals)),
         (Target::Named(name), None) => name.clone(),
     };
     match test {

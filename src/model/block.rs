@@ -93,23 +93,15 @@ impl Setting {
         let h = self.normed(at("norm1"), x.clone(), &block.norm1); // [n, d]
         let mixed = match &block.qkv {
             Projections::Separate([q, k, v]) => {
-                let q = apply(
-                    at("attention.q"),
-                    self.linear(),
-                    [h.clone(), q.value.clone()],
-                ); // [n, d]
-                let k = apply(
-                    at("attention.k"),
-                    self.linear(),
-                    [h.clone(), k.value.clone()],
-                ); // [n, kv]
-                let v = apply(at("attention.v"), self.linear(), [h, v.value.clone()]); // [n, kv]
+                let q = self.project(at("attention.q"), h.clone(), q); // [n, d]
+                let k = self.project(at("attention.k"), h.clone(), k); // [n, kv]
+                let v = self.project(at("attention.v"), h, v); // [n, kv]
                 let q = apply(at("attention.rope"), self.rope(wide), [q]); // [n, d]
                 let k = apply(at("attention.rope"), self.rope(narrow), [k]); // [n, kv]
                 apply(at("attention"), Separate(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
-                let packed = apply(at("attention.qkv"), self.linear(), [h, qkv.value.clone()]); // [n, d + 2·kv]
+                let packed = self.project(at("attention.qkv"), h, qkv); // [n, d + 2·kv]
                 let packed = apply(at("attention.rope"), self.rope(wide + narrow), [packed]); // [n, d + 2·kv]
                 apply(at("attention"), Packed(attention), [packed]) // [n, d]
             }
@@ -126,23 +118,16 @@ impl Setting {
                 let naive = Naive {
                     matmul: self.config.matmul,
                 };
-                apply(
-                    at("mlp.swiglu"),
-                    naive,
-                    [h, gate.value.clone(), up.value.clone()],
-                ) // [n, ffn]
+                let inputs = [h, gate.value.clone(), up.value.clone()];
+                apply(at("mlp.swiglu"), naive, inputs) // [n, ffn]
             }
             (Projections::Separate([gate, up]), _) => {
-                let gate = apply(
-                    at("mlp.gate"),
-                    self.linear(),
-                    [h.clone(), gate.value.clone()],
-                ); // [n, ffn]
-                let up = apply(at("mlp.up"), self.linear(), [h, up.value.clone()]); // [n, ffn]
+                let gate = self.project(at("mlp.gate"), h.clone(), gate); // [n, ffn]
+                let up = self.project(at("mlp.up"), h, up); // [n, ffn]
                 apply(at("mlp.activation"), Activation, [gate, up]) // [n, ffn]
             }
             (Projections::Fused(both), swiglu) => {
-                let packed = apply(at("mlp.gate-up"), self.linear(), [h, both.value.clone()]); // [n, 2·ffn]
+                let packed = self.project(at("mlp.gate-up"), h, both); // [n, 2·ffn]
                 let fused = swiglu == Swiglu::FusedActivation;
                 apply(at("mlp.activation"), PackedActivation { fused }, [packed]) // [n, ffn]
             }
@@ -155,7 +140,7 @@ impl Setting {
         match self.config.matmul {
             Matmul::Own => apply(scope, LinearResidual, [y, w.value.clone(), residual]), // [n, d]
             Matmul::Library => {
-                let y = apply(scope, self.linear(), [y, w.value.clone()]); // [n, d]
+                let y = self.project(scope, y, w); // [n, d]
                 let part = if scope.part == "mlp.down" {
                     "mlp.residual"
                 } else {
@@ -167,20 +152,17 @@ impl Setting {
     }
 
     pub(super) fn normed(&self, scope: Scope, x: Tensor<2>, gain: &Parameter) -> Tensor<2> {
-        apply(
-            scope,
-            RmsNorm {
-                version: self.config.norm,
-                on_trunk: scope.layer.is_some(),
-            },
-            [x, gain.value.clone()],
-        ) // [n, d]
+        let norm = RmsNorm {
+            version: self.config.norm,
+            on_trunk: scope.layer.is_some(),
+        };
+        apply(scope, norm, [x, gain.value.clone()]) // [n, d]
     }
 
-    pub(super) fn linear(&self) -> Linear {
-        Linear {
-            matmul: self.config.matmul,
-        }
+    /// x·Wᵀ, `[n, out]`.
+    pub(super) fn project(&self, scope: Scope, x: Tensor<2>, w: &Parameter) -> Tensor<2> {
+        let matmul = self.config.matmul;
+        apply(scope, Linear { matmul }, [x, w.value.clone()]) // [n, out]
     }
 
     fn rope(&self, rotated: usize) -> Rope {
@@ -197,21 +179,14 @@ impl Setting {
     pub fn attention_strides(&self, device: &Device) -> Vec<(String, Vec<usize>)> {
         let c = &self.config;
         let head_dim = c.hidden / c.heads;
+        let copied = c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;
         let view = |name: &str, heads: usize| {
-            let shape = [1, self.tables.context, heads, head_dim];
-            let x = Tensor::<4>::zeros(shape, &device.clone().inner()); // [b, t, h, dh]
-            let x = x.swap_dims(1, 2); // [b, h, t, dh]
-            let copied =
-                c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;
+            let (t, dh) = (self.tables.context, head_dim);
+            let x = Tensor::<4>::zeros([1, t, heads, dh], &device.clone().inner()); // [b, t, h, dh]
             let strides = if copied {
-                vec![
-                    heads * self.tables.context * head_dim,
-                    self.tables.context * head_dim,
-                    head_dim,
-                    1,
-                ]
+                vec![heads * t * dh, t * dh, dh, 1]
             } else {
-                crate::ops::kernels::strides(x)
+                crate::ops::kernels::strides(x.swap_dims(1, 2)) // [b, h, t, dh]
             };
             (name.to_owned(), strides)
         };

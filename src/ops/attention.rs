@@ -8,8 +8,9 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice, TensorData};
 
-pub use super::shapes::{Attention, Rows};
-use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
+pub use super::shapes::Attention;
+use super::shapes::Rows;
+use super::{Cost, Float, Kernels, Operation};
 use crate::config::{Attention as Version, KvLayout};
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
@@ -19,6 +20,18 @@ pub struct Separate(pub Attention);
 /// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
 #[derive(Clone, Debug)]
 pub struct Packed(pub Attention);
+
+/// What the forward pass keeps.
+#[derive(Clone, Debug)]
+pub enum Saved<T> {
+    /// Output and logsumexp; the backward pass computes the scores again, tile by tile.
+    Flash { rows: Rows<T>, out: T, lse: T },
+    /// The probabilities, or none where a kernel of ours computed them.
+    Scores {
+        qkv: [T; 3],
+        probabilities: Option<T>,
+    },
+}
 
 impl Attention {
     fn version(&self) -> &'static str {
@@ -39,10 +52,7 @@ impl Attention {
 
     fn cost(&self, rows: usize) -> (Cost, Cost) {
         let (n, t) = (rows as f64, self.context as f64);
-        let (d, kv) = (
-            (self.heads * self.head_dim) as f64,
-            (self.kv_heads * self.head_dim) as f64,
-        );
+        let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
         let flops = 4.0 * n * t * d;
         let elements = 2.0 * n * d + 2.0 * n * kv;
         let scores = if self.version == Version::Flash {
@@ -56,105 +66,62 @@ impl Attention {
         )
     }
 
-    fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<B>) {
+    fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<Float<B>>) {
         if self.version == Version::Flash {
-            let (out, lse) = B::flash(&rows, self);
-            let mut saved = if rows.packed {
-                vec![rows.q]
-            } else {
-                vec![rows.q, rows.k, rows.v]
+            let (out, lse) = B::flash(&rows, self.sizes(rows.first().shape()[0]));
+            let saved = Saved::Flash {
+                rows,
+                out: out.clone(),
+                lse,
             };
-            saved.extend([out.clone(), lse]);
             return (out, saved);
         }
-        let [q, k, v] = columns::<B>(&rows, self);
-        if self.uses_stride_kernel() {
-            let view = |x: &Float<B>, heads| split::<B>(x.clone(), heads, self); // [b, h, t, dh]
-            let out = B::strided_attention(
-                view(&q, self.heads),
-                view(&k, self.kv_heads),
-                view(&v, self.kv_heads),
-                self,
-            );
-            return (out, vec![q, k, v]);
-        }
-        let (out, probabilities) = forward::<B>(q.clone(), k.clone(), v.clone(), self);
-        (out, vec![q, k, v, probabilities])
-    }
-
-    /// dq, dk, dv, or one packed gradient three times the same when `packed`.
-    fn gradients<B: Kernels>(
-        &self,
-        saved: Saved<B>,
-        dy: Float<B>,
-        packed: bool,
-    ) -> Option<Vec<Float<B>>> {
-        let mut saved = saved.into_iter();
-        if self.version == Version::Flash {
-            let q = saved.next()?;
-            let (k, v) = if packed {
-                (q.clone(), q.clone())
-            } else {
-                (saved.next()?, saved.next()?)
-            };
-            let (out, lse) = (saved.next()?, saved.next()?);
-            return Some(B::flash_backward(
-                &Rows {
-                    q,
-                    k,
-                    v,
-                    offsets: self.offsets(packed),
-                    packed,
-                },
-                out,
-                lse,
-                dy,
-                self,
-            ));
-        }
-        let (q, k, v) = (saved.next()?, saved.next()?, saved.next()?);
-        let probabilities = match saved.next() {
-            Some(probabilities) => probabilities,
-            None => scores::<B>(q.clone(), k.clone(), self).0,
-        };
-        let gradients = backward::<B>(q, k, v, probabilities, dy, self);
-        Some(if packed {
-            vec![B::float_cat(gradients, 1)]
+        let qkv = separate::<B>(rows, self);
+        let [q, k, v] = qkv.clone();
+        let (out, probabilities) = if self.uses_stride_kernel() {
+            let [k, v] = [k, v].map(|x| split::<B>(x, self.kv_heads, self)); // [b, kv, t, dh]
+            let q = split::<B>(q, self.heads, self); // [b, h, t, dh]
+            (B::strided_attention([q, k, v], self), None)
         } else {
-            gradients
-        })
+            let (out, probabilities) = forward::<B>(q, k, v, self);
+            (out, Some(probabilities))
+        };
+        (out, Saved::Scores { qkv, probabilities })
     }
 
-    fn offsets(&self, packed: bool) -> [usize; 3] {
-        let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
-        if packed { [0, q, q + kv] } else { [0; 3] }
+    /// dq, dk and dv.
+    fn gradients<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> Rows<Float<B>> {
+        match saved {
+            Saved::Flash { rows, out, lse } => {
+                let sizes = self.sizes(dy.shape()[0]);
+                B::flash_backward(&rows, out, lse, dy, sizes)
+            }
+            Saved::Scores {
+                qkv: [q, k, v],
+                probabilities,
+            } => {
+                let p = probabilities.unwrap_or_else(|| scores::<B>(q.clone(), k.clone(), self).0);
+                Rows::Separate(backward::<B>(q, k, v, p, dy, self))
+            }
+        }
     }
 }
 
 impl Operation<3> for Separate {
     const NAME: &'static str = "attention";
 
+    type Saved<B: Kernels> = Saved<Float<B>>;
+
     fn version(&self) -> &'static str {
         self.0.version()
     }
 
-    fn forward<B: Kernels>(&self, [q, k, v]: [Float<B>; 3]) -> (Float<B>, Saved<B>) {
-        self.0.run::<B>(Rows {
-            q,
-            k,
-            v,
-            offsets: [0; 3],
-            packed: false,
-        })
+    fn forward<B: Kernels>(&self, qkv: [Float<B>; 3]) -> (Float<B>, Saved<Float<B>>) {
+        self.0.run::<B>(Rows::Separate(qkv))
     }
 
-    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 3> {
-        let mut found = self
-            .0
-            .gradients::<B>(saved, dy, false)
-            .unwrap_or_default()
-            .into_iter();
-        [found.next(), found.next(), found.next()]
+    fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; 3] {
+        separate::<B>(self.0.gradients::<B>(saved, dy), &self.0)
     }
 
     fn cost(&self, [q, ..]: &[Vec<usize>; 3]) -> (Cost, Cost) {
@@ -165,27 +132,21 @@ impl Operation<3> for Separate {
 impl Operation<1> for Packed {
     const NAME: &'static str = "attention";
 
+    type Saved<B: Kernels> = Saved<Float<B>>;
+
     fn version(&self) -> &'static str {
         self.0.version()
     }
 
-    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
-        self.0.run::<B>(Rows {
-            q: x.clone(),
-            k: x.clone(),
-            v: x,
-            offsets: self.0.offsets(true),
-            packed: true,
-        })
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<Float<B>>) {
+        self.0.run::<B>(Rows::Packed(x))
     }
 
-    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
-        [self
-            .0
-            .gradients::<B>(saved, dy, true)
-            .unwrap_or_default()
-            .into_iter()
-            .next()]
+    fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; 1] {
+        [match self.0.gradients::<B>(saved, dy) {
+            Rows::Packed(one) => one,
+            Rows::Separate(all) => B::float_cat(all.into(), 1),
+        }]
     }
 
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
@@ -202,31 +163,29 @@ pub fn causal_mask(context: usize) -> Vec<f32> {
 }
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` out of their buffers.
-pub fn columns<B: Kernels>(rows: &Rows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
-    if !rows.packed {
-        return [rows.q.clone(), rows.k.clone(), rows.v.clone()];
+fn separate<B: Kernels>(rows: Rows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
+    match rows {
+        Rows::Separate(all) => all,
+        Rows::Packed(one) => {
+            let [q, k, v] = a.sizes(0).widths();
+            [0..q, q..q + k, q + k..q + k + v]
+                .map(|range| B::float_slice(one.clone(), &[Slice::full(), Slice::from(range)]))
+        }
     }
-    let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
-    let [from_q, from_k, from_v] = rows.offsets;
-    [from_q..from_q + q, from_k..from_k + kv, from_v..from_v + kv]
-        .map(|range| B::float_slice(rows.q.clone(), &[Slice::full(), Slice::from(range)]))
 }
 
 /// `[n, h·dh]` → a view `[b, h, t, dh]`; nothing is copied.
-pub fn split<B: Kernels>(x: Float<B>, heads: usize, a: &Attention) -> Float<B> {
+fn split<B: Kernels>(x: Float<B>, heads: usize, a: &Attention) -> Float<B> {
     let batch = x.shape()[0] / a.context;
     let x = B::float_reshape(x, Shape::from([batch, a.context, heads, a.head_dim])); // [b, t, h, dh]
     B::float_swap_dims(x, 1, 2) // [b, h, t, dh]
 }
 
 /// `[b, h, t, dh]` → `[n, h·dh]`; a copy.
-pub fn merge<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
-    let shape = x.shape();
+fn merge<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
+    let [batch, heads, ..] = x.shape().dims::<4>();
     let x = B::float_swap_dims(x, 1, 2); // [b, t, h, dh]
-    B::float_reshape(
-        x,
-        Shape::from([shape[0] * a.context, shape[1] * a.head_dim]),
-    )
+    B::float_reshape(x, Shape::from([batch * a.context, heads * a.head_dim]))
 }
 
 /// `[b, kv, t, dh]` → `[b, h, t, dh]`, each key or value head given to the query heads of its group.
@@ -235,16 +194,10 @@ fn repeat<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     if group == 1 {
         return x;
     }
-    let batch = x.shape()[0];
-    let x = B::float_reshape(
-        x,
-        Shape::from([batch, a.kv_heads, 1, a.context, a.head_dim]),
-    );
-    let x = B::float_expand(
-        x,
-        Shape::from([batch, a.kv_heads, group, a.context, a.head_dim]),
-    );
-    B::float_reshape(x, Shape::from([batch, a.heads, a.context, a.head_dim]))
+    let (b, kv, t, dh) = (x.shape()[0], a.kv_heads, a.context, a.head_dim);
+    let x = B::float_reshape(x, Shape::from([b, kv, 1, t, dh]));
+    let x = B::float_expand(x, Shape::from([b, kv, group, t, dh]));
+    B::float_reshape(x, Shape::from([b, a.heads, t, dh]))
 }
 
 /// The sum over each group: the backward of `repeat`.
@@ -253,13 +206,10 @@ fn gather<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     if group == 1 {
         return x;
     }
-    let batch = x.shape()[0];
-    let x = B::float_reshape(
-        x,
-        Shape::from([batch, a.kv_heads, group, a.context * a.head_dim]),
-    );
+    let (b, kv, t, dh) = (x.shape()[0], a.kv_heads, a.context, a.head_dim);
+    let x = B::float_reshape(x, Shape::from([b, kv, group, t * dh]));
     let x = B::float_sum_dim(x, 2); // [b, kv, 1, t·dh]
-    B::float_reshape(x, Shape::from([batch, a.kv_heads, a.context, a.head_dim]))
+    B::float_reshape(x, Shape::from([b, kv, t, dh]))
 }
 
 /// Probabilities `[b, h, t, t]` with q and repeated k, `[b, h, t, dh]` each.
@@ -281,7 +231,7 @@ fn scores<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention) -> (Float<B>, Flo
 }
 
 /// The plain reference: output `[n, heads·dh]` and probabilities `[b, h, t, t]`.
-pub fn forward<B: Kernels>(
+fn forward<B: Kernels>(
     q: Float<B>,
     k: Float<B>,
     v: Float<B>,
@@ -293,14 +243,14 @@ pub fn forward<B: Kernels>(
 }
 
 /// dq, dk and dv in the shapes of q, k and v, from primitives.
-pub fn backward<B: Kernels>(
+fn backward<B: Kernels>(
     q: Float<B>,
     k: Float<B>,
     v: Float<B>,
     p: Float<B>,
     dy: Float<B>,
     a: &Attention,
-) -> Vec<Float<B>> {
+) -> [Float<B>; 3] {
     let q = split::<B>(q, a.heads, a); // [b, h, t, dh]
     let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a);
     let v = repeat::<B>(split::<B>(v, a.kv_heads, a), a);
@@ -312,7 +262,7 @@ pub fn backward<B: Kernels>(
     let ds = B::float_mul_scalar(B::float_mul(p, B::float_sub(dp, row)), scale.into()); // [b, h, t, t]
     let dq = B::float_matmul(ds.clone(), k); // [b, h, t, dh]
     let dk = B::float_matmul(B::float_swap_dims(ds, 2, 3), q); // [b, h, t, dh]
-    vec![
+    [
         merge::<B>(dq, a),
         merge::<B>(gather::<B>(dk, a), a),
         merge::<B>(gather::<B>(dv, a), a),

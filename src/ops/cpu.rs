@@ -1,6 +1,11 @@
 //! The model's CPU kernels: plain functions over row-major `f32` slices, one file per operation.
 //! They know nothing of burn, tensors or gradient tapes, and allocate little: callers pass the outputs.
-//! Results depend on the shapes and the machine, never on the number of threads.
+//! Results depend on the shapes and the machine, never on the number of threads. Lengths that do not fit each other panic.
+#![allow(
+    unsafe_code,
+    clippy::inline_always,
+    reason = "vector instructions are chosen at run time, and tasks write disjoint parts of one buffer"
+)]
 
 /// Compiles a function's body once per instruction set and picks one at run time.
 ///
@@ -12,11 +17,9 @@ macro_rules! simd {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $kind:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
         $(#[$meta])*
         #[allow(
-            unsafe_code,
             clippy::extra_unused_type_parameters,
-            clippy::inline_always,
             clippy::too_many_arguments,
-            reason = "one form for all kernels; the SAFETY notes are in the macro"
+            reason = "one form for all kernels"
         )]
         $vis fn $name($($arg: $kind),*) $(-> $result)? {
             #[inline(always)]
@@ -50,7 +53,6 @@ pub mod attention;
 pub mod cross_entropy;
 pub mod embedding;
 mod exp;
-pub mod linear;
 pub mod matmul;
 pub mod norm;
 mod reduce;
@@ -81,7 +83,6 @@ pub enum Instructions {
 
 impl Instructions {
     /// Asks the machine, once.
-    #[must_use]
     pub fn detect() -> Self {
         static FOUND: LazyLock<Instructions> = LazyLock::new(|| {
             #[cfg(target_arch = "x86_64")]
@@ -110,6 +111,15 @@ pub(crate) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width.max(1)).max(1)
 }
 
+simd! {
+    /// `to += from`.
+    fn add(to: &mut [f32], from: &[f32]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to += *from;
+        }
+    }
+}
+
 /// A slice that several tasks write at once, each task a part of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
@@ -118,16 +128,8 @@ pub(crate) struct Shared<'a> {
     owner: PhantomData<&'a mut [f32]>,
 }
 
-#[expect(
-    unsafe_code,
-    reason = "hands disjoint parts of one buffer to several threads"
-)]
 // SAFETY: a `Shared` is only a place and a length; `part` and `pointer` say what their callers must keep to.
 unsafe impl Send for Shared<'_> {}
-#[expect(
-    unsafe_code,
-    reason = "hands disjoint parts of one buffer to several threads"
-)]
 // SAFETY: as above.
 unsafe impl Sync for Shared<'_> {}
 
@@ -144,10 +146,6 @@ impl<'a> Shared<'a> {
     ///
     /// # Safety
     /// While the result lives, nothing else may read or write these elements.
-    #[expect(
-        unsafe_code,
-        reason = "hands disjoint parts of one buffer to several threads"
-    )]
     pub(crate) unsafe fn part(self, start: usize, len: usize) -> &'a mut [f32] {
         assert!(
             start <= self.len && len <= self.len - start,
@@ -166,4 +164,4 @@ impl<'a> Shared<'a> {
 }
 
 #[cfg(test)]
-mod testing;
+pub mod testing;

@@ -3,7 +3,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
-use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
+use super::{Cost, Float, Kernels, Operation};
 use crate::config::Loss;
 
 /// logits `[n, vocab]` → loss `[1, 1]`.
@@ -19,6 +19,9 @@ pub struct CrossEntropy {
 impl Operation<1> for CrossEntropy {
     const NAME: &'static str = "cross-entropy";
 
+    /// Log-probabilities, or d logits for dL = 1 from the fused version.
+    type Saved<B: Kernels> = Float<B>;
+
     fn version(&self) -> &'static str {
         match self.version {
             Loss::Composed => "library",
@@ -26,28 +29,20 @@ impl Operation<1> for CrossEntropy {
         }
     }
 
-    fn forward<B: Kernels>(&self, [logits]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
+    fn forward<B: Kernels>(&self, [logits]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
         let targets = B::indices(&self.targets);
-        let (loss, slope) = match self.version {
+        match self.version {
             Loss::Composed => forward::<B>(logits, targets),
             Loss::Fused => B::cross_entropy(logits, targets),
-        };
-        (loss, vec![slope])
+        }
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
-        let Some(slope) = saved.pop() else {
-            return [None];
-        };
-        match self.version {
-            // [n, vocab] · [1, 1]
-            Loss::Composed => {
-                let targets = B::indices(&self.targets);
-                [Some(backward::<B>(slope, targets, dy))]
-            }
-            Loss::Fused if self.is_root => [Some(slope)],
-            Loss::Fused => [Some(B::cross_entropy_backward(slope, dy))],
-        }
+    fn backward<B: Kernels>(&self, saved: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
+        [match self.version {
+            Loss::Composed => backward::<B>(saved, B::indices(&self.targets), dy),
+            Loss::Fused if self.is_root => saved,
+            Loss::Fused => B::cross_entropy_backward(saved, dy),
+        }]
     }
 
     fn cost(&self, [logits]: &[Vec<usize>; 1]) -> (Cost, Cost) {
@@ -92,8 +87,6 @@ pub fn backward<B: Kernels>(
         (-1.0).into(),
     );
     let difference = B::float_scatter(1, B::float_exp(logs), column, minus, IndexingUpdateOp::Add); // [n, vocab]
-    B::float_mul(
-        B::float_mul_scalar(difference, (1.0 / rows as f64).into()),
-        dy,
-    )
+    let mean = B::float_mul_scalar(difference, (1.0 / rows as f64).into()); // [n, vocab]
+    B::float_mul(mean, dy)
 }

@@ -3,7 +3,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
-use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
+use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
 /// W `[vocab, d]` → `[n, d]` for n tokens.
@@ -17,28 +17,27 @@ pub struct Embedding {
 impl Operation<1> for Embedding {
     const NAME: &'static str = "embedding";
 
+    type Saved<B: Kernels> = Float<B>;
+
     fn version(&self) -> &'static str {
         self.version.name()
     }
 
-    fn forward<B: Kernels>(&self, [weight]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
+    fn forward<B: Kernels>(&self, [weight]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
         let tokens = B::indices(&self.tokens);
         let y = match self.version {
             Matmul::Library => B::float_select(weight.clone(), 0, tokens),
             Matmul::Own => B::embedding_own(weight.clone(), tokens),
         };
-        (y, vec![weight])
+        (y, weight)
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
-        let Some(weight) = saved.pop() else {
-            return [None];
-        };
+    fn backward<B: Kernels>(&self, weight: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
         let tokens = B::indices(&self.tokens);
-        [Some(match self.version {
+        [match self.version {
             Matmul::Library => backward::<B>(weight, tokens, dy),
             Matmul::Own => B::embedding_backward_own(weight, tokens, dy),
-        })]
+        }]
     }
 
     fn cost(&self, [weight]: &[Vec<usize>; 1]) -> (Cost, Cost) {

@@ -39,34 +39,6 @@ pub type Float4 = Vector<f32, Const<4>>;
 /// The most workgroups one dimension of a dispatch may have on every device we run on.
 const MAX_GROUPS: usize = 65_535;
 
-/// Columns inside a row-major buffer: value `(row, column)` lies at `offset + row * stride + column`.
-/// A whole matrix has offset 0 and a stride of its width; q, k and v packed side by side share one tensor.
-#[derive(Clone, Copy)]
-pub struct Columns<'a> {
-    pub tensor: &'a CubeTensor,
-    pub offset: usize,
-    pub stride: usize,
-}
-
-impl<'a> Columns<'a> {
-    /// All columns of a matrix `[rows, width]`.
-    pub fn all(tensor: &'a CubeTensor, width: usize) -> Self {
-        Self::at(tensor, 0, width)
-    }
-
-    pub fn at(tensor: &'a CubeTensor, offset: usize, stride: usize) -> Self {
-        Self {
-            tensor,
-            offset,
-            stride,
-        }
-    }
-
-    fn arg(&self) -> BufferArg {
-        arg(self.tensor)
-    }
-}
-
 /// A new tensor on the device of `like`, its content undefined.
 pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
     empty_device_contiguous_dtype(
@@ -115,6 +87,22 @@ fn groups(count: usize) -> CubeCount {
 /// `threads` is a multiple of 16; `scratch` holds `threads + 16` values.
 #[cube]
 fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    workgroup_reduce(value, scratch, threads, true)
+}
+
+/// Largest of one value per invocation, returned to all of them; see [`workgroup_sum`].
+#[cube]
+fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    workgroup_reduce(value, scratch, threads, false)
+}
+
+#[cube]
+fn workgroup_reduce(
+    value: f32,
+    scratch: &mut Shared<[f32]>,
+    #[comptime] threads: usize,
+    #[comptime] add: bool,
+) -> f32 {
     let unit = UNIT_POS as usize;
     sync_cube();
     scratch[unit] = value;
@@ -123,7 +111,7 @@ fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: u
         let mut part = scratch[unit];
         #[unroll]
         for i in 1..comptime!(threads / 16) {
-            part += scratch[unit + i * 16];
+            part = combine(part, scratch[unit + i * 16], add);
         }
         scratch[threads + unit] = part;
     }
@@ -131,33 +119,14 @@ fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: u
     let mut total = scratch[threads];
     #[unroll]
     for i in 1..16usize {
-        total += scratch[threads + i];
+        total = combine(total, scratch[threads + i], add);
     }
     total
 }
 
-/// Largest of one value per invocation, returned to all of them; see [`workgroup_sum`].
 #[cube]
-fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
-    let unit = UNIT_POS as usize;
-    sync_cube();
-    scratch[unit] = value;
-    sync_cube();
-    if unit < 16 {
-        let mut part = scratch[unit];
-        #[unroll]
-        for i in 1..comptime!(threads / 16) {
-            part = max(part, scratch[unit + i * 16]);
-        }
-        scratch[threads + unit] = part;
-    }
-    sync_cube();
-    let mut largest = scratch[threads];
-    #[unroll]
-    for i in 1..16usize {
-        largest = max(largest, scratch[threads + i]);
-    }
-    largest
+fn combine(a: f32, b: f32, #[comptime] add: bool) -> f32 {
+    if add { a + b } else { max(a, b) }
 }
 
 /// Sum of a vector's components.

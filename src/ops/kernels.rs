@@ -9,7 +9,7 @@ use burn::backend::{Backend, Cube, DispatchDevice, Flex};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::live::Use;
-use super::shapes::{Attention, Rope, Rows};
+use super::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A backend's float tensor.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
@@ -26,11 +26,7 @@ pub trait Kernels: Backend {
     /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]` where there is one.
     fn linear_own(x: Float<Self>, w: Float<Self>, residual: Option<Float<Self>>) -> Float<Self>;
     /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x.
-    fn linear_backward_own(
-        dy: Float<Self>,
-        x: Float<Self>,
-        w: Float<Self>,
-    ) -> (Float<Self>, Float<Self>);
+    fn linear_backward_own(dy: Float<Self>, x: Float<Self>, w: Float<Self>) -> [Float<Self>; 2];
 
     /// y `[n, d]` and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>);
@@ -43,48 +39,29 @@ pub trait Kernels: Backend {
         earlier: Option<Float<Self>>,
     ) -> (Float<Self>, Float<Self>);
 
-    /// `[n, w]` → `[n, w]`, the first `rope.rotated` columns turned, backwards with `inverse`.
-    fn rope(
-        x: Float<Self>,
-        cos: Float<Self>,
-        sin: Float<Self>,
-        rope: &Rope,
-        inverse: bool,
-    ) -> Float<Self>;
+    /// `[n, w]` → `[n, w]`, the first `rotated` columns turned.
+    fn rope(x: Float<Self>, cos: Float<Self>, sin: Float<Self>, rotation: Rotation) -> Float<Self>;
 
     /// `[n, 2f]` → `[n, f]`.
     fn swiglu_packed(packed: Float<Self>) -> Float<Self>;
     /// `[n, 2f]`
     fn swiglu_packed_backward(packed: Float<Self>, dy: Float<Self>) -> Float<Self>;
     /// The activation `[n, f]` and the two products it came from.
-    fn naive_swiglu(
-        x: Float<Self>,
-        w_gate: Float<Self>,
-        w_up: Float<Self>,
-    ) -> (Float<Self>, Float<Self>, Float<Self>);
+    fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> [Float<Self>; 3];
 
     /// Output `[n, heads·dh]` and logsumexp of the scores, one per row and head.
-    fn flash(rows: &Rows<Float<Self>>, a: &Attention) -> (Float<Self>, Float<Self>)
-    where
-        Self: Sized;
-    /// dq, dk, dv, or the one packed gradient.
+    fn flash(rows: &Rows<Float<Self>>, sizes: Heads) -> (Float<Self>, Float<Self>);
+    /// dq, dk and dv in the form of `rows`.
     fn flash_backward(
         rows: &Rows<Float<Self>>,
         out: Float<Self>,
         lse: Float<Self>,
         dy: Float<Self>,
-        a: &Attention,
-    ) -> Vec<Float<Self>>
-    where
-        Self: Sized;
+        sizes: Heads,
+    ) -> Rows<Float<Self>>;
     /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`, by a kernel that reads
     /// them as `a.layout` says: one contiguous copy first, the strides as they are, or wrongly taken for contiguous.
-    fn strided_attention(
-        q: Float<Self>,
-        k: Float<Self>,
-        v: Float<Self>,
-        a: &Attention,
-    ) -> Float<Self>;
+    fn strided_attention(qkv: [Float<Self>; 3], a: &Attention) -> Float<Self>;
 
     /// `[n, d]`
     fn embedding_own(weight: Float<Self>, tokens: Ints<Self>) -> Float<Self>;
@@ -138,13 +115,10 @@ pub fn is_cpu(device: &Device) -> bool {
 
 /// Strides of a plain tensor in elements, as its backend holds it.
 pub fn strides(x: Tensor<4>) -> Vec<usize> {
-    if is_cpu(&x.device()) {
-        x.try_into_primitive::<Flex>()
-            .map(|x| Flex::strides(&x))
-            .unwrap_or_default()
+    let strides = if is_cpu(&x.device()) {
+        x.try_into_primitive::<Flex>().map(|x| Flex::strides(&x))
     } else {
-        x.try_into_primitive::<Cube>()
-            .map(|x| Cube::strides(&x))
-            .unwrap_or_default()
-    }
+        x.try_into_primitive::<Cube>().map(|x| Cube::strides(&x))
+    };
+    strides.unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 //!
 //! Backward: dx = dy·W, dW = dyᵀ·x: two products of the forward's size, which is why a training step costs three forwards.
 
-use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
+use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`.
@@ -14,24 +14,22 @@ pub struct Linear {
 impl Operation<2> for Linear {
     const NAME: &'static str = "linear";
 
+    type Saved<B: Kernels> = [Float<B>; 2];
+
     fn version(&self) -> &'static str {
         self.matmul.name()
     }
 
-    fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, Saved<B>) {
+    fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let y = match self.matmul {
             Matmul::Library => forward::<B>(x.clone(), w.clone()),
             Matmul::Own => B::linear_own(x.clone(), w.clone(), None),
         };
-        (y, vec![x, w])
+        (y, [x, w])
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 2> {
-        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else {
-            return [None, None];
-        };
-        let (dx, dw) = gradients::<B>(self.matmul, x, w, dy);
-        [Some(dx), Some(dw)]
+    fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
+        gradients::<B>(self.matmul, x, w, dy)
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -46,23 +44,20 @@ pub struct LinearResidual;
 impl Operation<3> for LinearResidual {
     const NAME: &'static str = "linear+residual";
 
+    type Saved<B: Kernels> = [Float<B>; 2];
+
     fn version(&self) -> &'static str {
         "own"
     }
 
-    fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, Saved<B>) {
-        (
-            B::linear_own(x.clone(), w.clone(), Some(residual)),
-            vec![x, w],
-        )
+    fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
+        let y = B::linear_own(x.clone(), w.clone(), Some(residual));
+        (y, [x, w])
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 3> {
-        let (Some(w), Some(x)) = (saved.pop(), saved.pop()) else {
-            return [None, None, None];
-        };
-        let (dx, dw) = gradients::<B>(Matmul::Own, x, w, dy.clone());
-        [Some(dx), Some(dw), Some(dy)]
+    fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
+        let [dx, dw] = gradients::<B>(Matmul::Own, x, w, dy.clone());
+        [dx, dw, dy]
     }
 
     fn cost(&self, [x, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
@@ -84,12 +79,12 @@ pub fn gradients<B: Kernels>(
     x: Float<B>,
     w: Float<B>,
     dy: Float<B>,
-) -> (Float<B>, Float<B>) {
+) -> [Float<B>; 2] {
     match matmul {
         Matmul::Library => {
             let dx = B::float_matmul(dy.clone(), w); // [n, in]
             let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
-            (dx, dw)
+            [dx, dw]
         }
         Matmul::Own => B::linear_backward_own(dy, x, w),
     }

@@ -46,7 +46,8 @@ pub struct Use<'a> {
     /// Forward 0, backward 1.
     pub which: usize,
     pub sizes: &'a [(&'a str, u64)],
-    pub cover: [Cover; 3],
+    /// Along x; one workgroup along the other axes.
+    pub cover: Cover,
     /// Launches, each on its own share of every buffer: one for each sequence, where the kernel knows one sequence only.
     pub shares: u64,
 }
@@ -59,7 +60,7 @@ struct Text {
     workgroup: [u32; 3],
 }
 
-/// How many workgroups along an axis.
+/// How many workgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
     /// This number of workgroups.
@@ -166,64 +167,44 @@ impl Live {
         let refused = self.refused.lock();
         refused.unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
 
-    /// Launches kernel number `which` on contiguous f32 buffers in the order of its bindings, with `sizes` in its places.
-    /// False where this device or grid does not take it: then launch the part's own.
-    pub fn launch(
-        &self,
-        which: usize,
-        sizes: &[(&str, u64)],
-        cover: [Cover; 3],
-        buffers: &[&CubeTensor],
-    ) -> bool {
-        self.compute(
-            Use {
-                live: self,
-                which,
-                sizes,
-                cover,
-                shares: 1,
-            },
-            buffers,
-        )
-    }
-
-    /// As `launch`, on a share of every buffer after the other.
-    pub fn compute(&self, it: Use<'_>, buffers: &[&CubeTensor]) -> bool {
-        match self.try_to(it, buffers) {
+impl Use<'_> {
+    /// Launches the kernel on contiguous f32 buffers in the order of its bindings, one share of every buffer after the
+    /// other. False where this device or grid does not take it: then launch the part's own.
+    pub fn launch(self, buffers: &[&CubeTensor]) -> bool {
+        match self.try_launch(buffers) {
             Ok(()) => {
-                self.launches.fetch_add(1, Ordering::Release);
+                self.live.launches.fetch_add(1, Ordering::Release);
                 true
             }
             Err(why) => {
-                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                let refused = self.live.refused.lock();
+                *refused.unwrap_or_else(PoisonError::into_inner) = Some(why);
                 false
             }
         }
     }
 
-    fn try_to(&self, it: Use<'_>, buffers: &[&CubeTensor]) -> Result<(), String> {
-        let (Some(text), Some(first)) = (self.kernels.get(it.which), buffers.first()) else {
+    fn try_launch(self, buffers: &[&CubeTensor]) -> Result<(), String> {
+        let kernel = self.live.kernels.get(self.which);
+        let (Some(text), Some(first)) = (kernel, buffers.first()) else {
             return Err("there is no kernel for this direction".to_owned());
         };
         let runtime = first.client.name();
         if !runtime.contains("wgsl") {
             return Err(format!("this device runs {runtime} and takes no WGSL"));
         }
-        let mut grid = [1; 3];
-        for ((groups, cover), size) in grid.iter_mut().zip(it.cover).zip(text.workgroup) {
-            let count = match cover {
-                Cover::Groups(count) => count,
-                Cover::Invocations(count) => count.div_ceil(u64::from(size.max(1))),
-            };
-            if count > MAX_WORKGROUPS {
-                return Err(format!(
-                    "it would take {count} workgroups along one axis, and {MAX_WORKGROUPS} is the most there is"
-                ));
-            }
-            *groups = count as u32;
+        let groups = match self.cover {
+            Cover::Groups(count) => count,
+            Cover::Invocations(count) => count.div_ceil(u64::from(text.workgroup[0].max(1))),
+        };
+        if groups > MAX_WORKGROUPS {
+            return Err(format!(
+                "it would take {groups} workgroups along one axis, and {MAX_WORKGROUPS} is the most there is"
+            ));
         }
-        let shares = it.shares.max(1);
+        let shares = self.shares.max(1);
         let bytes = |buffer: &CubeTensor| 4 * buffer.meta.num_elements() as u64;
         for buffer in buffers {
             let odd = shares > 1 && !(bytes(buffer) / shares).is_multiple_of(ALIGNMENT);
@@ -233,11 +214,8 @@ impl Live {
                 ));
             }
         }
-        let sizes = it
-            .sizes
-            .iter()
-            .map(|(name, size)| ((*name).to_owned(), *size));
-        let sizes: Vec<(String, u64)> = sizes.collect();
+        let sizes = self.sizes.iter();
+        let sizes: Vec<(String, u64)> = sizes.map(|(name, n)| ((*name).to_owned(), *n)).collect();
         for share in 0..shares {
             let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
                 let part = bytes(buffer) / shares;
@@ -246,15 +224,12 @@ impl Live {
                 all.with_buffer(handle.binding())
             });
             let kernel = Source {
-                name: self.name,
+                name: self.live.name,
                 text: text.clone(),
                 sizes: sizes.clone(),
             };
-            first.client.launch(
-                Box::new(kernel),
-                CubeCount::Static(grid[0], grid[1], grid[2]),
-                arguments,
-            );
+            let groups = CubeCount::Static(groups as u32, 1, 1);
+            first.client.launch(Box::new(kernel), groups, arguments);
         }
         Ok(())
     }

@@ -27,9 +27,7 @@ pub const EPSILON: f64 = 1e-8;
 pub const WEIGHT_DECAY: f64 = 0.01;
 
 /// AdamW with its state: one slot per parameter, empty until the parameter first gets a gradient.
-pub struct Optimizer {
-    version: Version,
-}
+pub struct Optimizer(Version);
 
 enum Version {
     Library {
@@ -71,20 +69,18 @@ impl Optimizer {
                 clocks: Clocks::new(),
             },
         };
-        Self { version }
+        Self(version)
     }
 
     /// Bytes of moments that exist. A parameter that never got a gradient has none.
     pub fn moment_bytes(&self, parameters: &[&Parameter]) -> u64 {
-        let has = |index: usize| match &self.version {
+        let has = |index: usize| match &self.0 {
             Version::Library { states, .. } => states[index].is_some(),
             Version::Own { moments, .. } => moments[index].is_some(),
         };
-        parameters
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| has(*index))
-            .map(|(_, p)| 8 * p.value.shape().num_elements() as u64)
+        let all = parameters.iter().enumerate();
+        let with = all.filter(|(index, _)| has(*index));
+        with.map(|(_, p)| 8 * p.value.shape().num_elements() as u64)
             .sum()
     }
 
@@ -95,7 +91,7 @@ impl Optimizer {
         gradients: Vec<Option<Tensor<2>>>,
         lr: f64,
     ) {
-        match &mut self.version {
+        match &mut self.0 {
             Version::Library { rule, states } => {
                 for ((parameter, gradient), state) in
                     parameters.into_iter().zip(gradients).zip(states)
@@ -241,12 +237,7 @@ fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
     });
     let slots: Vec<_> = all
         .iter()
-        .map(|it| gpu::Slot {
-            param: &it.value,
-            grad: &it.gradient,
-            m: &it.mean,
-            v: &it.square,
-        })
+        .map(|it| [&it.value, &it.gradient, &it.mean, &it.square])
         .collect();
     gpu::step(&slots, &clock, rule);
     clocks.insert(rule.time, clock);

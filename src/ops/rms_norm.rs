@@ -6,7 +6,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::Shape;
 
 use super::live::{Cover, Live, Use};
-use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
+use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
 
 /// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
@@ -21,6 +21,9 @@ pub struct RmsNorm {
 impl Operation<2> for RmsNorm {
     const NAME: &'static str = "rms-norm";
 
+    /// x, γ and 1/rms.
+    type Saved<B: Kernels> = [Float<B>; 3];
+
     fn version(&self) -> &'static str {
         match self.version {
             Norm::Composed => "library",
@@ -28,15 +31,15 @@ impl Operation<2> for RmsNorm {
         }
     }
 
-    fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, Saved<B>) {
+    fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 3]) {
         let (y, inverse) = match self.version {
             Norm::Composed => forward::<B>(x.clone(), gain.clone()),
             Norm::Fused => B::rms_norm(x.clone(), gain.clone()),
         };
-        (y, vec![x, gain, inverse])
+        (y, [x, gain, inverse])
     }
 
-    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 2> {
+    fn backward<B: Kernels>(&self, saved: [Float<B>; 3], dy: Float<B>) -> [Float<B>; 2] {
         self.backward_onto::<B>(saved, dy, None)
     }
 
@@ -46,18 +49,15 @@ impl Operation<2> for RmsNorm {
 
     fn backward_onto<B: Kernels>(
         &self,
-        saved: Saved<B>,
+        [x, gain, inverse]: [Float<B>; 3],
         dy: Float<B>,
         earlier: Option<Float<B>>,
-    ) -> Gradients<B, 2> {
-        let Ok([x, gain, inverse]) = <[_; 3]>::try_from(saved) else {
-            return [None, None];
-        };
+    ) -> [Float<B>; 2] {
         let (dx, dgain) = match self.version {
             Norm::Composed => backward::<B>(x, gain, inverse, dy),
             Norm::Fused => B::rms_norm_backward(x, gain, inverse, dy, earlier),
         };
-        [Some(dx), Some(dgain)]
+        [dx, dgain]
     }
 
     /// The learner's kernel writes y alone; 1/rms, which the backward pass needs, comes from ours.
@@ -65,23 +65,18 @@ impl Operation<2> for RmsNorm {
         &self,
         live: &Live,
         [x, gain]: &[Float<B>; 2],
-    ) -> Option<(Float<B>, Saved<B>)> {
-        let shape = x.shape();
-        let (rows, columns) = (shape[0], shape[1]);
+    ) -> Option<(Float<B>, [Float<B>; 3])> {
+        let [rows, columns] = x.shape().dims();
         let it = Use {
             live,
             which: 0,
             sizes: &[("ROWS", rows as u64), ("COLS", columns as u64)],
-            cover: [
-                Cover::Groups(rows as u64),
-                Cover::Groups(1),
-                Cover::Groups(1),
-            ],
+            cover: Cover::Groups(rows as u64),
             shares: 1,
         };
         let y = B::learner(it, vec![x.clone(), gain.clone()], &[[rows, columns]])?.pop()?;
         let (_, inverse) = B::rms_norm(x.clone(), gain.clone());
-        Some((y, vec![x.clone(), gain.clone(), inverse]))
+        Some((y, [x.clone(), gain.clone(), inverse]))
     }
 
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -106,15 +101,11 @@ pub fn backward<B: Kernels>(
     inverse: Float<B>,
     dy: Float<B>,
 ) -> (Float<B>, Float<B>) {
-    let width = gain_width::<B>(&gain);
+    let width = gain.shape().num_elements();
     let normal = B::float_mul(x, inverse.clone()); // [n, d]
     let dgain = B::float_sum_dim(B::float_mul(dy.clone(), normal.clone()), 0); // [1, d]
     let scaled = B::float_mul(dy, gain); // [n, d]
     let mean = B::float_mean_dim(B::float_mul(scaled.clone(), normal.clone()), 1); // [n, 1]
     let dx = B::float_mul(B::float_sub(scaled, B::float_mul(normal, mean)), inverse); // [n, d]
     (dx, B::float_reshape(dgain, Shape::from([1, width])))
-}
-
-fn gain_width<B: Kernels>(gain: &Float<B>) -> usize {
-    gain.shape().num_elements()
 }

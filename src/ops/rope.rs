@@ -5,51 +5,47 @@ use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice};
 
 use super::live::{Cover, Live, Use};
-pub use super::shapes::Rope;
-use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
+pub use super::shapes::{Rope, Rotation};
+use super::{Cost, Float, Kernels, Operation};
 
 impl Operation<1> for Rope {
     const NAME: &'static str = "rope";
+
+    type Saved<B: Kernels> = ();
 
     fn version(&self) -> &'static str {
         if self.fused { "own" } else { "library" }
     }
 
-    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
-        (self.turn::<B>(x, false), Vec::new())
+    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, ()) {
+        (self.turn::<B>(x, false), ())
     }
 
-    fn backward<B: Kernels>(&self, _: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
-        [Some(self.turn::<B>(dy, true))]
+    fn backward<B: Kernels>(&self, (): (), dy: Float<B>) -> [Float<B>; 1] {
+        [self.turn::<B>(dy, true)]
     }
 
     /// The learner's kernel takes its angle from the row's number: one launch for each sequence. It has no way back, so
     /// the backward pass stays ours, and it turns every column, so it leaves a row that holds values as well alone.
-    fn forward_live<B: Kernels>(
-        &self,
-        live: &Live,
-        [x]: &[Float<B>; 1],
-    ) -> Option<(Float<B>, Saved<B>)> {
-        let shape = x.shape();
-        let (rows, width) = (shape[0], shape[1]);
+    fn forward_live<B: Kernels>(&self, live: &Live, [x]: &[Float<B>; 1]) -> Option<(Float<B>, ())> {
+        let [rows, width] = x.shape().dims();
         if self.rotated != width || !rows.is_multiple_of(self.context) {
             return None;
         }
-        let sizes = [
-            ("T", self.context as u64),
-            ("H", (width / self.head_dim) as u64),
-            ("D", self.head_dim as u64),
-        ];
-        let invocations = Cover::Invocations((self.context * width) as u64);
+        let heads = width / self.head_dim;
         let it = Use {
             live,
             which: 0,
-            sizes: &sizes,
-            cover: [invocations, Cover::Groups(1), Cover::Groups(1)],
+            sizes: &[
+                ("T", self.context as u64),
+                ("H", heads as u64),
+                ("D", self.head_dim as u64),
+            ],
+            cover: Cover::Invocations((self.context * width) as u64),
             shares: (rows / self.context) as u64,
         };
         let y = B::learner(it, vec![x.clone()], &[[rows, width]])?.pop()?;
-        Some((y, Vec::new()))
+        Some((y, ()))
     }
 
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
@@ -63,10 +59,17 @@ impl Operation<1> for Rope {
 impl Rope {
     fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool) -> Float<B> {
         let [cos, sin] = self.tables.each_ref().map(B::constant);
+        let rotation = Rotation {
+            width: x.shape()[1],
+            rotated: self.rotated,
+            head_dim: self.head_dim,
+            context: self.context,
+            inverse,
+        };
         if self.fused {
-            B::rope(x, cos, sin, self, inverse)
+            B::rope(x, cos, sin, rotation)
         } else {
-            turn::<B>(x, cos, sin, self, inverse)
+            turn::<B>(x, cos, sin, rotation)
         }
     }
 }
@@ -84,30 +87,29 @@ pub fn tables(context: usize, head_dim: usize, theta: f64) -> (Vec<f32>, Vec<f32
 }
 
 /// The plain reference, by slices and concatenation.
-pub fn turn<B: Kernels>(
-    x: Float<B>,
-    cos: Float<B>,
-    sin: Float<B>,
-    rope: &Rope,
-    inverse: bool,
-) -> Float<B> {
-    let shape = x.shape();
-    let (rows, width) = (shape[0], shape[1]);
-    let (rotated, half) = (rope.rotated, rope.head_dim / 2);
-    let (batch, heads) = (rows / rope.context, rotated / rope.head_dim);
+pub fn turn<B: Kernels>(x: Float<B>, cos: Float<B>, sin: Float<B>, rotation: Rotation) -> Float<B> {
+    let Rotation {
+        width,
+        rotated,
+        head_dim,
+        context,
+        inverse,
+    } = rotation;
+    let (rows, half) = (x.shape()[0], head_dim / 2);
+    let (batch, heads) = (rows / context, rotated / head_dim);
     let pairs = if rotated == width {
         x.clone()
     } else {
         B::float_slice(x.clone(), &[Slice::full(), Slice::from(0..rotated)]) // [n, rotated]
     };
-    let pairs = B::float_reshape(pairs, Shape::from([batch, rope.context, heads, half, 2])); // [b, t, h, dh/2, 2]
+    let pairs = B::float_reshape(pairs, Shape::from([batch, context, heads, half, 2])); // [b, t, h, dh/2, 2]
     let pick = |from: usize| {
         let mut slices = vec![Slice::full(); 4];
         slices.push(Slice::from(from..from + 1));
         B::float_slice(pairs.clone(), &slices) // [b, t, h, dh/2, 1]
     };
     let (a, b) = (pick(0), pick(1));
-    let table = |t: Float<B>| B::float_reshape(t, Shape::from([1, rope.context, 1, half, 1]));
+    let table = |t: Float<B>| B::float_reshape(t, Shape::from([1, context, 1, half, 1]));
     let (cos, sin) = (table(cos), table(sin));
     let sin = if inverse { B::float_neg(sin) } else { sin };
     let first = B::float_sub(
@@ -115,10 +117,8 @@ pub fn turn<B: Kernels>(
         B::float_mul(b.clone(), sin.clone()),
     );
     let second = B::float_add(B::float_mul(a, sin), B::float_mul(b, cos));
-    let turned = B::float_reshape(
-        B::float_cat(vec![first, second], 4),
-        Shape::from([rows, rotated]),
-    ); // [n, rotated]
+    let turned = B::float_cat(vec![first, second], 4); // [b, t, h, dh/2, 2]
+    let turned = B::float_reshape(turned, Shape::from([rows, rotated])); // [n, rotated]
     if rotated == width {
         return turned;
     }

@@ -33,6 +33,12 @@ impl Heads {
         self.batch * self.context
     }
 
+    /// Columns of q, k and v.
+    pub const fn widths(&self) -> [usize; 3] {
+        let narrow = self.kv_heads * self.head_dim;
+        [self.heads * self.head_dim, narrow, narrow]
+    }
+
     /// 1/√dh, by which scores are multiplied.
     pub fn scale(&self) -> f32 {
         1.0 / (self.head_dim as f32).sqrt()
@@ -65,16 +71,63 @@ impl Attention {
     }
 }
 
-/// A kernel's view of q, k and v: three buffers, or one buffer three times, with the column where each begins.
-#[derive(Clone, Debug)]
-pub struct Rows<T> {
-    pub q: T,
-    pub k: T,
-    pub v: T,
-    /// First column of q, k and v in their buffers.
-    pub offsets: [usize; 3],
-    /// True when the three are one buffer and the gradient is wanted in the same form.
-    pub packed: bool,
+/// Columns inside a row-major buffer: value (row, column) lies at `offset + row·stride + column`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Columns {
+    pub offset: usize,
+    pub stride: usize,
+}
+
+/// q, k and v, or their gradients.
+#[derive(Clone, Copy, Debug)]
+pub enum Rows<T> {
+    /// `[n, heads·dh]`, `[n, kv_heads·dh]` and `[n, kv_heads·dh]`.
+    Separate([T; 3]),
+    /// Side by side in one `[n, (heads + 2·kv_heads)·dh]`.
+    Packed(T),
+}
+
+impl<T> Rows<T> {
+    /// The buffer in which q lies.
+    pub fn first(&self) -> &T {
+        let (Self::Separate([first, ..]) | Self::Packed(first)) = self;
+        first
+    }
+
+    pub fn as_ref(&self) -> Rows<&T> {
+        match self {
+            Self::Separate(all) => Rows::Separate(all.each_ref()),
+            Self::Packed(one) => Rows::Packed(one),
+        }
+    }
+
+    pub fn as_mut(&mut self) -> Rows<&mut T> {
+        match self {
+            Self::Separate(all) => Rows::Separate(all.each_mut()),
+            Self::Packed(one) => Rows::Packed(one),
+        }
+    }
+
+    /// The same form with `f` of each buffer.
+    pub fn map<U>(self, f: impl Fn(T) -> U) -> Rows<U> {
+        match self {
+            Self::Separate(all) => Rows::Separate(all.map(f)),
+            Self::Packed(one) => Rows::Packed(f(one)),
+        }
+    }
+
+    /// The buffers of q, k and v, and where their columns lie in them.
+    pub fn columns(&self, sizes: &Heads) -> [(&T, Columns); 3] {
+        let [q, k, v] = sizes.widths();
+        match self {
+            Self::Separate([of_q, of_k, of_v]) => [(of_q, q), (of_k, k), (of_v, v)]
+                .map(|(buffer, stride)| (buffer, Columns { offset: 0, stride })),
+            Self::Packed(one) => [0, q, q + k].map(|offset| {
+                let stride = q + k + v;
+                (one, Columns { offset, stride })
+            }),
+        }
+    }
 }
 
 /// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the rest passes through.
@@ -86,4 +139,18 @@ pub struct Rope {
     pub head_dim: usize,
     pub rotated: usize,
     pub fused: bool,
+}
+
+/// Which columns to rotate, and by which rows of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rotation {
+    /// Width of a row.
+    pub width: usize,
+    /// Columns from the left that hold heads to rotate; a multiple of `head_dim`.
+    pub rotated: usize,
+    pub head_dim: usize,
+    /// Rows per sequence: the position of row n is n mod context.
+    pub context: usize,
+    /// Rotate back: the backward pass is the rotation by the opposite angle.
+    pub inverse: bool,
 }

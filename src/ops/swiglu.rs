@@ -7,7 +7,7 @@ use burn::tensor::{Shape, Slice};
 
 use super::linear;
 use super::live::{Cover, Live, Use};
-use super::{Cost, Float, Gradients, Kernels, Operation, Saved};
+use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
 /// gate `[n, f]`, up `[n, f]` → silu(gate)·up `[n, f]`, from primitives.
@@ -17,56 +17,51 @@ pub struct Activation;
 impl Operation<2> for Activation {
     const NAME: &'static str = "swiglu";
 
+    type Saved<B: Kernels> = [Float<B>; 2];
+
     fn version(&self) -> &'static str {
         "library"
     }
 
-    fn forward<B: Kernels>(&self, [gate, up]: [Float<B>; 2]) -> (Float<B>, Saved<B>) {
-        (forward::<B>(gate.clone(), up.clone()), vec![gate, up])
+    fn forward<B: Kernels>(&self, [gate, up]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
+        (forward::<B>(gate.clone(), up.clone()), [gate, up])
     }
 
-    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 2> {
-        let Ok([gate, up]) = <[_; 2]>::try_from(saved) else {
-            return [None, None];
-        };
-        let (dgate, dup) = backward::<B>(gate, up, dy);
-        [Some(dgate), Some(dup)]
+    fn backward<B: Kernels>(&self, [gate, up]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
+        backward::<B>(gate, up, dy)
     }
 
     fn forward_live<B: Kernels>(
         &self,
         live: &Live,
         [gate, up]: &[Float<B>; 2],
-    ) -> Option<(Float<B>, Saved<B>)> {
-        let shape = matrix::<B>(gate);
-        let inputs = vec![gate.clone(), up.clone()];
-        let y = elementwise::<B>(live, 0, inputs, &[shape])?.pop()?;
-        Some((y, vec![gate.clone(), up.clone()]))
+    ) -> Option<(Float<B>, [Float<B>; 2])> {
+        let saved = [gate.clone(), up.clone()];
+        let y = elementwise::<B>(live, 0, saved.to_vec(), &[gate.shape().dims()])?.pop()?;
+        Some((y, saved))
     }
 
     fn backward_live<B: Kernels>(
         &self,
         live: &Live,
-        saved: &[Float<B>],
+        [gate, up]: &[Float<B>; 2],
         dy: &Float<B>,
-    ) -> Option<Gradients<B, 2>> {
-        let [gate, up] = saved else { return None };
-        let shape = matrix::<B>(gate);
+    ) -> Option<[Float<B>; 2]> {
         let inputs = vec![dy.clone(), gate.clone(), up.clone()];
-        let both = elementwise::<B>(live, 1, inputs, &[shape, shape])?;
-        let [dgate, dup] = <[_; 2]>::try_from(both).ok()?;
-        Some([Some(dgate), Some(dup)])
+        elementwise::<B>(live, 1, inputs, &[gate.shape().dims(); 2])?
+            .try_into()
+            .ok()
     }
 
     fn cost(&self, [gate, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        let n = gate.iter().product::<usize>() as f64;
-        (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
+        cost(gate.iter().product())
     }
 }
 
-fn matrix<B: Kernels>(x: &Float<B>) -> [usize; 2] {
-    let shape = x.shape();
-    [shape[0], shape[1]]
+/// Of `count` activations.
+fn cost(count: usize) -> (Cost, Cost) {
+    let n = count as f64;
+    (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
 }
 
 /// A learner's kernel with one invocation for each element.
@@ -81,11 +76,7 @@ fn elementwise<B: Kernels>(
         live,
         which,
         sizes: &[("N", count)],
-        cover: [
-            Cover::Invocations(count),
-            Cover::Groups(1),
-            Cover::Groups(1),
-        ],
+        cover: Cover::Invocations(count),
         shares: 1,
     };
     B::learner(it, inputs, outputs)
@@ -100,33 +91,32 @@ pub struct PackedActivation {
 impl Operation<1> for PackedActivation {
     const NAME: &'static str = "swiglu";
 
+    type Saved<B: Kernels> = Float<B>;
+
     fn version(&self) -> &'static str {
         if self.fused { "own" } else { "library" }
     }
 
-    fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Saved<B>) {
+    fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
         let y = if self.fused {
             B::swiglu_packed(packed.clone())
         } else {
-            packed_forward::<B>(packed.clone())
+            let [gate, up] = halves::<B>(packed.clone());
+            forward::<B>(gate, up)
         };
-        (y, vec![packed])
+        (y, packed)
     }
 
-    fn backward<B: Kernels>(&self, mut saved: Saved<B>, dy: Float<B>) -> Gradients<B, 1> {
-        let Some(packed) = saved.pop() else {
-            return [None];
-        };
-        [Some(if self.fused {
+    fn backward<B: Kernels>(&self, packed: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
+        [if self.fused {
             B::swiglu_packed_backward(packed, dy)
         } else {
             packed_backward::<B>(packed, dy)
-        })]
+        }]
     }
 
     fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
-        let n = packed.iter().product::<usize>() as f64 / 2.0;
-        (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
+        cost(packed.iter().product::<usize>() / 2)
     }
 }
 
@@ -140,27 +130,24 @@ pub struct Naive {
 impl Operation<3> for Naive {
     const NAME: &'static str = "naive-swiglu";
 
+    /// The inputs, gate and up.
+    type Saved<B: Kernels> = [Float<B>; 5];
+
     fn version(&self) -> &'static str {
         "naive"
     }
 
-    fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, Saved<B>) {
-        let (y, gate, up) = B::naive_swiglu(x.clone(), w_gate.clone(), w_up.clone());
-        (y, vec![x, w_gate, w_up, gate, up])
+    fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 5]) {
+        let [y, gate, up] = B::naive_swiglu(x.clone(), w_gate.clone(), w_up.clone());
+        (y, [x, w_gate, w_up, gate, up])
     }
 
-    fn backward<B: Kernels>(&self, saved: Saved<B>, dy: Float<B>) -> Gradients<B, 3> {
-        let Ok([x, w_gate, w_up, gate, up]) = <[_; 5]>::try_from(saved) else {
-            return [None, None, None];
-        };
-        let (dgate, dup) = backward::<B>(gate, up, dy);
-        let (dx_gate, dw_gate) = linear::gradients::<B>(self.matmul, x.clone(), w_gate, dgate);
-        let (dx_up, dw_up) = linear::gradients::<B>(self.matmul, x, w_up, dup);
-        [
-            Some(B::float_add(dx_gate, dx_up)),
-            Some(dw_gate),
-            Some(dw_up),
-        ]
+    fn backward<B: Kernels>(&self, saved: [Float<B>; 5], dy: Float<B>) -> [Float<B>; 3] {
+        let [x, w_gate, w_up, gate, up] = saved;
+        let [dgate, dup] = backward::<B>(gate, up, dy);
+        let [dx_gate, dw_gate] = linear::gradients::<B>(self.matmul, x.clone(), w_gate, dgate);
+        let [dx_up, dw_up] = linear::gradients::<B>(self.matmul, x, w_up, dup);
+        [B::float_add(dx_gate, dx_up), dw_gate, dw_up]
     }
 
     fn cost(&self, [x, w, _]: &[Vec<usize>; 3]) -> (Cost, Cost) {
@@ -182,39 +169,32 @@ pub fn forward<B: Kernels>(gate: Float<B>, up: Float<B>) -> Float<B> {
 }
 
 /// d gate and d up, `[n, f]` each, from primitives.
-pub fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> (Float<B>, Float<B>) {
+fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> [Float<B>; 2] {
     let s = B::sigmoid(gate.clone()); // [n, f]
     let silu = B::float_mul(gate, s.clone()); // [n, f]
     // s·(1 + g·(1 − s)) = s + silu·(1 − s)
     let rest = B::float_add_scalar(B::float_neg(s.clone()), 1.0.into());
     let slope = B::float_add(s, B::float_mul(silu.clone(), rest)); // [n, f]
     let dgate = B::float_mul(B::float_mul(dy.clone(), up), slope);
-    (dgate, B::float_mul(dy, silu))
+    [dgate, B::float_mul(dy, silu)]
 }
 
 /// The two halves of `[n, 2f]`, `[n, f]` each, contiguous. Through a view of every second half-row, the CPU library's
 /// sigmoid takes one branch a value by its sign, which no processor predicts: twice the time of a copy and a sigmoid.
-pub fn halves<B: Kernels>(packed: Float<B>) -> (Float<B>, Float<B>) {
-    let shape = packed.shape();
-    let (rows, width) = (shape[0], shape[1] / 2);
+fn halves<B: Kernels>(packed: Float<B>) -> [Float<B>; 2] {
+    let [rows, both] = packed.shape().dims();
+    let width = both / 2;
     let half = |from: usize| {
         let columns = Slice::from(from..from + width);
         let view = B::float_slice(packed.clone(), &[Slice::full(), columns]); // [n, f]
         let flat = B::float_reshape(view, Shape::from([rows * width]));
         B::float_reshape(flat, Shape::from([rows, width]))
     };
-    (half(0), half(width))
-}
-
-/// The packed reference, by slices.
-pub fn packed_forward<B: Kernels>(packed: Float<B>) -> Float<B> {
-    let (gate, up) = halves::<B>(packed);
-    forward::<B>(gate, up)
+    [half(0), half(width)]
 }
 
 /// The packed gradient `[n, 2f]`, by slices.
-pub fn packed_backward<B: Kernels>(packed: Float<B>, dy: Float<B>) -> Float<B> {
-    let (gate, up) = halves::<B>(packed);
-    let (dgate, dup) = backward::<B>(gate, up, dy);
-    B::float_cat(vec![dgate, dup], 1)
+fn packed_backward<B: Kernels>(packed: Float<B>, dy: Float<B>) -> Float<B> {
+    let [gate, up] = halves::<B>(packed);
+    B::float_cat(backward::<B>(gate, up, dy).into(), 1)
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
-use perflings::engine::kernel::live::{self, Cover};
+use perflings::engine::kernel::live::{self, Cover, Use};
 use perflings::engine::kernel::{Limits, adopt};
 use perflings::protocol::{KernelSwap, KernelText};
 
@@ -83,12 +83,14 @@ fn a_kernel_that_passed_computes_for_the_model() {
         primitive(tensor(&up)),
         primitive(tensor(&vec![0.0; count])),
     );
-    let cover = [
-        Cover::Invocations(count as u64),
-        Cover::Groups(1),
-        Cover::Groups(1),
-    ];
-    assert!(live.launch(0, &[("N", count as u64)], cover, &[&g, &u, &out]));
+    let whole = Use {
+        live: &live,
+        which: 0,
+        sizes: &[("N", count as u64)],
+        cover: Cover::Invocations(count as u64),
+        shares: 1,
+    };
+    assert!(whole.launch(&[&g, &u, &out]));
     let found = Tensor::<1>::from_primitive::<CubeBackend>(out)
         .into_data()
         .try_to_vec::<f32>()
@@ -96,15 +98,13 @@ fn a_kernel_that_passed_computes_for_the_model() {
     for ((g, u), found) in gate.iter().zip(&up).zip(&found) {
         assert!((g / (1.0 + (-g).exp()) * u - found).abs() < 1e-5);
     }
-    let beyond = [Cover::Groups(65_536), Cover::Groups(1), Cover::Groups(1)];
+    let cover = Cover::Groups(65_536);
     assert!(
-        !live.launch(0, &[("N", 1)], beyond, &[&g]),
+        !Use { cover, ..whole }.launch(&[&g]),
         "a grid over the limit is left to the model's own kernel"
     );
-    assert!(
-        !live.launch(2, &[], cover, &[&g]),
-        "there is no third kernel"
-    );
+    let third = Use { which: 2, ..whole };
+    assert!(!third.launch(&[&g]), "there is no third kernel");
     live::clear(None);
 }
 

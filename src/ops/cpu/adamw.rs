@@ -8,11 +8,8 @@ use super::GRAIN;
 /// The optimizer's settings, and how many updates there have been with this one, from 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamW {
-    /// Learning rate.
     pub lr: f64,
-    /// How much of the gradients' running mean is kept.
     pub beta1: f64,
-    /// How much of the squared gradients' running mean is kept.
     pub beta2: f64,
     /// Added to the root, against division by zero.
     pub eps: f64,
@@ -25,9 +22,7 @@ pub struct AdamW {
 /// One parameter tensor with its gradient and running means, all of one length.
 #[derive(Debug)]
 pub struct Parameter<'a> {
-    /// The weights.
     pub value: &'a mut [f32],
-    /// Their gradients.
     pub gradient: &'a [f32],
     /// The running mean of the gradients.
     pub mean: &'a mut [f32],
@@ -69,12 +64,8 @@ impl AdamW {
             let len = value.len();
             assert_eq!((gradient.len(), mean.len(), square.len()), (len, len, len));
             let state = mean.chunks_mut(GRAIN).zip(square.chunks_mut(GRAIN));
-            tasks.extend(
-                value
-                    .chunks_mut(GRAIN)
-                    .zip(gradient.chunks(GRAIN))
-                    .zip(state),
-            );
+            let values = value.chunks_mut(GRAIN).zip(gradient.chunks(GRAIN));
+            tasks.extend(values.zip(state));
         }
         tasks
             .into_par_iter()

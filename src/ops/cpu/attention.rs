@@ -5,40 +5,30 @@
 mod backward;
 mod blocks;
 
-pub use backward::{Gradients, backward};
-pub use blocks::View;
+pub use backward::backward;
 
 use rayon::prelude::*;
 
 use super::matmul::{Product, Write};
 use super::reduce::STEP;
 use super::{Shared, exp, max, sum};
-use crate::ops::shapes::Heads;
-use blocks::{BLOCK, Place, Workspace, check};
+use crate::ops::shapes::{Heads, Rows};
+use blocks::{BLOCK, Place, Workspace};
 
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
 ///
-/// out is B·T × H·dh. `lse`, B × H × T, is the logarithm of the sum of exponentials, for the backward pass.
-///
-/// # Panics
-/// If the buffers do not fit the shape.
-pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Heads, q: View, k: View, v: View) {
-    check(shape, [q, k, v]);
-    assert_eq!(
-        (out.len(), lse.len()),
-        (
-            shape.rows() * shape.heads * shape.head_dim,
-            shape.rows() * shape.heads
-        )
-    );
+/// Returns out, B·T × H·dh, and `lse`, B × H × T, the logarithm of the sum of exponentials, for the backward pass.
+pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
+    let [q, k, v] = Place::of_rows(rows, shape);
     let row_stride = shape.heads * shape.head_dim;
+    let mut result = vec![0.0; shape.rows() * row_stride];
+    let mut logarithms = vec![0.0; shape.rows() * shape.heads];
     let out = Place {
-        start: out.as_mut_ptr(),
+        start: result.as_mut_ptr(),
         row_stride,
         shape,
     };
-    let (q, k, v) = (q.place(shape), k.place(shape), v.place(shape));
-    let lse = Shared::new(lse);
+    let lse = Shared::new(&mut logarithms);
     let blocks = shape.context.div_ceil(BLOCK);
     let tasks = (0..shape.batch * shape.kv_heads * blocks).into_par_iter();
     tasks.for_each_init(
@@ -57,6 +47,7 @@ pub fn forward(out: &mut [f32], lse: &mut [f32], shape: Heads, q: View, k: View,
             );
         },
     );
+    (result, logarithms)
 }
 
 /// The outputs of a block of queries, of all the query heads that share one key and value head.
@@ -110,7 +101,6 @@ fn forward_block(
                 out_stride: out.row_stride,
                 write: if key == 0 { Write::Replace } else { Write::Add },
             };
-            #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
             // SAFETY: the views were checked against the shape; these rows of these heads are this task's alone.
             unsafe {
                 to_scores.run();
@@ -127,7 +117,6 @@ fn forward_block(
             &most[index * BLOCK..][..rows],
             &mut total[index * BLOCK..][..rows],
         );
-        #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
         // SAFETY: as above.
         unsafe {
             let lse = lse.part((batch * shape.heads + head) * shape.context + first, rows);
@@ -144,7 +133,6 @@ fn forward_block(
 ///
 /// # Safety
 /// Nothing else uses these rows of this head meanwhile, and they are in bounds.
-#[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
 unsafe fn scale_rows(
     out: &Place<*mut f32>,
     (batch, head, first): (usize, usize, usize),
@@ -228,27 +216,31 @@ mod tests {
             rows.flat_map(|row| row[from..from + width].to_vec())
                 .collect()
         };
-        let (q, k) = (columns(0, wide), columns(wide, narrow));
-        let v = columns(wide + narrow, narrow);
-        let run = |threads: usize, views: [View; 3]| {
+        let separate = [(0, wide), (wide, narrow), (wide + narrow, narrow)]
+            .map(|(from, width)| columns(from, width));
+        let run = |threads: usize, rows: Rows<&[f32]>| {
             on_threads(threads, || {
-                let [q, k, v] = views;
-                let (mut out, mut lse) = (vec![f32::NAN; rows * wide], vec![f32::NAN; rows * 4]);
-                forward(&mut out, &mut lse, shape, q, k, v);
-                let mut gradient = vec![f32::NAN; packed.len()];
-                let to = Gradients::Packed(&mut gradient);
-                backward(to, shape, q, k, v, &out, &lse, &dout);
-                (out, lse, gradient)
+                let (out, lse) = forward(rows, shape);
+                let gradients = backward(rows, &out, &lse, &dout, shape);
+                (out, lse, gradients)
             })
         };
-        let separate = [
-            View::separate(&q, shape, 4),
-            View::separate(&k, shape, 2),
-            View::separate(&v, shape, 2),
-        ];
-        let one = run(1, View::packed(&packed, shape));
-        assert!(one.2.iter().all(|x| x.is_finite()));
-        assert!(one == run(3, View::packed(&packed, shape)));
-        assert!(one == run(1, separate));
+        let one = run(1, Rows::Packed(&packed));
+        let three = run(3, Rows::Packed(&packed));
+        let apart = run(1, Rows::Separate(separate.each_ref().map(|x| &x[..])));
+        let (Rows::Packed(gradient), Rows::Packed(other)) = (one.2, three.2) else {
+            panic!("gradients have the form of the rows")
+        };
+        assert!(gradient.iter().all(|x| x.is_finite()));
+        assert!((&one.0, &one.1, &gradient) == (&three.0, &three.1, &other));
+        assert!((one.0, one.1) == (apart.0, apart.1));
+        let Rows::Separate(parts) = apart.2 else {
+            panic!("gradients have the form of the rows")
+        };
+        for (row, gradient) in gradient.chunks(wide + 2 * narrow).enumerate() {
+            let parts = parts.iter().zip([wide, narrow, narrow]);
+            let parts = parts.flat_map(|(part, width)| &part[row * width..][..width]);
+            assert!(parts.eq(gradient));
+        }
     }
 }

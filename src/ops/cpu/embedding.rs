@@ -3,14 +3,11 @@
 
 use rayon::prelude::*;
 
-use super::rows_per_task;
+use super::{add, rows_per_task};
 
 /// `out[n] = weight[tokens[n]]`: weight is V × D, out N × D.
-///
-/// # Panics
-/// If the lengths do not fit, or a token is not in 0..V.
-pub fn forward(out: &mut [f32], weight: &[f32], tokens: &[i32], width: usize) {
-    assert_eq!(out.len(), tokens.len() * width);
+pub fn forward(weight: &[f32], tokens: &[i32], width: usize) -> Vec<f32> {
+    let mut out = vec![0.0; tokens.len() * width];
     let rows = rows_per_task(width);
     out.par_chunks_mut(rows * width)
         .zip(tokens.par_chunks(rows))
@@ -20,17 +17,15 @@ pub fn forward(out: &mut [f32], weight: &[f32], tokens: &[i32], width: usize) {
                 out.copy_from_slice(&weight[row * width..][..width]);
             }
         });
+    out
 }
 
 /// `dw[v] = Σ dy[n]` over the n with `tokens[n] = v`, zero where there are none: dy is N × D, dw V × D.
 ///
-/// # Panics
-/// If the lengths do not fit, or a token is not in 0..V.
-///
 /// Every task owns a range of table rows and looks through all tokens for them, so no two tasks write one row.
-pub fn backward(dw: &mut [f32], dy: &[f32], tokens: &[i32], width: usize) {
+pub fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> Vec<f32> {
     assert_eq!(dy.len(), tokens.len() * width);
-    let vocabulary = dw.len() / width;
+    let mut dw = vec![0.0; vocabulary * width];
     for token in tokens {
         assert!(
             usize::try_from(*token).is_ok_and(|token| token < vocabulary),
@@ -42,7 +37,6 @@ pub fn backward(dw: &mut [f32], dy: &[f32], tokens: &[i32], width: usize) {
     dw.par_chunks_mut(rows * width)
         .enumerate()
         .for_each(|(task, dw)| {
-            dw.fill(0.0);
             let (first, owned) = (task * rows, dw.len() / width);
             for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
                 let row = (*token as usize).wrapping_sub(first);
@@ -51,14 +45,7 @@ pub fn backward(dw: &mut [f32], dy: &[f32], tokens: &[i32], width: usize) {
                 }
             }
         });
-}
-
-simd! {
-    fn add(to: &mut [f32], from: &[f32]) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to += *from;
-        }
-    }
+    dw
 }
 
 #[cfg(test)]
@@ -66,6 +53,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "token 5 of 5")]
     fn a_token_outside_the_table_is_refused() {
-        super::backward(&mut [0.0; 10], &[0.0; 2], &[5], 2);
+        super::backward(&[0.0; 2], &[5], [5, 2]);
     }
 }

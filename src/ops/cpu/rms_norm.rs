@@ -3,24 +3,24 @@
 
 use rayon::prelude::*;
 
-use super::{rows_per_task, sum, sum2};
+use super::{add, rows_per_task, sum, sum2};
 
 /// Rows whose share of the gain's gradient is summed together. Fixed, so that threads do not change the result.
 const GAIN_ROWS: usize = 32;
 
 /// `y = x · inv_rms · gain` with `inv_rms = 1 / √(mean(x²) + eps)` per row: x and y are N × D, gain D, `inv_rms` N.
-///
-/// # Panics
-/// If the lengths do not fit each other.
-pub fn forward(y: &mut [f32], inv_rms: &mut [f32], x: &[f32], gain: &[f32], eps: f32) {
+/// Returns y and `inv_rms`.
+pub fn forward(x: &[f32], gain: &[f32], eps: f32) -> (Vec<f32>, Vec<f32>) {
     let width = gain.len();
-    assert_eq!((x.len(), y.len()), (inv_rms.len() * width, x.len()));
+    assert!(x.len().is_multiple_of(width));
+    let (mut y, mut inv_rms) = (vec![0.0; x.len()], vec![0.0; x.len() / width]);
     let rows = rows_per_task(width);
     let tasks = y
         .par_chunks_mut(rows * width)
         .zip(x.par_chunks(rows * width))
         .zip(inv_rms.par_chunks_mut(rows));
     tasks.for_each(|((y, x), inv_rms)| forward_rows(y, inv_rms, x, gain, eps));
+    (y, inv_rms)
 }
 
 simd! {
@@ -35,29 +35,22 @@ simd! {
     }
 }
 
-/// The gradients of [`forward`]: from dy to dx, both N × D, and dgain, D. `earlier`, N × D, is added to dx: what reaches x
+/// The gradients of [`forward`]: from dy, N × D, to dx, N × D, and dgain, D. `earlier`, N × D, is added to dx: what reaches x
 /// past the norm.
 ///
 /// With `h = dy · gain`: `dx = inv_rms · (h - x · inv_rms² · mean(h · x))` per row; `dgain = Σ dy · x · inv_rms` over rows.
-///
-/// # Panics
-/// If the lengths do not fit each other.
 pub fn backward(
-    dx: &mut [f32],
-    dgain: &mut [f32],
     dy: &[f32],
     x: &[f32],
     gain: &[f32],
     inv_rms: &[f32],
     earlier: Option<&[f32]>,
-) {
+) -> (Vec<f32>, Vec<f32>) {
     let width = gain.len();
-    assert!(earlier.is_none_or(|earlier| earlier.len() == dx.len()));
-    assert_eq!(
-        (dx.len(), dy.len(), x.len()),
-        (inv_rms.len() * width, dx.len(), dx.len())
-    );
-    assert_eq!(dgain.len(), width);
+    let len = inv_rms.len() * width;
+    assert!(earlier.is_none_or(|earlier| earlier.len() == len));
+    assert_eq!((dy.len(), x.len()), (len, len));
+    let (mut dx, mut dgain) = (vec![0.0; len], vec![0.0; width]);
     let part = GAIN_ROWS * width;
     let mut partial = vec![0.0; inv_rms.len().div_ceil(GAIN_ROWS) * width];
     let inputs = dy
@@ -77,10 +70,10 @@ pub fn backward(
                 add(dx, &earlier[start..start + dx.len()]);
             }
         });
-    dgain.fill(0.0);
     for partial in partial.chunks_exact(width) {
-        add(dgain, partial);
+        add(&mut dgain, partial);
     }
+    (dx, dgain)
 }
 
 simd! {
@@ -102,14 +95,6 @@ simd! {
     }
 }
 
-simd! {
-    fn add(to: &mut [f32], from: &[f32]) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to += *from;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{numbers, on_threads};
@@ -122,11 +107,8 @@ mod tests {
         let run = |threads| {
             let (x, gain, dy) = (&x, &gain, &dy);
             on_threads(threads, move || {
-                let (mut y, mut inv_rms) = (vec![0.0; n * d], vec![0.0; n]);
-                forward(&mut y, &mut inv_rms, x, gain, 1e-5);
-                let (mut dx, mut dgain) = (vec![0.0; n * d], vec![0.0; d]);
-                backward(&mut dx, &mut dgain, dy, x, gain, &inv_rms, None);
-                (y, dx, dgain)
+                let (y, inv_rms) = forward(x, gain, 1e-5);
+                (y, backward(dy, x, gain, &inv_rms, None))
             })
         };
         assert!(run(1) == run(3));

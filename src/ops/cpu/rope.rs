@@ -4,33 +4,28 @@
 use rayon::prelude::*;
 
 use super::rows_per_task;
+use crate::ops::shapes::Rotation;
 
 /// Rotates the first `rotated` columns of every row of `x` (N × `width`) as heads, and copies the other columns.
 ///
 /// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for `inverse`,
 /// the gradient of the forward pass. `cos` and `sin` are context × dh/2.
-///
-/// # Panics
-/// If the shapes do not fit each other.
-pub fn rotate(
-    y: &mut [f32],
-    x: &[f32],
-    [width, rotated, head_dim, context]: [usize; 4],
-    [cos, sin]: [&[f32]; 2],
-    inverse: bool,
-) {
+pub fn rotate(x: &[f32], cos: &[f32], sin: &[f32], rotation: Rotation) -> Vec<f32> {
+    let Rotation {
+        width,
+        rotated,
+        head_dim,
+        context,
+        inverse,
+    } = rotation;
     let half = head_dim / 2;
-    assert_eq!(y.len(), x.len());
-    assert!(
-        x.len().is_multiple_of(width.max(1)),
-        "{} elements in rows of {width}",
-        x.len()
-    );
+    assert!(x.len().is_multiple_of(width), "{rotation:?}");
     assert!(
         rotated <= width && rotated.is_multiple_of(head_dim),
-        "{rotated} of {width} columns to rotate"
+        "{rotation:?}"
     );
     assert_eq!((cos.len(), sin.len()), (context * half, context * half));
+    let mut y = vec![0.0; x.len()];
     let sign = if inverse { -1.0 } else { 1.0 };
     let rows = rows_per_task(width);
     let tasks = y
@@ -42,14 +37,11 @@ pub fn rotate(
         for (row, (y, x)) in lines.enumerate() {
             y.copy_from_slice(x);
             let at = (task * rows + row) % context * half;
-            turn_row(
-                &mut y[..rotated],
-                &cos[at..][..half],
-                &sin[at..][..half],
-                sign,
-            );
+            let (cos, sin) = (&cos[at..][..half], &sin[at..][..half]);
+            turn_row(&mut y[..rotated], cos, sin, sign);
         }
     });
+    y
 }
 
 simd! {

@@ -39,11 +39,8 @@ struct Head<'a> {
 
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
 ///
-/// out is B·T × H·dh, contiguous. q has `shape.heads` heads, k and v `shape.kv_heads`.
-///
-/// # Panics
-/// If `out` does not fit the shape, or a stride leads out of a buffer.
-pub fn forward(out: &mut [f32], shape: Heads, q: Strided, k: Strided, v: Strided) {
+/// The result is B·T × H·dh, contiguous. q has `shape.heads` heads, k and v `shape.kv_heads`.
+pub fn forward([q, k, v]: [Strided; 3], shape: Heads) -> Vec<f32> {
     let Heads {
         batch,
         context: time,
@@ -51,8 +48,8 @@ pub fn forward(out: &mut [f32], shape: Heads, q: Strided, k: Strided, v: Strided
         head_dim,
         ..
     } = shape;
-    assert_eq!(out.len(), batch * time * heads * head_dim);
-    let out = Shared::new(out);
+    let mut result = vec![0.0; batch * time * heads * head_dim];
+    let out = Shared::new(&mut result);
     (0..batch * heads).into_par_iter().for_each(|index| {
         let (batch, head) = (index / heads, index % heads);
         let kv_head = head / (heads / shape.kv_heads);
@@ -69,13 +66,13 @@ pub fn forward(out: &mut [f32], shape: Heads, q: Strided, k: Strided, v: Strided
             softmax(&mut row[..=query]);
         }
         for (query, row) in scores.chunks_exact(time).enumerate() {
-            #[expect(unsafe_code, reason = "tasks write disjoint parts of one output")]
             // SAFETY: this row of this head is written by this task alone.
             let out =
                 unsafe { out.part(((batch * time + query) * heads + head) * head_dim, head_dim) };
             mix(out, &row[..=query], v);
         }
     });
+    result
 }
 
 simd! {

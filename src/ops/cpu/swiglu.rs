@@ -6,13 +6,10 @@ use rayon::prelude::*;
 use super::{rows_per_task, sigmoid};
 
 /// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`: `packed` is N × 2F, gate in columns 0..F and up in F..2F;
-/// `out` is N × F.
-///
-/// # Panics
-/// If the lengths do not fit each other.
-pub fn forward(out: &mut [f32], packed: &[f32], width: usize) {
-    assert_eq!(packed.len(), 2 * out.len());
-    assert!(out.len().is_multiple_of(width.max(1)));
+/// the result is N × F.
+pub fn forward(packed: &[f32], width: usize) -> Vec<f32> {
+    assert!(packed.len().is_multiple_of(2 * width));
+    let mut out = vec![0.0; packed.len() / 2];
     let rows = rows_per_task(width);
     let tasks = out
         .par_chunks_mut(rows * width)
@@ -26,19 +23,15 @@ pub fn forward(out: &mut [f32], packed: &[f32], width: usize) {
             forward_slice(out, gate, up);
         }
     });
+    out
 }
 
 /// The gradients of [`forward`]: `dup = dout · silu(gate)` and `dgate = dout · up · s · (1 + gate · (1 - s))`, with
 /// `s = 1 / (1 + exp(-gate))`. `packed` and `dpacked` are N × 2F, `dout` is N × F.
-///
-/// # Panics
-/// If the lengths do not fit each other.
-pub fn backward(dpacked: &mut [f32], dout: &[f32], packed: &[f32], width: usize) {
-    assert_eq!(
-        (packed.len(), dpacked.len()),
-        (2 * dout.len(), 2 * dout.len())
-    );
-    assert!(dout.len().is_multiple_of(width.max(1)));
+pub fn backward(dout: &[f32], packed: &[f32], width: usize) -> Vec<f32> {
+    assert_eq!(packed.len(), 2 * dout.len());
+    assert!(dout.len().is_multiple_of(width));
+    let mut dpacked = vec![0.0; packed.len()];
     let rows = rows_per_task(2 * width);
     let inputs = dout
         .par_chunks(rows * width)
@@ -54,6 +47,7 @@ pub fn backward(dpacked: &mut [f32], dout: &[f32], packed: &[f32], width: usize)
                 backward_slice(dgate, dup, dout, gate, up);
             }
         });
+    dpacked
 }
 
 simd! {

@@ -8,24 +8,18 @@ use rayon::prelude::*;
 /// x is N × K, both weights F × K, the three outputs N × F. It runs on all threads, like its better counterpart:
 /// what makes it slow is that an element of x or a weight is used once per time it is read, and that each sum is
 /// one long chain of additions.
-///
-/// # Panics
-/// If the lengths do not fit each other.
 pub fn forward(
-    out: &mut [f32],
-    gate: &mut [f32],
-    up: &mut [f32],
     x: &[f32],
     weight_gate: &[f32],
     weight_up: &[f32],
     [n, f, k]: [usize; 3],
-) {
+) -> [Vec<f32>; 3] {
     assert_eq!(
         (x.len(), weight_gate.len(), weight_up.len()),
         (n * k, f * k, f * k)
     );
-    assert_eq!((out.len(), gate.len(), up.len()), (n * f, n * f, n * f));
-    let outputs = out.par_iter_mut().zip(gate).zip(up).enumerate();
+    let [mut out, mut gate, mut up] = [0; 3].map(|_| vec![0.0; n * f]);
+    let outputs = out.par_iter_mut().zip(&mut gate).zip(&mut up).enumerate();
     outputs.for_each(|(index, ((out, gate), up))| {
         let (row, column) = (index / f, index % f);
         let (mut gate_sum, mut up_sum) = (0.0, 0.0);
@@ -37,4 +31,5 @@ pub fn forward(
         *up = up_sum;
         *out = gate_sum / (1.0 + (-gate_sum).exp()) * up_sum;
     });
+    [out, gate, up]
 }

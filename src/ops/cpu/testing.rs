@@ -1,4 +1,4 @@
-//! Numbers and comparisons for the kernels' tests. Test code only.
+//! Numbers and threads for the kernels' tests. Test code only.
 
 use crate::random::Rng;
 
@@ -6,19 +6,6 @@ use crate::random::Rng;
 pub fn numbers(seed: u64, len: usize) -> Vec<f32> {
     let mut rng = Rng::new(seed);
     (0..len).map(|_| 2.0 * rng.uniform() as f32 - 1.0).collect()
-}
-
-/// Fails unless every element is within `tolerance` of the wanted one, relative to the largest wanted element.
-pub fn assert_near(got: &[f32], want: &[f64], tolerance: f64) {
-    assert_eq!(got.len(), want.len());
-    let scale = want.iter().fold(1e-30, |most: f64, x| most.max(x.abs()));
-    for (index, (got, want)) in got.iter().zip(want).enumerate() {
-        let error = (f64::from(*got) - want).abs() / scale;
-        assert!(
-            error <= tolerance,
-            "element {index}: got {got}, want {want}, error {error:e} of the largest"
-        );
-    }
 }
 
 /// Runs `work` on a pool of `threads` threads.

@@ -10,9 +10,6 @@ const BLOCK: usize = 64;
 const SERIAL: usize = 64 * 1024;
 
 /// `to[c · to_stride + r] = from[r · from_stride + c]` for every r below `rows` and c below `columns`, on all threads.
-///
-/// # Panics
-/// If a slice is too short, or rows of a result would overlap.
 pub fn transpose(
     to: &mut [f32],
     to_stride: usize,
@@ -73,7 +70,6 @@ fn transpose_block(
                     &mut to[column * to_stride + row..],
                     &from[row * from_stride + column..],
                 );
-                #[expect(unsafe_code, reason = "vector instructions chosen at run time")]
                 // SAFETY: AVX2 was found.
                 unsafe {
                     transpose_8(to, to_stride, from, from_stride);
@@ -124,11 +120,8 @@ fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usiz
     };
     let rows: [__m256; 8] = std::array::from_fn(|row| {
         let row = &from[row * from_stride..][..8];
-        #[expect(unsafe_code, reason = "the load takes a place")]
         // SAFETY: eight elements are there.
-        unsafe {
-            _mm256_loadu_ps(row.as_ptr())
-        }
+        unsafe { _mm256_loadu_ps(row.as_ptr()) }
     });
     // Pairs of rows, then quads, each within the halves of a register; last, the halves are exchanged.
     let low: [__m256; 4] =
@@ -153,7 +146,6 @@ fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usiz
             _mm256_permute2f128_ps::<0x31>(upper, lower)
         };
         let to = &mut to[column * to_stride..][..8];
-        #[expect(unsafe_code, reason = "the store takes a place")]
         // SAFETY: there is room for eight elements.
         unsafe {
             _mm256_storeu_ps(to.as_mut_ptr(), values);

@@ -13,12 +13,7 @@ const ITEMS: usize = 4;
 const MOST_SLOTS: usize = 16;
 
 /// A parameter, its gradient and its two moments, one shape; all but the gradient are overwritten.
-pub struct Slot<'a> {
-    pub param: &'a CubeTensor,
-    pub grad: &'a CubeTensor,
-    pub m: &'a CubeTensor,
-    pub v: &'a CubeTensor,
-}
+pub type Slot<'a> = [&'a CubeTensor; 4];
 
 /// The bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, at t = 0.
 pub fn clock(like: &CubeTensor) -> CubeTensor {
@@ -54,21 +49,15 @@ pub fn step(slots: &[Slot], clock: &CubeTensor, rule: &AdamW) {
 fn launch(batch: &[Slot], clock: &CubeTensor, rule: &AdamW) {
     let sizes: Vec<usize> = batch
         .iter()
-        .map(|slot| slot.param.meta.num_elements())
+        .map(|[param, ..]| param.meta.num_elements())
         .collect();
     let lanes = super::vector_width(&sizes);
     let mut args = SequenceArg::new();
     let mut first = 0;
     for (slot, size) in batch.iter().zip(sizes) {
         let count = size / lanes;
-        args.push(SlotDataLaunch::new(
-            arg(slot.param),
-            arg(slot.grad),
-            arg(slot.m),
-            arg(slot.v),
-            first,
-            count,
-        ));
+        let [param, grad, m, v] = slot.map(arg);
+        args.push(SlotDataLaunch::new(param, grad, m, v, first, count));
         first += count.div_ceil(THREADS * ITEMS);
     }
     unsafe {

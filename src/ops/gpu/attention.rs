@@ -1,53 +1,37 @@
 //! Causal attention with grouped key and value heads, forward, without the score matrix in memory.
 //! The backward pass is in `attention_backward`, the tiles both use in `attention_tile`.
 
-pub use super::attention_tile::Heads;
 use super::attention_tile::{
-    LOWEST, Place, Tile, accumulate, add_teams, clear, load_other, load_own, products, write_vector,
+    LOWEST, Lines, Place, Tile, accumulate, add_teams, load_other, load_own, products,
+    write_vector, zeros,
 };
-use super::{Columns, Float4, arg, empty, groups, vector_width};
+use super::{Float4, arg, empty, groups, vector_width};
+use crate::ops::shapes::{Columns, Heads, Rows};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-/// out = softmax(q·kᵀ/√dh + causal mask)·v per head; q `[N, H·dh]`, k and v `[N, KV·dh]` as columns of their tensors (packed or
-/// not), N = batch·context. Returns out `[N, H·dh]` and lse `[N, H]`, the logarithm of each row's sum of exponentials, which the
-/// backward pass needs. Memory grows with the context, not with its square. (Dao et al. 2022.) 1 launch.
-pub fn forward(q: Columns, k: Columns, v: Columns, sizes: Heads) -> (CubeTensor, CubeTensor) {
-    let rows = sizes.batch * sizes.context;
-    let width = sizes.heads * sizes.head_dim;
-    let (out, lse) = (
-        empty(q.tensor, [rows, width]),
-        empty(q.tensor, [rows, sizes.heads]),
-    );
-    let tile = Tile::choose(&sizes, q.tensor, shared_vectors);
+/// out = softmax(q·kᵀ/√dh + causal mask)·v per head; `rows` are q, k and v, N = batch·context. Returns out `[N, H·dh]` and lse
+/// `[N, H]`, the logarithm of each row's sum of exponentials, which the backward pass needs. Memory grows with the context, not
+/// with its square. (Dao et al. 2022.) 1 launch.
+pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
+    let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
+    let out = empty(q, [sizes.rows(), sizes.heads * sizes.head_dim]);
+    let lse = empty(q, [sizes.rows(), sizes.heads]);
+    let tile = Tile::choose(&sizes, q, shared_vectors);
     let tiles = sizes.context.div_ceil(tile.rows());
     unsafe {
         flash_attention_forward::launch_unchecked(
             &out.client,
             groups(tiles * sizes.batch * sizes.heads),
             CubeDim::new_1d(tile.threads() as u32),
-            vector_width(&[
-                sizes.head_dim,
-                q.offset,
-                q.stride,
-                k.offset,
-                k.stride,
-                v.offset,
-                v.stride,
-            ]),
-            q.arg(),
-            k.arg(),
-            v.arg(),
+            vector_width(&[sizes.head_dim]),
+            arg(q),
+            arg(k),
+            arg(v),
             arg(&out),
             arg(&lse),
-            q.offset,
-            q.stride,
-            k.offset,
-            k.stride,
-            v.offset,
-            v.stride,
-            tiles,
             sizes.scale(),
+            [of_q, of_k, of_v],
             sizes,
             tile,
         );
@@ -73,18 +57,13 @@ fn flash_attention_forward<N: Size>(
     v: &[Vector<f32, N>],
     out: &mut [Vector<f32, N>],
     lse: &mut [f32],
-    q_offset: usize,
-    q_stride: usize,
-    k_offset: usize,
-    k_stride: usize,
-    v_offset: usize,
-    v_stride: usize,
-    tiles: usize,
     scale: f32,
+    #[comptime] columns: [Columns; 3],
     #[comptime] sizes: Heads,
     #[comptime] tile: Tile,
 ) {
     let sequences = comptime!(sizes.batch * sizes.heads);
+    let tiles = comptime!(sizes.context.div_ceil(tile.rows()));
     if CUBE_POS >= tiles * sequences {
         terminate!();
     }
@@ -103,24 +82,13 @@ fn flash_attention_forward<N: Size>(
     let context = sizes.context;
     let (x, y) = (place.x, place.y);
 
-    let q_start = q_offset + batch * context * q_stride + head * sizes.head_dim;
-    let k_start = k_offset + batch * context * k_stride + kv_head * sizes.head_dim;
-    let v_start = v_offset + batch * context * v_stride + kv_head * sizes.head_dim;
-    load_own::<N>(
-        q,
-        &mut shared,
-        0usize,
-        q_start,
-        q_stride,
-        first,
-        context,
-        scale,
-        tile,
-    );
+    let of_q = Lines::of(batch, head, comptime!(columns[0]), sizes);
+    let of_k = Lines::of(batch, kv_head, comptime!(columns[1]), sizes);
+    let of_v = Lines::of(batch, kv_head, comptime!(columns[2]), sizes);
+    load_own::<N>(q, &mut shared, 0usize, &of_q, first, scale, tile);
 
     let owned = comptime!(tile.owned());
-    let mut acc = Array::<Float4>::new(comptime!(4 * owned));
-    clear(&mut acc, comptime!(4 * owned));
+    let mut acc = zeros(comptime!(4 * owned));
     let mut scores = Array::<Float4>::new(tile.columns_each);
     let mut top = Float4::new(LOWEST);
     let mut sum = Float4::new(0.0);
@@ -128,29 +96,8 @@ fn flash_attention_forward<N: Size>(
     let mut tile_key = 0usize;
     while tile_key < end {
         let key = tile_key + place.team * comptime!(tile.columns());
-        let unit = place.unit;
-        load_other::<N>(
-            k,
-            &mut shared,
-            keys,
-            k_start,
-            k_stride,
-            key,
-            context,
-            unit,
-            tile,
-        );
-        load_other::<N>(
-            v,
-            &mut shared,
-            values,
-            v_start,
-            v_stride,
-            key,
-            context,
-            unit,
-            tile,
-        );
+        load_other::<N>(k, &mut shared, keys, &of_k, key, place.unit, tile);
+        load_other::<N>(v, &mut shared, values, &of_v, key, place.unit, tile);
         sync_cube();
         products(&shared, &mut scores, 0usize, keys, &place, tile);
         if key + comptime!(tile.columns()) > first {
@@ -253,13 +200,8 @@ fn flash_attention_forward<N: Size>(
                 let vector = x + comptime!(j * 8);
                 if vector < comptime!(tile.vectors()) {
                     let start = (line * sizes.heads + head) * sizes.head_dim;
-                    write_vector::<N>(
-                        out,
-                        start,
-                        vector,
-                        acc[comptime!(i * owned + j)] * inverse,
-                        tile,
-                    );
+                    let value = acc[comptime!(i * owned + j)] * inverse;
+                    write_vector::<N>(out, start, vector, value, tile);
                 }
             }
         }

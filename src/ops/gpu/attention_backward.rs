@@ -2,46 +2,33 @@
 //! Two kernels of one shape, since queries and keys change roles: each owns rows and walks over the other side.
 
 use super::attention_tile::{
-    Heads, Place, Tile, accumulate, add_teams, clear, load_other, load_own, products, read_vector,
-    write_vector,
+    Lines, Place, Tile, accumulate, add_teams, load_other, load_own, products, read_vector,
+    write_vector, zeros,
 };
-use super::{Columns, Float4, arg, empty, groups, vector_width};
+use super::{Float4, arg, empty, groups, horizontal_sum, vector_width};
+use crate::ops::shapes::{Columns, Heads, Rows};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-/// What the forward pass read and returned.
-#[derive(Clone, Copy)]
-pub struct Saved<'a> {
-    pub q: Columns<'a>,
-    pub k: Columns<'a>,
-    pub v: Columns<'a>,
-    /// `[N, H·dh]`
-    pub out: &'a CubeTensor,
-    /// `[N, H]`
-    pub lse: &'a CubeTensor,
-}
-
 /// With P = exp(q·kᵀ/√dh − lse), dP = dout·vᵀ, δ = rowsum(dout∘out), dS = P∘(dP − δ)/√dh:
 /// dq = dS·k, dk = dSᵀ·q, dv = Pᵀ·dout, the last two summed over the query heads of a group.
-/// Each gradient is written to the columns given for it, in the layout of what it is the gradient of. 2 launches.
-fn backward_into(dout: &CubeTensor, saved: Saved, [dq, dk, dv]: [Columns; 3], sizes: Heads) {
-    let Saved { q, k, v, out, lse } = saved;
-    let delta = empty(dout, [sizes.batch * sizes.context, sizes.heads]);
-    let all = [q, k, v, dq, dk, dv];
-    let mut alignment = vec![sizes.head_dim];
-    alignment.extend(
-        all.iter()
-            .flat_map(|columns| [columns.offset, columns.stride]),
-    );
-    let lanes = vector_width(&alignment);
-    let layout = Layout {
-        q: (q.offset, q.stride),
-        k: (k.offset, k.stride),
-        v: (v.offset, v.stride),
-        dq: (dq.offset, dq.stride),
-        dk: (dk.offset, dk.stride),
-        dv: (dv.offset, dv.stride),
-    };
+/// `rows`, out `[N, H·dh]` and lse `[N, H]` are what the forward pass read and returned. Returns the gradients in the form of
+/// `rows`. 2 launches.
+pub fn backward(
+    dout: &CubeTensor,
+    rows: &Rows<CubeTensor>,
+    out: &CubeTensor,
+    lse: &CubeTensor,
+    sizes: Heads,
+) -> Rows<CubeTensor> {
+    let gradients = rows
+        .as_ref()
+        .map(|x| empty::<2>(dout, x.meta.shape().dims()));
+    let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
+    let [dq, dk, dv] = gradients.columns(&sizes).map(|(buffer, _)| buffer);
+    let delta = empty(dout, [sizes.rows(), sizes.heads]);
+    let columns = [of_q, of_k, of_v];
+    let lanes = vector_width(&[sizes.head_dim]);
     let tile = Tile::choose(&sizes, dout, |tile| q_vectors(tile).max(kv_vectors(tile)));
     let tiles = sizes.context.div_ceil(tile.rows());
     let dim = CubeDim::new_1d(tile.threads() as u32);
@@ -51,17 +38,16 @@ fn backward_into(dout: &CubeTensor, saved: Saved, [dq, dk, dv]: [Columns; 3], si
             groups(tiles * sizes.batch * sizes.heads),
             dim,
             lanes,
-            q.arg(),
-            k.arg(),
-            v.arg(),
+            arg(q),
+            arg(k),
+            arg(v),
             arg(out),
             arg(dout),
             arg(lse),
             arg(&delta),
-            dq.arg(),
-            tiles,
+            arg(dq),
             sizes.scale(),
-            layout,
+            columns,
             sizes,
             tile,
         );
@@ -70,86 +56,38 @@ fn backward_into(dout: &CubeTensor, saved: Saved, [dq, dk, dv]: [Columns; 3], si
             groups(tiles * sizes.batch * sizes.kv_heads),
             dim,
             lanes,
-            q.arg(),
-            k.arg(),
-            v.arg(),
+            arg(q),
+            arg(k),
+            arg(v),
             arg(dout),
             arg(lse),
             arg(&delta),
-            dk.arg(),
-            dv.arg(),
-            tiles,
+            arg(dk),
+            arg(dv),
             sizes.scale(),
-            layout,
+            columns,
             sizes,
             tile,
         );
     }
-}
-
-/// [`backward_into`] three new tensors, shaped as q `[N, H·dh]`, k and v `[N, KV·dh]`.
-pub fn backward(dout: &CubeTensor, saved: Saved, sizes: Heads) -> [CubeTensor; 3] {
-    let rows = sizes.batch * sizes.context;
-    let (wide, narrow) = (
-        sizes.heads * sizes.head_dim,
-        sizes.kv_heads * sizes.head_dim,
-    );
-    let gradients = [wide, narrow, narrow].map(|width| empty(dout, [rows, width]));
-    let [dq, dk, dv] = &gradients;
-    let columns = [
-        Columns::all(dq, wide),
-        Columns::all(dk, narrow),
-        Columns::all(dv, narrow),
-    ];
-    backward_into(dout, saved, columns, sizes);
     gradients
 }
 
-/// [`backward_into`] one new tensor `[N, (H + 2·KV)·dh]` with dq, dk and dv side by side.
-pub fn backward_packed(dout: &CubeTensor, saved: Saved, sizes: Heads) -> CubeTensor {
-    let rows = sizes.batch * sizes.context;
-    let (wide, narrow) = (
-        sizes.heads * sizes.head_dim,
-        sizes.kv_heads * sizes.head_dim,
-    );
-    let width = wide + 2 * narrow;
-    let packed = empty(dout, [rows, width]);
-    let columns = [0, wide, wide + narrow].map(|offset| Columns::at(&packed, offset, width));
-    backward_into(dout, saved, columns, sizes);
-    packed
+/// Columns of out and of its gradient.
+fn dense(sizes: &Heads) -> Columns {
+    Columns {
+        offset: 0,
+        stride: sizes.heads * sizes.head_dim,
+    }
 }
 
-/// Offset and row stride of every operand, fixed when the kernel is compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Layout {
-    q: (usize, usize),
-    k: (usize, usize),
-    v: (usize, usize),
-    dq: (usize, usize),
-    dk: (usize, usize),
-    dv: (usize, usize),
-}
-
-/// Where row 0 of a sequence's head begins.
-#[cube]
-fn start_of(
-    batch: usize,
-    head: usize,
-    #[comptime] at: (usize, usize),
-    #[comptime] sizes: Heads,
-) -> usize {
-    batch * comptime!(sizes.context * at.1) + head * sizes.head_dim + comptime!(at.0)
-}
-
-/// Writes the first team's accumulated rows, `[rows, head_dim]` from `start` on.
+/// Writes the first team's accumulated rows.
 #[cube]
 fn write_rows<N: Size>(
     target: &mut [Vector<f32, N>],
     acc: &Array<Float4>,
-    start: usize,
-    stride: usize,
+    lines: &Lines,
     first: usize,
-    end: usize,
     place: &Place,
     #[comptime] tile: Tile,
 ) {
@@ -157,18 +95,13 @@ fn write_rows<N: Size>(
     #[unroll]
     for i in 0..4usize {
         let row = first + place.y * 4 + i;
-        if row < end && place.team == 0 {
+        if row < lines.count && place.team == 0 {
             #[unroll]
             for j in 0..owned {
                 let vector = place.x + comptime!(j * 8);
                 if vector < comptime!(tile.vectors()) {
-                    write_vector::<N>(
-                        target,
-                        start + row * stride,
-                        vector,
-                        acc[comptime!(i * owned + j)],
-                        tile,
-                    );
+                    let start = lines.start + row * lines.stride;
+                    write_vector::<N>(target, start, vector, acc[comptime!(i * owned + j)], tile);
                 }
             }
         }
@@ -196,13 +129,13 @@ fn flash_attention_backward_q<N: Size>(
     lse: &[f32],
     delta: &mut [f32],
     dq: &mut [Vector<f32, N>],
-    tiles: usize,
     scale: f32,
-    #[comptime] layout: Layout,
+    #[comptime] columns: [Columns; 3],
     #[comptime] sizes: Heads,
     #[comptime] tile: Tile,
 ) {
     let sequences = comptime!(sizes.batch * sizes.heads);
+    let tiles = comptime!(sizes.context.div_ceil(tile.rows()));
     if CUBE_POS >= tiles * sequences {
         terminate!();
     }
@@ -220,35 +153,14 @@ fn flash_attention_backward_q<N: Size>(
     let kv_head = head / comptime!(sizes.group());
     let context = sizes.context;
     let (x, y) = (place.x, place.y);
-    let width = comptime!(sizes.heads * sizes.head_dim);
     let owned = comptime!(tile.owned());
 
-    let q_start = start_of(batch, head, layout.q, sizes);
-    let k_start = start_of(batch, kv_head, layout.k, sizes);
-    let v_start = start_of(batch, kv_head, layout.v, sizes);
-    let out_start = start_of(batch, head, comptime!((0, width)), sizes);
-    load_own::<N>(
-        q,
-        &mut shared,
-        0usize,
-        q_start,
-        layout.q.1,
-        first,
-        context,
-        scale,
-        tile,
-    );
-    load_own::<N>(
-        dout,
-        &mut shared,
-        own_dout,
-        out_start,
-        width,
-        first,
-        context,
-        1.0f32,
-        tile,
-    );
+    let of_q = Lines::of(batch, head, comptime!(columns[0]), sizes);
+    let of_k = Lines::of(batch, kv_head, comptime!(columns[1]), sizes);
+    let of_v = Lines::of(batch, kv_head, comptime!(columns[2]), sizes);
+    let of_out = Lines::of(batch, head, comptime!(dense(&sizes)), sizes);
+    load_own::<N>(q, &mut shared, 0usize, &of_q, first, scale, tile);
+    load_own::<N>(dout, &mut shared, own_dout, &of_out, first, 1.0f32, tile);
 
     // δ: each invocation its vectors of its four rows, then the sum over x. Every team needs it and computes its own.
     let mut logs = Float4::new(0.0);
@@ -263,13 +175,10 @@ fn flash_attention_backward_q<N: Size>(
             for j in 0..owned {
                 let vector = x + comptime!(j * 8);
                 if vector < comptime!(tile.vectors()) {
-                    let start = out_start + row * width;
+                    let start = of_out.start + row * of_out.stride;
                     let product = read_vector::<N>(out, start, vector, tile)
                         * read_vector::<N>(dout, start, vector, tile);
-                    dot += product.extract(0usize)
-                        + product.extract(1usize)
-                        + product.extract(2usize)
-                        + product.extract(3usize);
+                    dot += horizontal_sum::<Const<4>>(product);
                 }
             }
             part.insert(i, dot);
@@ -292,37 +201,15 @@ fn flash_attention_backward_q<N: Size>(
         }
     }
 
-    let mut acc = Array::<Float4>::new(comptime!(4 * owned));
-    clear(&mut acc, comptime!(4 * owned));
+    let mut acc = zeros(comptime!(4 * owned));
     let mut scores = Array::<Float4>::new(tile.columns_each);
     let mut slopes = Array::<Float4>::new(tile.columns_each);
     let end = min(first + comptime!(tile.rows()), context);
     let mut tile_key = 0usize;
     while tile_key < end {
         let key = tile_key + place.team * comptime!(tile.columns());
-        let unit = place.unit;
-        load_other::<N>(
-            k,
-            &mut shared,
-            keys,
-            k_start,
-            layout.k.1,
-            key,
-            context,
-            unit,
-            tile,
-        );
-        load_other::<N>(
-            v,
-            &mut shared,
-            values,
-            v_start,
-            layout.v.1,
-            key,
-            context,
-            unit,
-            tile,
-        );
+        load_other::<N>(k, &mut shared, keys, &of_k, key, place.unit, tile);
+        load_other::<N>(v, &mut shared, values, &of_v, key, place.unit, tile);
         sync_cube();
         products(&shared, &mut scores, 0usize, keys, &place, tile);
         products(&shared, &mut slopes, own_dout, values, &place, tile);
@@ -344,16 +231,7 @@ fn flash_attention_backward_q<N: Size>(
         tile_key += comptime!(tile.columns() * tile.teams);
     }
     add_teams(&mut shared, &mut acc, &place, comptime!(4 * owned), tile);
-    write_rows::<N>(
-        dq,
-        &acc,
-        start_of(batch, head, layout.dq, sizes),
-        layout.dq.1,
-        first,
-        context,
-        &place,
-        tile,
-    );
+    write_rows::<N>(dq, &acc, &of_q, first, &place, tile);
 }
 
 /// Two own sides, which the teams' sums may replace, each team's region, and two values per column of a tile.
@@ -377,13 +255,13 @@ fn flash_attention_backward_kv<N: Size>(
     delta: &[f32],
     dk: &mut [Vector<f32, N>],
     dv: &mut [Vector<f32, N>],
-    tiles: usize,
     scale: f32,
-    #[comptime] layout: Layout,
+    #[comptime] columns: [Columns; 3],
     #[comptime] sizes: Heads,
     #[comptime] tile: Tile,
 ) {
     let sequences = comptime!(sizes.batch * sizes.kv_heads);
+    let tiles = comptime!(sizes.context.div_ceil(tile.rows()));
     if CUBE_POS >= tiles * sequences {
         terminate!();
     }
@@ -407,70 +285,27 @@ fn flash_attention_backward_kv<N: Size>(
     let kv_head = CUBE_POS % sequences % sizes.kv_heads;
     let context = sizes.context;
     let (x, y) = (place.x, place.y);
-    let width = comptime!(sizes.heads * sizes.head_dim);
     let owned = comptime!(tile.owned());
 
-    let k_start = start_of(batch, kv_head, layout.k, sizes);
-    let v_start = start_of(batch, kv_head, layout.v, sizes);
-    load_own::<N>(
-        k,
-        &mut shared,
-        0usize,
-        k_start,
-        layout.k.1,
-        first,
-        context,
-        scale,
-        tile,
-    );
-    load_own::<N>(
-        v,
-        &mut shared,
-        own_values,
-        v_start,
-        layout.v.1,
-        first,
-        context,
-        1.0f32,
-        tile,
-    );
+    let of_k = Lines::of(batch, kv_head, comptime!(columns[1]), sizes);
+    let of_v = Lines::of(batch, kv_head, comptime!(columns[2]), sizes);
+    load_own::<N>(k, &mut shared, 0usize, &of_k, first, scale, tile);
+    load_own::<N>(v, &mut shared, own_values, &of_v, first, 1.0f32, tile);
 
-    let mut acc_k = Array::<Float4>::new(comptime!(4 * owned));
-    let mut acc_v = Array::<Float4>::new(comptime!(4 * owned));
-    clear(&mut acc_k, comptime!(4 * owned));
-    clear(&mut acc_v, comptime!(4 * owned));
+    let mut acc_k = zeros(comptime!(4 * owned));
+    let mut acc_v = zeros(comptime!(4 * owned));
     let mut scores = Array::<Float4>::new(tile.columns_each);
     let mut slopes = Array::<Float4>::new(tile.columns_each);
     for member in 0..comptime!(sizes.group()) {
         let head = kv_head * comptime!(sizes.group()) + member;
-        let q_start = start_of(batch, head, layout.q, sizes);
-        let out_start = start_of(batch, head, comptime!((0, width)), sizes);
+        let of_q = Lines::of(batch, head, comptime!(columns[0]), sizes);
+        let of_out = Lines::of(batch, head, comptime!(dense(&sizes)), sizes);
         let mut tile_query = first / comptime!(tile.columns()) * comptime!(tile.columns());
         while tile_query < context {
             let query = tile_query + place.team * comptime!(tile.columns());
             let unit = place.unit;
-            load_other::<N>(
-                q,
-                &mut shared,
-                queries,
-                q_start,
-                layout.q.1,
-                query,
-                context,
-                unit,
-                tile,
-            );
-            load_other::<N>(
-                dout,
-                &mut shared,
-                douts,
-                out_start,
-                width,
-                query,
-                context,
-                unit,
-                tile,
-            );
+            load_other::<N>(q, &mut shared, queries, &of_q, query, unit, tile);
+            load_other::<N>(dout, &mut shared, douts, &of_out, query, unit, tile);
             if unit < comptime!(tile.columns()) {
                 // A row past the end has zeros for dout and δ, which make its gradients zero.
                 let mut log = 0.0f32;
@@ -511,24 +346,6 @@ fn flash_attention_backward_kv<N: Size>(
     }
     add_teams(&mut shared, &mut acc_k, &place, comptime!(4 * owned), tile);
     add_teams(&mut shared, &mut acc_v, &place, comptime!(4 * owned), tile);
-    write_rows::<N>(
-        dk,
-        &acc_k,
-        start_of(batch, kv_head, layout.dk, sizes),
-        layout.dk.1,
-        first,
-        context,
-        &place,
-        tile,
-    );
-    write_rows::<N>(
-        dv,
-        &acc_v,
-        start_of(batch, kv_head, layout.dv, sizes),
-        layout.dv.1,
-        first,
-        context,
-        &place,
-        tile,
-    );
+    write_rows::<N>(dk, &acc_k, &of_k, first, &place, tile);
+    write_rows::<N>(dv, &acc_v, &of_v, first, &place, tile);
 }

@@ -1,53 +1,44 @@
 //! Stage 2's kernel: attention by one workgroup per row, reading q, k and v straight from memory at explicit strides.
 //! The same kernel runs every layout; only the strides it is given differ, right or wrong.
 
-use super::attention_tile::{Heads, LOWEST};
+use super::attention_tile::LOWEST;
 use super::{arg, empty, groups, workgroup_max, workgroup_sum};
+use crate::ops::shapes::Heads;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Invocations of a workgroup: that many neighbours take neighbouring keys, then neighbouring values of the head.
 const THREADS: usize = 64;
 
-/// A tensor and where its value (batch, position, head, d) lies: at the sum of each index times its stride.
+/// A tensor `[batch, heads, context, head_dim]`, and by which strides it is read.
 #[derive(Clone, Copy)]
 pub struct Strided<'a> {
     pub tensor: &'a CubeTensor,
-    pub batch: usize,
-    pub position: usize,
-    pub head: usize,
-    pub value: usize,
+    pub strides: [usize; 4],
 }
 
 impl<'a> Strided<'a> {
-    /// The strides of a tensor shaped `[batch, heads, context, head_dim]`, as they are: of a view or of a copy.
+    /// By its own strides: those of a view or of a copy.
     pub fn view(tensor: &'a CubeTensor) -> Self {
-        let strides = tensor.meta.strides();
-        Self {
-            tensor,
-            batch: strides[0],
-            head: strides[1],
-            position: strides[2],
-            value: strides[3],
-        }
+        let strides = std::array::from_fn(|axis| tensor.meta.strides()[axis]);
+        Self { tensor, strides }
     }
 
-    /// The strides that the tensor would have if it were contiguous, ignoring its own: the silent mistake of stage 2.
+    /// By the strides that the tensor would have if it were contiguous, ignoring its own: the silent mistake of stage 2.
     pub fn assumed(tensor: &'a CubeTensor) -> Self {
-        let shape = tensor.meta.shape();
-        let (heads, context, head_dim) = (shape[1], shape[2], shape[3]);
-        Self {
-            tensor,
-            batch: heads * context * head_dim,
-            head: context * head_dim,
-            position: head_dim,
-            value: 1,
-        }
+        let [_, heads, context, head_dim] = tensor.meta.shape().dims();
+        let strides = [heads * context * head_dim, context * head_dim, head_dim, 1];
+        Self { tensor, strides }
     }
 
+    /// The buffer as it lies in memory; the strides are the only layout the kernel knows.
     fn buffer(&self) -> BufferArg {
-        // The buffer as it lies in memory; the strides above are the only layout the kernel knows.
         self.tensor.clone().into_buffer_arg()
+    }
+
+    fn strides(&self) -> StridesLaunch {
+        let [batch, head, position, value] = self.strides;
+        StridesLaunch::new(batch, head, position, value)
     }
 }
 
@@ -56,7 +47,7 @@ impl<'a> Strided<'a> {
 /// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride
 /// `value`). They read next to each other when k's `position` and v's `value` are 1: a copy of k as `[batch, kv_heads,
 /// head_dim, context]`, and v as it comes. With a head-split view of k they read a whole row of all heads apart. 1 launch.
-pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> CubeTensor {
+pub fn forward([q, k, v]: [Strided; 3], sizes: Heads) -> CubeTensor {
     let rows = sizes.batch * sizes.context;
     let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
     unsafe {
@@ -68,9 +59,9 @@ pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> CubeTensor {
             k.buffer(),
             v.buffer(),
             arg(&out),
-            strides(q),
-            strides(k),
-            strides(v),
+            q.strides(),
+            k.strides(),
+            v.strides(),
             sizes.scale(),
             sizes,
         );
@@ -81,13 +72,9 @@ pub fn forward(q: Strided, k: Strided, v: Strided, sizes: Heads) -> CubeTensor {
 #[derive(CubeType, CubeLaunch)]
 struct Strides {
     batch: usize,
-    position: usize,
     head: usize,
+    position: usize,
     value: usize,
-}
-
-fn strides(from: Strided) -> StridesLaunch {
-    StridesLaunch::new(from.batch, from.position, from.head, from.value)
 }
 
 /// Keys in chunks of one per invocation, with a running maximum and sum, so that any context works.

@@ -2,7 +2,7 @@
 //! The algorithm is in `attention` (forward) and `attention_backward`.
 
 use super::Float4;
-pub use crate::ops::shapes::Heads;
+use crate::ops::shapes::{Columns, Heads};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -122,6 +122,31 @@ impl Place {
     }
 }
 
+/// The rows of one sequence's head in a buffer: where row 0 begins, and values from row to row.
+#[derive(CubeType)]
+pub struct Lines {
+    pub start: usize,
+    pub stride: usize,
+    pub count: usize,
+}
+
+#[cube]
+impl Lines {
+    pub fn of(
+        batch: usize,
+        head: usize,
+        #[comptime] at: Columns,
+        #[comptime] sizes: Heads,
+    ) -> Lines {
+        let first = batch * comptime!(sizes.context * at.stride) + head * sizes.head_dim;
+        Lines {
+            start: first + comptime!(at.offset),
+            stride: at.stride.runtime(),
+            count: sizes.context.runtime(),
+        }
+    }
+}
+
 /// Four values of a row that starts at `start`, zeros past its `head_dim` values.
 #[cube]
 pub fn read_vector<N: Size>(
@@ -167,17 +192,15 @@ pub fn write_vector<N: Size>(
     }
 }
 
-/// Rows `first`.. of the other side into workgroup memory from vector `at` on, row by row; zeros past row `end`. Each team
-/// loads its own. `start` is where row 0 begins in the source.
+/// Rows `first`.. of the other side into workgroup memory from vector `at` on, row by row; zeros past the last row. Each team
+/// loads its own.
 #[cube]
 pub fn load_other<N: Size>(
     source: &[Vector<f32, N>],
     shared: &mut Shared<[Float4]>,
     at: usize,
-    start: usize,
-    stride: usize,
+    lines: &Lines,
     first: usize,
-    end: usize,
     unit: usize,
     #[comptime] tile: Tile,
 ) {
@@ -190,8 +213,9 @@ pub fn load_other<N: Size>(
         if comptime!((i + 1) * threads <= count) || e < count {
             let row = first + e / vectors;
             let mut value = Float4::new(0.0);
-            if row < end {
-                value = read_vector::<N>(source, start + row * stride, e % vectors, tile);
+            if row < lines.count {
+                let start = lines.start + row * lines.stride;
+                value = read_vector::<N>(source, start, e % vectors, tile);
             }
             shared[e + at] = value;
         }
@@ -204,10 +228,8 @@ pub fn load_own<N: Size>(
     source: &[Vector<f32, N>],
     shared: &mut Shared<[Float4]>,
     #[comptime] at: usize,
-    start: usize,
-    stride: usize,
+    lines: &Lines,
     first: usize,
-    end: usize,
     scale: f32,
     #[comptime] tile: Tile,
 ) {
@@ -217,14 +239,14 @@ pub fn load_own<N: Size>(
     while block < blocks {
         let y = block % groups;
         let vector = block / groups;
-        let mut lines = Array::<Float4>::new(4usize);
+        let mut own = Array::<Float4>::new(4usize);
         #[unroll]
         for i in 0..4usize {
             let row = first + y * 4 + i;
-            lines[i] = Float4::new(0.0);
-            if row < end {
-                lines[i] = read_vector::<N>(source, start + row * stride, vector, tile)
-                    * Float4::new(scale);
+            own[i] = Float4::new(0.0);
+            if row < lines.count {
+                let start = lines.start + row * lines.stride;
+                own[i] = read_vector::<N>(source, start, vector, tile) * Float4::new(scale);
             }
         }
         #[unroll]
@@ -232,7 +254,7 @@ pub fn load_own<N: Size>(
             let mut turned = Float4::new(0.0);
             #[unroll]
             for i in 0..4usize {
-                turned.insert(i, lines[i].extract(d));
+                turned.insert(i, own[i].extract(d));
             }
             shared[(vector * 4 + d) * groups + y + at] = turned;
         }
@@ -300,12 +322,15 @@ pub fn accumulate(
     }
 }
 
+/// `count` vectors of zeros in registers.
 #[cube]
-pub fn clear(values: &mut Array<Float4>, #[comptime] count: usize) {
+pub fn zeros(#[comptime] count: usize) -> Array<Float4> {
+    let mut values = Array::<Float4>::new(count);
     #[unroll]
     for i in 0..count {
         values[i] = Float4::new(0.0);
     }
+    values
 }
 
 /// Adds the teams' accumulators until the first team has the sums, through workgroup memory that is no longer needed, from

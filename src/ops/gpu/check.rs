@@ -1,10 +1,8 @@
-//! What the tests of this folder share: the first usable adapter, seeded data, comparison.
+//! What the tests of this folder share: the first usable adapter, and a comparison.
 
 use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-use crate::random::Rng;
 
 #[path = "../../../tests/support/adapter.rs"]
 mod adapter;
@@ -58,30 +56,15 @@ impl Device {
     }
 }
 
-/// Values in [-1, 1), the same for the same seed.
-pub fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut rng = Rng::new(seed);
-    (0..count)
-        .map(|_| 2.0 * rng.uniform() as f32 - 1.0)
-        .collect()
-}
-
 /// Fails when any value differs by more than `tolerance`, relative to the largest expected one.
 pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
     assert_eq!(got.len(), want.len(), "{name}: length");
     let scale = want.iter().fold(1.0f32, |m, v| m.max(v.abs()));
-    let (mut worst, mut at) = (0.0f32, 0);
-    for (i, (g, w)) in got.iter().zip(want).enumerate() {
-        let error = (g - w).abs() / scale;
-        if error > worst || error.is_nan() {
-            (worst, at) = (error, i);
-        }
+    for (at, (got, want)) in got.iter().zip(want).enumerate() {
+        let error = (got - want).abs() / scale;
+        assert!(
+            error <= tolerance,
+            "{name}: {got} instead of {want} at {at}"
+        );
     }
-    println!("{name} [{}]: {worst:.1e}", got.len());
-    assert!(
-        worst <= tolerance,
-        "{name}: {} instead of {} at {at} (off by {worst:e})",
-        got[at],
-        want[at]
-    );
 }

@@ -11,12 +11,8 @@ const LOWEST: f32 = -3.0e38;
 /// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot) / N; logits `[N, V]`,
 /// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`. The running maximum is subtracted
 /// before every exponential, so that no logit overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
-pub fn forward(
-    logits: &CubeTensor,
-    targets: &CubeTensor,
-    vocab: usize,
-) -> (CubeTensor, CubeTensor) {
-    let rows = logits.meta.num_elements() / vocab;
+pub fn forward(logits: &CubeTensor, targets: &CubeTensor) -> (CubeTensor, CubeTensor) {
+    let [rows, vocab] = logits.meta.shape().dims();
     let (losses, dlogits) = (empty(logits, [rows]), empty(logits, [rows, vocab]));
     let loss = empty(logits, [1, 1]);
     let dim = CubeDim::new_1d(THREADS as u32);

@@ -11,9 +11,9 @@ const STAGED: usize = THREADS * 4;
 const NO_TOKEN: u32 = u32::MAX;
 
 /// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. 1 launch.
-pub fn forward(weight: &CubeTensor, tokens: &CubeTensor, width: usize) -> CubeTensor {
+pub fn forward(weight: &CubeTensor, tokens: &CubeTensor) -> CubeTensor {
     let rows = tokens.meta.num_elements();
-    let vocab = weight.meta.num_elements() / width;
+    let [vocab, width] = weight.meta.shape().dims();
     let out = empty(weight, [rows, width]);
     let lanes = vector_width(&[width]);
     let count = rows * width / lanes;
@@ -36,7 +36,7 @@ pub fn forward(weight: &CubeTensor, tokens: &CubeTensor, width: usize) -> CubeTe
 
 /// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.
 /// One workgroup per vocabulary row looks through all tokens, four per comparison step. 1 launch.
-pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, vocab: usize, width: usize) -> CubeTensor {
+pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, [vocab, width]: [usize; 2]) -> CubeTensor {
     let lanes = vector_width(&[width]);
     let out = empty(dy, [vocab, width]);
     unsafe {

@@ -9,26 +9,20 @@ use burn_cubecl::tensor::CubeTensor;
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One matmul.
 pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor>) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem {
-        rows,
-        columns,
-        inner,
-        a_transposed: false,
-        b_transposed: true,
-    };
+    let problem = Problem::new([rows, columns, inner], false, true);
     matmul(x, weight, residual, problem)
 }
 
 /// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one matmul
 /// each where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
-pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> (CubeTensor, CubeTensor) {
+pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
         Some((plan, splits)) => backward_by(plan, splits, dy, x, weight),
-        None => (
+        None => [
             matmul(dy, weight, None, input),
             matmul(dy, x, None, weights),
-        ),
+        ],
     }
 }
 
@@ -40,7 +34,7 @@ fn backward_by(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
-) -> (CubeTensor, CubeTensor) {
+) -> [CubeTensor; 2] {
     let problems = backward_problems(dy, weight);
     let [dx, dw] = [0, 1].map(|i| {
         let Problem { rows, columns, .. } = problems[i];
@@ -67,20 +61,16 @@ fn backward_by(
         [false, false] => (dx, dw),
     };
     let shape = |i: usize| [problems[i].rows, problems[i].columns];
-    (shaped(dx, shape(0)), shaped(dw, shape(1)))
+    [shaped(dx, shape(0)), shaped(dw, shape(1))]
 }
 
 /// The products behind dx and dW.
 fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
-    let problem = |rows, inner, a_transposed| Problem {
-        rows,
-        columns: k,
-        inner,
-        a_transposed,
-        b_transposed: false,
-    };
-    [problem(n, m, false), problem(m, n, true)]
+    [
+        Problem::new([n, k, m], false, false),
+        Problem::new([m, k, n], true, false),
+    ]
 }
 
 /// Both sides of a matrix; leading dimensions count as rows.
@@ -94,13 +84,14 @@ fn sides(matrix: &CubeTensor) -> [usize; 2] {
 mod tests {
     use super::super::check::{self, Device};
     use super::*;
+    use crate::ops::cpu::testing::numbers;
 
     #[test]
     fn gradients_in_one_launch_and_in_parts_agree_with_the_definition() {
         let Some(device) = Device::any() else { return };
         for (n, m, k) in [(37, 21, 50), (64, 128, 32), (100, 72, 68)] {
-            let [dy, x, w] = [(n * m, 1), (n * k, 2), (m * k, 3)]
-                .map(|(count, seed)| check::random(count, seed));
+            let [dy, x, w] =
+                [(n * m, 1), (n * k, 2), (m * k, 3)].map(|(count, seed)| numbers(seed, count));
             let (gdy, gx) = (device.tensor(&dy, [n, m]), device.tensor(&x, [n, k]));
             let gw = device.tensor(&w, [m, k]);
             let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
@@ -112,7 +103,7 @@ mod tests {
             }
             let plan = Plan::new((32, 32), 16, (4, 4));
             for splits in [[1, 1], [3, 2], [1, 2]] {
-                let (gdx, gdw) = backward_by(plan, splits, &gdy, &gx, &gw);
+                let [gdx, gdw] = backward_by(plan, splits, &gdy, &gx, &gw);
                 check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
                 check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
             }

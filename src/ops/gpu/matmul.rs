@@ -51,18 +51,19 @@ fn matmul_as(
         a_transposed,
         b_transposed,
     } = problem;
+    if let Version::RegisterTile(plan) = version
+        && plan.splits > 1
+    {
+        let partial = empty(a, [plan.splits, rows, columns]);
+        matmul_register::launch(a, b, None, &partial, problem, plan);
+        let out = reduce::sum_rows(&partial, plan.splits, rows * columns, residual);
+        return shaped(out, [rows, columns]);
+    }
+    let out = empty(a, [rows, columns]);
     if let Version::RegisterTile(plan) = version {
-        if plan.splits > 1 {
-            let partial = empty(a, [plan.splits, rows, columns]);
-            matmul_register::launch(a, b, None, &partial, problem, plan);
-            let out = reduce::sum_rows(&partial, plan.splits, rows * columns, residual);
-            return shaped(out, [rows, columns]);
-        }
-        let out = empty(a, [rows, columns]);
         matmul_register::launch(a, b, residual, &out, problem, plan);
         return out;
     }
-    let out = empty(a, [rows, columns]);
     let grid = CubeCount::Static(
         (columns as u32).div_ceil(TILE),
         (rows as u32).div_ceil(TILE),
@@ -174,6 +175,7 @@ mod tests {
     use super::super::check::{self, Device};
     use super::super::matmul_plan::Buffering;
     use super::*;
+    use crate::ops::cpu::testing::numbers;
 
     fn reference(a: &[f32], b: &[f32], p: Problem) -> Vec<f32> {
         let mut out = vec![];
@@ -198,11 +200,8 @@ mod tests {
 
     fn check_all(device: &Device, versions: &[Version], sizes: &[(usize, usize, usize)]) {
         for &(rows, columns, inner) in sizes {
-            let (a, b) = (
-                check::random(rows * inner, 1),
-                check::random(inner * columns, 2),
-            );
-            let extra = check::random(rows * columns, 3);
+            let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
+            let extra = numbers(3, rows * columns);
             let (ga, gb) = (
                 device.tensor(&a, [rows * inner]),
                 device.tensor(&b, [inner * columns]),
@@ -211,13 +210,7 @@ mod tests {
             for (a_transposed, b_transposed) in
                 [(false, true), (false, false), (true, false), (true, true)]
             {
-                let problem = Problem {
-                    rows,
-                    columns,
-                    inner,
-                    a_transposed,
-                    b_transposed,
-                };
+                let problem = Problem::new([rows, columns, inner], a_transposed, b_transposed);
                 let plain = reference(&a, &b, problem);
                 let more: Vec<f32> = plain.iter().zip(&extra).map(|(x, y)| x + y).collect();
                 for &version in versions {

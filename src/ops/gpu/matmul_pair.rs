@@ -5,7 +5,7 @@
 use super::matmul_plan::{Plan, Problem};
 use super::matmul_register::multiply_tile;
 use super::matmul_stage::{Form, Source};
-use super::{Float4, arg, groups, vector_width};
+use super::{Float4, arg, groups};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -36,13 +36,6 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
     if first.inner_per_split(&plan) < second.inner_per_split(&plan) {
         return launch(second, first, plan);
     }
-    let widths = |p: &Problem| {
-        [
-            vector_width(&[if p.a_transposed { p.rows } else { p.inner }]),
-            vector_width(&[if p.b_transposed { p.inner } else { p.columns }]),
-            vector_width(&[p.columns]),
-        ]
-    };
     let sizes = |product: &Product| {
         let p = &product.problem;
         let across = p.columns.div_ceil(plan.tile.1);
@@ -57,8 +50,8 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
         )
     };
     let form = |product: &Product| Form::of(&product.problem, &plan, product.splits, false);
-    let [a1, b1, o1] = widths(&first.problem);
-    let [a2, b2, o2] = widths(&second.problem);
+    let [a1, b1, o1] = first.problem.lanes();
+    let [a2, b2, o2] = second.problem.lanes();
     unsafe {
         matmul_register_tile_pair::launch_unchecked(
             &first.a.client,

@@ -11,6 +11,37 @@ pub struct Problem {
     pub b_transposed: bool,
 }
 
+impl Problem {
+    pub const fn new(
+        [rows, columns, inner]: [usize; 3],
+        a_transposed: bool,
+        b_transposed: bool,
+    ) -> Self {
+        Self {
+            rows,
+            columns,
+            inner,
+            a_transposed,
+            b_transposed,
+        }
+    }
+
+    /// Lanes of the widest loads from A and from B, and of stores.
+    pub fn lanes(&self) -> [usize; 3] {
+        let a = if self.a_transposed {
+            self.rows
+        } else {
+            self.inner
+        };
+        let b = if self.b_transposed {
+            self.inner
+        } else {
+            self.columns
+        };
+        [a, b, self.columns].map(|size| super::vector_width(&[size]))
+    }
+}
+
 /// The versions, each adding one idea to the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
@@ -103,11 +134,7 @@ impl Plan {
 
     /// Vectors of four in workgroup memory: the staged tiles, and later the slices' results in the same place.
     pub const fn shared_vectors(&self) -> usize {
-        let buffers = if matches!(self.buffering, Buffering::Double) {
-            2
-        } else {
-            1
-        };
+        let buffers = 1 + matches!(self.buffering, Buffering::Double) as usize;
         let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * filling(self.step);
         let staged = buffers * self.step * pitch;
         let results = (self.slices / 2) * self.tile.0 * self.tile.1 / 4;
@@ -140,19 +167,23 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A device that a handful of workgroups fill: a CPU.
-    fn small(&self) -> bool {
-        self.full < 16
-    }
-
-    fn allow(&self, plan: &Plan) -> bool {
-        plan.shared_bytes() <= self.shared_bytes && plan.threads() <= self.threads
+    /// The plans that this device allows, the largest tile first. A device that a handful of workgroups fill is a CPU.
+    fn plans(&self) -> impl DoubleEndedIterator<Item = &'static Plan> {
+        let ladder: &'static [Plan] = if self.full < 16 {
+            &SMALL_LADDER
+        } else {
+            &LADDER
+        };
+        let limits = *self;
+        ladder.iter().filter(move |plan| {
+            plan.shared_bytes() <= limits.shared_bytes && plan.threads() <= limits.threads
+        })
     }
 }
 
 /// Candidates from the largest tile to the smallest. A large tile reads least per product, but a device with idle processors
 /// loses more than that. Measured on an H200 over Vulkan, for every shape of a `small` step (`docs/performance.md`).
-const LADDER: [Plan; 4] = [
+static LADDER: [Plan; 4] = [
     LARGE,
     Plan::new((64, 64), 32, (8, 8))
         .slices(2)
@@ -174,19 +205,14 @@ const SHORTEST: usize = 128;
 const LONG: usize = 1024;
 
 /// On a CPU: few, large tiles, and short programs, since compiling takes longer than running.
-const SMALL_LADDER: [Plan; 2] = [
+static SMALL_LADDER: [Plan; 2] = [
     Plan::new((128, 64), 16, (8, 8)).unroll(1),
     Plan::new((32, 32), 16, (8, 8)).unroll(1),
 ];
 
 /// The version for a shape.
 pub fn choose(problem: &Problem, limits: Limits) -> Version {
-    let ladder: &[Plan] = if limits.small() {
-        &SMALL_LADDER
-    } else {
-        &LADDER
-    };
-    let fitting = || ladder.iter().filter(|plan| limits.allow(plan));
+    let fitting = || limits.plans();
     let full = fitting().find(|plan| plan.groups(problem) >= limits.full);
     let Some(&largest) = fitting().next() else {
         return Version::SharedTile;
@@ -205,12 +231,7 @@ pub fn choose(problem: &Problem, limits: Limits) -> Version {
 /// The plan for two products in one launch, and into how many parts each is split, or `None` when the device has too little
 /// memory for any.
 pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<(Plan, [usize; 2])> {
-    let ladder: &[Plan] = if limits.small() {
-        &SMALL_LADDER
-    } else {
-        &LADDER
-    };
-    let plan = ladder.iter().find(|plan| limits.allow(plan))?;
+    let plan = limits.plans().next()?;
     Some((*plan, even(problems, plan, limits.full)))
 }
 
@@ -246,13 +267,7 @@ mod tests {
     };
 
     fn problem(rows: usize, columns: usize, inner: usize) -> Problem {
-        Problem {
-            rows,
-            columns,
-            inner,
-            a_transposed: false,
-            b_transposed: false,
-        }
+        Problem::new([rows, columns, inner], false, false)
     }
 
     #[test]

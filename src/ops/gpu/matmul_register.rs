@@ -4,7 +4,7 @@
 use super::matmul_plan::{Buffering, Plan, Problem};
 use super::matmul_stage::{Form, Operand, Source, fetch, stage};
 use super::matmul_store::{Place, add_residual, store};
-use super::{Float4, arg, vector_width};
+use super::{Float4, arg};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -21,9 +21,9 @@ pub fn launch(
         rows,
         columns,
         inner,
-        a_transposed,
-        b_transposed,
+        ..
     } = problem;
+    let [lanes_a, lanes_b, lanes_out] = problem.lanes();
     debug_assert!(plan.is_sound(), "{plan:?} breaks the rules of its fields");
     let inner_per_split = inner.div_ceil(plan.splits).next_multiple_of(plan.step);
     let form = Form::of(&problem, &plan, plan.splits, residual.is_some());
@@ -36,9 +36,9 @@ pub fn launch(
                 plan.splits as u32,
             ),
             CubeDim::new_1d(plan.threads() as u32),
-            vector_width(&[if a_transposed { rows } else { inner }]),
-            vector_width(&[if b_transposed { inner } else { columns }]),
-            vector_width(&[columns]),
+            lanes_a,
+            lanes_b,
+            lanes_out,
             arg(a),
             arg(b),
             arg(residual.unwrap_or(out)),
@@ -114,16 +114,8 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     let half = comptime!(plan.step * (of_a.pitch() + of_b.pitch()));
 
     if !single {
-        fetch_both::<VA, VB>(
-            a,
-            b,
-            &mut left,
-            &mut right,
-            source,
-            source.begin,
-            of_a,
-            of_b,
-        );
+        let first = source.begin;
+        fetch_both::<VA, VB>(a, b, &mut left, &mut right, source, first, of_a, of_b);
     }
     if double {
         stage_both(shared, &left, &right, 0usize, of_a, of_b);

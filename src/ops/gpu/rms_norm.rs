@@ -10,13 +10,13 @@ const THREADS: usize = 128;
 /// Vectors of dgain that one workgroup sums: 32 bytes of a row, the least a GPU reads at once.
 const GAIN_COLUMNS: usize = 2;
 
-/// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[D]`.
-/// Returns y `[N, D]` and inv_rms `[N]`, which the backward needs. (Zhang & Sennrich 2019.)
+/// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
+/// Returns y `[N, D]` and inv_rms `[N, 1]`, which the backward needs. (Zhang & Sennrich 2019.)
 /// One workgroup per row; the second pass over x finds it in the cache. 1 launch.
 pub fn forward(x: &CubeTensor, gain: &CubeTensor, eps: f32) -> (CubeTensor, CubeTensor) {
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
-    let (y, inv_rms) = (empty(x, [rows, width]), empty(x, [rows]));
+    let (y, inv_rms) = (empty(x, [rows, width]), empty(x, [rows, 1]));
     unsafe {
         rms_norm_forward::launch_unchecked(
             &x.client,
@@ -72,7 +72,7 @@ fn rms_norm_forward<N: Size>(
 }
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
-/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r. Returns dx `[N, D]` and dgain `[D]`.
+/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r. Returns dx `[N, D]` and dgain `[1, D]`.
 /// 1 launch: a workgroup for each row of dx, then workgroups that each add up a few columns of dgain over all rows.
 pub fn backward(
     dy: &CubeTensor,
@@ -85,7 +85,7 @@ pub fn backward(
     let rows = inv_rms.meta.num_elements();
     let lanes = vector_width(&[width]);
     let columns = width / lanes;
-    let (dx, dgain) = (empty(x, [rows, width]), empty(x, [width]));
+    let (dx, dgain) = (empty(x, [rows, width]), empty(x, [1, width]));
     unsafe {
         rms_norm_backward::launch_unchecked(
             &x.client,

@@ -113,6 +113,7 @@ fn roof_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, st
 mod tests {
     use super::super::check::{self, Device};
     use super::*;
+    use crate::ops::cpu::testing::numbers;
 
     #[test]
     fn every_multiply_add_is_done() {
@@ -137,7 +138,7 @@ mod tests {
     fn the_triad_reaches_every_value() {
         let Some(device) = Device::any() else { return };
         for len in [4, 1020, 4096, 70_000] {
-            let (a, b) = (check::random(len, 1), check::random(len, 2));
+            let (a, b) = (numbers(1, len), numbers(2, len));
             let out = device.tensor(&vec![0.0; len], [len]);
             triad(
                 &device.tensor(&a, [len]),

@@ -5,21 +5,9 @@ use super::{arg, empty, groups};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-const THREADS: usize = 256;
+use crate::ops::shapes::Rotation;
 
-/// Which columns to rotate, and by which rows of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rotation {
-    /// Width of a row.
-    pub width: usize,
-    /// Columns from the left that hold heads to rotate; a multiple of `head_dim`.
-    pub rotated: usize,
-    pub head_dim: usize,
-    /// Rows per sequence: the position of row n is n mod context.
-    pub context: usize,
-    /// Rotate back: the backward pass is the rotation by the opposite angle.
-    pub inverse: bool,
-}
+const THREADS: usize = 256;
 
 /// Pairs (a, b) of columns (2i, 2i+1) of each head become (a·cos − b·sin, a·sin + b·cos); x `[N, width]`, cos and
 /// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) 1 launch.

@@ -8,8 +8,9 @@ use burn_cubecl::tensor::CubeTensor;
 const THREADS: usize = 256;
 
 /// a = silu(gate) · up `[N, F]`, silu(z) = z/(1+e^−z), of a packed `[N, 2F]`: gate left, up right. (Shazeer 2020.) 1 launch.
-pub fn forward(gate_up: &CubeTensor, width: usize) -> CubeTensor {
-    let rows = gate_up.meta.num_elements() / (2 * width);
+pub fn forward(gate_up: &CubeTensor) -> CubeTensor {
+    let [rows, both] = gate_up.meta.shape().dims();
+    let width = both / 2;
     let out = empty(gate_up, [rows, width]);
     let lanes = vector_width(&[width]);
     let count = rows * width / lanes;
@@ -30,8 +31,8 @@ pub fn forward(gate_up: &CubeTensor, width: usize) -> CubeTensor {
 
 /// dgate = da·up·s·(1 + gate·(1−s)) and dup = da·gate·s, with s = 1/(1+e^−gate), side by side as in `gate_up` `[N, 2F]`;
 /// da `[N, F]`. 1 launch.
-pub fn backward(da: &CubeTensor, gate_up: &CubeTensor, width: usize) -> CubeTensor {
-    let rows = da.meta.num_elements() / width;
+pub fn backward(da: &CubeTensor, gate_up: &CubeTensor) -> CubeTensor {
+    let [rows, width] = da.meta.shape().dims();
     let out = empty(da, [rows, 2 * width]);
     let lanes = vector_width(&[width]);
     let count = rows * width / lanes;

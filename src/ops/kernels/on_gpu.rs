@@ -8,41 +8,13 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS};
-use crate::ops::gpu::attention_backward::Saved;
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::rope::Rotation;
-use crate::ops::gpu::{self, Columns};
+use crate::ops::gpu::{self, attention_simple};
 use crate::ops::live::Use;
-use crate::ops::shapes::{Attention, Rope, Rows};
+use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of this backend.
 type T = CubeTensor;
-
-fn size(tensor: &CubeTensor) -> [usize; 2] {
-    let shape = tensor.shape();
-    [shape[0], shape[1]]
-}
-
-/// q, k and v with contiguous rows, and where their columns begin.
-fn contiguous(rows: &Rows<CubeTensor>) -> Rows<CubeTensor> {
-    let mut rows = rows.clone();
-    rows.q = into_contiguous(rows.q);
-    if rows.packed {
-        (rows.k, rows.v) = (rows.q.clone(), rows.q.clone());
-    } else {
-        (rows.k, rows.v) = (into_contiguous(rows.k), into_contiguous(rows.v));
-    }
-    rows
-}
-
-fn columns(rows: &Rows<CubeTensor>) -> [Columns<'_>; 3] {
-    let [q, k, v] = rows.offsets;
-    [
-        Columns::at(&rows.q, q, size(&rows.q)[1]),
-        Columns::at(&rows.k, k, size(&rows.k)[1]),
-        Columns::at(&rows.v, v, size(&rows.v)[1]),
-    ]
-}
 
 impl Kernels for Cube {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
@@ -62,125 +34,75 @@ impl Kernels for Cube {
         gpu::linear::forward(&into_contiguous(x), &into_contiguous(w), residual.as_ref())
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T) -> (T, T) {
+    fn linear_backward_own(dy: T, x: T, w: T) -> [T; 2] {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
         gpu::linear::backward(&dy, &x, &w)
     }
 
     fn rms_norm(x: T, gain: T) -> (T, T) {
-        let (y, inverse) =
-            gpu::rms_norm::forward(&into_contiguous(x), &into_contiguous(gain), NORM_EPS as f32);
-        let rows = size(&y)[0];
-        (y, gpu::shaped(inverse, [rows, 1]))
+        gpu::rms_norm::forward(&into_contiguous(x), &into_contiguous(gain), NORM_EPS as f32)
     }
 
     fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
         let [x, gain, inverse, dy] = [x, gain, inverse, dy].map(into_contiguous);
         let earlier = earlier.map(into_contiguous);
-        let width = size(&x)[1];
-        let (dx, dgain) = gpu::rms_norm::backward(&dy, &x, &gain, &inverse, earlier.as_ref());
-        (dx, gpu::shaped(dgain, [1, width]))
+        gpu::rms_norm::backward(&dy, &x, &gain, &inverse, earlier.as_ref())
     }
 
-    fn rope(x: T, cos: T, sin: T, rope: &Rope, inverse: bool) -> T {
-        let width = size(&x)[1];
-        let rotation = Rotation {
-            width,
-            rotated: rope.rotated,
-            head_dim: rope.head_dim,
-            context: rope.context,
-            inverse,
-        };
+    fn rope(x: T, cos: T, sin: T, rotation: Rotation) -> T {
         gpu::rope::apply(&into_contiguous(x), &cos, &sin, rotation)
     }
 
     fn swiglu_packed(packed: T) -> T {
-        let width = size(&packed)[1] / 2;
-        gpu::swiglu::forward(&into_contiguous(packed), width)
+        gpu::swiglu::forward(&into_contiguous(packed))
     }
 
     fn swiglu_packed_backward(packed: T, dy: T) -> T {
-        let width = size(&packed)[1] / 2;
-        gpu::swiglu::backward(&into_contiguous(dy), &into_contiguous(packed), width)
+        gpu::swiglu::backward(&into_contiguous(dy), &into_contiguous(packed))
     }
 
-    fn naive_swiglu(x: T, w_gate: T, w_up: T) -> (T, T, T) {
-        let inner = size(&x)[1];
+    fn naive_swiglu(x: T, w_gate: T, w_up: T) -> [T; 3] {
         let [x, w_gate, w_up] = [x, w_gate, w_up].map(into_contiguous);
-        let result = gpu::swiglu_naive::forward(&x, &w_gate, &w_up, inner);
-        (result.out, result.gate, result.up)
+        gpu::swiglu_naive::forward(&x, &w_gate, &w_up)
     }
 
-    fn flash(rows: &Rows<T>, a: &Attention) -> (T, T) {
-        let rows = contiguous(rows);
-        let [q, k, v] = columns(&rows);
-        gpu::attention::forward(q, k, v, a.sizes(size(&rows.q)[0]))
+    fn flash(rows: &Rows<T>, sizes: Heads) -> (T, T) {
+        gpu::attention::forward(&rows.clone().map(into_contiguous), sizes)
     }
 
-    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, a: &Attention) -> Vec<T> {
-        let (rows, dy) = (contiguous(rows), into_contiguous(dy));
-        let [q, k, v] = columns(&rows);
-        let (saved, sizes) = (
-            Saved {
-                q,
-                k,
-                v,
-                out: &out,
-                lse: &lse,
-            },
-            a.sizes(size(&rows.q)[0]),
-        );
-        if rows.packed {
-            return vec![gpu::attention_backward::backward_packed(&dy, saved, sizes)];
-        }
-        gpu::attention_backward::backward(&dy, saved, sizes).into()
+    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads) -> Rows<T> {
+        let (rows, dy) = (rows.clone().map(into_contiguous), into_contiguous(dy));
+        gpu::attention_backward::backward(&dy, &rows, &out, &lse, sizes)
     }
 
-    fn strided_attention(q: T, k: T, v: T, a: &Attention) -> T {
+    fn strided_attention([q, k, v]: [T; 3], a: &Attention) -> T {
         let sizes = a.sizes(q.shape()[0] * a.context);
         match a.layout {
-            KvLayout::Strided => gpu::attention_simple::forward(
-                Strided::view(&q),
-                Strided::view(&k),
-                Strided::view(&v),
-                sizes,
-            ),
-            KvLayout::Assumed => gpu::attention_simple::forward(
-                Strided::assumed(&q),
-                Strided::assumed(&k),
-                Strided::assumed(&v),
-                sizes,
-            ),
+            KvLayout::Strided => attention_simple::forward([&q, &k, &v].map(Strided::view), sizes),
+            KvLayout::Assumed => {
+                attention_simple::forward([&q, &k, &v].map(Strided::assumed), sizes)
+            }
             KvLayout::Contiguous => {
                 // Neighbours take neighbouring keys, so k is copied as [b, kv, dh, t]; v as [b, kv, t, dh].
                 let k = into_contiguous(Cube::float_swap_dims(k, 2, 3));
                 let (q, v) = (into_contiguous(q), into_contiguous(v));
-                let (dh, t) = (a.head_dim, a.context);
-                let k = Strided {
-                    tensor: &k,
-                    batch: a.kv_heads * dh * t,
-                    head: dh * t,
-                    position: 1,
-                    value: t,
-                };
-                gpu::attention_simple::forward(Strided::view(&q), k, Strided::view(&v), sizes)
+                let mut of_k = Strided::view(&k);
+                of_k.strides.swap(2, 3);
+                attention_simple::forward([Strided::view(&q), of_k, Strided::view(&v)], sizes)
             }
         }
     }
 
     fn embedding_own(weight: T, tokens: Ints<Self>) -> T {
-        let width = size(&weight)[1];
-        gpu::embedding::forward(&into_contiguous(weight), &tokens, width)
+        gpu::embedding::forward(&into_contiguous(weight), &tokens)
     }
 
     fn embedding_backward_own(weight: T, tokens: Ints<Self>, dy: T) -> T {
-        let [vocab, width] = size(&weight);
-        gpu::embedding::backward(&into_contiguous(dy), &tokens, vocab, width)
+        gpu::embedding::backward(&into_contiguous(dy), &tokens, weight.shape().dims())
     }
 
     fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
-        let vocab = size(&logits)[1];
-        gpu::cross_entropy::forward(&into_contiguous(logits), &targets, vocab)
+        gpu::cross_entropy::forward(&into_contiguous(logits), &targets)
     }
 
     fn cross_entropy_backward(slope: T, dy: T) -> T {
@@ -190,12 +112,10 @@ impl Kernels for Cube {
     fn learner(it: Use<'_>, inputs: Vec<T>, outputs: &[[usize; 2]]) -> Option<Vec<T>> {
         let inputs: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
         let first = inputs.first()?;
-        let outputs: Vec<CubeTensor> = outputs
-            .iter()
-            .map(|shape| gpu::empty(first, *shape))
-            .collect();
+        let outputs = outputs.iter().map(|shape| gpu::empty(first, *shape));
+        let outputs: Vec<CubeTensor> = outputs.collect();
         let buffers: Vec<&CubeTensor> = inputs.iter().chain(&outputs).collect();
-        it.live.compute(it, &buffers).then_some(outputs)
+        it.launch(&buffers).then_some(outputs)
     }
 
     fn squares(tensors: &[T]) -> Vec<f64> {

@@ -4,55 +4,39 @@
 use rayon::prelude::*;
 
 use super::super::matmul::{Product, Write};
-use super::super::{Shared, exp, sum2};
-use super::blocks::{BLOCK, Place, View, Workspace, check};
-use crate::ops::shapes::Heads;
+use super::super::{exp, sum2};
+use super::blocks::{BLOCK, Place, Workspace};
+use crate::ops::shapes::{Columns, Heads, Rows};
 
-/// Where the backward pass writes the gradients of q, k and v.
-#[derive(Debug)]
-pub enum Gradients<'a> {
-    /// Into three buffers: dq of B·T × H·dh, dk and dv of B·T × KV·dh.
-    Separate {
-        /// Gradient of the queries.
-        dq: &'a mut [f32],
-        /// Gradient of the keys.
-        dk: &'a mut [f32],
-        /// Gradient of the values.
-        dv: &'a mut [f32],
-    },
-    /// Into one buffer of B·T × (H + 2·KV)·dh, in the order q, k, v.
-    Packed(&'a mut [f32]),
-}
-
-/// The gradients of [`forward`], from what it was given, what it wrote and `dout`, B·T × H·dh.
+/// The gradients of [`forward`](super::forward) in the form of `rows`, from what it was given, what it returned and `dout`,
+/// B·T × H·dh.
 ///
 /// With P the probabilities: `dv = Pᵀ·dout`, `dP = dout·vᵀ`, `dS = P·(dP - Σ dout·out) / √dh`, `dq = dS·k`, `dk = dSᵀ·q`.
 /// A task owns one key and value head, so sums over its query heads have a fixed order.
-///
-/// # Panics
-/// If the buffers do not fit the shape.
-#[expect(clippy::too_many_arguments, reason = "all that a backward pass reads")]
 pub fn backward(
-    gradients: Gradients,
-    shape: Heads,
-    q: View,
-    k: View,
-    v: View,
+    rows: Rows<&[f32]>,
     out: &[f32],
     lse: &[f32],
     dout: &[f32],
-) {
-    check(shape, [q, k, v]);
-    let dense = shape.rows() * shape.heads * shape.head_dim;
-    assert_eq!(
-        (out.len(), dout.len(), lse.len()),
-        (dense, dense, shape.rows() * shape.heads)
-    );
+    shape: Heads,
+) -> Rows<Vec<f32>> {
+    let from = Place::of_rows(rows, shape);
+    assert_eq!(lse.len(), shape.rows() * shape.heads);
+    let mut gradients = rows.map(|x| vec![0.0; x.len()]);
+    let starts = gradients.as_mut().map(|x| x.as_mut_ptr());
+    let dense = Columns {
+        offset: 0,
+        stride: shape.heads * shape.head_dim,
+    };
     let context = Backward {
-        to: gradients.places(shape),
-        from: [q.place(shape), k.place(shape), v.place(shape)],
-        out: View::separate(out, shape, shape.heads).place(shape),
-        dout: View::separate(dout, shape, shape.heads).place(shape),
+        to: starts.columns(&shape).map(|(start, at)| Place {
+            start: start.wrapping_add(at.offset),
+            row_stride: at.stride,
+            shape,
+        }),
+        from,
+        out: Place::new(out, dense, shape),
+        dout: Place::new(dout, dense, shape),
         lse,
         shape,
     };
@@ -64,52 +48,7 @@ pub fn backward(
                 context.kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads);
             },
         );
-}
-
-impl Gradients<'_> {
-    fn places(self, shape: Heads) -> [Place<*mut f32>; 3] {
-        let (queries, keys) = (
-            shape.heads * shape.head_dim,
-            shape.kv_heads * shape.head_dim,
-        );
-        match self {
-            Self::Separate { dq, dk, dv } => {
-                let lengths = [
-                    shape.rows() * queries,
-                    shape.rows() * keys,
-                    shape.rows() * keys,
-                ];
-                assert_eq!([dq.len(), dk.len(), dv.len()], lengths);
-                let place = |start, row_stride| Place {
-                    start,
-                    row_stride,
-                    shape,
-                };
-                [
-                    place(dq.as_mut_ptr(), queries),
-                    place(dk.as_mut_ptr(), keys),
-                    place(dv.as_mut_ptr(), keys),
-                ]
-            }
-            Self::Packed(packed) => {
-                let row_stride = queries + 2 * keys;
-                assert_eq!(packed.len(), shape.rows() * row_stride);
-                let packed = Shared::new(packed);
-                [0, queries, queries + keys].map(|offset| {
-                    let start = if shape.rows() == 0 {
-                        packed.pointer(0)
-                    } else {
-                        packed.pointer(offset)
-                    };
-                    Place {
-                        start,
-                        row_stride,
-                        shape,
-                    }
-                })
-            }
-        }
-    }
+    gradients
 }
 
 /// Everything the backward pass reads and writes.
@@ -215,7 +154,6 @@ impl Backward<'_> {
             write,
         };
         let lse = &self.lse[(batch * self.shape.heads + head) * time + query..][..queries];
-        #[expect(unsafe_code, reason = "tasks write disjoint parts of the gradients")]
         // SAFETY: the views were checked against the shape; only this task writes this key head and its query heads.
         unsafe {
             to_block(q, turned_keys, scores).run();

@@ -31,7 +31,6 @@ impl Product {
     ///
     /// # Safety
     /// All of a, b and out are in bounds of live buffers, and nothing else writes a or b, or touches out, meanwhile.
-    #[expect(unsafe_code, reason = "the gemm crate takes raw places")]
     pub(crate) unsafe fn run(&self) {
         // SAFETY: passed on to the caller. With `read_dst` false, gemm does not read the output.
         unsafe {
