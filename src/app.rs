@@ -343,11 +343,6 @@ fn dispatch(app: &mut App, message: Message) -> Vec<Effect> {
         }
         Message::Saved { config } => app.saved(config),
         Message::Exercise { exercise, news } => app.exercise_news(&exercise, news),
-        Message::Polling { why } => {
-            app.log.add(log::Level::Warning, &why);
-            app.tell(&why, true);
-            Vec::new()
-        }
         Message::Told { text, warning } => {
             app.tell(&text, warning);
             Vec::new()
