@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use ratatui::text::{Line, Span};
 
 use super::{cards, exercise, question};
-use crate::app::figures::{AsFound, Figures, letter};
+use crate::app::figures::{Figures, letter};
 use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
 use crate::course::placeholder::Lookup;
@@ -46,7 +46,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     };
     // What describes the stage as it was found keeps its figures when something else runs.
     let now = Figures::of(app);
-    let found = now.as_ref().map(AsFound);
+    let found = now.as_ref().map(Figures::as_found);
     let found = found.as_ref().map(|it| it as &dyn Lookup);
     let now = now.as_ref().map(|it| it as &dyn Lookup);
     let mut asked = s.writer();
