@@ -32,7 +32,7 @@ use crate::protocol::{Device, RunSpec, Slot};
 
 pub use crate::panel::Panel;
 pub use message::{Action, Effect, Limits, Message};
-pub use mode::{Mode, Recording};
+pub use mode::{Mode, Presentation, Recording};
 pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
 pub use view::{AfterSkip, Axis, Confirm, Markers, Overlay, Room, Sort, ThemeName, View, Window};
@@ -141,6 +141,8 @@ impl Run {
 pub struct App {
     pub course: Arc<Course>,
     pub mode: Mode,
+    /// Stages are shown to an audience.
+    pub presentation: Option<Presentation>,
     pub study: Study,
     pub exercises: Exercises,
     pub run: Run,
@@ -164,15 +166,11 @@ impl App {
     pub fn new(course: Course, progress: Progress, options: Options) -> (Self, Vec<Effect>) {
         let resumed = progress.current.clone();
         let replayed = options.recording.is_some();
-        let mode = options
-            .recording
-            .map_or(Mode::Stage, |recording| Mode::Replay {
-                recording,
-                presentation: None,
-            });
+        let mode = options.recording.map_or(Mode::Stage, Mode::Replay);
         let mut app = Self {
             course: Arc::new(course),
             mode,
+            presentation: None,
             study: Study::new(progress, replayed),
             exercises: Exercises::default(),
             run: Run::default(),
@@ -236,11 +234,13 @@ impl App {
 
     /// Hints of the open exercise, or of the stage: how many are on screen, and how many there are.
     pub fn hints(&self) -> (usize, usize) {
-        match (self.mode.exercise(), self.exercise(), self.stage()) {
-            (Some(open), Some(exercise), _) => (open.hints as usize, exercise.hints.len()),
-            (_, _, Some(stage)) => (self.study.hints as usize, stage.hints.len()),
-            _ => (0, 0),
-        }
+        let (id, of) = match (self.exercise(), self.stage()) {
+            (Some(exercise), _) => (&exercise.id, exercise.hints.len()),
+            (None, Some(stage)) => (&stage.id, stage.hints.len()),
+            (None, None) => return (0, 0),
+        };
+        let known = self.study.progress.stages.get(id);
+        (known.map_or(0, |known| known.hints as usize).min(of), of)
     }
 
     /// Changes the state with the stage the learner is in at hand; does nothing in an empty course.
@@ -304,7 +304,7 @@ impl App {
 /// The only way in which the state changes.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     let mut effects = dispatch(app, message);
-    if !app.mode.keeps_progress() {
+    if !app.keeps_progress() {
         effects.retain(|effect| {
             !matches!(
                 effect,

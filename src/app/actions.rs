@@ -46,12 +46,8 @@ impl App {
             }
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
             Action::No => self.view.confirm = None,
-            Action::Yes => {
-                return match self.view.confirm.take() {
-                    Some(Confirm::Leave { to }) => self.go_to(to),
-                    _ => Vec::new(),
-                };
-            }
+            Action::Yes => return self.confirmed(),
+            Action::OpenEditor => return self.open_editor(),
             Action::Pause => return self.pause(),
             Action::Restart if self.recording().is_none() => return self.restart(),
             Action::Profile if self.recording().is_none() && self.run.state.is_active() => {
@@ -98,29 +94,6 @@ impl App {
             Action::PickThis => self.pick_this(exercise),
             Action::StopMeasuring => self.stop_measuring(exercise),
             Action::LeaveExercise => self.leave_exercise(),
-            Action::OpenEditor => {
-                let Some((file, line)) = self.exercise_file() else {
-                    self.tell("This exercise has no file to edit", false);
-                    return Some(Vec::new());
-                };
-                vec![Effect::OpenEditor {
-                    stage: exercise.id.clone(),
-                    file,
-                    line,
-                }]
-            }
-            Action::Yes => match self.view.confirm {
-                Some(Confirm::ShowSolution) => {
-                    self.view.confirm = None;
-                    self.look(Action::Open(Overlay::Solution));
-                    self.exercise_solution(exercise)
-                }
-                Some(Confirm::Reset) => {
-                    self.view.confirm = None;
-                    self.exercise_reset(exercise)
-                }
-                _ => return None,
-            },
             // The stage's text is not on the screen.
             Action::GuessShift(_)
             | Action::GuessWiden(_)
@@ -144,7 +117,7 @@ impl App {
             Action::GuessKeep => {
                 if self.study.keep_guess(stage) {
                     self.open_page(Page::Evidence);
-                    return Some(vec![self.save(stage)]);
+                    return Some(vec![self.save(&stage.id)]);
                 }
             }
             Action::Hint => return Some(self.hint(stage)),
@@ -155,63 +128,99 @@ impl App {
             Action::NextBeat => return Some(self.next_beat()),
             Action::PreviousBeat => return Some(self.previous_beat()),
             Action::NextPointer => self.next_pointer(stage),
-            Action::OpenEditor => match stage.files.first() {
-                Some(file) => {
-                    return Some(vec![Effect::OpenEditor {
-                        stage: stage.id.clone(),
-                        file: file.name.clone(),
-                        line: None,
-                    }]);
-                }
-                None => self.tell("This stage has no file to edit", false),
-            },
-            Action::Yes => return self.confirmed(stage),
             _ => return None,
         }
         Some(Vec::new())
     }
 
-    /// The learner says yes to a question about the stage.
-    fn confirmed(&mut self, stage: &Stage) -> Option<Vec<Effect>> {
-        let mut effects = match self.view.confirm {
-            Some(Confirm::SkipPrediction(_)) => {
-                self.study.skip(stage);
-                vec![self.save(stage)]
+    /// Opens the file of the exercise or the stage in the learner's editor.
+    fn open_editor(&mut self) -> Vec<Effect> {
+        let (id, found) = match (self.exercise(), self.stage()) {
+            (Some(exercise), _) => (&exercise.id, self.exercise_file()),
+            (None, Some(stage)) => {
+                let file = stage.files.first();
+                (&stage.id, file.map(|file| (file.name.clone(), None)))
             }
-            Some(Confirm::ShowSolution) => {
-                self.study.solution = true;
-                self.study.of_mut(stage).solution_shown = true;
-                self.look(Action::Open(Overlay::Solution));
-                vec![self.save(stage)]
-            }
-            Some(Confirm::Reset) => {
-                self.study.forget(stage);
-                vec![Effect::ResetStage {
-                    stage: stage.id.clone(),
-                }]
-            }
-            Some(Confirm::Leave { .. }) | None => return None,
+            (None, None) => return Vec::new(),
         };
+        let Some((file, line)) = found else {
+            self.tell("There is no file to edit here", false);
+            return Vec::new();
+        };
+        vec![Effect::OpenEditor {
+            stage: id.clone(),
+            file,
+            line,
+        }]
+    }
+
+    /// The learner says yes to the open question.
+    fn confirmed(&mut self) -> Vec<Effect> {
         match self.view.confirm.take() {
-            Some(Confirm::SkipPrediction(then)) => effects.extend(self.after_skip(then)),
-            Some(Confirm::Reset) => effects.extend(self.enter(self.study.at)),
-            _ => {}
+            Some(Confirm::SkipPrediction(then)) => {
+                let mut effects = self.skip_prediction();
+                effects.extend(self.after_skip(then));
+                effects
+            }
+            Some(Confirm::ShowSolution) => self.show_solution(),
+            Some(Confirm::Reset) if self.exercise().is_some() => {
+                self.with_exercise(Self::exercise_reset)
+            }
+            Some(Confirm::Reset) => self.with_stage(|app, stage| {
+                app.study.forget(stage);
+                let mut effects = vec![Effect::ResetStage {
+                    stage: stage.id.clone(),
+                }];
+                effects.extend(app.enter(app.study.at));
+                effects
+            }),
+            Some(Confirm::Leave { to }) => self.go_to(to),
+            None => Vec::new(),
         }
-        Some(effects)
+    }
+
+    /// Shows the solution for the first time, which is remembered.
+    fn show_solution(&mut self) -> Vec<Effect> {
+        self.look(Action::Open(Overlay::Solution));
+        let id = if self.exercise().is_some() {
+            self.with_exercise(|app, exercise| {
+                app.exercises.of_mut(exercise).solution = true;
+                exercise.id.clone()
+            })
+        } else {
+            self.study.solution = true;
+            self.with_stage(|_, stage| stage.id.clone())
+        };
+        self.study.of_mut(&id).solution_shown = true;
+        vec![self.save(&id)]
+    }
+
+    pub(super) fn skip_prediction(&mut self) -> Vec<Effect> {
+        self.with_stage(|app, stage| {
+            app.study.skip(stage);
+            vec![app.save(&stage.id)]
+        })
+    }
+
+    /// The stage or exercise so many places on; where there is none, that is said.
+    pub(super) fn neighbour(
+        &mut self,
+        at: usize,
+        by: isize,
+        of: usize,
+        what: &str,
+    ) -> Option<usize> {
+        let to = at.checked_add_signed(by).filter(|to| *to < of);
+        if to.is_none() {
+            let end = if by > 0 { "last" } else { "first" };
+            self.tell(&format!("This is the {end} {what}"), false);
+        }
+        to
     }
 
     fn go_by(&mut self, by: isize) -> Vec<Effect> {
-        match self.study.at.checked_add_signed(by) {
-            Some(at) if at < self.course.stages.len() => self.leave_for(at),
-            Some(_) => {
-                self.tell("This is the last stage", false);
-                Vec::new()
-            }
-            None => {
-                self.tell("This is the first stage", false);
-                Vec::new()
-            }
-        }
+        let to = self.neighbour(self.study.at, by, self.course.stages.len(), "stage");
+        to.map_or_else(Vec::new, |to| self.leave_for(to))
     }
 
     pub(super) fn go_to(&mut self, at: usize) -> Vec<Effect> {
@@ -224,9 +233,7 @@ impl App {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         effects.extend(self.mark_skipped(at));
         effects.extend(self.enter(at));
-        if self.mode.beat().is_some() {
-            self.look_at(0);
-        }
+        self.look_at_beat(true);
         effects
     }
 
@@ -249,24 +256,30 @@ impl App {
             self.open_page(Page::Start);
             self.open_page(Page::Evidence);
         }
-        vec![self.save(stage)]
+        vec![self.save(&stage.id)]
     }
 
     fn hint(&mut self, stage: &Stage) -> Vec<Effect> {
-        if matches!(self.mode, Mode::Replay { .. }) {
+        if matches!(self.mode, Mode::Replay(_)) {
             return Vec::new();
         }
-        if self.study.hints as usize >= stage.hints.len() {
+        let effects = self.next_hint(&stage.id);
+        if !effects.is_empty() {
+            self.show_lesson();
+            self.open_page(Page::Start);
+        }
+        effects
+    }
+
+    /// Shows one more hint of what is open.
+    pub(super) fn next_hint(&mut self, id: &str) -> Vec<Effect> {
+        let (shown, of) = self.hints();
+        if shown >= of {
             self.tell("All hints are shown", false);
             return Vec::new();
         }
-        self.study.hints += 1;
-        let hints = self.study.hints;
-        let known = self.study.of_mut(stage);
-        known.hints = known.hints.max(hints);
-        self.show_lesson();
-        self.open_page(Page::Start);
-        vec![self.save(stage)]
+        self.study.of_mut(id).hints += 1;
+        vec![self.save(id)]
     }
 
     pub(super) fn show_lesson(&mut self) {

@@ -36,9 +36,22 @@ pub fn cues(stage: &Stage) -> Vec<Cue> {
 }
 
 impl App {
+    /// The beat on the screen; an open exercise stands in its place.
+    pub fn beat(&self) -> Option<usize> {
+        let presentation = self.presentation.as_ref();
+        presentation
+            .filter(|_| self.mode.exercise().is_none())
+            .map(|it| it.beat)
+    }
+
+    /// Whether what happens now is the learner's own progress.
+    pub fn keeps_progress(&self) -> bool {
+        self.presentation.is_none() && !matches!(self.mode, Mode::Replay(_))
+    }
+
     /// The beat that is shown, its number and how many there are.
     pub fn cue(&self) -> Option<(Cue, usize, usize)> {
-        let at = self.mode.beat()?;
+        let at = self.beat()?;
         let all = cues(self.stage()?);
         let cue = all.get(at)?.clone();
         Some((cue, at + 1, all.len()))
@@ -46,38 +59,13 @@ impl App {
 
     /// Presenter mode on, at the first beat of the stage, or off.
     pub(super) fn present(&mut self) -> Vec<Effect> {
-        let (presentation, without) = match std::mem::take(&mut self.mode) {
-            Mode::Stage => (None, Mode::Stage),
-            Mode::Presenting(presentation) => (Some(presentation), Mode::Stage),
-            Mode::Replay {
-                recording,
-                presentation,
-            } => {
-                let without = Mode::Replay {
-                    recording,
-                    presentation: None,
-                };
-                (presentation, without)
-            }
-            exercise @ (Mode::Exercise(_) | Mode::Watching { .. }) => {
-                self.mode = exercise;
-                return Vec::new();
-            }
-        };
-        self.mode = without;
-        if let Some(presentation) = presentation {
+        if let Some(presentation) = self.presentation.take() {
             return self.stop_presenting(*presentation.own);
         }
-        let presentation = Presentation {
+        self.presentation = Some(Presentation {
             beat: 0,
             own: Box::new(self.study.clone()),
-        };
-        match &mut self.mode {
-            Mode::Replay {
-                presentation: slot, ..
-            } => *slot = Some(presentation),
-            mode => *mode = Mode::Presenting(presentation),
-        }
+        });
         self.show_beat(0)
     }
 
@@ -98,7 +86,7 @@ impl App {
 
     /// The next beat; after the last one, the next stage.
     pub(super) fn next_beat(&mut self) -> Vec<Effect> {
-        let (Some(at), Some(stage)) = (self.mode.beat(), self.stage()) else {
+        let (Some(at), Some(stage)) = (self.beat(), self.stage()) else {
             return Vec::new();
         };
         if at + 1 < cues(stage).len() {
@@ -115,7 +103,7 @@ impl App {
 
     /// The beat before; before the first one, the first of the stage before, whose run begins anew.
     pub(super) fn previous_beat(&mut self) -> Vec<Effect> {
-        let Some(at) = self.mode.beat() else {
+        let Some(at) = self.beat() else {
             return Vec::new();
         };
         if at > 0 {
@@ -139,11 +127,7 @@ impl App {
         let mut effects = Vec::new();
         if matches!(does, CueDoes::Toggle | CueDoes::Pair) && self.recording().is_none() {
             // An audience that did not answer has skipped the question.
-            self.with_stage(|app, stage| {
-                if !app.study.predicted(stage) {
-                    app.study.skip(stage);
-                }
-            });
+            self.with_stage(|app, stage| app.study.skip(stage));
             let then = match does {
                 CueDoes::Pair => AfterSkip::Pair,
                 _ => AfterSkip::Toggle,
@@ -158,11 +142,20 @@ impl App {
         effects
     }
 
+    /// Shows the presentation's beat again, or its first one, if there is a presentation.
+    pub(super) fn look_at_beat(&mut self, first: bool) {
+        if let Some(beat) = self.beat() {
+            self.look_at(if first { 0 } else { beat });
+        }
+    }
+
     /// Brings a beat's panel into view, large.
-    pub(super) fn look_at(&mut self, at: usize) -> Option<CueDoes> {
+    fn look_at(&mut self, at: usize) -> Option<CueDoes> {
         let cue = cues(self.stage()?).get(at)?.clone();
         let panel = Panel::parse(&cue.show).unwrap_or(Panel::Loss);
-        self.mode.set_beat(at);
+        if let Some(presentation) = &mut self.presentation {
+            presentation.beat = at;
+        }
         (self.view.focus, self.view.expanded) = (Some(panel), true);
         self.view.lesson_open = panel == Panel::Lesson;
         self.open_page(Page::Start);
@@ -178,10 +171,10 @@ impl App {
         let course = Arc::clone(&self.course);
         let mut effects = Vec::new();
         for stage in course.stages.iter().take(to) {
-            let known = self.study.of_mut(stage);
+            let known = self.study.of_mut(&stage.id);
             if known.state < State::Skipped {
                 known.state = State::Skipped;
-                effects.push(self.save(stage));
+                effects.push(self.save(&stage.id));
             }
         }
         effects

@@ -339,7 +339,7 @@ impl App {
         let report = evaluate(stage, measured);
         let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
         self.study.report = Some(report);
-        let known = self.study.of_mut(stage);
+        let known = self.study.of_mut(&stage.id);
         // The truth follows the run; it is written when it is first known, and with the verdict.
         let first = known.estimate.is_some() && known.measured.is_none() && truth.is_some();
         if known.estimate.is_some() {
@@ -364,7 +364,7 @@ impl App {
         }
         let verdict = self.study.pair.as_ref().is_some_and(|pair| pair.done) && self.run.pairing;
         if first || newly || verdict {
-            vec![self.save(stage)]
+            vec![self.save(&stage.id)]
         } else {
             Vec::new()
         }

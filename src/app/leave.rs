@@ -30,7 +30,7 @@ impl App {
             return Undone::default();
         };
         // Nothing is lost in a recording, and a presenter is not asked between two stages.
-        if self.recording().is_some() || !self.mode.keeps_progress() {
+        if self.recording().is_some() || !self.keeps_progress() {
             return Undone::default();
         }
         let known = self.study.of(stage);

@@ -69,10 +69,11 @@ impl App {
         }
     }
 
-    pub(super) fn save(&self, stage: &Stage) -> Effect {
+    /// Keeps what was done in a stage or an exercise.
+    pub(super) fn save(&self, id: &str) -> Effect {
         Effect::SaveStage {
-            stage: stage.id.clone(),
-            progress: Box::new(self.study.of(stage)),
+            stage: id.to_owned(),
+            progress: Box::new(self.study.progress.stage(id)),
         }
     }
 

@@ -154,7 +154,7 @@ impl App {
         }
         let given = matches!(answer, Answer::Given(_));
         state.answer = answer;
-        state.draft.clear();
+        state.draft = Default::default();
         let busy = state.measuring.is_some();
         if !open || !saved || busy && same {
             return Vec::new();

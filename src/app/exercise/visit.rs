@@ -16,7 +16,7 @@ impl App {
         let Some(exercise) = course.exercises.get(at) else {
             return Vec::new();
         };
-        if matches!(self.mode, Mode::Replay { .. }) {
+        if matches!(self.mode, Mode::Replay(_)) {
             self.tell("This is a recording: exercises need a live run", false);
             return Vec::new();
         }
@@ -28,19 +28,13 @@ impl App {
         let mut effects = self.leave_exercise();
         self.show_text();
         self.notice = None;
-        let known = self.exercise_progress_mut(exercise);
+        let known = self.study.of_mut(&exercise.id);
         known.state = known.state.max(State::Seen);
-        let hints = known.hints.min(exercise.hints.len() as u32);
         let open = OpenExercise {
             at,
-            hints,
             text_first: true,
-            under: match std::mem::take(&mut self.mode) {
-                Mode::Presenting(presentation) => Some(presentation),
-                _ => None,
-            },
         };
-        effects.push(self.save_exercise(exercise));
+        effects.push(self.save(&exercise.id));
         if !exercise.files().is_empty() {
             effects.push(Effect::OpenExercise {
                 exercise: exercise.id.clone(),
@@ -56,19 +50,16 @@ impl App {
 
     /// Leaves the open exercise; the model gets its own kernels back, so that stages compare like with like.
     pub(in crate::app) fn leave_exercise(&mut self) -> Vec<Effect> {
-        let (open, watched, engine_gone) = match std::mem::take(&mut self.mode) {
-            Mode::Exercise(open) => (open, false, false),
+        let (open, engine_gone) = match &self.mode {
+            Mode::Exercise(open) => (*open, None),
             Mode::Watching {
                 exercise,
                 engine_gone,
                 ..
-            } => (exercise, true, engine_gone),
-            other => {
-                self.mode = other;
-                return Vec::new();
-            }
+            } => (*exercise, Some(*engine_gone)),
+            Mode::Stage | Mode::Replay(_) => return Vec::new(),
         };
-        self.mode = open.under.map_or(Mode::Stage, Mode::Presenting);
+        self.mode = Mode::Stage;
         let course = Arc::clone(&self.course);
         let Some(exercise) = course.exercises.get(open.at) else {
             return Vec::new();
@@ -78,38 +69,25 @@ impl App {
         let mut effects = self.take_out(exercise);
         let state = self.exercises.of_mut(exercise);
         state.checking = None;
-        state.draft.clear();
+        state.draft = Default::default();
         if !exercise.files().is_empty() {
             effects.push(Effect::LeaveExercise);
         }
         effects.extend(self.after_measuring(exercise));
-        if watched {
+        if let Some(engine_gone) = engine_gone {
             effects.extend(self.run_again(engine_gone));
         }
-        if let Some(beat) = self.mode.beat() {
-            self.look_at(beat);
-        }
+        self.look_at_beat(false);
         effects
     }
 
     /// The next exercise, or the one before.
     pub(in crate::app) fn exercise_by(&mut self, by: isize) -> Vec<Effect> {
-        let to = self
-            .mode
-            .exercise()
-            .and_then(|open| open.at.checked_add_signed(by))
-            .filter(|at| *at < self.course.exercises.len());
-        match to {
-            Some(at) => self.open_exercise(at),
-            None if by > 0 => {
-                self.tell("This is the last exercise", false);
-                Vec::new()
-            }
-            None => {
-                self.tell("This is the first exercise", false);
-                Vec::new()
-            }
-        }
+        let Some(at) = self.mode.exercise().map(|open| open.at) else {
+            return Vec::new();
+        };
+        let to = self.neighbour(at, by, self.course.exercises.len(), "exercise");
+        to.map_or_else(Vec::new, |to| self.open_exercise(to))
     }
 
     /// Shows a recorded run in the place of the live one, which stops.

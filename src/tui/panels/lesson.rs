@@ -51,7 +51,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let now = now.as_ref().map(|it| it as &dyn Lookup);
     let mut asked = s.writer();
     asked.figures = found;
-    if app.asked_here() || app.mode.beat().is_some() {
+    if app.asked_here() || app.beat().is_some() {
         question::of_stage(stage, &mut asked);
     }
     let mut writer = s.writer();
@@ -166,7 +166,7 @@ impl Text<'_> {
             self.item("About the CPU: ", note);
         }
         let hints = stage.hints.iter().enumerate();
-        for (at, hint) in hints.take(app.study.hints as usize) {
+        for (at, hint) in hints.take(app.hints().0) {
             self.w.blank();
             let marker = format!("Hint {}/{}  ", at + 1, stage.hints.len());
             self.w.told(&marker, theme.warning, hint, theme.text);
