@@ -156,6 +156,8 @@ pub struct App {
     pub now_ms: u64,
     /// Grows whenever there is something new to draw.
     pub revision: u64,
+    /// What the message that is taken in asks for.
+    effects: Vec<Effect>,
 }
 
 /// How long a notice stays.
@@ -188,6 +190,7 @@ impl App {
             malformed: 0,
             now_ms: 0,
             revision: 1,
+            effects: Vec::new(),
         };
         if let Some(text) = options.notice {
             app.tell(&text, true);
@@ -211,14 +214,15 @@ impl App {
             );
         }
         let at = at.unwrap_or(0);
-        let mut effects = app.mark_skipped(at);
-        effects.extend(app.enter(at));
+        app.mark_skipped(at);
+        app.enter(at);
         if options.present {
-            effects.extend(app.present());
+            app.present();
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
-            effects.push(Effect::SaveWelcomed);
+            app.effects.push(Effect::SaveWelcomed);
         }
+        let effects = std::mem::take(&mut app.effects);
         (app, effects)
     }
 
@@ -244,18 +248,20 @@ impl App {
     }
 
     /// Changes the state with the stage the learner is in at hand; does nothing in an empty course.
-    fn with_stage<T: Default>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> T) -> T {
+    fn with_stage(&mut self, change: impl FnOnce(&mut Self, &Stage)) {
         let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.study.at);
-        stage.map_or_else(T::default, |stage| change(self, stage))
+        if let Some(stage) = course.stages.get(self.study.at) {
+            change(self, stage);
+        }
     }
 
     /// The same with the open exercise; does nothing without one.
-    fn with_exercise<T: Default>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> T) -> T {
+    fn with_exercise(&mut self, change: impl FnOnce(&mut Self, &Exercise)) {
         let course = Arc::clone(&self.course);
         let open = self.mode.exercise();
-        let exercise = open.and_then(|open| course.exercises.get(open.at));
-        exercise.map_or_else(T::default, |exercise| change(self, exercise))
+        if let Some(exercise) = open.and_then(|open| course.exercises.get(open.at)) {
+            change(self, exercise);
+        }
     }
 
     /// Shows a sentence for a while.
@@ -303,7 +309,9 @@ impl App {
 
 /// The only way in which the state changes.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
-    let mut effects = dispatch(app, message);
+    app.revision += 1;
+    app.take(message);
+    let mut effects = std::mem::take(&mut app.effects);
     if !app.keeps_progress() {
         effects.retain(|effect| {
             !matches!(
@@ -315,42 +323,30 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     effects
 }
 
-fn dispatch(app: &mut App, message: Message) -> Vec<Effect> {
-    app.revision += 1;
-    match message {
-        Message::Did(action) => app.act(action),
-        Message::Engine(report) if app.mode.is_watching() => app.hear_beside(&report),
-        Message::Engine(report) => {
-            let mut effects = app.hear(report);
-            effects.extend(app.begin_measurement());
-            effects
-        }
-        Message::Recorded(report) if app.mode.is_watching() => app.hear(report),
-        Message::Recorded(_) => Vec::new(),
-        Message::Tick { now_ms } => {
-            app.tick(now_ms);
-            Vec::new()
-        }
-        Message::Resized { width, height } => {
-            app.view.size = (width, height);
-            Vec::new()
-        }
-        Message::Drawn(limits) => {
-            app.revision -= 1;
-            app.view.overlay_scroll = app.view.overlay_scroll.min(limits.overlay);
-            app.view.limits = limits.panels.into_iter().collect();
-            Vec::new()
-        }
-        Message::Saved { config } => app.saved(config),
-        Message::Exercise { exercise, news } => app.exercise_news(&exercise, news),
-        Message::Told { text, warning } => {
-            app.tell(&text, warning);
-            Vec::new()
+impl App {
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Did(action) => self.act(action),
+            Message::Engine(report) if self.mode.is_watching() => self.hear_beside(&report),
+            Message::Engine(report) => {
+                self.hear(report);
+                self.begin_measurement();
+            }
+            Message::Recorded(report) if self.mode.is_watching() => self.hear(report),
+            Message::Recorded(_) => {}
+            Message::Tick { now_ms } => self.tick(now_ms),
+            Message::Resized { width, height } => self.view.size = (width, height),
+            Message::Drawn(limits) => {
+                self.revision -= 1;
+                self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
+                self.view.limits = limits.panels.into_iter().collect();
+            }
+            Message::Saved { config } => self.saved(config),
+            Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
+            Message::Told { text, warning } => self.tell(&text, warning),
         }
     }
-}
 
-impl App {
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.now_ms / 1000;
         self.now_ms = now_ms;

@@ -7,7 +7,7 @@ use super::mode::Presentation;
 use super::pages::Page;
 use super::study::Study;
 use super::view::AfterSkip;
-use super::{Action, App, Effect, Mode, Panel};
+use super::{Action, App, Mode, Panel};
 use crate::course::progress::State;
 use crate::course::{Cue, CueDoes, Stage};
 use crate::protocol::RunSpec;
@@ -58,7 +58,7 @@ impl App {
     }
 
     /// Presenter mode on, at the first beat of the stage, or off.
-    pub(super) fn present(&mut self) -> Vec<Effect> {
+    pub(super) fn present(&mut self) {
         if let Some(presentation) = self.presentation.take() {
             return self.stop_presenting(*presentation.own);
         }
@@ -70,61 +70,53 @@ impl App {
     }
 
     /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
-    fn stop_presenting(&mut self, own: Study) -> Vec<Effect> {
+    fn stop_presenting(&mut self, own: Study) {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         let shown = std::mem::replace(&mut self.study, own).at;
         let fixed = |run: &RunSpec| run.variant != "broken";
         let moved = self.study.at != shown || self.run.wanted.as_ref().is_some_and(fixed);
-        let mut effects = Vec::new();
         if moved && self.recording().is_none() {
-            effects = self.enter(shown);
+            self.enter(shown);
         }
         let text = "Presenter mode is off; your own progress is as it was";
         self.tell(text, false);
-        effects
     }
 
     /// The next beat; after the last one, the next stage.
-    pub(super) fn next_beat(&mut self) -> Vec<Effect> {
+    pub(super) fn next_beat(&mut self) {
         let (Some(at), Some(stage)) = (self.beat(), self.stage()) else {
-            return Vec::new();
+            return;
         };
         if at + 1 < cues(stage).len() {
-            return self.show_beat(at + 1);
-        }
-        if self.study.at + 1 >= self.course.stages.len() {
+            self.show_beat(at + 1);
+        } else if self.study.at + 1 >= self.course.stages.len() {
             self.tell("This was the last beat of the last stage", false);
-            return Vec::new();
+        } else {
+            self.act(Action::NextStage);
+            self.show_beat(0);
         }
-        let mut effects = self.act(Action::NextStage);
-        effects.extend(self.show_beat(0));
-        effects
     }
 
     /// The beat before; before the first one, the first of the stage before, whose run begins anew.
-    pub(super) fn previous_beat(&mut self) -> Vec<Effect> {
+    pub(super) fn previous_beat(&mut self) {
         let Some(at) = self.beat() else {
-            return Vec::new();
+            return;
         };
         if at > 0 {
             self.look_at(at - 1);
-            return Vec::new();
-        }
-        if self.study.at == 0 {
+        } else if self.study.at == 0 {
             self.tell("This is the first beat", false);
-            return Vec::new();
+        } else {
+            self.act(Action::PreviousStage);
+            self.look_at(0);
         }
-        let effects = self.act(Action::PreviousStage);
-        self.look_at(0);
-        effects
     }
 
     /// Shows a beat and does what it says.
-    fn show_beat(&mut self, at: usize) -> Vec<Effect> {
+    fn show_beat(&mut self, at: usize) {
         let Some(does) = self.look_at(at) else {
-            return Vec::new();
+            return;
         };
-        let mut effects = Vec::new();
         if matches!(does, CueDoes::Toggle | CueDoes::Pair) && self.recording().is_none() {
             // An audience that did not answer has skipped the question.
             self.with_stage(|app, stage| app.study.skip(stage));
@@ -132,14 +124,13 @@ impl App {
                 CueDoes::Pair => AfterSkip::Pair,
                 _ => AfterSkip::Toggle,
             };
-            effects.extend(self.after_skip(then));
+            self.after_skip(then);
             self.look_at(at);
         }
         if does == CueDoes::Hint {
-            effects.extend(self.act(Action::Hint));
+            self.act(Action::Hint);
             self.look_at(at);
         }
-        effects
     }
 
     /// Shows the presentation's beat again, or its first one, if there is a presentation.
@@ -164,19 +155,17 @@ impl App {
     }
 
     /// Marks the stages before this one that were not passed as skipped; that never counts as passed.
-    pub(super) fn mark_skipped(&mut self, to: usize) -> Vec<Effect> {
+    pub(super) fn mark_skipped(&mut self, to: usize) {
         if self.recording().is_some() {
-            return Vec::new();
+            return;
         }
         let course = Arc::clone(&self.course);
-        let mut effects = Vec::new();
         for stage in course.stages.iter().take(to) {
             let known = self.study.of_mut(&stage.id);
             if known.state < State::Skipped {
                 known.state = State::Skipped;
-                effects.push(self.save(&stage.id));
+                self.save(&stage.id);
             }
         }
-        effects
     }
 }

@@ -106,25 +106,21 @@ impl App {
     }
 
     /// Shows the next hint of the open exercise.
-    pub(in crate::app) fn exercise_hint(&mut self, exercise: &Exercise) -> Vec<Effect> {
+    pub(in crate::app) fn exercise_hint(&mut self, exercise: &Exercise) {
         self.show_text();
         if let Some(open) = self.mode.exercise_mut() {
             open.text_first = true;
         }
-        self.next_hint(&exercise.id)
+        self.next_hint(&exercise.id);
     }
 
     /// Answers the open question of an exercise.
-    pub(in crate::app) fn exercise_answer(
-        &mut self,
-        exercise: &Exercise,
-        choice: usize,
-    ) -> Vec<Effect> {
+    pub(in crate::app) fn exercise_answer(&mut self, exercise: &Exercise, choice: usize) {
         let Some(question) = self.question() else {
-            return Vec::new();
+            return;
         };
         if choice >= question.choices.len() || !self.view.lesson_visible() {
-            return Vec::new();
+            return;
         }
         let (answer, right) = (question.answer, choice == question.answer);
         let is_detective = matches!(exercise.body, Body::Detective(_));
@@ -150,32 +146,30 @@ impl App {
                 known.state = State::Passed;
             }
         }
-        vec![self.save(&exercise.id)]
+        self.save(&exercise.id);
     }
 
     /// Forgets what was done in the open exercise and puts its files back.
-    pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) -> Vec<Effect> {
-        let mut effects = self.take_out(exercise);
-        effects.extend(self.after_measuring(exercise));
+    pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) {
+        self.take_out(exercise);
+        self.after_measuring(exercise);
         let state = self.exercises.of_mut(exercise);
         let files = std::mem::take(state).files;
         state.files = files;
         self.study.progress.stages.remove(&exercise.id);
-        effects.push(Effect::ResetExercise {
+        self.effects.push(Effect::ResetExercise {
             exercise: exercise.id.clone(),
             device: self.devices.for_kernels().to_owned(),
         });
-        effects
     }
 
     /// The exercise is passed; nothing where it was before.
-    pub(super) fn pass(&mut self, exercise: &Exercise) -> Option<Effect> {
+    pub(super) fn pass(&mut self, exercise: &Exercise) {
         let known = self.study.of_mut(&exercise.id);
-        if std::mem::replace(&mut known.state, State::Passed) == State::Passed {
-            return None;
+        if std::mem::replace(&mut known.state, State::Passed) != State::Passed {
+            let text = format!("{} passed: every check holds", exercise.label());
+            self.tell(&text, false);
+            self.save(&exercise.id);
         }
-        let text = format!("{} passed: every check holds", exercise.label());
-        self.tell(&text, false);
-        Some(self.save(&exercise.id))
     }
 }
