@@ -32,7 +32,7 @@ use crate::protocol::{Device, RunSpec, Slot};
 
 pub use crate::panel::Panel;
 pub use message::{Action, Effect, Limits, Message};
-pub use mode::{Mode, Recording};
+pub use mode::{Mode, Presentation, Recording};
 pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
 pub use view::{AfterSkip, Axis, Confirm, Markers, Overlay, Room, Sort, ThemeName, View, Window};
@@ -141,6 +141,8 @@ impl Run {
 pub struct App {
     pub course: Arc<Course>,
     pub mode: Mode,
+    /// Stages are shown to an audience.
+    pub presentation: Option<Presentation>,
     pub study: Study,
     pub exercises: Exercises,
     pub run: Run,
@@ -154,6 +156,8 @@ pub struct App {
     pub now_ms: u64,
     /// Grows whenever there is something new to draw.
     pub revision: u64,
+    /// What the message that is taken in asks for.
+    effects: Vec<Effect>,
 }
 
 /// How long a notice stays.
@@ -164,15 +168,11 @@ impl App {
     pub fn new(course: Course, progress: Progress, options: Options) -> (Self, Vec<Effect>) {
         let resumed = progress.current.clone();
         let replayed = options.recording.is_some();
-        let mode = options
-            .recording
-            .map_or(Mode::Stage, |recording| Mode::Replay {
-                recording,
-                presentation: None,
-            });
+        let mode = options.recording.map_or(Mode::Stage, Mode::Replay);
         let mut app = Self {
             course: Arc::new(course),
             mode,
+            presentation: None,
             study: Study::new(progress, replayed),
             exercises: Exercises::default(),
             run: Run::default(),
@@ -190,6 +190,7 @@ impl App {
             malformed: 0,
             now_ms: 0,
             revision: 1,
+            effects: Vec::new(),
         };
         if let Some(text) = options.notice {
             app.tell(&text, true);
@@ -213,14 +214,15 @@ impl App {
             );
         }
         let at = at.unwrap_or(0);
-        let mut effects = app.mark_skipped(at);
-        effects.extend(app.enter(at));
+        app.mark_skipped(at);
+        app.enter(at);
         if options.present {
-            effects.extend(app.present());
+            app.present();
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
-            effects.push(Effect::SaveWelcomed);
+            app.effects.push(Effect::SaveWelcomed);
         }
+        let effects = std::mem::take(&mut app.effects);
         (app, effects)
     }
 
@@ -236,26 +238,30 @@ impl App {
 
     /// Hints of the open exercise, or of the stage: how many are on screen, and how many there are.
     pub fn hints(&self) -> (usize, usize) {
-        match (self.mode.exercise(), self.exercise(), self.stage()) {
-            (Some(open), Some(exercise), _) => (open.hints as usize, exercise.hints.len()),
-            (_, _, Some(stage)) => (self.study.hints as usize, stage.hints.len()),
-            _ => (0, 0),
-        }
+        let (id, of) = match (self.exercise(), self.stage()) {
+            (Some(exercise), _) => (&exercise.id, exercise.hints.len()),
+            (None, Some(stage)) => (&stage.id, stage.hints.len()),
+            (None, None) => return (0, 0),
+        };
+        let known = self.study.progress.stages.get(id);
+        (known.map_or(0, |known| known.hints as usize).min(of), of)
     }
 
     /// Changes the state with the stage the learner is in at hand; does nothing in an empty course.
-    fn with_stage<T: Default>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> T) -> T {
+    fn with_stage(&mut self, change: impl FnOnce(&mut Self, &Stage)) {
         let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.study.at);
-        stage.map_or_else(T::default, |stage| change(self, stage))
+        if let Some(stage) = course.stages.get(self.study.at) {
+            change(self, stage);
+        }
     }
 
     /// The same with the open exercise; does nothing without one.
-    fn with_exercise<T: Default>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> T) -> T {
+    fn with_exercise(&mut self, change: impl FnOnce(&mut Self, &Exercise)) {
         let course = Arc::clone(&self.course);
         let open = self.mode.exercise();
-        let exercise = open.and_then(|open| course.exercises.get(open.at));
-        exercise.map_or_else(T::default, |exercise| change(self, exercise))
+        if let Some(exercise) = open.and_then(|open| course.exercises.get(open.at)) {
+            change(self, exercise);
+        }
     }
 
     /// Shows a sentence for a while.
@@ -303,8 +309,10 @@ impl App {
 
 /// The only way in which the state changes.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
-    let mut effects = dispatch(app, message);
-    if !app.mode.keeps_progress() {
+    app.revision += 1;
+    app.take(message);
+    let mut effects = std::mem::take(&mut app.effects);
+    if !app.keeps_progress() {
         effects.retain(|effect| {
             !matches!(
                 effect,
@@ -315,47 +323,30 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     effects
 }
 
-fn dispatch(app: &mut App, message: Message) -> Vec<Effect> {
-    app.revision += 1;
-    match message {
-        Message::Did(action) => app.act(action),
-        Message::Engine(report) if app.mode.is_watching() => app.hear_beside(&report),
-        Message::Engine(report) => {
-            let mut effects = app.hear(report);
-            effects.extend(app.begin_measurement());
-            effects
-        }
-        Message::Recorded(report) if app.mode.is_watching() => app.hear(report),
-        Message::Recorded(_) => Vec::new(),
-        Message::Tick { now_ms } => {
-            app.tick(now_ms);
-            Vec::new()
-        }
-        Message::Resized { width, height } => {
-            app.view.size = (width, height);
-            Vec::new()
-        }
-        Message::Drawn(limits) => {
-            app.revision -= 1;
-            app.view.overlay_scroll = app.view.overlay_scroll.min(limits.overlay);
-            app.view.limits = limits.panels.into_iter().collect();
-            Vec::new()
-        }
-        Message::Saved { config } => app.saved(config),
-        Message::Exercise { exercise, news } => app.exercise_news(&exercise, news),
-        Message::Polling { why } => {
-            app.log.add(log::Level::Warning, &why);
-            app.tell(&why, true);
-            Vec::new()
-        }
-        Message::Told { text, warning } => {
-            app.tell(&text, warning);
-            Vec::new()
+impl App {
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Did(action) => self.act(action),
+            Message::Engine(report) if self.mode.is_watching() => self.hear_beside(&report),
+            Message::Engine(report) => {
+                self.hear(report);
+                self.begin_measurement();
+            }
+            Message::Recorded(report) if self.mode.is_watching() => self.hear(report),
+            Message::Recorded(_) => {}
+            Message::Tick { now_ms } => self.tick(now_ms),
+            Message::Resized { width, height } => self.view.size = (width, height),
+            Message::Drawn(limits) => {
+                self.revision -= 1;
+                self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
+                self.view.limits = limits.panels.into_iter().collect();
+            }
+            Message::Saved { config } => self.saved(config),
+            Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
+            Message::Told { text, warning } => self.tell(&text, warning),
         }
     }
-}
 
-impl App {
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.now_ms / 1000;
         self.now_ms = now_ms;

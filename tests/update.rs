@@ -689,10 +689,10 @@ fn hints_come_one_by_one_and_end() {
             act(&mut app, Action::Hint)[..],
             [Effect::SaveStage { .. }]
         ));
-        assert_eq!(app.study.hints, n);
+        assert_eq!(app.hints().0, n);
     }
     assert_eq!(act(&mut app, Action::Hint), []);
-    assert_eq!(app.study.hints, 3);
+    assert_eq!(app.hints().0, 3);
 }
 
 #[test]
@@ -1047,5 +1047,5 @@ fn progress_of_earlier_sittings_is_shown() {
     };
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
-    assert_eq!((app.study.beat(stage), app.study.hints), (Beat::Debrief, 2));
+    assert_eq!((app.study.beat(stage), app.hints().0), (Beat::Debrief, 2));
 }

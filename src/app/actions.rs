@@ -15,72 +15,71 @@ use crate::protocol::Command;
 
 impl App {
     /// Does what the learner asked for.
-    pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
+    pub(super) fn act(&mut self, action: Action) {
         let moves_the_run = matches!(
             action,
             Action::Pause | Action::Restart | Action::Profile | Action::SwitchDevice
         );
         if moves_the_run && self.waits_for_measurement() {
-            return Vec::new();
+            return;
         }
         let course = Arc::clone(&self.course);
         let stage = course.stages.get(self.study.at);
         let exercise = self.mode.exercise();
         let done = match exercise.and_then(|open| course.exercises.get(open.at)) {
             Some(exercise) => self.act_in_exercise(exercise, action),
-            None => stage.and_then(|stage| self.act_in_stage(stage, action)),
+            None => stage.is_some_and(|stage| self.act_in_stage(stage, action)),
         };
-        if let Some(effects) = done {
-            return effects;
+        if !done {
+            self.act_anywhere(action);
         }
+    }
+
+    fn act_anywhere(&mut self, action: Action) {
+        let live = self.recording().is_none();
         match action {
-            Action::Quit => return vec![Effect::Quit],
-            Action::Suspend => return vec![Effect::Suspend],
-            Action::Report => return vec![Effect::WriteReport],
+            Action::Quit => self.effects.push(Effect::Quit),
+            Action::Suspend => self.effects.push(Effect::Suspend),
+            Action::Report => self.effects.push(Effect::WriteReport),
             Action::Stage(number) => {
                 let of_number = |stage: &Stage| stage.number == number;
                 match self.course.stages.iter().position(of_number) {
-                    Some(at) => return self.leave_for(at),
+                    Some(at) => self.leave_for(at),
                     None => self.tell(&format!("There is no stage {number}"), true),
                 }
             }
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
             Action::No => self.view.confirm = None,
-            Action::Yes => {
-                return match self.view.confirm.take() {
-                    Some(Confirm::Leave { to }) => self.go_to(to),
-                    _ => Vec::new(),
-                };
-            }
-            Action::Pause => return self.pause(),
-            Action::Restart if self.recording().is_none() => return self.restart(),
-            Action::Profile if self.recording().is_none() && self.run.state.is_active() => {
+            Action::Yes => self.confirmed(),
+            Action::OpenEditor => self.open_editor(),
+            Action::Pause => self.pause(),
+            Action::Restart if live => self.restart(),
+            Action::Profile if live && self.run.state.is_active() => {
                 self.tell("The next step is profiled", false);
-                return vec![Effect::Send(Command::Profile)];
+                self.send(Command::Profile);
             }
             Action::SwitchDevice => {
                 if let Some(select) = self.devices.offer().map(str::to_owned) {
-                    return self.use_device(&select);
+                    self.use_device(&select);
                 }
             }
             Action::ReplayStep => {
                 if let Some(recording) = self.mode.recording_mut() {
                     recording.paused = true;
-                    return vec![Effect::Replay(ReplayControl::Step)];
+                    self.effects.push(Effect::Replay(ReplayControl::Step));
                 }
             }
-            Action::ReplayFaster => return self.replay_speed(2.0),
-            Action::ReplaySlower => return self.replay_speed(0.5),
-            Action::Choose => return self.choose(self.view.selected),
-            Action::ChooseLine(line) => return self.choose(line),
+            Action::ReplayFaster => self.replay_speed(2.0),
+            Action::ReplaySlower => self.replay_speed(0.5),
+            Action::Choose => self.choose(self.view.selected),
+            Action::ChooseLine(line) => self.choose(line),
             _ => self.look(action),
         }
-        Vec::new()
     }
 
-    /// What an action means in an exercise; none where it means there what it means everywhere.
-    fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> Option<Vec<Effect>> {
-        Some(match action {
+    /// What an action means in an exercise; false where it means there what it means everywhere.
+    fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> bool {
+        match action {
             Action::NextStage => self.exercise_by(1),
             Action::PreviousStage => self.exercise_by(-1),
             Action::Answer(choice) => self.exercise_answer(exercise, choice),
@@ -89,38 +88,11 @@ impl App {
             Action::Pair if exercise.configs().is_some() => self.measure(exercise),
             Action::Toggle | Action::Pair => {
                 self.tell("That belongs to the stage; go back to it first", false);
-                Vec::new()
             }
-            Action::PickOther(by) => {
-                self.pick_other(exercise, by);
-                Vec::new()
-            }
+            Action::PickOther(by) => self.pick_other(exercise, by),
             Action::PickThis => self.pick_this(exercise),
             Action::StopMeasuring => self.stop_measuring(exercise),
             Action::LeaveExercise => self.leave_exercise(),
-            Action::OpenEditor => {
-                let Some((file, line)) = self.exercise_file() else {
-                    self.tell("This exercise has no file to edit", false);
-                    return Some(Vec::new());
-                };
-                vec![Effect::OpenEditor {
-                    stage: exercise.id.clone(),
-                    file,
-                    line,
-                }]
-            }
-            Action::Yes => match self.view.confirm {
-                Some(Confirm::ShowSolution) => {
-                    self.view.confirm = None;
-                    self.look(Action::Open(Overlay::Solution));
-                    self.exercise_solution(exercise)
-                }
-                Some(Confirm::Reset) => {
-                    self.view.confirm = None;
-                    self.exercise_reset(exercise)
-                }
-                _ => return None,
-            },
             // The stage's text is not on the screen.
             Action::GuessShift(_)
             | Action::GuessWiden(_)
@@ -128,118 +100,151 @@ impl App {
             | Action::NextPointer
             | Action::Present
             | Action::NextBeat
-            | Action::PreviousBeat => Vec::new(),
-            _ => return None,
-        })
+            | Action::PreviousBeat => {}
+            _ => return false,
+        }
+        true
     }
 
-    /// What an action means in a stage, whether its run is live or recorded.
-    fn act_in_stage(&mut self, stage: &Stage, action: Action) -> Option<Vec<Effect>> {
+    /// What an action means in a stage, whether its run is live or recorded; false where it means what it means everywhere.
+    fn act_in_stage(&mut self, stage: &Stage, action: Action) -> bool {
         match action {
-            Action::NextStage => return Some(self.go_by(1)),
-            Action::PreviousStage => return Some(self.go_by(-1)),
-            Action::Answer(choice) => return Some(self.answer(stage, choice)),
+            Action::NextStage => self.go_by(1),
+            Action::PreviousStage => self.go_by(-1),
+            Action::Answer(choice) => self.answer(stage, choice),
             Action::GuessShift(by) => self.study.guess.shift(by),
             Action::GuessWiden(by) => self.study.guess.widen(by),
             Action::GuessKeep => {
                 if self.study.keep_guess(stage) {
                     self.open_page(Page::Evidence);
-                    return Some(vec![self.save(stage)]);
+                    self.save(&stage.id);
                 }
             }
-            Action::Hint => return Some(self.hint(stage)),
-            Action::Solution => return Some(self.solution(self.study.solution)),
-            Action::Toggle => return Some(self.unless_unpredicted(stage, AfterSkip::Toggle)),
-            Action::Pair => return Some(self.unless_unpredicted(stage, AfterSkip::Pair)),
-            Action::Present => return Some(self.present()),
-            Action::NextBeat => return Some(self.next_beat()),
-            Action::PreviousBeat => return Some(self.previous_beat()),
+            Action::Hint => self.hint(stage),
+            Action::Solution => self.solution(self.study.solution),
+            Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
+            Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
+            Action::Present => self.present(),
+            Action::NextBeat => self.next_beat(),
+            Action::PreviousBeat => self.previous_beat(),
             Action::NextPointer => self.next_pointer(stage),
-            Action::OpenEditor => match stage.files.first() {
-                Some(file) => {
-                    return Some(vec![Effect::OpenEditor {
-                        stage: stage.id.clone(),
-                        file: file.name.clone(),
-                        line: None,
-                    }]);
-                }
-                None => self.tell("This stage has no file to edit", false),
-            },
-            Action::Yes => return self.confirmed(stage),
-            _ => return None,
+            _ => return false,
         }
-        Some(Vec::new())
+        true
     }
 
-    /// The learner says yes to a question about the stage.
-    fn confirmed(&mut self, stage: &Stage) -> Option<Vec<Effect>> {
-        let mut effects = match self.view.confirm {
-            Some(Confirm::SkipPrediction(_)) => {
-                self.study.skip(stage);
-                vec![self.save(stage)]
+    /// Opens the file of the exercise or the stage in the learner's editor.
+    fn open_editor(&mut self) {
+        let (id, found) = match (self.exercise(), self.stage()) {
+            (Some(exercise), _) => (&exercise.id, self.exercise_file()),
+            (None, Some(stage)) => {
+                let file = stage.files.first();
+                (&stage.id, file.map(|file| (file.name.clone(), None)))
             }
-            Some(Confirm::ShowSolution) => {
-                self.study.solution = true;
-                self.study.of_mut(stage).solution_shown = true;
-                self.look(Action::Open(Overlay::Solution));
-                vec![self.save(stage)]
-            }
-            Some(Confirm::Reset) => {
-                self.study.forget(stage);
-                vec![Effect::ResetStage {
-                    stage: stage.id.clone(),
-                }]
-            }
-            Some(Confirm::Leave { .. }) | None => return None,
+            (None, None) => return,
         };
-        match self.view.confirm.take() {
-            Some(Confirm::SkipPrediction(then)) => effects.extend(self.after_skip(then)),
-            Some(Confirm::Reset) => effects.extend(self.enter(self.study.at)),
-            _ => {}
-        }
-        Some(effects)
+        let Some((file, line)) = found else {
+            self.tell("There is no file to edit here", false);
+            return;
+        };
+        self.effects.push(Effect::OpenEditor {
+            stage: id.clone(),
+            file,
+            line,
+        });
     }
 
-    fn go_by(&mut self, by: isize) -> Vec<Effect> {
-        match self.study.at.checked_add_signed(by) {
-            Some(at) if at < self.course.stages.len() => self.leave_for(at),
-            Some(_) => {
-                self.tell("This is the last stage", false);
-                Vec::new()
+    /// The learner says yes to the open question.
+    fn confirmed(&mut self) {
+        match self.view.confirm.take() {
+            Some(Confirm::SkipPrediction(then)) => {
+                self.with_stage(|app, stage| {
+                    app.study.skip(stage);
+                    app.save(&stage.id);
+                });
+                self.after_skip(then);
+            }
+            Some(Confirm::ShowSolution) => self.show_solution(),
+            Some(Confirm::Reset) if self.exercise().is_some() => {
+                self.with_exercise(Self::exercise_reset);
+            }
+            Some(Confirm::Reset) => self.with_stage(|app, stage| {
+                app.study.forget(stage);
+                app.effects.push(Effect::ResetStage {
+                    stage: stage.id.clone(),
+                });
+                app.enter(app.study.at);
+            }),
+            Some(Confirm::Leave { to }) => self.go_to(to),
+            None => {}
+        }
+    }
+
+    /// Shows the solution for the first time, which is remembered.
+    fn show_solution(&mut self) {
+        self.look(Action::Open(Overlay::Solution));
+        let course = Arc::clone(&self.course);
+        let exercise = self.mode.exercise();
+        let id = match exercise.and_then(|open| course.exercises.get(open.at)) {
+            Some(exercise) => {
+                self.exercises.of_mut(exercise).solution = true;
+                &exercise.id
             }
             None => {
-                self.tell("This is the first stage", false);
-                Vec::new()
+                self.study.solution = true;
+                &course.stages[self.study.at].id
             }
+        };
+        self.study.of_mut(id).solution_shown = true;
+        self.save(id);
+    }
+
+    /// The stage or exercise so many places on; where there is none, that is said.
+    pub(super) fn neighbour(
+        &mut self,
+        at: usize,
+        by: isize,
+        of: usize,
+        what: &str,
+    ) -> Option<usize> {
+        let to = at.checked_add_signed(by).filter(|to| *to < of);
+        if to.is_none() {
+            let end = if by > 0 { "last" } else { "first" };
+            self.tell(&format!("This is the {end} {what}"), false);
+        }
+        to
+    }
+
+    fn go_by(&mut self, by: isize) {
+        let (at, of) = (self.study.at, self.course.stages.len());
+        if let Some(to) = self.neighbour(at, by, of, "stage") {
+            self.leave_for(to);
         }
     }
 
-    pub(super) fn go_to(&mut self, at: usize) -> Vec<Effect> {
+    pub(super) fn go_to(&mut self, at: usize) {
         self.view.overlay = None;
-        let mut effects = self.leave_exercise();
+        self.leave_exercise();
         if at == self.study.at {
-            return effects;
+            return;
         }
         self.view.focus = Some(Panel::Lesson);
         (self.view.expanded, self.view.lesson_open) = (false, false);
-        effects.extend(self.mark_skipped(at));
-        effects.extend(self.enter(at));
-        if self.mode.beat().is_some() {
-            self.look_at(0);
-        }
-        effects
+        self.mark_skipped(at);
+        self.enter(at);
+        self.look_at_beat(true);
     }
 
-    fn answer(&mut self, stage: &Stage, choice: usize) -> Vec<Effect> {
+    fn answer(&mut self, stage: &Stage, choice: usize) {
         let Some((quiz, _)) = self.study.question(stage) else {
-            return Vec::new();
+            return;
         };
         if !self.view.lesson_visible() {
             self.tell("Read the question first: it is in the lesson", false);
-            return Vec::new();
+            return;
         }
         if !self.asked_here() || self.study.answer(stage, choice).is_none() {
-            return Vec::new();
+            return;
         }
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
         // whether it was right, and why.
@@ -249,24 +254,29 @@ impl App {
             self.open_page(Page::Start);
             self.open_page(Page::Evidence);
         }
-        vec![self.save(stage)]
+        self.save(&stage.id);
     }
 
-    fn hint(&mut self, stage: &Stage) -> Vec<Effect> {
-        if matches!(self.mode, Mode::Replay { .. }) {
-            return Vec::new();
+    fn hint(&mut self, stage: &Stage) {
+        if matches!(self.mode, Mode::Replay(_)) {
+            return;
         }
-        if self.study.hints as usize >= stage.hints.len() {
+        if self.next_hint(&stage.id) {
+            self.show_lesson();
+            self.open_page(Page::Start);
+        }
+    }
+
+    /// Shows one more hint of what is open, if there is one.
+    pub(super) fn next_hint(&mut self, id: &str) -> bool {
+        let (shown, of) = self.hints();
+        if shown < of {
+            self.study.of_mut(id).hints += 1;
+            self.save(id);
+        } else {
             self.tell("All hints are shown", false);
-            return Vec::new();
         }
-        self.study.hints += 1;
-        let hints = self.study.hints;
-        let known = self.study.of_mut(stage);
-        known.hints = known.hints.max(hints);
-        self.show_lesson();
-        self.open_page(Page::Start);
-        vec![self.save(stage)]
+        shown < of
     }
 
     pub(super) fn show_lesson(&mut self) {
@@ -277,51 +287,47 @@ impl App {
     }
 
     /// Shows the solution; where it was not shown before, it is asked first whether to.
-    fn solution(&mut self, shown_before: bool) -> Vec<Effect> {
+    fn solution(&mut self, shown_before: bool) {
         if shown_before {
             self.look(Action::Open(Overlay::Solution));
         } else {
             self.view.confirm = Some(Confirm::ShowSolution);
         }
-        Vec::new()
     }
 
     /// Toggling and pairing are allowed at any time; before the prediction they ask once.
-    fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) -> Vec<Effect> {
+    fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
         if self.recording().is_some() {
             self.tell("This is a recording: nothing can be changed in it", false);
-            return Vec::new();
-        }
-        if !self.study.predicted(stage) {
+        } else if !self.study.predicted(stage) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
-            return Vec::new();
+        } else {
+            self.after_skip(then);
         }
-        self.after_skip(then)
     }
 
-    pub(super) fn after_skip(&mut self, then: AfterSkip) -> Vec<Effect> {
+    pub(super) fn after_skip(&mut self, then: AfterSkip) {
         // Where the lesson lies over the panels, it gives way: something is about to be seen.
         if std::mem::take(&mut self.view.lesson_open) {
             self.view.focus = Some(Panel::Loss);
         }
-        let effects = match then {
+        match then {
             AfterSkip::Toggle => self.toggle(),
             AfterSkip::Pair => self.pair(),
-        };
+        }
         self.open_page(Page::Result);
-        effects
     }
 
-    fn replay_speed(&mut self, factor: f64) -> Vec<Effect> {
-        let Some(recording) = self.mode.recording_mut() else {
-            return Vec::new();
-        };
-        recording.speed = (recording.speed * factor).clamp(0.125, 64.0);
-        vec![Effect::Replay(ReplayControl::Speed(recording.speed))]
+    fn replay_speed(&mut self, factor: f64) {
+        if let Some(recording) = self.mode.recording_mut() {
+            recording.speed = (recording.speed * factor).clamp(0.125, 64.0);
+            let control = ReplayControl::Speed(recording.speed);
+            self.effects.push(Effect::Replay(control));
+        }
     }
 
     /// Takes a line of the open list.
-    fn choose(&mut self, line: usize) -> Vec<Effect> {
+    fn choose(&mut self, line: usize) {
         match self.view.overlay {
             Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {
                 None => self.leave_for(line),
@@ -329,19 +335,16 @@ impl App {
             },
             Some(Overlay::Devices) => {
                 let Some(info) = self.devices.known.get(line) else {
-                    return Vec::new();
+                    return;
                 };
                 let select = info.select.clone();
                 self.view.overlay = None;
-                if select == self.devices.using
-                    || self.recording().is_some()
-                    || self.waits_for_measurement()
-                {
-                    return Vec::new();
+                let other = select != self.devices.using && self.recording().is_none();
+                if other && !self.waits_for_measurement() {
+                    self.use_device(&select);
                 }
-                self.use_device(&select)
             }
-            _ => Vec::new(),
+            _ => {}
         }
     }
 }

@@ -1,12 +1,20 @@
 //! Makes text and events from outside safe to draw and to keep: no control characters, no invisible marks that reorder text,
 //! bounded length.
 
-use crate::protocol::*;
+use serde_json::Value;
 
-/// Most rows kept of one kernel list or gradient audit.
+use crate::protocol::Event;
+
+/// Most rows kept of one list.
 const ROWS: usize = 512;
-/// Most lints kept.
-const LINTS: usize = 32;
+/// Longest name taken over from an event, in characters.
+const NAME: usize = 80;
+/// Longest sentence.
+const SENTENCE: usize = 1000;
+/// Fields of events that hold sentences, or descriptions of a device or a driver.
+const SENTENCES: [&str; 10] = [
+    "driver", "ended", "name", "next", "no_work", "note", "reason", "text", "why", "why_not",
+];
 /// Longest text taken over from an event or a file, in characters, where one line is meant.
 pub const LINE: usize = 400;
 
@@ -38,113 +46,35 @@ pub fn harmful(c: char) -> bool {
 /// Bounds the text and the lists of an event, and makes its text safe, before it is kept.
 pub fn sanitize(mut event: Event) -> Event {
     match &mut event {
-        Event::Kernels(kernels) => {
-            kernels.rows.truncate(ROWS);
-            for row in &mut kernels.rows {
-                cut(
-                    [&mut row.part, &mut row.phase, &mut row.op, &mut row.kernel],
-                    80,
-                );
-                cut(&mut row.no_work, LINE);
-            }
-            cut([&mut kernels.clock], 20);
-            cut(&mut kernels.reason, LINE);
-        }
-        Event::Gradients(gradients) => {
-            // The rows that matter are those without a gradient; they come first when there are too many.
-            gradients.rows.sort_by_key(|row| row.norm.is_some());
-            gradients.rows.truncate(ROWS);
-            cut(gradients.rows.iter_mut().map(|row| &mut row.name), 80);
-        }
-        Event::Evidence(evidence) => {
-            evidence.rms.truncate(ROWS);
-            evidence.strides.truncate(16);
-            for (name, strides) in &mut evidence.strides {
-                cut([name], 40);
-                strides.truncate(8);
-            }
-        }
-        Event::Memory(memory) => cut(&mut memory.reason, LINE),
-        Event::Throughput(throughput) => cut([&mut throughput.clock], 20),
-        Event::Lints { lints, .. } => {
-            lints.truncate(LINTS);
-            for lint in lints {
-                cut([&mut lint.name, &mut lint.why, &mut lint.next], LINE);
-            }
-        }
-        Event::Started(started) => {
-            cut([&mut started.config], 40);
-            cut([&mut started.run.variant], 20);
-            sanitize_device(&mut started.device);
-            sanitize_roof(started.roof.as_deref_mut());
-        }
-        Event::Finished(finished) => {
-            cut(&mut finished.ended, LINE);
-            cut([&mut finished.variant], 20);
-            finished.lints.truncate(LINTS);
-            sanitize_device(&mut finished.device);
-        }
-        // The process that checks kernels has a stream of its own.
-        Event::KernelChecked { .. } | Event::KernelChecking { .. } => {}
-        Event::KernelUsed {
-            exercise,
-            part,
-            why_not,
-        } => {
-            cut([exercise, part], 80);
-            cut(why_not, LINE);
-        }
-        Event::Failed(failed) => cut([&mut failed.reason], 1000),
-        Event::Compiling { latest, .. } => cut([latest], 80),
-        Event::DeviceReady { device } => sanitize_device(device),
-        Event::Calibrated { device, roof } => {
-            sanitize_device(device);
-            sanitize_roof(Some(roof));
-        }
-        Event::Devices { devices } => {
-            devices.truncate(32);
-            for info in devices {
-                sanitize_device(&mut info.device);
-                sanitize_roof(info.roof.as_mut());
-                let backend = [&mut info.backend, &mut info.driver];
-                cut(
-                    [&mut info.select, &mut info.note]
-                        .into_iter()
-                        .chain(backend),
-                    160,
-                );
-            }
-        }
-        Event::Pair(pair) => {
-            pair.differs.truncate(32);
-            cut(&mut pair.differs, 60);
-        }
-        Event::Log(log) => {
-            cut([&mut log.level], 10);
-            cut([&mut log.text], LINE);
-        }
-        Event::Hello(hello) => cut([&mut hello.version, &mut hello.os, &mut hello.date], 40),
-        Event::Heartbeat | Event::Step(_) | Event::Paused { .. } | Event::Resumed { .. } => {}
+        // The most frequent ones have neither.
+        Event::Heartbeat | Event::Step(_) => return event,
+        // The rows that matter are those without a gradient; they come first when there are too many.
+        Event::Gradients(gradients) => gradients.rows.sort_by_key(|row| row.norm.is_some()),
+        _ => {}
     }
-    event
+    let Ok(mut fields) = serde_json::to_value(&event) else {
+        return event;
+    };
+    bound(&mut fields, NAME);
+    serde_json::from_value(fields).unwrap_or(event)
 }
 
-/// Makes texts safe and at most `limit` characters long.
-fn cut<'a>(texts: impl IntoIterator<Item = &'a mut String>, limit: usize) {
-    for text in texts {
-        *text = bounded(text, limit);
+/// Makes every text in a value safe and at most `limit` characters long, fields with sentences apart.
+fn bound(value: &mut Value, limit: usize) {
+    match value {
+        Value::String(text) => *text = bounded(text, limit),
+        Value::Array(items) => {
+            items.truncate(ROWS);
+            items.iter_mut().for_each(|item| bound(item, limit));
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let long = SENTENCES.contains(&key.as_str());
+                bound(value, if long { SENTENCE } else { NAME });
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-fn sanitize_roof(roof: Option<&mut Roof>) {
-    if let Some(roof) = roof {
-        cut([&mut roof.clock, &mut roof.date], 20);
-    }
-}
-
-fn sanitize_device(device: &mut Device) {
-    cut([&mut device.kind], 20);
-    cut([&mut device.name], 120);
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use crate::protocol::*;
 
 impl App {
     /// Takes a report in.
-    pub(super) fn hear(&mut self, report: FromEngine) -> Vec<Effect> {
+    pub(super) fn hear(&mut self, report: FromEngine) {
         match report {
-            FromEngine::Line(line) => return self.event(line.event),
+            FromEngine::Line(line) => self.event(line.event),
             FromEngine::Stray(text) => self.log.add(Level::Stray, &text),
             FromEngine::Malformed { line, why } => {
                 self.malformed += 1;
@@ -35,23 +35,21 @@ impl App {
             FromEngine::Gone { reason } => self.gone(&reason),
             FromEngine::Silent => {
                 self.gone("It stopped answering: its heartbeat stopped");
-                return vec![Effect::Kill];
+                self.effects.push(Effect::Kill);
             }
         }
-        Vec::new()
     }
 
     /// What the engine says while a recorded run is watched. Nothing of it is about that run.
-    pub(super) fn hear_beside(&mut self, report: &FromEngine) -> Vec<Effect> {
+    pub(super) fn hear_beside(&mut self, report: &FromEngine) {
         self.revision -= 1;
         if let (Mode::Watching { engine_gone, .. }, FromEngine::Gone { .. } | FromEngine::Silent) =
             (&mut self.mode, report)
         {
             *engine_gone = true;
         }
-        match report {
-            FromEngine::Silent => vec![Effect::Kill],
-            _ => Vec::new(),
+        if *report == FromEngine::Silent {
+            self.effects.push(Effect::Kill);
         }
     }
 
@@ -76,7 +74,7 @@ impl App {
         }
     }
 
-    fn event(&mut self, event: Event) -> Vec<Effect> {
+    fn event(&mut self, event: Event) {
         match sanitize(event) {
             Event::Heartbeat => self.revision -= 1,
             Event::Hello(hello) => {
@@ -98,26 +96,26 @@ impl App {
             }
             Event::Devices { devices } => {
                 if let Some(device) = self.devices.found(devices) {
-                    return vec![Effect::Send(Command::Open { device })];
+                    self.send(Command::Open { device });
                 }
             }
             Event::DeviceReady { device } => {
                 if let Some(started) = &self.run.shown().started
                     && started.device == device
                 {
-                    return Vec::new();
+                    return;
                 }
                 self.devices.ready(device);
             }
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
-            Event::Started(started) => return self.started(started),
+            Event::Started(started) => self.started(started),
             Event::KernelUsed {
                 exercise, why_not, ..
             } => self.kernel_used(&exercise, why_not),
             Event::Step(step) => self.stepped(step),
             Event::Finished(finished) => self.finished(*finished),
             Event::Failed(failed) => self.failed(failed),
-            Event::Pair(pair) => return self.paired(pair),
+            Event::Pair(pair) => self.paired(pair),
             Event::Paused { .. } => {
                 if self.run.state == RunState::Pausing {
                     self.run.state = RunState::Paused;
@@ -128,15 +126,14 @@ impl App {
                     self.run.state = RunState::Running;
                 }
             }
-            figure => return self.figure(figure),
+            figure => self.figure(figure),
         }
-        Vec::new()
     }
 
     /// Figures of one slot.
-    fn figure(&mut self, event: Event) -> Vec<Effect> {
+    fn figure(&mut self, event: Event) {
         if !self.run.is_current() {
-            return Vec::new();
+            return;
         }
         let slot = match &event {
             Event::Throughput(it) => it.slot,
@@ -145,13 +142,11 @@ impl App {
             Event::Evidence(it) => it.slot,
             Event::Memory(it) => it.slot,
             Event::Lints { slot, .. } => *slot,
-            _ => return Vec::new(),
+            _ => return,
         };
         self.run.slots[slot as usize].figure(event);
         if slot == Slot::B {
-            self.judge()
-        } else {
-            Vec::new()
+            self.judge();
         }
     }
 
@@ -170,7 +165,7 @@ impl App {
         }
     }
 
-    fn started(&mut self, started: Started) -> Vec<Effect> {
+    fn started(&mut self, started: Started) {
         self.follow_recording(started.run.stage);
         let recorded = self.recording().is_some();
         let run = &mut self.run;
@@ -179,7 +174,7 @@ impl App {
         };
         if !run.pending.is_empty() {
             if !run.pending.iter().any(same) {
-                return Vec::new();
+                return;
             }
             run.pending.clear();
         }
@@ -202,8 +197,9 @@ impl App {
             run.state = RunState::Warming;
         }
         // Both sides of a comparison use the kernels that the run before had.
-        let kernel = if paired { None } else { self.use_kernel() };
-        kernel.into_iter().collect()
+        if !paired {
+            self.use_kernel();
+        }
     }
 
     /// A recording says which stage it is about.
@@ -294,15 +290,15 @@ impl App {
         };
     }
 
-    fn paired(&mut self, pair: Pair) -> Vec<Effect> {
+    fn paired(&mut self, pair: Pair) {
         if !self.run.pairing && self.recording().is_none() {
-            return Vec::new();
+            return;
         }
         self.run.pending.clear();
         self.run.pairing = true;
         let done = pair.done;
         self.study.measured(pair);
-        let effects = self.judge();
+        self.judge();
         if done {
             self.run.pairing = false;
             self.run.state = RunState::Finished;
@@ -310,17 +306,16 @@ impl App {
         } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
             self.run.state = RunState::Running;
         }
-        effects
     }
 
     /// Compares what was measured with the stage's criteria; a pass is kept.
-    pub(super) fn judge(&mut self) -> Vec<Effect> {
+    pub(super) fn judge(&mut self) {
         let course = Arc::clone(&self.course);
         let Some(stage) = course.stages.get(self.study.at) else {
-            return Vec::new();
+            return;
         };
         if !self.study.tried(stage) {
-            return Vec::new();
+            return;
         }
         let finished = summary(self.run.slot(Slot::B));
         let config = self
@@ -339,7 +334,7 @@ impl App {
         let report = evaluate(stage, measured);
         let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
         self.study.report = Some(report);
-        let known = self.study.of_mut(stage);
+        let known = self.study.of_mut(&stage.id);
         // The truth follows the run; it is written when it is first known, and with the verdict.
         let first = known.estimate.is_some() && known.measured.is_none() && truth.is_some();
         if known.estimate.is_some() {
@@ -364,9 +359,7 @@ impl App {
         }
         let verdict = self.study.pair.as_ref().is_some_and(|pair| pair.done) && self.run.pairing;
         if first || newly || verdict {
-            vec![self.save(stage)]
-        } else {
-            Vec::new()
+            self.save(&stage.id);
         }
     }
 

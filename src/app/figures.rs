@@ -1,6 +1,8 @@
 //! The figures that a lesson's placeholders stand for, from the runs on the screen. A run that goes on is summed up
 //! so far; what nobody measured stays missing.
 
+use std::rc::Rc;
+
 use super::{App, SlotRun};
 use crate::config::RunConfig;
 use crate::course::placeholder::{Lookup, Subject};
@@ -8,10 +10,13 @@ use crate::profile::roofline::top;
 use crate::protocol::*;
 
 /// Figures of this learner's runs.
+#[derive(Clone)]
 pub struct Figures<'a> {
     app: &'a App,
     config: &'a RunConfig,
-    slots: [Option<Finished>; 2],
+    /// The run that is meant where none is named.
+    run: Slot,
+    slots: Rc<[Option<Finished>; 2]>,
 }
 
 impl<'a> Figures<'a> {
@@ -23,38 +28,21 @@ impl<'a> Figures<'a> {
         Some(Self {
             app,
             config: wanted.unwrap_or(&stage.broken),
-            slots,
+            run: app.run.active,
+            slots: Rc::new(slots),
         })
     }
-}
 
-/// The same figures for texts about the stage as the learner found it: `run` is that run, whatever runs now.
-pub struct AsFound<'a>(pub &'a Figures<'a>);
-
-impl Lookup for AsFound<'_> {
-    fn finished(&self, subject: Subject) -> Option<&Finished> {
-        let found = self.0.slots[Slot::A as usize].as_ref();
-        match subject {
-            Subject::Run if found.is_some() => found,
-            other => self.0.finished(other),
+    /// The same for texts about the stage as the learner found it: `run` is that run, whatever runs now.
+    pub fn as_found(&self) -> Self {
+        let mut found = self.clone();
+        if self.slots[0].is_some() {
+            found.run = Slot::A;
         }
-    }
-
-    fn pair(&self) -> Option<&Pair> {
-        self.0.pair()
-    }
-
-    fn config(&self) -> &RunConfig {
-        let found = self.0.app.run.slot(Slot::A).started.as_ref();
-        found.map_or(self.0.config, |started| &started.run.config)
-    }
-
-    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        self.0.prediction()
-    }
-
-    fn language(&self) -> &str {
-        self.0.language()
+        if let Some(started) = &self.app.run.slots[0].started {
+            found.config = &started.run.config;
+        }
+        found
     }
 }
 
@@ -67,7 +55,7 @@ impl Lookup for Figures<'_> {
                 .find(|run| run.variant == variant)
         };
         match subject {
-            Subject::Run => self.slots[self.app.run.active as usize].as_ref(),
+            Subject::Run => self.slots[self.run as usize].as_ref(),
             Subject::Broken => named("broken"),
             Subject::Fixed => named("fixed").or_else(|| named("custom")),
             Subject::A => self.slots[0].as_ref(),
@@ -88,14 +76,9 @@ impl Lookup for Figures<'_> {
     }
 
     fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        let answer = self
-            .app
-            .stage()
-            .and_then(|stage| self.app.study.answered(stage));
-        let estimate = self
-            .app
-            .stage()
-            .and_then(|stage| self.app.study.of(stage).estimate);
+        let (study, stage) = (&self.app.study, self.app.stage());
+        let answer = stage.and_then(|stage| study.answered(stage));
+        let estimate = stage.and_then(|stage| study.of(stage).estimate);
         (answer.map(letter), estimate)
     }
 }

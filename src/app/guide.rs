@@ -22,333 +22,283 @@ pub enum Piece {
 
 /// Builds a sentence: `{}` stands for the next key.
 pub fn sentence(text: &str, keys: &[A]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
     let mut keys = keys.iter();
-    for (at, part) in text.split("{}").enumerate() {
-        if at > 0
-            && let Some(key) = keys.next()
-        {
-            pieces.push(Piece::Key(*key));
-        }
-        if !part.is_empty() {
-            pieces.push(Piece::Text(part.to_owned()));
-        }
-    }
-    pieces
+    pieces(text, |_| keys.next().copied())
+}
+
+/// The text with a key for each pair of braces.
+fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<Piece> {
+    let parts = text.split(['{', '}']).enumerate();
+    parts
+        .filter_map(|(at, part)| match at % 2 {
+            0 if part.is_empty() => None,
+            0 => Some(Piece::Text(part.to_owned())),
+            _ => key(part).map(Piece::Key),
+        })
+        .collect()
+}
+
+/// Keys by the names that the sentences below have for them.
+const KEYS: [(&str, A); 31] = [
+    ("a", A::Answer(0)),
+    ("close", A::Close),
+    ("devices", A::Open(Overlay::Devices)),
+    ("down", A::GuessShift(-1)),
+    ("edit", A::OpenEditor),
+    ("focus", A::FocusNext),
+    ("hint", A::Hint),
+    ("keep", A::GuessKeep),
+    ("leave", A::LeaveExercise),
+    ("lesson", A::Lesson),
+    ("list", A::Open(Overlay::Stages)),
+    ("narrower", A::GuessWiden(-1)),
+    ("next", A::NextStage),
+    ("no", A::No),
+    ("page", A::TurnPage(1)),
+    ("page-back", A::TurnPage(-1)),
+    ("pair", A::Pair),
+    ("pause", A::Pause),
+    ("pick", A::PickThis),
+    ("pick-next", A::PickOther(1)),
+    ("pick-previous", A::PickOther(-1)),
+    ("pointer", A::NextPointer),
+    ("restart", A::Restart),
+    ("solution", A::Solution),
+    ("step", A::ReplayStep),
+    ("stop", A::StopMeasuring),
+    ("switch", A::SwitchDevice),
+    ("toggle", A::Toggle),
+    ("up", A::GuessShift(1)),
+    ("wider", A::GuessWiden(1)),
+    ("yes", A::Yes),
+];
+
+/// Builds a sentence whose keys are named.
+fn named(text: &str, app: &App) -> Vec<Piece> {
+    let choices = app.question().map_or(0, |question| question.choices.len());
+    pieces(text, |name| match name {
+        "last" => Some(A::Answer(choices.saturating_sub(1))),
+        _ => KEYS.iter().find(|(known, _)| *known == name).map(|it| it.1),
+    })
 }
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<Piece> {
+    named(next_text(app), app)
+}
+
+fn next_text(app: &App) -> &'static str {
     if app.mode.is_watching() {
         return watching(app);
     }
     if app.recording().is_some() {
-        return sentence(
-            "A recording: {} pauses, {} goes one step on",
-            &[A::Pause, A::ReplayStep],
-        );
+        return "A recording: {pause} pauses, {step} goes one step on";
     }
     match &app.run.state {
-        RunState::EngineGone { .. } => {
-            return sentence("The engine is gone; {} starts a new one", &[A::Restart]);
-        }
+        RunState::EngineGone { .. } => return "The engine is gone; {restart} starts a new one",
         RunState::Failed { .. } => {
-            let keys = [A::Restart, A::Open(Overlay::Devices), A::Close];
-            return sentence(
-                "{} tries again, {} lists the devices, {} puts this away",
-                &keys,
-            );
+            return "{restart} tries again, {devices} lists the devices, {close} puts this away";
         }
         _ => {}
     }
-    if let Some(exercise) = app.exercise() {
-        return exercise_move(app, exercise);
-    }
-    let Some(stage) = app.stage() else {
-        return sentence("This course has no stages", &[]);
-    };
-    match app.study.beat(stage) {
-        Beat::Predict if !app.view.lesson_visible() && app.study.predicted(stage) => sentence(
-            "Estimate how much; {} goes back to the question",
-            &[A::Lesson],
-        ),
-        Beat::Predict if !app.view.lesson_visible() => sentence(
-            "Look at the panels, then {} to read and predict",
-            &[A::Lesson],
-        ),
-        Beat::Predict if app.study.estimate(stage).is_some() => {
-            let keys = [
-                A::GuessShift(-1),
-                A::GuessShift(1),
-                A::GuessWiden(1),
-                A::GuessWiden(-1),
-                A::GuessKeep,
-            ];
-            sentence(
-                "How much? {} {} move the range, {} {} size it, {} keeps it",
-                &keys,
-            )
-        }
-        Beat::Predict if !app.asked_here() => sentence(
-            "{} reads on, {} back; the question stands on page 1",
-            &[A::TurnPage(1), A::TurnPage(-1)],
-        ),
-        Beat::Predict => sentence(
-            "Answer the question: {} to {}; {} reads on",
-            &[A::Answer(0), last_answer(app), A::TurnPage(1)],
-        ),
-        Beat::Evidence => evidence_move(app, stage),
-        Beat::Fix if app.view.lesson_visible() => sentence(
-            "Read the cause; {} toggles the fix while it trains",
-            &[A::Toggle],
-        ),
-        Beat::Fix => sentence(
-            "{} toggles the fix while it trains; {} reads the cause again",
-            &[A::Toggle, A::Lesson],
-        ),
-        Beat::Check if app.run.pairing => sentence(
-            "Broken and fixed run in turns until the verdict is clear",
-            &[],
-        ),
-        Beat::Check if app.run.switching.is_some() => {
-            sentence("The knobs change at the next step", &[])
-        }
-        Beat::Check if app.study.looks_back(stage) => sentence(
-            "Passed; your range is still open: {} measures both in pairs",
-            &[A::Pair],
-        ),
-        Beat::Check => {
-            let keys = [A::Toggle, A::Pair];
-            sentence(
-                "{} toggles back and forth; {} measures both in pairs",
-                &keys,
-            )
-        }
-        Beat::Debrief if !app.view.lesson_visible() => sentence(
-            "{} opens the lesson to look back at your prediction",
-            &[A::Lesson],
-        ),
-        Beat::Debrief if app.study.question(stage).is_some() && app.asked_here() => sentence(
-            "Answer the question: {} to {}; {} reads back",
-            &[A::Answer(0), last_answer(app), A::TurnPage(-1)],
-        ),
-        Beat::Debrief if app.study.question(stage).is_some() => sentence(
-            "{} reads on: your result, a look back, and questions at the end",
-            &[A::TurnPage(1)],
-        ),
-        Beat::Debrief if app.study.at + 1 < app.course.stages.len() => sentence(
-            "Look back at your prediction; {} next stage, {} stages and exercises",
-            &[A::NextStage, A::Open(Overlay::Stages)],
-        ),
-        Beat::Debrief => sentence(
-            "The last stage is done; {} shows the whole course",
-            &[A::Open(Overlay::Stages)],
-        ),
+    match (app.exercise(), app.stage()) {
+        (Some(exercise), _) => exercise_move(app, exercise),
+        (None, Some(stage)) => stage_move(app, stage),
+        (None, None) => "This course has no stages",
     }
 }
 
-/// The next move once the prediction stands: from one panel to the next.
-fn evidence_move(app: &App, stage: &Stage) -> Vec<Piece> {
-    match app.study.pointer {
-        Some(at) if at + 1 == stage.evidence.len() => {
-            sentence("{} tells the cause", &[A::NextPointer])
+/// The next move in a stage.
+fn stage_move(app: &App, stage: &Stage) -> &'static str {
+    let study = &app.study;
+    let reads = app.view.lesson_visible();
+    match study.beat(stage) {
+        Beat::Predict if !reads && study.predicted(stage) => {
+            "Estimate how much; {lesson} goes back to the question"
         }
-        Some(_) => sentence(
-            "{} goes on to the next panel, {} back to the lesson",
-            &[A::NextPointer, A::Close],
-        ),
-        None if app.view.lesson_visible() => sentence(
-            "Now look for it: {} goes from panel to panel; the cause comes after",
-            &[A::NextPointer],
-        ),
-        None => sentence("{} shows where to look", &[A::Lesson]),
+        Beat::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
+        Beat::Predict if study.estimate(stage).is_some() => {
+            "How much? {down} {up} move the range, {wider} {narrower} size it, {keep} keeps it"
+        }
+        Beat::Predict if !app.asked_here() => {
+            "{page} reads on, {page-back} back; the question stands on page 1"
+        }
+        Beat::Predict => "Answer the question: {a} to {last}; {page} reads on",
+        Beat::Evidence => match study.pointer {
+            Some(at) if at + 1 == stage.evidence.len() => "{pointer} tells the cause",
+            Some(_) => "{pointer} goes on to the next panel, {close} back to the lesson",
+            None if reads => {
+                "Now look for it: {pointer} goes from panel to panel; the cause comes after"
+            }
+            None => "{lesson} shows where to look",
+        },
+        Beat::Fix if reads => "Read the cause; {toggle} toggles the fix while it trains",
+        Beat::Fix => "{toggle} toggles the fix while it trains; {lesson} reads the cause again",
+        Beat::Check if app.run.pairing => {
+            "Broken and fixed run in turns until the verdict is clear"
+        }
+        Beat::Check if app.run.switching.is_some() => "The knobs change at the next step",
+        Beat::Check if study.looks_back(stage) => {
+            "Passed; your range is still open: {pair} measures both in pairs"
+        }
+        Beat::Check => "{toggle} toggles back and forth; {pair} measures both in pairs",
+        Beat::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
+        Beat::Debrief if study.question(stage).is_some() && app.asked_here() => {
+            "Answer the question: {a} to {last}; {page-back} reads back"
+        }
+        Beat::Debrief if study.question(stage).is_some() => {
+            "{page} reads on: your result, a look back, and questions at the end"
+        }
+        Beat::Debrief if study.at + 1 < app.course.stages.len() => {
+            "Look back at your prediction; {next} next stage, {list} stages and exercises"
+        }
+        Beat::Debrief => "The last stage is done; {list} shows the whole course",
     }
-}
-
-fn last_answer(app: &App) -> A {
-    let choices = app.question().map_or(0, |question| question.choices.len());
-    A::Answer(choices.saturating_sub(1))
 }
 
 /// The open yes-or-no question.
 pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
-    let keys = [A::Yes, A::No];
-    match confirm {
-        Confirm::SkipPrediction(AfterSkip::Toggle) => sentence(
-            "No prediction yet: it will count as skipped. Toggle? {} {}",
-            &keys,
-        ),
-        Confirm::SkipPrediction(AfterSkip::Pair) => sentence(
-            "No prediction yet: it will count as skipped. Measure? {} {}",
-            &keys,
-        ),
-        Confirm::ShowSolution => {
-            sentence("Show the solution? Your progress will say so. {} {}", &keys)
+    let text = match confirm {
+        Confirm::SkipPrediction(AfterSkip::Toggle) => {
+            "No prediction yet: it will count as skipped. Toggle? {yes} {no}"
         }
+        Confirm::SkipPrediction(AfterSkip::Pair) => {
+            "No prediction yet: it will count as skipped. Measure? {yes} {no}"
+        }
+        Confirm::ShowSolution => "Show the solution? Your progress will say so. {yes} {no}",
         Confirm::Reset if app.mode.exercise().is_some() => {
-            sentence("Forget this exercise and put its files back? {} {}", &keys)
+            "Forget this exercise and put its files back? {yes} {no}"
         }
-        Confirm::Reset => sentence("Forget this stage and put its files back? {} {}", &keys),
-        Confirm::Leave { .. } => leaving(app),
+        Confirm::Reset => "Forget this stage and put its files back? {yes} {no}",
+        Confirm::Leave { .. } => leaving(app.undone()),
+    };
+    named(text, app)
+}
+
+/// What is asked before the stage is left.
+fn leaving(undone: Undone) -> &'static str {
+    match undone {
+        Undone {
+            stage, question, ..
+        } if question && stage => {
+            "A question is still open, and the stage is not passed; go on? {yes} {no}"
+        }
+        Undone { question: true, .. } => "A question is still open; go on without it? {yes} {no}",
+        Undone {
+            prediction: true, ..
+        } => "Leave this stage? Its run ends; your prediction is kept. {yes} {no}",
+        _ => "Leave this stage? Its run ends, and it is not passed. {yes} {no}",
     }
 }
 
 /// The offer or the state of a GPU that warms up beside the run.
 pub fn first_light(app: &App) -> Option<Vec<Piece>> {
-    match &app.devices.first_light {
-        FirstLight::None => None,
-        FirstLight::Warming { kernels: 0, .. } => Some(sentence(
-            "CPU first; the GPU warms up, sharing the cores",
-            &[],
-        )),
-        FirstLight::Warming { kernels, .. } => Some(sentence(
-            &format!("CPU first; the GPU warms up: {kernels} kernels compiled"),
-            &[],
-        )),
-        FirstLight::Ready { device, .. } => Some(sentence(
-            &format!("{} is ready: {{}} moves the run there", device.name),
-            &[A::SwitchDevice],
-        )),
-        FirstLight::Failed { .. } => Some(sentence("CPU; the GPU could not be opened", &[])),
-    }
-}
-
-/// What is asked before the stage is left.
-fn leaving(app: &App) -> Vec<Piece> {
-    let text = match app.undone() {
-        Undone {
-            stage: false,
-            question: true,
-            ..
-        } => "A question is still open; go on without it? {} {}",
-        Undone { question: true, .. } => {
-            "A question is still open, and the stage is not passed; go on? {} {}"
+    let text = match &app.devices.first_light {
+        FirstLight::None => return None,
+        FirstLight::Warming { kernels: 0, .. } => {
+            "CPU first; the GPU warms up, sharing the cores".to_owned()
         }
-        Undone {
-            prediction: true, ..
-        } => "Leave this stage? Its run ends; your prediction is kept. {} {}",
-        _ => "Leave this stage? Its run ends, and it is not passed. {} {}",
+        FirstLight::Warming { kernels, .. } => {
+            format!("CPU first; the GPU warms up: {kernels} kernels compiled")
+        }
+        FirstLight::Ready { device, .. } => {
+            format!("{} is ready: {{switch}} moves the run there", device.name)
+        }
+        FirstLight::Failed { .. } => "CPU; the GPU could not be opened".to_owned(),
     };
-    sentence(text, &[A::Yes, A::No])
+    Some(named(&text, app))
 }
 
 /// The next move before a recorded run with a hidden fault.
-fn watching(app: &App) -> Vec<Piece> {
+fn watching(app: &App) -> &'static str {
     if app.question().is_none() {
-        return sentence(
-            "Look again with the answer in mind; {} goes back to the stage",
-            &[A::LeaveExercise],
-        );
+        "Look again with the answer in mind; {leave} goes back to the stage"
+    } else if app.view.lesson_visible() {
+        "Name the fault: {a} to {last}; {focus} turns the panels, {pause} pauses"
+    } else {
+        "A hidden fault, recorded: {focus} turns the panels, {lesson} reads the question"
     }
-    if !app.view.lesson_visible() {
-        return sentence(
-            "A hidden fault, recorded: {} turns the panels, {} reads the question",
-            &[A::FocusNext, A::Lesson],
-        );
-    }
-    sentence(
-        "Name the fault: {} to {}; {} turns the panels, {} pauses",
-        &[A::Answer(0), A::Answer(3), A::FocusNext, A::Pause],
-    )
 }
 
 /// The next move in an exercise.
-fn exercise_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
-    let state = app.exercises.of(exercise);
-    let report = state.and_then(|state| state.report.as_ref());
-    let back = [A::Lesson, A::LeaveExercise];
+fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
     if !app.view.lesson_visible() {
-        return sentence("{} opens the exercise, {} goes back to the stage", &back);
+        return "{lesson} opens the exercise, {leave} goes back to the stage";
     }
     if app.question().is_some() {
-        return sentence(
-            "Answer the question: {} to {}",
-            &[A::Answer(0), last_answer(app)],
-        );
+        return "Answer the question: {a} to {last}";
     }
     if exercise.configs().is_some() {
         return runs_move(app, exercise);
     }
     if exercise.kernels().is_none() {
-        return sentence(
-            "{} is the next exercise, {} lists all of them",
-            &[A::NextStage, A::Open(Overlay::Stages)],
-        );
+        return "{next} is the next exercise, {list} lists all of them";
     }
     if app.checking().is_some() {
-        return sentence("Your kernel is checked; the run goes on beside it", &[]);
+        return "Your kernel is checked; the run goes on beside it";
     }
-    let keys = [A::OpenEditor, A::Hint];
-    match report {
-        None => sentence("{} opens the file in your editor, {} gives a hint", &keys),
+    let state = app.exercises.of(exercise);
+    match state.and_then(|state| state.report.as_ref()) {
+        None => "{edit} opens the file in your editor, {hint} gives a hint",
         Some(report) if report.facts.failed.is_some() => {
-            sentence("Nothing was checked: the card says what to do", &[])
+            "Nothing was checked: the card says what to do"
         }
         Some(report) if report.passed => {
-            let keys = [A::NextStage, A::Solution, A::LeaveExercise];
-            sentence(
-                "{} next exercise, {} the solution, {} back to the stage",
-                &keys,
-            )
+            "{next} next exercise, {solution} the solution, {leave} back to the stage"
         }
-        Some(_) if app.hints().0 >= exercise.hints.len() => sentence(
-            "{} opens the file; fix it and save. {} shows the solution",
-            &[A::OpenEditor, A::Solution],
-        ),
-        Some(_) => sentence("{} opens the file; fix it and save. {} gives a hint", &keys),
+        Some(_) if app.hints().0 >= exercise.hints.len() => {
+            "{edit} opens the file; fix it and save. {solution} shows the solution"
+        }
+        Some(_) => "{edit} opens the file; fix it and save. {hint} gives a hint",
     }
 }
 
 /// The next move where runs are thought through.
-fn runs_move(app: &App, exercise: &Exercise) -> Vec<Piece> {
+fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
     if app.measuring().is_some() {
-        return sentence(
-            "Measuring; the stage's run waits. {} stops the measurement",
-            &[A::StopMeasuring],
-        );
+        return "Measuring; the stage's run waits. {stop} stops the measurement";
     }
     let state = app.exercises.of(exercise);
-    let found = state.and_then(|state| state.measured.as_ref());
     let given = state.is_some_and(|state| matches!(state.answer, Answer::Given(_)));
-    match found {
-        None if !given => sentence(
-            "You expect: {} and {} mark it, {} takes it, {} opens the file",
-            &[
-                A::PickOther(-1),
-                A::PickOther(1),
-                A::PickThis,
-                A::OpenEditor,
-            ],
-        ),
-        None => sentence(
-            "{} measures what you said; {} opens the file",
-            &[A::Pair, A::OpenEditor],
-        ),
-        Some(found) if !found.passed => sentence(
-            "{} opens your answer, {} measures again",
-            &[A::OpenEditor, A::Pair],
-        ),
-        Some(_) => sentence(
-            "{} is the next exercise, {} lists all of them",
-            &[A::NextStage, A::Open(Overlay::Stages)],
-        ),
+    match state.and_then(|state| state.measured.as_ref()) {
+        None if !given => {
+            "You expect: {pick-previous} and {pick-next} mark it, {pick} takes it, {edit} opens the file"
+        }
+        None => "{pair} measures what you said; {edit} opens the file",
+        Some(found) if !found.passed => "{edit} opens your answer, {pair} measures again",
+        Some(_) => "{next} is the next exercise, {list} lists all of them",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::KEYS;
+
     /// Marker of the line, and the widest name of a key it may hold.
     const MARKER: &str = " ? ";
     const KEY: &str = "right";
 
     #[test]
-    fn every_line_fits_the_smallest_screen() {
-        let texts = include_str!("guide.rs")
-            .split("sentence(")
-            .filter_map(|it| it.split('"').nth(1));
+    fn every_line_fits_the_smallest_screen_and_names_known_keys() {
+        let code = include_str!("guide.rs").split("#[cfg(test)]").next();
+        let sentences = code.and_then(|code| code.split_once("pub fn next_move"));
+        let texts = sentences
+            .expect("sentences")
+            .1
+            .split('"')
+            .skip(1)
+            .step_by(2);
         for text in texts {
-            let line = format!("{MARKER} {}", text.replace("{}", KEY));
-            assert!(line.chars().count() <= 78, "{line}");
+            let mut line = MARKER.to_owned();
+            for (at, part) in text.split(['{', '}']).enumerate() {
+                let known = part == "last" || KEYS.iter().any(|(name, _)| *name == part);
+                assert!(
+                    at % 2 == 0 || known || part == "kernels",
+                    "{part} in {text}"
+                );
+                line += if at % 2 == 0 { part } else { KEY };
+            }
+            assert!(line.chars().count() <= 77, "{line}");
         }
     }
 }

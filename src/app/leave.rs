@@ -1,6 +1,6 @@
 //! Leaving a stage for another: what would be lost is asked about first; where nothing is, the learner just goes.
 
-use super::{App, Confirm, Effect};
+use super::{App, Confirm};
 use crate::course::progress::{Prediction, State};
 
 /// What stays undone when the learner goes.
@@ -16,13 +16,13 @@ pub(super) struct Undone {
 
 impl App {
     /// Goes to another stage, and asks first where the one in progress is not finished.
-    pub(super) fn leave_for(&mut self, to: usize) -> Vec<Effect> {
+    pub(super) fn leave_for(&mut self, to: usize) {
         let undone = self.undone();
         if to != self.study.at && (undone.stage || undone.question) {
             self.view.confirm = Some(Confirm::Leave { to });
-            return Vec::new();
+        } else {
+            self.go_to(to);
         }
-        self.go_to(to)
     }
 
     pub(super) fn undone(&self) -> Undone {
@@ -30,7 +30,7 @@ impl App {
             return Undone::default();
         };
         // Nothing is lost in a recording, and a presenter is not asked between two stages.
-        if self.recording().is_some() || !self.mode.keeps_progress() {
+        if self.recording().is_some() || !self.keeps_progress() {
             return Undone::default();
         }
         let known = self.study.of(stage);

@@ -200,14 +200,12 @@ impl App {
     fn scroll(&mut self, lines: i32) {
         let view = &mut self.view;
         match view.overlay {
-            Some(Overlay::Stages) => {
-                let count = self.course.stages.len() + self.course.exercises.len();
+            Some(list @ (Overlay::Stages | Overlay::Devices)) => {
+                let count = match list {
+                    Overlay::Devices => self.devices.known.len(),
+                    _ => self.course.stages.len() + self.course.exercises.len(),
+                };
                 let last = count.saturating_sub(1) as i32;
-                view.selected =
-                    (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
-            }
-            Some(Overlay::Devices) => {
-                let last = self.devices.known.len().saturating_sub(1) as i32;
                 view.selected =
                     (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
             }

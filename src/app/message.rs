@@ -36,10 +36,6 @@ pub enum Message {
         exercise: String,
         news: ExerciseNews,
     },
-    /// Files are polled from now on, because the system does not notify of changes.
-    Polling {
-        why: String,
-    },
     /// An effect was carried out, or failed: one sentence to show.
     Told {
         text: String,

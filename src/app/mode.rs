@@ -1,15 +1,15 @@
-//! What the screen is used for. There is one mode at a time, and each holds what is suspended under it:
+//! What the screen is used for. There is one mode at a time:
 //!
-//! | mode | its run | its text | progress is kept | suspended under it |
-//! |---|---|---|---|---|
-//! | `Stage` | live | the stage's | yes | nothing |
-//! | `Presenting` | live | the stage's, by beats | no | the learner's own study |
-//! | `Exercise` | live; it pauses for a measurement | the exercise's | yes | the stage, or a presentation (then nothing is kept) |
-//! | `Watching` | the exercise's recording | the exercise's | as above | as above; the engine is stopped |
-//! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no | while presented: the study |
+//! | mode | its run | its text | progress is kept |
+//! |---|---|---|---|
+//! | `Stage` | live | the stage's | yes |
+//! | `Exercise` | live; it pauses for a measurement | the exercise's | yes |
+//! | `Watching` | the exercise's recording; the engine is stopped | the exercise's | yes |
+//! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
 //!
-//! `exercise/visit.rs` opens and leaves exercises, `beats.rs` begins and ends presentations; `Replay` lasts for the whole
-//! session.
+//! Beside it there may be a presentation (`App::presentation`): it shows the stage by beats, waits while an exercise is open, and
+//! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` begins and ends presentations; `Replay` lasts
+//! for the whole session.
 
 use super::study::Study;
 use crate::protocol::Device;
@@ -19,7 +19,6 @@ use crate::protocol::Device;
 pub enum Mode {
     #[default]
     Stage,
-    Presenting(Presentation),
     Exercise(OpenExercise),
     Watching {
         exercise: OpenExercise,
@@ -27,10 +26,7 @@ pub enum Mode {
         /// The engine ended meanwhile; leaving starts a new one.
         engine_gone: bool,
     },
-    Replay {
-        recording: Recording,
-        presentation: Option<Presentation>,
-    },
+    Replay(Recording),
 }
 
 /// Stages shown to an audience, beat by beat.
@@ -43,16 +39,12 @@ pub struct Presentation {
 }
 
 /// The exercise that stands in the place of the stage's text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct OpenExercise {
     /// Index into the course's exercises.
     pub at: usize,
-    /// Hints on screen.
-    pub hints: u32,
     /// The task or a hint comes first on the page, not the last check: until the learner saves.
     pub text_first: bool,
-    /// The presentation that goes on when the exercise is left.
-    pub under: Option<Presentation>,
 }
 
 /// A recording that is shown, and how.
@@ -72,7 +64,7 @@ impl Mode {
     pub fn exercise(&self) -> Option<&OpenExercise> {
         match self {
             Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
-            Self::Stage | Self::Presenting(_) | Self::Replay { .. } => None,
+            Self::Stage | Self::Replay(_) => None,
         }
     }
 
@@ -80,58 +72,28 @@ impl Mode {
     pub(super) fn exercise_mut(&mut self) -> Option<&mut OpenExercise> {
         match self {
             Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
-            Self::Stage | Self::Presenting(_) | Self::Replay { .. } => None,
+            Self::Stage | Self::Replay(_) => None,
         }
     }
 
     /// The recording whose events fill the panels; without one they are a live engine's.
     pub fn recording(&self) -> Option<&Recording> {
         match self {
-            Self::Watching { recording, .. } | Self::Replay { recording, .. } => Some(recording),
-            Self::Stage | Self::Presenting(_) | Self::Exercise(_) => None,
+            Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
+            Self::Stage | Self::Exercise(_) => None,
         }
     }
 
     /// The same, to be changed.
     pub(super) fn recording_mut(&mut self) -> Option<&mut Recording> {
         match self {
-            Self::Watching { recording, .. } | Self::Replay { recording, .. } => Some(recording),
-            Self::Stage | Self::Presenting(_) | Self::Exercise(_) => None,
+            Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
+            Self::Stage | Self::Exercise(_) => None,
         }
     }
 
     /// Whether the recorded run of an exercise is watched.
     pub fn is_watching(&self) -> bool {
         matches!(self, Self::Watching { .. })
-    }
-
-    /// The beat on the screen.
-    pub fn beat(&self) -> Option<usize> {
-        match self {
-            Self::Presenting(presentation) => Some(presentation.beat),
-            Self::Replay { presentation, .. } => Some(presentation.as_ref()?.beat),
-            Self::Stage | Self::Exercise(_) | Self::Watching { .. } => None,
-        }
-    }
-
-    /// Goes to another beat of the presentation on the screen.
-    pub(super) fn set_beat(&mut self, beat: usize) {
-        match self {
-            Self::Presenting(presentation)
-            | Self::Replay {
-                presentation: Some(presentation),
-                ..
-            } => presentation.beat = beat,
-            _ => {}
-        }
-    }
-
-    /// Whether what happens now is the learner's own progress.
-    pub fn keeps_progress(&self) -> bool {
-        match self {
-            Self::Stage => true,
-            Self::Exercise(exercise) | Self::Watching { exercise, .. } => exercise.under.is_none(),
-            Self::Presenting(_) | Self::Replay { .. } => false,
-        }
     }
 }

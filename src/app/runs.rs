@@ -32,7 +32,7 @@ fn of_stage(stage: &Stage, variant: &str, slot: Slot, config: RunConfig) -> RunS
 
 impl App {
     /// Goes to a stage and starts it as the learner finds it.
-    pub(super) fn enter(&mut self, at: usize) -> Vec<Effect> {
+    pub(super) fn enter(&mut self, at: usize) {
         let course = Arc::clone(&self.course);
         let Some(stage) = course.stages.get(at) else {
             return self.first_contact();
@@ -46,53 +46,51 @@ impl App {
             self.notice = None;
         }
         if self.recording().is_some() {
-            return Vec::new();
+            return;
         }
         let first = self.run.wanted.is_none();
         self.run.slots = [SlotRun::default(), SlotRun::default()];
-        let mut effects = self.start(spec(stage, "broken", self.preset));
+        self.start(spec(stage, "broken", self.preset));
         if first {
-            effects.extend(self.first_contact());
+            self.first_contact();
         }
-        effects.push(Effect::SaveCurrent {
+        self.effects.push(Effect::SaveCurrent {
             stage: stage.id.clone(),
         });
-        effects
     }
 
     /// Asks once what devices there are, after the first run is on its way.
-    fn first_contact(&self) -> Vec<Effect> {
-        if self.recording().is_some() {
-            Vec::new()
-        } else {
-            vec![Effect::Send(Command::Probe)]
+    fn first_contact(&mut self) {
+        if self.recording().is_none() {
+            self.send(Command::Probe);
         }
     }
 
-    pub(super) fn save(&self, stage: &Stage) -> Effect {
-        Effect::SaveStage {
-            stage: stage.id.clone(),
-            progress: Box::new(self.study.of(stage)),
-        }
+    pub(super) fn send(&mut self, command: Command) {
+        self.effects.push(Effect::Send(command));
+    }
+
+    /// Keeps what was done in a stage or an exercise.
+    pub(super) fn save(&mut self, id: &str) {
+        self.effects.push(Effect::SaveStage {
+            stage: id.to_owned(),
+            progress: Box::new(self.study.progress.stage(id)),
+        });
     }
 
     /// Starts a run, replacing the one in progress. A dead engine is replaced first.
-    pub(super) fn start(&mut self, run: RunSpec) -> Vec<Effect> {
-        let mut effects = self.restart_if_gone();
+    pub(super) fn start(&mut self, run: RunSpec) {
+        self.restart_if_gone();
         self.expect(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
-        effects.push(Effect::Send(Command::Start {
-            device: self.devices.using.clone(),
-            run,
-        }));
-        effects
+        let device = self.devices.using.clone();
+        self.send(Command::Start { device, run });
     }
 
-    fn restart_if_gone(&self) -> Vec<Effect> {
-        match self.run.state {
-            RunState::EngineGone { .. } => vec![Effect::Restart],
-            _ => Vec::new(),
+    fn restart_if_gone(&mut self) {
+        if let RunState::EngineGone { .. } = self.run.state {
+            self.effects.push(Effect::Restart);
         }
     }
 
@@ -106,7 +104,7 @@ impl App {
     }
 
     /// Moves a run to other knobs: at a step boundary where the parameters can stay, else from the same start.
-    fn change_to(&mut self, run: RunSpec) -> Vec<Effect> {
+    fn change_to(&mut self, run: RunSpec) {
         let live = matches!(
             self.run.state,
             RunState::Running
@@ -123,16 +121,15 @@ impl App {
         }
         self.run.switching = Some(run.clone());
         self.run.wanted = Some(run.clone());
-        let mut effects = vec![Effect::Send(Command::Apply { run })];
+        self.send(Command::Apply { run });
         if matches!(self.run.state, RunState::Paused | RunState::Pausing) {
             self.run.state = RunState::Resuming;
-            effects.push(Effect::Send(Command::Resume));
+            self.send(Command::Resume);
         }
-        effects
     }
 
     /// From broken to fixed, and back.
-    pub(super) fn toggle(&mut self) -> Vec<Effect> {
+    pub(super) fn toggle(&mut self) {
         let is_broken = |run: &RunSpec| run.variant == "broken";
         let to_fixed = self.run.wanted.as_ref().is_none_or(is_broken);
         self.with_stage(|app, stage| {
@@ -140,33 +137,32 @@ impl App {
                 app.study.tries(stage);
             }
             let variant = if to_fixed { "fixed" } else { "broken" };
-            app.change_to(spec(stage, variant, app.preset))
-        })
+            app.change_to(spec(stage, variant, app.preset));
+        });
     }
 
     /// Runs broken and fixed in pairs, until the verdict is clear.
-    pub(super) fn pair(&mut self) -> Vec<Effect> {
+    pub(super) fn pair(&mut self) {
         self.with_stage(|app, stage| {
-            let mut effects = app.restart_if_gone();
+            app.restart_if_gone();
             let [a, b] = ["broken", "fixed"].map(|variant| spec(stage, variant, app.preset));
             app.expect(vec![a.clone(), b.clone()]);
             // What both have shown so far stays: pairs measure times, the lesson is about the rest.
             app.run.pairing = true;
             app.study.pair = None;
             app.study.tries(stage);
-            effects.push(Effect::Send(Command::Pair {
+            app.send(Command::Pair {
                 device: app.devices.using.clone(),
                 stage: stage.number,
                 a,
                 b,
                 pairs: 0,
-            }));
-            effects
-        })
+            });
+        });
     }
 
     /// The same run again, from its first step.
-    pub(super) fn restart(&mut self) -> Vec<Effect> {
+    pub(super) fn restart(&mut self) {
         if self.run.pairing {
             return self.pair();
         }
@@ -176,7 +172,7 @@ impl App {
         }
     }
 
-    pub(super) fn pause(&mut self) -> Vec<Effect> {
+    pub(super) fn pause(&mut self) {
         if let Some(recording) = self.mode.recording_mut() {
             recording.paused = !recording.paused;
             let control = if recording.paused {
@@ -184,24 +180,25 @@ impl App {
             } else {
                 ReplayControl::Resume
             };
-            return vec![Effect::Replay(control)];
+            self.effects.push(Effect::Replay(control));
+            return;
         }
         if self.run.pairing {
-            return Vec::new();
+            return;
         }
         let (state, command) = match self.run.state {
             RunState::Running | RunState::Warming | RunState::Resuming => {
                 (RunState::Pausing, Command::Pause)
             }
             RunState::Paused | RunState::Pausing => (RunState::Resuming, Command::Resume),
-            _ => return Vec::new(),
+            _ => return,
         };
         self.run.state = state;
-        vec![Effect::Send(command)]
+        self.send(command);
     }
 
     /// Moves to another device; figures of two devices are not compared, so the ghost goes.
-    pub(super) fn use_device(&mut self, select: &str) -> Vec<Effect> {
+    pub(super) fn use_device(&mut self, select: &str) {
         self.devices.switch_to(select);
         self.run.slots = [SlotRun::default(), SlotRun::default()];
         self.study.pair = None;
@@ -209,18 +206,14 @@ impl App {
     }
 
     /// The learner's own configuration was saved: it runs in slot B, beside the stage as it was found.
-    pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) -> Vec<Effect> {
+    pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) {
         match config {
-            Err(what) => {
-                self.tell(&what, true);
-                Vec::new()
-            }
+            Err(what) => self.tell(&what, true),
             Ok(config) => self.with_stage(|app, stage| {
-                if *config == stage.broken || app.waits_for_measurement() {
-                    return Vec::new();
+                if *config != stage.broken && !app.waits_for_measurement() {
+                    app.study.tries(stage);
+                    app.change_to(of_stage(stage, "custom", Slot::B, *config));
                 }
-                app.study.tries(stage);
-                app.change_to(of_stage(stage, "custom", Slot::B, *config))
             }),
         }
     }

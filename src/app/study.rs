@@ -50,8 +50,6 @@ pub struct Study {
     /// Index into the course's stages.
     pub at: usize,
     pub progress: Progress,
-    /// Hints on screen, of this stage.
-    pub hints: u32,
     /// The solution was asked for in this session.
     pub solution: bool,
     /// The last paired comparison of this stage.
@@ -87,9 +85,9 @@ impl Study {
         self.progress.stage(&stage.id)
     }
 
-    /// The same, to be changed.
-    pub fn of_mut(&mut self, stage: &Stage) -> &mut StageProgress {
-        self.progress.stages.entry(stage.id.clone()).or_default()
+    /// What is known of a stage or an exercise, to be changed.
+    pub fn of_mut(&mut self, id: &str) -> &mut StageProgress {
+        self.progress.stages.entry(id.to_owned()).or_default()
     }
 
     /// Moves to a stage: what belonged to the one before is put away.
@@ -98,12 +96,8 @@ impl Study {
         (self.pair, self.report, self.solution) = (None, None, false);
         self.pointer = None;
         self.guess = Guess::default();
-        self.hints = self
-            .of(stage)
-            .hints
-            .min(u32::try_from(stage.hints.len()).unwrap_or(u32::MAX));
         self.progress.current = Some(stage.id.clone());
-        let known = self.of_mut(stage);
+        let known = self.of_mut(&stage.id);
         known.state = known.state.max(State::Seen);
     }
 
@@ -172,7 +166,7 @@ impl Study {
 
     /// The fix is looked at before a prediction was made.
     pub fn skip(&mut self, stage: &Stage) {
-        let known = self.of_mut(stage);
+        let known = self.of_mut(&stage.id);
         known.prediction.get_or_insert(Prediction::Skipped);
         known.state = known.state.max(State::Predicted);
     }
@@ -222,7 +216,7 @@ impl Study {
             return false;
         };
         let values = self.guess.values(of);
-        self.of_mut(stage).estimate = Some(values);
+        self.of_mut(&stage.id).estimate = Some(values);
         true
     }
 
@@ -241,13 +235,13 @@ impl Study {
         let right = choice == question.answer;
         match quiz {
             None => {
-                let known = self.of_mut(stage);
+                let known = self.of_mut(&stage.id);
                 known.prediction = Some(Prediction::Choice { choice, right });
                 known.state = known.state.max(State::Predicted);
             }
             Some(at) => {
                 self.quiz.entry(stage.id.clone()).or_default().push(choice);
-                let known = self.of_mut(stage);
+                let known = self.of_mut(&stage.id);
                 if right && !known.quiz.contains(&at) {
                     known.quiz.push(at);
                 }
@@ -317,31 +311,14 @@ impl Page {
 
 /// The pages that can be read now.
 pub fn pages(study: &Study, stage: &Stage) -> Vec<Page> {
-    let mut all = vec![Page::Start];
-    for (at, section) in stage.lesson.sections.iter().enumerate() {
-        let page = match section.kind {
-            SectionKind::Symptom => Page::Start,
-            SectionKind::Evidence => Page::Evidence,
-            SectionKind::Background => Page::Background(at),
-            SectionKind::Why => Page::Cause,
-            SectionKind::Debrief => Page::LookBack,
-        };
-        if !all.contains(&page) {
-            all.push(page);
-        }
-    }
-    // What the lesson has no section for has its place too: `stage.toml` may fill it.
-    for (page, after) in [(Page::Evidence, 1), (Page::Cause, all.len())] {
-        if !all.contains(&page) {
-            all.insert(after.min(all.len()), page);
-        }
-    }
-    if !all.contains(&Page::LookBack) {
-        all.push(Page::LookBack);
-    }
-    let debrief = all.iter().position(|page| *page == Page::LookBack);
-    all.insert(debrief.unwrap_or(all.len()), Page::Result);
-    all.push(Page::Quiz);
-    all.retain(|page| page.can_open(study, stage));
-    all
+    let sections = stage.lesson.sections.iter().enumerate();
+    let background = sections
+        .filter(|(_, section)| section.kind == SectionKind::Background)
+        .map(|(at, _)| Page::Background(at));
+    [Page::Start, Page::Evidence]
+        .into_iter()
+        .chain(background)
+        .chain([Page::Cause, Page::Result, Page::LookBack, Page::Quiz])
+        .filter(|page| page.can_open(study, stage))
+        .collect()
 }

@@ -55,7 +55,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
     // A beat of presenter mode and a pointer of the evidence have up to three lines.
-    let long = app.mode.beat().is_some() || app.study.pointer.is_some();
+    let long = app.beat().is_some() || app.study.pointer.is_some();
     let guide = if long && rest.height >= 12 { 3 } else { 1 };
     it.guide = take_bottom(&mut rest, guide);
     it.body = rest;

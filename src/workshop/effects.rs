@@ -134,7 +134,7 @@ impl Workshop {
         let stage = self.current.as_deref();
         let mut files = stage.map_or_else(Vec::new, |id| self.watched(id));
         files.extend(self.exercise.watched());
-        self.watch = self.watch.instead(files);
+        self.watch = Watch::new(files);
     }
 
     fn stage(&self, id: &str) -> Result<&Stage> {
@@ -236,9 +236,6 @@ impl Workshop {
 
     /// What happened to files, exercises and the recording since the last call, one message at a time.
     pub fn next_message(&mut self) -> Option<Message> {
-        if let Some(why) = self.watch.polling() {
-            return Some(Message::Polling { why });
-        }
         if let Some(message) = self.exercise.next_message() {
             return Some(message);
         }

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::sweep::{News, Sweeping};
+use super::sweep::Sweeping;
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{Answer, Measured};
-use crate::app::source::FromEngine;
 use crate::config::file::{MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
@@ -170,16 +169,15 @@ impl ExerciseRunner {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
-        if let Some(news) = self.sweeping.as_mut().and_then(Sweeping::news) {
-            let news = match news {
-                News::Stray(text) => return Some(Message::Engine(FromEngine::Stray(text))),
-                News::Sweep(sweep) => ExerciseNews::Measuring(sweep),
-                News::Over(found) => {
-                    self.sweeping = None;
-                    ExerciseNews::Measured(found)
-                }
-            };
-            return Some(Message::Exercise { exercise: id, news });
+        if let Some(message) = self.sweeping.as_ref().and_then(Sweeping::next_message) {
+            if let Message::Exercise {
+                news: ExerciseNews::Measured(_),
+                ..
+            } = message
+            {
+                self.sweeping = None;
+            }
+            return Some(message);
         }
         let mut report = None;
         for _ in 0..AT_ONCE {
@@ -204,17 +202,12 @@ impl ExerciseRunner {
 
     /// Makes the runs of the open exercise. Messages report its progress and its result, also where it cannot begin.
     pub fn measure(&mut self, context: &CourseContext, id: &str, device: &str) {
-        self.sweeping = match self.begin(context, id, device) {
-            Ok(sweeping) => Some(sweeping),
-            Err(error) => {
-                let failed = Measured {
-                    failed: Some(format!("{error:#}")),
-                    ..Measured::default()
-                };
-                self.tell(ExerciseNews::Measured(Box::new(failed)));
-                None
-            }
-        };
+        let begun = self.begin(context, id, device);
+        if let Err(error) = &begun {
+            let failed = Measured::failed(&format!("{error:#}"));
+            self.tell(ExerciseNews::Measured(Box::new(failed)));
+        }
+        self.sweeping = begun.ok();
     }
 
     fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<Sweeping> {
@@ -223,7 +216,7 @@ impl ExerciseRunner {
         if let Answer::Open(problems) = answer {
             bail!("{}", problems.join("; "));
         }
-        Sweeping::begin(self.command.clone(), device, configs, said)
+        Sweeping::begin(self.command.clone(), id, device, configs, said)
     }
 
     /// Cancels a measurement in progress; its engine ends.

@@ -47,7 +47,7 @@ fn nobody_is_asked_where_nothing_is_lost() {
     // A stage of an earlier day keeps what it has.
     let mut app = running(20);
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage).state = State::Passed;
+    app.study.of_mut(&stage.id).state = State::Passed;
     act(&mut app, Action::NextStage);
     assert_eq!((app.view.confirm, app.study.at), (None, 1));
 }
@@ -89,7 +89,7 @@ fn an_open_question_is_not_skipped_in_silence() {
     assert!(asked(&app).starts_with("A question is still open, and the stage is not passed"));
     act(&mut app, Action::No);
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage).state = State::Passed;
+    app.study.of_mut(&stage.id).state = State::Passed;
     act(&mut app, Action::NextStage);
     assert!(asked(&app).starts_with("A question is still open; go on"));
     act(&mut app, Action::No);
@@ -103,7 +103,7 @@ fn what_is_asked_fits_the_smallest_screen() {
     let mut app = looking_back();
     for state in [State::Predicted, State::Passed] {
         let stage = app.stage().expect("a stage").clone();
-        app.study.of_mut(&stage).state = state;
+        app.study.of_mut(&stage.id).state = state;
         act(&mut app, Action::NextStage);
         assert!(asked(&app).chars().count() <= 74, "{}", asked(&app));
         act(&mut app, Action::No);

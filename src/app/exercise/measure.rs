@@ -43,19 +43,18 @@ impl App {
     }
 
     /// Takes the marked word; with the last one the answer is written to the learner's file, which is what counts.
-    pub(in crate::app) fn pick_this(&mut self, exercise: &Exercise) -> Vec<Effect> {
+    pub(in crate::app) fn pick_this(&mut self, exercise: &Exercise) {
         let (Some(configs), true) = (exercise.configs(), self.picking().is_some()) else {
-            return Vec::new();
+            return;
         };
         let draft = &mut self.exercises.of_mut(exercise).draft;
         draft.take(configs);
-        if draft.next(configs).is_some() {
-            return Vec::new();
+        if draft.next(configs).is_none() {
+            self.effects.push(Effect::WriteAnswers {
+                exercise: exercise.id.clone(),
+                answers: draft.answers.clone(),
+            });
         }
-        vec![Effect::WriteAnswers {
-            exercise: exercise.id.clone(),
-            answers: draft.answers.clone(),
-        }]
     }
 
     /// Says that an action has to wait, if it has: the stage's run is paused for a measurement.
@@ -69,15 +68,15 @@ impl App {
     }
 
     /// Measures the open exercise, once its answers are there.
-    pub(in crate::app) fn measure(&mut self, exercise: &Exercise) -> Vec<Effect> {
+    pub(in crate::app) fn measure(&mut self, exercise: &Exercise) {
         if self.measuring().is_some() {
-            return Vec::new();
+            return;
         }
         self.show_text();
         let state = self.exercises.of_mut(exercise);
         if !matches!(state.answer, Answer::Given(_)) {
             self.tell("Say what you expect first; then it is measured", false);
-            return Vec::new();
+            return;
         }
         state.measuring = Some(Measuring {
             since_ms: self.now_ms,
@@ -87,64 +86,56 @@ impl App {
     }
 
     /// Begins a measurement that waits, as soon as the stage's run is paused.
-    pub(in crate::app) fn begin_measurement(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn begin_measurement(&mut self) {
         // A GPU that warms up takes cores from whatever is measured beside it.
         if self.measuring().is_none_or(|it| it.begun) || self.warms_up() {
-            return Vec::new();
+            return;
         }
         self.with_exercise(|app, exercise| match app.run.state {
             RunState::Running | RunState::Warming | RunState::Resuming if !app.run.pairing => {
-                let effects = app.pause();
+                app.pause();
                 if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
                     it.paused = true;
                 }
-                effects
             }
             // A run that begins, or pairs, come to an end first.
-            _ if app.run.state.is_active() && app.run.state != RunState::Paused => Vec::new(),
+            _ if app.run.state.is_active() && app.run.state != RunState::Paused => {}
             _ => {
                 if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
                     (it.begun, it.since_ms) = (true, app.now_ms);
                 }
-                vec![Effect::Measure {
+                app.effects.push(Effect::Measure {
                     exercise: exercise.id.clone(),
                     device: app.devices.using.clone(),
-                }]
+                });
             }
         })
     }
 
     /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
-    pub(in crate::app) fn stop_measuring(&mut self, exercise: &Exercise) -> Vec<Effect> {
+    pub(in crate::app) fn stop_measuring(&mut self, exercise: &Exercise) {
         if self.measuring().is_none() {
-            return Vec::new();
+            return;
         }
         self.tell(
             "The measurement was stopped; the stage's run goes on",
             false,
         );
-        let mut effects = vec![Effect::StopMeasuring];
-        effects.extend(self.after_measuring(exercise));
-        effects
+        self.effects.push(Effect::StopMeasuring);
+        self.after_measuring(exercise);
     }
 
     /// The measurement is over, in whatever way: the stage's run goes on if it was paused for it.
-    pub(super) fn after_measuring(&mut self, exercise: &Exercise) -> Vec<Effect> {
+    pub(super) fn after_measuring(&mut self, exercise: &Exercise) {
         let measuring = self.exercises.of_mut(exercise).measuring.take();
         let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
         if measuring.is_some_and(|it| it.paused) && waits {
-            return self.pause();
+            self.pause();
         }
-        Vec::new()
     }
 
     /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
-    pub(super) fn answered(
-        &mut self,
-        exercise: &Exercise,
-        answer: Answer,
-        saved: bool,
-    ) -> Vec<Effect> {
+    pub(super) fn answered(&mut self, exercise: &Exercise, answer: Answer, saved: bool) {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
         let state = self.exercises.of_mut(exercise);
         let same = state.answer == answer;
@@ -154,26 +145,24 @@ impl App {
         }
         let given = matches!(answer, Answer::Given(_));
         state.answer = answer;
-        state.draft.clear();
+        state.draft = Default::default();
         let busy = state.measuring.is_some();
         if !open || !saved || busy && same {
-            return Vec::new();
+            return;
         }
-        let mut effects = self.stop_measuring(exercise);
+        self.stop_measuring(exercise);
         if given {
-            effects.extend(self.measure(exercise));
+            self.measure(exercise);
         }
-        effects
     }
 
     /// A measurement came to its end.
-    pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measured) -> Vec<Effect> {
+    pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measured) {
         let passed = measured.passed;
-        let mut effects = self.after_measuring(exercise);
+        self.after_measuring(exercise);
         self.exercises.of_mut(exercise).measured = Some(measured);
         if passed {
-            effects.extend(self.pass(exercise));
+            self.pass(exercise);
         }
-        effects
     }
 }

@@ -54,6 +54,16 @@ pub struct Measured {
     pub failed: Option<String>,
 }
 
+impl Measured {
+    /// It broke off.
+    pub fn failed(why: &str) -> Self {
+        Self {
+            failed: Some(why.to_owned()),
+            ..Self::default()
+        }
+    }
+}
+
 /// What has been said so far, and which word is marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
@@ -76,10 +86,6 @@ pub struct Choice {
 }
 
 impl Draft {
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// The words of this check, and how many of them make an answer.
     fn words(configs: &Configs, check: &ConfigCheck) -> (Vec<(String, String)>, usize) {
         let ranked = configs.letters();

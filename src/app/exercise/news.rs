@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use super::{Checking, ExerciseNews, InModel};
-use crate::app::{App, Effect, Panel};
+use crate::app::{App, Panel};
 use crate::course::Exercise;
 use crate::judge::kernel::KernelVerdict;
-use crate::protocol::{Command, KernelSwap};
+use crate::protocol::Command;
 
 impl App {
     /// Takes in what happened to an exercise.
-    pub(in crate::app) fn exercise_news(&mut self, id: &str, news: ExerciseNews) -> Vec<Effect> {
+    pub(in crate::app) fn exercise_news(&mut self, id: &str, news: ExerciseNews) {
         let course = Arc::clone(&self.course);
         let Some(exercise) = course.exercises.iter().find(|known| known.id == id) else {
-            return Vec::new();
+            return;
         };
         let now = self.now_ms;
         let state = self.exercises.of_mut(exercise);
@@ -32,10 +32,8 @@ impl App {
                     (checking.card, checking.now) = (progress.card, progress.now);
                 }
             }
-            ExerciseNews::Checked(report) => return self.checked(exercise, *report),
-            ExerciseNews::Answers { answer, saved } => {
-                return self.answered(exercise, answer, saved);
-            }
+            ExerciseNews::Checked(report) => self.checked(exercise, *report),
+            ExerciseNews::Answers { answer, saved } => self.answered(exercise, answer, saved),
             ExerciseNews::Measuring(sweep) => {
                 if let Some(measuring) = &mut state.measuring {
                     measuring.sweep = *sweep;
@@ -43,12 +41,11 @@ impl App {
             }
             // It was cancelled.
             ExerciseNews::Measured(_) if state.measuring.is_none() => {}
-            ExerciseNews::Measured(found) => return self.measured(exercise, *found),
+            ExerciseNews::Measured(found) => self.measured(exercise, *found),
         }
-        Vec::new()
     }
 
-    fn checked(&mut self, exercise: &Exercise, report: KernelVerdict) -> Vec<Effect> {
+    fn checked(&mut self, exercise: &Exercise, report: KernelVerdict) {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
         let (passed, swap) = (report.passed, report.swap.clone());
         let state = self.exercises.of_mut(exercise);
@@ -61,27 +58,26 @@ impl App {
             // The learner waited for the card.
             self.view.scroll.remove(&Panel::Lesson);
         }
-        let mut effects = Vec::new();
         if !passed {
-            return effects;
+            return;
         }
-        effects.extend(self.pass(exercise));
+        self.pass(exercise);
         if let (Some(swap), true) = (swap, open) {
             let state = self.exercises.of_mut(exercise);
             state.good = Some(swap);
-            effects.extend(self.use_kernel());
+            self.use_kernel();
         }
-        effects
     }
 
     /// Asks for the open exercise's last good kernel to compute for the model. A new engine has to be asked again.
-    pub(in crate::app) fn use_kernel(&mut self) -> Option<Effect> {
+    pub(in crate::app) fn use_kernel(&mut self) {
         self.with_exercise(|app, exercise| {
             let state = app.exercises.of_mut(exercise);
-            let swap = state.good.clone()?;
-            state.in_model = InModel::Asked;
-            Some(Effect::Send(Command::UseKernel { swap }))
-        })
+            if let Some(swap) = state.good.clone() {
+                state.in_model = InModel::Asked;
+                app.send(Command::UseKernel { swap });
+            }
+        });
     }
 
     /// The engine says whether the model computes with the kernel.
@@ -96,33 +92,24 @@ impl App {
         if state.in_model == InModel::No {
             return;
         }
-        let text = match why_not {
-            None => {
-                state.in_model = InModel::Since(step);
-                format!("{label}: the model computes with your kernel now")
-            }
-            Some(why) => {
-                state.in_model = InModel::Not(why);
-                return;
-            }
-        };
-        self.tell(&text, false);
+        if let Some(why) = why_not {
+            state.in_model = InModel::Not(why);
+        } else {
+            state.in_model = InModel::Since(step);
+            let text = format!("{label}: the model computes with your kernel now");
+            self.tell(&text, false);
+        }
     }
 
     /// Gives the model its own kernels back.
-    pub(super) fn take_out(&mut self, exercise: &Exercise) -> Vec<Effect> {
+    pub(super) fn take_out(&mut self, exercise: &Exercise) {
         let state = self.exercises.of_mut(exercise);
         let was_in = std::mem::take(&mut state.in_model) != InModel::No;
-        let swap = state.good.take().filter(|_| was_in);
-        swap.into_iter()
-            .map(|swap| {
-                Effect::Send(Command::UseKernel {
-                    swap: KernelSwap {
-                        kernels: Vec::new(),
-                        ..swap
-                    },
-                })
-            })
-            .collect()
+        if let Some(mut swap) = state.good.take()
+            && was_in
+        {
+            swap.kernels.clear();
+            self.send(Command::UseKernel { swap });
+        }
     }
 }

@@ -11,114 +11,87 @@ use crate::protocol::Command;
 
 impl App {
     /// Opens an exercise: its text takes the lesson's place while the run goes on.
-    pub(in crate::app) fn open_exercise(&mut self, at: usize) -> Vec<Effect> {
+    pub(in crate::app) fn open_exercise(&mut self, at: usize) {
         let course = Arc::clone(&self.course);
         let Some(exercise) = course.exercises.get(at) else {
-            return Vec::new();
+            return;
         };
-        if matches!(self.mode, Mode::Replay { .. }) {
+        if matches!(self.mode, Mode::Replay(_)) {
             self.tell("This is a recording: exercises need a live run", false);
-            return Vec::new();
+            return;
         }
         self.view.overlay = None;
         if self.mode.exercise().is_some_and(|open| open.at == at) {
             self.show_text();
-            return Vec::new();
+            return;
         }
-        let mut effects = self.leave_exercise();
+        self.leave_exercise();
         self.show_text();
         self.notice = None;
-        let known = self.exercise_progress_mut(exercise);
+        let known = self.study.of_mut(&exercise.id);
         known.state = known.state.max(State::Seen);
-        let hints = known.hints.min(exercise.hints.len() as u32);
         let open = OpenExercise {
             at,
-            hints,
             text_first: true,
-            under: match std::mem::take(&mut self.mode) {
-                Mode::Presenting(presentation) => Some(presentation),
-                _ => None,
-            },
         };
-        effects.push(self.save_exercise(exercise));
+        self.save(&exercise.id);
         if !exercise.files().is_empty() {
-            effects.push(Effect::OpenExercise {
+            self.effects.push(Effect::OpenExercise {
                 exercise: exercise.id.clone(),
                 device: self.devices.for_kernels().to_owned(),
             });
         }
         match &exercise.body {
-            Body::Detective(detective) => effects.extend(self.watch(exercise, detective, open)),
+            Body::Detective(detective) => self.watch(exercise, detective, open),
             Body::Config(_) | Body::Kernel(_) => self.mode = Mode::Exercise(open),
         }
-        effects
     }
 
     /// Leaves the open exercise; the model gets its own kernels back, so that stages compare like with like.
-    pub(in crate::app) fn leave_exercise(&mut self) -> Vec<Effect> {
-        let (open, watched, engine_gone) = match std::mem::take(&mut self.mode) {
-            Mode::Exercise(open) => (open, false, false),
+    pub(in crate::app) fn leave_exercise(&mut self) {
+        let (open, engine_gone) = match &self.mode {
+            Mode::Exercise(open) => (*open, None),
             Mode::Watching {
                 exercise,
                 engine_gone,
                 ..
-            } => (exercise, true, engine_gone),
-            other => {
-                self.mode = other;
-                return Vec::new();
-            }
+            } => (*exercise, Some(*engine_gone)),
+            Mode::Stage | Mode::Replay(_) => return,
         };
-        self.mode = open.under.map_or(Mode::Stage, Mode::Presenting);
+        self.mode = Mode::Stage;
         let course = Arc::clone(&self.course);
         let Some(exercise) = course.exercises.get(open.at) else {
-            return Vec::new();
+            return;
         };
         self.view.scroll.remove(&Panel::Lesson);
         (self.view.confirm, self.view.lesson_open) = (None, false);
-        let mut effects = self.take_out(exercise);
+        self.take_out(exercise);
         let state = self.exercises.of_mut(exercise);
         state.checking = None;
-        state.draft.clear();
+        state.draft = Default::default();
         if !exercise.files().is_empty() {
-            effects.push(Effect::LeaveExercise);
+            self.effects.push(Effect::LeaveExercise);
         }
-        effects.extend(self.after_measuring(exercise));
-        if watched {
-            effects.extend(self.run_again(engine_gone));
+        self.after_measuring(exercise);
+        if let Some(engine_gone) = engine_gone {
+            self.run_again(engine_gone);
         }
-        if let Some(beat) = self.mode.beat() {
-            self.look_at(beat);
-        }
-        effects
+        self.look_at_beat(false);
     }
 
     /// The next exercise, or the one before.
-    pub(in crate::app) fn exercise_by(&mut self, by: isize) -> Vec<Effect> {
-        let to = self
-            .mode
-            .exercise()
-            .and_then(|open| open.at.checked_add_signed(by))
-            .filter(|at| *at < self.course.exercises.len());
-        match to {
-            Some(at) => self.open_exercise(at),
-            None if by > 0 => {
-                self.tell("This is the last exercise", false);
-                Vec::new()
-            }
-            None => {
-                self.tell("This is the first exercise", false);
-                Vec::new()
-            }
+    pub(in crate::app) fn exercise_by(&mut self, by: isize) {
+        let Some(at) = self.mode.exercise().map(|open| open.at) else {
+            return;
+        };
+        let of = self.course.exercises.len();
+        if let Some(to) = self.neighbour(at, by, of, "exercise") {
+            self.open_exercise(to);
         }
     }
 
     /// Shows a recorded run in the place of the live one, which stops.
-    fn watch(
-        &mut self,
-        exercise: &Exercise,
-        detective: &Detective,
-        open: OpenExercise,
-    ) -> Vec<Effect> {
+    fn watch(&mut self, exercise: &Exercise, detective: &Detective, open: OpenExercise) {
         self.mode = Mode::Watching {
             exercise: open,
             recording: Recording {
@@ -138,25 +111,24 @@ impl App {
         };
         (self.study.pair, self.study.report) = (None, None);
         self.exercises.of_mut(exercise).quiz.clear();
-        vec![
-            Effect::Send(Command::Stop),
-            Effect::ShowRecording {
-                exercise: exercise.id.clone(),
-            },
-        ]
+        self.send(Command::Stop);
+        self.effects.push(Effect::ShowRecording {
+            exercise: exercise.id.clone(),
+        });
     }
 
     /// After a recorded run the stage runs again, from its first step.
-    fn run_again(&mut self, engine_gone: bool) -> Vec<Effect> {
+    fn run_again(&mut self, engine_gone: bool) {
         self.notice = None;
         self.run = Run::default();
-        let mut effects = vec![Effect::HideRecording];
+        self.effects.push(Effect::HideRecording);
         if engine_gone {
-            effects.push(Effect::Restart);
+            self.effects.push(Effect::Restart);
         }
         let run = self.stage().map(|stage| spec(stage, "broken", self.preset));
-        effects.extend(run.into_iter().flat_map(|run| self.start(run)));
-        effects
+        if let Some(run) = run {
+            self.start(run);
+        }
     }
 
     /// Brings the lesson, or what stands in its place, into view.

@@ -5,7 +5,7 @@ use crate::app::figures::letter;
 use crate::app::{App, Effect};
 use crate::course::exercise::config::ANSWERS;
 use crate::course::exercise::{Body, Detective};
-use crate::course::progress::{Prediction, StageProgress, State};
+use crate::course::progress::{Prediction, State};
 use crate::course::{Exercise, Question};
 
 impl App {
@@ -14,18 +14,13 @@ impl App {
         self.course.exercises.get(self.mode.exercise()?.at)
     }
 
-    /// What the learner did in an exercise so far.
-    pub fn exercise_progress(&self, exercise: &Exercise) -> StageProgress {
-        self.study.progress.stage(&exercise.id)
-    }
-
     /// Whether its solution may be shown without asking.
     pub fn solved(&self, exercise: &Exercise) -> bool {
         let shown = self
             .exercises
             .of(exercise)
             .is_some_and(|state| state.solution);
-        shown || self.exercise_progress(exercise).state == State::Passed
+        shown || self.study.progress.stage(&exercise.id).state == State::Passed
     }
 
     /// Whether a config exercise was measured, in this session or an earlier one.
@@ -111,41 +106,21 @@ impl App {
     }
 
     /// Shows the next hint of the open exercise.
-    pub(in crate::app) fn exercise_hint(&mut self, exercise: &Exercise) -> Vec<Effect> {
+    pub(in crate::app) fn exercise_hint(&mut self, exercise: &Exercise) {
         self.show_text();
-        let Some(open) = self.mode.exercise_mut() else {
-            return Vec::new();
-        };
-        if open.hints as usize >= exercise.hints.len() {
-            self.tell("All hints are shown", false);
-            return Vec::new();
+        if let Some(open) = self.mode.exercise_mut() {
+            open.text_first = true;
         }
-        open.hints += 1;
-        open.text_first = true;
-        let shown = open.hints;
-        let known = self.exercise_progress_mut(exercise);
-        known.hints = known.hints.max(shown);
-        vec![self.save_exercise(exercise)]
-    }
-
-    /// The solution is shown before the exercise was passed: that is remembered.
-    pub(in crate::app) fn exercise_solution(&mut self, exercise: &Exercise) -> Vec<Effect> {
-        self.exercises.of_mut(exercise).solution = true;
-        self.exercise_progress_mut(exercise).solution_shown = true;
-        vec![self.save_exercise(exercise)]
+        self.next_hint(&exercise.id);
     }
 
     /// Answers the open question of an exercise.
-    pub(in crate::app) fn exercise_answer(
-        &mut self,
-        exercise: &Exercise,
-        choice: usize,
-    ) -> Vec<Effect> {
+    pub(in crate::app) fn exercise_answer(&mut self, exercise: &Exercise, choice: usize) {
         let Some(question) = self.question() else {
-            return Vec::new();
+            return;
         };
         if choice >= question.choices.len() || !self.view.lesson_visible() {
-            return Vec::new();
+            return;
         }
         let (answer, right) = (question.answer, choice == question.answer);
         let is_detective = matches!(exercise.body, Body::Detective(_));
@@ -159,7 +134,7 @@ impl App {
         let quiz = &mut self.exercises.of_mut(exercise).quiz;
         let at = quiz.len();
         quiz.push(choice);
-        let known = self.exercise_progress_mut(exercise);
+        let known = self.study.of_mut(&exercise.id);
         if right && !known.quiz.contains(&at) {
             known.quiz.push(at);
         }
@@ -171,47 +146,30 @@ impl App {
                 known.state = State::Passed;
             }
         }
-        vec![self.save_exercise(exercise)]
+        self.save(&exercise.id);
     }
 
     /// Forgets what was done in the open exercise and puts its files back.
-    pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) -> Vec<Effect> {
-        let mut effects = self.take_out(exercise);
-        effects.extend(self.after_measuring(exercise));
+    pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) {
+        self.take_out(exercise);
+        self.after_measuring(exercise);
         let state = self.exercises.of_mut(exercise);
         let files = std::mem::take(state).files;
         state.files = files;
         self.study.progress.stages.remove(&exercise.id);
-        if let Some(open) = self.mode.exercise_mut() {
-            open.hints = 0;
-        }
-        effects.push(Effect::ResetExercise {
+        self.effects.push(Effect::ResetExercise {
             exercise: exercise.id.clone(),
             device: self.devices.for_kernels().to_owned(),
         });
-        effects
     }
 
     /// The exercise is passed; nothing where it was before.
-    pub(super) fn pass(&mut self, exercise: &Exercise) -> Option<Effect> {
-        let known = self.exercise_progress_mut(exercise);
-        if std::mem::replace(&mut known.state, State::Passed) == State::Passed {
-            return None;
-        }
-        let text = format!("{} passed: every check holds", exercise.label());
-        self.tell(&text, false);
-        Some(self.save_exercise(exercise))
-    }
-
-    pub(super) fn exercise_progress_mut(&mut self, exercise: &Exercise) -> &mut StageProgress {
-        let stages = &mut self.study.progress.stages;
-        stages.entry(exercise.id.clone()).or_default()
-    }
-
-    pub(super) fn save_exercise(&self, exercise: &Exercise) -> Effect {
-        Effect::SaveStage {
-            stage: exercise.id.clone(),
-            progress: Box::new(self.exercise_progress(exercise)),
+    pub(super) fn pass(&mut self, exercise: &Exercise) {
+        let known = self.study.of_mut(&exercise.id);
+        if std::mem::replace(&mut known.state, State::Passed) != State::Passed {
+            let text = format!("{} passed: every check holds", exercise.label());
+            self.tell(&text, false);
+            self.save(&exercise.id);
         }
     }
 }

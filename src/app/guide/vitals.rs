@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::lints::FIRST_LOSS_LIMIT;
-use crate::protocol::State;
+use crate::protocol::{State, Throughput};
 use crate::units::{number, percent};
 
 /// Whether a figure is as it should be.
@@ -24,110 +24,84 @@ pub struct Vital {
 
 /// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s against the peak.
 pub fn vitals(app: &App) -> Vec<Vital> {
-    let slot = app.run.shown();
-    let vital = |label, value: String, mark| Vital { label, value, mark };
     if app.riddle() {
         // A mark would name the fault; the panels have the figures.
         let labels = ["loss", "trained", "residual", "peak"];
         return labels
-            .map(|label| vital(label, "?".to_owned(), Mark::Open))
+            .map(|label| vital(label, Some(("?".to_owned(), Mark::Open))))
             .to_vec();
     }
-    let unknown = |label| vital(label, "not measured".to_owned(), Mark::Open);
-    let loss = match (slot.latest_loss(), &slot.started) {
-        (Some(loss), Some(started)) if !began_well(app, started.ln_vocab) => {
-            // A later loss below ln V does not undo it: the weights began wrong, and steps were spent on mending that.
-            let first = app.run.first_loss().unwrap_or(loss);
-            vital(
-                "first loss",
-                format!(
-                    "{} of ln V {:.2}, now {}",
-                    number(first),
-                    started.ln_vocab,
-                    number(loss)
-                ),
-                Mark::Bad,
-            )
-        }
-        (Some(loss), Some(started)) => {
-            let mark = match loss {
-                _ if !loss.is_finite() => Mark::Bad,
-                _ if loss > FIRST_LOSS_LIMIT * started.ln_vocab => Mark::Bad,
-                _ if started.entropy.is_some_and(|floor| loss < floor - 0.05) => Mark::Bad,
-                _ if loss < started.ln_vocab => Mark::Good,
-                _ => Mark::Open,
-            };
-            vital(
-                "loss",
-                format!("{} of ln V {:.2}", number(loss), started.ln_vocab),
-                mark,
-            )
-        }
-        _ => unknown("loss"),
-    };
-    let gradients = slot.gradients.as_ref().map_or_else(
-        || unknown("trained"),
-        |it| {
-            let mark = if it.params_pct >= 100.0 - 1e-9 {
-                Mark::Good
-            } else {
-                Mark::Bad
-            };
-            vital(
-                "trained",
-                format!("{} % of parameters", percent(it.params_pct)),
-                mark,
-            )
-        },
-    );
-    let ledger = slot
-        .phases()
-        .filter(|phases| phases.step > 0.0)
-        .map_or_else(
-            || unknown("residual"),
-            |phases| {
-                let share = 100.0 * phases.residual / phases.step;
-                let sign = if share < 0.0 { '-' } else { '+' };
-                let mark = if share.abs() > 5.0 {
-                    Mark::Bad
-                } else {
-                    Mark::Good
-                };
-                vital(
-                    "residual",
-                    format!("{sign}{} % of the step", percent(share.abs())),
-                    mark,
-                )
-            },
-        );
-    let peak = match slot
-        .throughput
-        .as_ref()
-        .map(|it| (it.flops, it.peak_flops, it.state))
-    {
-        Some((Some(flops), Some(peak), _)) if peak > 0.0 => {
-            let share = 100.0 * flops / peak;
-            vital(
-                "peak",
-                format!("{} % reached", percent(share)),
-                // Plausible is not good: how near the peak a step should come, the roofline says.
-                if share > 100.0 { Mark::Bad } else { Mark::Open },
-            )
-        }
-        Some((Some(flops), ..)) => vital(
-            "speed",
-            format!("{} GFLOP/s", number(flops / 1e9)),
-            Mark::Open,
-        ),
-        Some((None, _, State::Warming)) | None => unknown("peak"),
-        Some((None, ..)) => vital("peak", "not synchronised".to_owned(), Mark::Open),
-    };
-    vec![loss, gradients, ledger, peak]
+    let slot = app.run.shown();
+    let trained = slot.gradients.as_ref().map(|it| {
+        let value = format!("{} % of parameters", percent(it.params_pct));
+        (value, good(it.params_pct >= 100.0 - 1e-9))
+    });
+    let phases = slot.phases().filter(|phases| phases.step > 0.0);
+    let residual = phases.map(|phases| {
+        let share = 100.0 * phases.residual / phases.step;
+        let sign = if share < 0.0 { '-' } else { '+' };
+        let value = format!("{sign}{} % of the step", percent(share.abs()));
+        (value, good(share.abs() <= 5.0))
+    });
+    vec![
+        loss(app),
+        vital("trained", trained),
+        vital("residual", residual),
+        peak(slot.throughput.as_ref()),
+    ]
 }
 
-/// Whether the weights that train here began at a loss that knowing nothing explains; true while nobody saw them begin.
-fn began_well(app: &App, ln_vocab: f64) -> bool {
-    app.run
-        .first_loss()
-        .is_none_or(|first| first.is_finite() && first <= FIRST_LOSS_LIMIT * ln_vocab)
+fn vital(label: &'static str, found: Option<(String, Mark)>) -> Vital {
+    let (value, mark) = found.unwrap_or_else(|| ("not measured".to_owned(), Mark::Open));
+    Vital { label, value, mark }
+}
+
+fn good(is_good: bool) -> Mark {
+    if is_good { Mark::Good } else { Mark::Bad }
+}
+
+fn loss(app: &App) -> Vital {
+    let slot = app.run.shown();
+    let (Some(loss), Some(started)) = (slot.latest_loss(), &slot.started) else {
+        return vital("loss", None);
+    };
+    let limit = FIRST_LOSS_LIMIT * started.ln_vocab;
+    let of = format!("of ln V {:.2}", started.ln_vocab);
+    // A later loss below ln V does not undo a bad beginning: steps were spent on correcting the weights.
+    if let Some(first) = app.run.first_loss()
+        && !(first.is_finite() && first <= limit)
+    {
+        let value = format!("{} {of}, now {}", number(first), number(loss));
+        return vital("first loss", Some((value, Mark::Bad)));
+    }
+    let below_floor = started.entropy.is_some_and(|floor| loss < floor - 0.05);
+    let mark = match loss {
+        _ if !loss.is_finite() || loss > limit || below_floor => Mark::Bad,
+        _ if loss < started.ln_vocab => Mark::Good,
+        _ => Mark::Open,
+    };
+    vital("loss", Some((format!("{} {of}", number(loss)), mark)))
+}
+
+fn peak(throughput: Option<&Throughput>) -> Vital {
+    let Some(it) = throughput else {
+        return vital("peak", None);
+    };
+    match (it.flops, it.peak_flops) {
+        (Some(flops), Some(peak)) if peak > 0.0 => {
+            let share = 100.0 * flops / peak;
+            // Plausible is not good: how near the peak a step should come, the roofline says.
+            let mark = if share > 100.0 { Mark::Bad } else { Mark::Open };
+            vital(
+                "peak",
+                Some((format!("{} % reached", percent(share)), mark)),
+            )
+        }
+        (Some(flops), _) => {
+            let value = format!("{} GFLOP/s", number(flops / 1e9));
+            vital("speed", Some((value, Mark::Open)))
+        }
+        (None, _) if it.state == State::Warming => vital("peak", None),
+        (None, _) => vital("peak", Some(("not synchronised".to_owned(), Mark::Open))),
+    }
 }

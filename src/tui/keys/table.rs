@@ -211,7 +211,7 @@ fn reading(app: &App) -> bool {
 }
 
 fn presenting(app: &App) -> bool {
-    main(app) && app.mode.beat().is_some()
+    main(app) && app.beat().is_some()
 }
 
 fn presentable(app: &App) -> bool {

@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::app::{Action, App, Overlay, View};
+use crate::app::{Action, Overlay};
 use crate::tui::keys::{self, Group, Row};
 use crate::tui::surface::{CardRow, Surface, closes, height};
 use crate::tui::text;
@@ -38,14 +38,8 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.card("keys", &aside, theme.border_focused);
     let (count, each) = columns_of(usize::from(s.area.width));
     // What works once the help is closed.
-    let view = View {
-        overlay: None,
-        ..app.view.clone()
-    };
-    let behind = App {
-        view,
-        ..app.clone()
-    };
+    let mut behind = app.clone();
+    behind.view.overlay = None;
     let lines = arranged(|row| row.works(&behind), count, each, theme);
     s.show_card(lines)
 }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use ratatui::text::{Line, Span};
 
 use super::{cards, exercise, question};
-use crate::app::figures::{AsFound, Figures, letter};
+use crate::app::figures::{Figures, letter};
 use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
 use crate::course::placeholder::Lookup;
@@ -46,12 +46,12 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     };
     // What describes the stage as it was found keeps its figures when something else runs.
     let now = Figures::of(app);
-    let found = now.as_ref().map(AsFound);
+    let found = now.as_ref().map(Figures::as_found);
     let found = found.as_ref().map(|it| it as &dyn Lookup);
     let now = now.as_ref().map(|it| it as &dyn Lookup);
     let mut asked = s.writer();
     asked.figures = found;
-    if app.asked_here() || app.mode.beat().is_some() {
+    if app.asked_here() || app.beat().is_some() {
         question::of_stage(stage, &mut asked);
     }
     let mut writer = s.writer();
@@ -166,7 +166,7 @@ impl Text<'_> {
             self.item("About the CPU: ", note);
         }
         let hints = stage.hints.iter().enumerate();
-        for (at, hint) in hints.take(app.study.hints as usize) {
+        for (at, hint) in hints.take(app.hints().0) {
             self.w.blank();
             let marker = format!("Hint {}/{}  ", at + 1, stage.hints.len());
             self.w.told(&marker, theme.warning, hint, theme.text);

@@ -13,7 +13,7 @@ use crate::units::number;
 /// Writes what a stage asks now; nothing when it asks nothing.
 pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     let study = &w.app.study;
-    if w.app.mode.beat().is_some() {
+    if w.app.beat().is_some() {
         // The room is asked anew, whatever was answered before.
         w.rule("predict");
         return choices(&stage.prediction, w);

@@ -170,7 +170,7 @@ impl Entry<'_> {
 }
 
 fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) -> Line<'static> {
-    let known = app.exercise_progress(it);
+    let known = app.study.progress.stage(&it.id);
     let entry = Entry {
         here: app.mode.exercise().is_some_and(|open| open.at == at),
         selected: app.view.selected == app.course.stages.len() + at,

@@ -4,7 +4,7 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::app::figures::{AsFound, Figures};
+use crate::app::figures::Figures;
 use crate::app::guide::{confirmation, next_move};
 use crate::app::{App, RunState};
 use crate::course::placeholder::Lookup;
@@ -65,7 +65,7 @@ fn next_line(app: &App, theme: &Theme) -> Line<'static> {
 /// A text of the course behind a badge.
 fn said(s: &Surface<'_, '_>, marker: &str, text: &str) -> Vec<Line<'static>> {
     let figures = Figures::of(s.app);
-    let found = figures.as_ref().map(AsFound);
+    let found = figures.as_ref().map(Figures::as_found);
     let mut w = s.writer();
     w.columns = w.columns.saturating_sub(1);
     w.figures = found.as_ref().map(|it| it as &dyn Lookup);
