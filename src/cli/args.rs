@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::bench::args::BenchArgs;
+use crate::app::ThemeName;
+use crate::config::Preset;
 use crate::course::context::CourseContext;
 use crate::measure::machine;
 use crate::measure::runner::{Runner, engine_command};
@@ -95,9 +98,9 @@ pub struct EngineArgs {
 /// Changes on top of a configuration.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChangeArgs {
-    /// Model size: tiny, small or medium
-    #[arg(long, value_name = "PRESET")]
-    pub preset: Option<String>,
+    /// Model size
+    #[arg(long, value_name = "PRESET", value_parser = preset())]
+    pub preset: Option<Preset>,
     /// Change one key, after the preset; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -108,12 +111,12 @@ pub struct WorkshopArgs {
     /// Begin at this stage: its number or id
     #[arg(long, value_name = "N")]
     pub stage: Option<String>,
-    /// Model size for every stage: tiny, small or medium
-    #[arg(long, value_name = "PRESET")]
-    pub preset: Option<String>,
-    /// auto, dark, light, high-contrast, colour-blind, mono or projector
-    #[arg(long, value_name = "THEME")]
-    pub theme: Option<String>,
+    /// Model size for every stage
+    #[arg(long, value_name = "PRESET", value_parser = preset())]
+    pub preset: Option<Preset>,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
     /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
     #[arg(long)]
     pub present: bool,
@@ -293,11 +296,11 @@ pub struct ReplayArgs {
     /// A file written by --record, or by `run --json`; or a detective exercise such as d01
     pub file: PathBuf,
     /// Times the recorded pace
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
-    /// auto, dark, light, high-contrast, colour-blind, mono or projector
-    #[arg(long, value_name = "THEME")]
-    pub theme: Option<String>,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
     #[command(flatten)]
     pub course: CourseArgs,
 }
@@ -334,6 +337,23 @@ pub enum Table {
     Steps,
     Kernels,
     Gradients,
+}
+
+/// Takes the name of a preset.
+pub fn preset() -> impl TypedValueParser<Value = Preset> {
+    let names = PossibleValuesParser::new(Preset::NAMES);
+    names.try_map(|name| Preset::parse(&name).ok_or("unknown preset"))
+}
+
+fn theme() -> impl TypedValueParser<Value = ThemeName> {
+    let names = PossibleValuesParser::new(ThemeName::ALL.iter().map(|theme| theme.name()));
+    names.try_map(|name| ThemeName::parse(&name).ok_or("unknown theme"))
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok();
+    let speed = speed.filter(|x: &f64| x.is_finite() && *x > 0.0);
+    speed.ok_or_else(|| "write a number above 0, such as 4".to_owned())
 }
 
 impl EngineArgs {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::args::CompareArgs;
-use super::variant::{change, named, preset_of};
+use super::variant::{change, named};
 use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Runner, Work, engine_command};
@@ -12,7 +12,7 @@ use crate::protocol::{Event, Pair, Slot, Spread, Verdict};
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let context = args.course.load()?;
-    let preset = preset_of(&args.change)?;
+    let preset = args.change.preset;
     let mut a = named(&args.a, &context, preset)?;
     let mut b = named(&args.b, &context, preset)?;
     change(&mut a.config, &args.change)?;

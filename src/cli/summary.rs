@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::measure::machine::bytes;
 use crate::profile::operations;
 use crate::protocol::{Finished, Num, Phases};
-use crate::units::show;
+use crate::units::{bytes, show};
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {

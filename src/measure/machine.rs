@@ -4,8 +4,7 @@ use anyhow::Result;
 
 use crate::config::{RunConfig, nearest};
 use crate::out::usage;
-pub use crate::units::bytes;
-use crate::units::show;
+use crate::units::{bytes, show};
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
