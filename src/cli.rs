@@ -14,6 +14,7 @@ mod replay;
 mod run;
 mod summary;
 mod unknown;
+mod values;
 mod variant;
 mod workshop;
 

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::bench::args::BenchArgs;
+use super::values::{device, positive, preset, theme};
 use crate::app::ThemeName;
 use crate::config::Preset;
 use crate::course::context::CourseContext;
-use crate::measure::machine;
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::notice;
 
@@ -88,7 +87,7 @@ pub struct CourseArgs {
 #[derive(Args, Clone, Debug)]
 pub struct EngineArgs {
     /// auto, cpu, gpu, gpu:N or vulkan-cpu
-    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = machine::device_name)]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub device: String,
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
     #[arg(long, value_name = "CMD")]
@@ -296,7 +295,7 @@ pub struct ReplayArgs {
     /// A file written by --record, or by `run --json`; or a detective exercise such as d01
     pub file: PathBuf,
     /// Times the recorded pace
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
@@ -337,23 +336,6 @@ pub enum Table {
     Steps,
     Kernels,
     Gradients,
-}
-
-/// Takes the name of a preset.
-pub fn preset() -> impl TypedValueParser<Value = Preset> {
-    let names = PossibleValuesParser::new(Preset::NAMES);
-    names.try_map(|name| Preset::parse(&name).ok_or("unknown preset"))
-}
-
-fn theme() -> impl TypedValueParser<Value = ThemeName> {
-    let names = PossibleValuesParser::new(ThemeName::ALL.iter().map(|theme| theme.name()));
-    names.try_map(|name| ThemeName::parse(&name).ok_or("unknown theme"))
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    let speed = text.parse().ok();
-    let speed = speed.filter(|x: &f64| x.is_finite() && *x > 0.0);
-    speed.ok_or_else(|| "write a number above 0, such as 4".to_owned())
 }
 
 impl EngineArgs {

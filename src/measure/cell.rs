@@ -201,6 +201,11 @@ impl Speed {
 }
 
 impl Memory {
+    /// What stays between steps.
+    pub const fn kept(&self) -> u64 {
+        self.weights + self.gradients + self.moments
+    }
+
     fn of(runs: &[&Finished]) -> Self {
         let all = || runs.iter().map(|f| &f.memory);
         let most = |kind: fn(&protocol::Memory) -> u64| all().map(kind).max().unwrap_or(0);

@@ -28,19 +28,28 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
-    pub fn new<const N: usize>(head: [&str; N]) -> Self {
-        Self {
-            head: head.map(str::to_owned).to_vec(),
-            rows: Vec::new(),
-        }
-    }
+/// A column: its head, and what it says of a thing, or why there is nothing to say here and to the right.
+pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> Result<String, String>);
 
-    /// Adds a row: its name, then its cells or why there are none.
-    pub fn push(&mut self, name: &str, cells: Result<Vec<String>, &str>) {
-        let cells = cells.unwrap_or_else(|reason| vec![absent(reason)]);
-        let row = std::iter::once(name).chain(cells.iter().map(String::as_str));
-        self.rows.push(row.map(clean).collect());
+impl Table {
+    /// A row for each thing.
+    pub fn of<T>(things: impl IntoIterator<Item = T>, columns: &[Column<'_, T>]) -> Self {
+        let row = |thing: T| {
+            let mut row = Vec::new();
+            for (_, column) in columns {
+                let cell = column(&thing);
+                let complete = cell.is_ok();
+                row.push(clean(&cell.unwrap_or_else(|reason| absent(&reason))));
+                if !complete {
+                    break;
+                }
+            }
+            row
+        };
+        Self {
+            head: columns.iter().map(|(head, _)| clean(head)).collect(),
+            rows: things.into_iter().map(row).collect(),
+        }
     }
 
     fn text(&self) -> String {
@@ -149,9 +158,15 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_reasons_may_be_long() {
-        let mut table = Table::new(["version", "speed", "n"]);
-        table.push("v1", Ok(vec!["12.50".to_owned(), "90".to_owned()]));
-        table.push("v2", Err("a|b, at some length"));
+        let things = [("v1", Ok("12.50")), ("v2", Err("a|b, at some length"))];
+        let table = Table::of(
+            things,
+            &[
+                ("version", &|it| Ok(it.0.to_owned())),
+                ("speed", &|it| Ok(it.1?.to_owned())),
+                ("n", &|_| Ok("90".to_owned())),
+            ],
+        );
         let sheet = Sheet(vec![
             Block::Title("T".to_owned()),
             Block::Intro("on x".to_owned()),

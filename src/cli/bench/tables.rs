@@ -5,10 +5,10 @@ use std::path::Path;
 use super::sheet::{Block, Sheet, Table, absent, digits, interval};
 use crate::config::Knob;
 use crate::measure::ablation::{Effect, Group, Place, rank};
-use crate::measure::cell::{Cell, Speed};
-use crate::measure::gate::{Gate, Judgement};
+use crate::measure::cell::{Cell, Memory, Speed};
+use crate::measure::gate::{Gate, Judged, Judgement};
 use crate::measure::report::{Axis, Fitted, Missing, Report};
-use crate::protocol::{KernelSummary, Verdict};
+use crate::protocol::{KernelSummary, Spread, Verdict};
 use crate::units::bytes;
 
 /// The whole report; `baseline` is the file that it was compared with.
@@ -77,10 +77,14 @@ fn kernels(cell: &Cell) -> Result<&KernelSummary, &str> {
 }
 
 /// Samples a second with those of the slow and of the fast quartile of its steps.
-fn samples(cell: &Cell, speed: &Speed) -> String {
-    let batch = 1e3 * cell.batch as f64;
+fn samples(cell: &Cell) -> Result<String, String> {
+    let (batch, speed) = (1e3 * cell.batch as f64, speed(cell)?);
     let ms = &speed.step_ms;
-    interval(speed.samples_per_s, batch / ms.p75, batch / ms.p25)
+    Ok(interval(
+        speed.samples_per_s,
+        batch / ms.p75,
+        batch / ms.p25,
+    ))
 }
 
 /// The versions of one preset on one device.
@@ -91,97 +95,95 @@ fn versions(blocks: &mut Vec<Block>, cells: &[Cell]) {
         "{} on {}: {device} ({kind}), batch {}, context {}",
         first.preset, first.select, first.batch, first.context
     )));
-    let against = format!("against {}", first.version);
-    #[rustfmt::skip] // A head reads best on one line.
-    let [mut times, mut work, mut memory, mut longest] = [
-        Table::new(["version", "samples/s [IQR]", "step ms [IQR]", "p95", "n", "state", &against]),
-        Table::new(["version", "first point", "later", "gradients", "launches", "kinds", "device ms", "coverage"]),
-        Table::new(["version", "weights", "gradients", "moments", "the rest at peak", "peak memory"]),
-        Table::new(["version", "ms", "calls", "longest operations", "computed by"]),
+    let version = |cell: &&Cell| Ok(cell.version.clone());
+    let seconds = |s: Option<f64>, why: &str| match s {
+        Some(s) => format!("{s:.2} s"),
+        None => absent(why),
+    };
+    let peak = |c: &Cell| c.memory.peak.ok_or(why(&c.memory.reason).to_owned());
+    let longest = cells.iter().flat_map(|cell| match kernels(cell) {
+        Ok(kernels) => kernels.top.iter().map(|row| (cell, Ok(row))).collect(),
+        Err(why) => vec![(cell, Err(why))],
+    });
+    #[rustfmt::skip] // One line for each column.
+    let tables = [
+        Table::of(cells, &[
+            ("version", &version),
+            ("samples/s [IQR]", &|c| samples(c)),
+            ("step ms [IQR]", &|c| quartiles(&speed(c)?.step_ms)),
+            ("p95", &|c| Ok(digits(speed(c)?.step_ms.p95))),
+            ("n", &|c| Ok(speed(c)?.step_ms.n.to_string())),
+            ("state", &|c| Ok(speed(c)?.state.to_string())),
+            (&format!("against {}", first.version), &|c| against(first, c)),
+        ]),
+        Table::of(cells, &[
+            ("version", &version),
+            ("first point", &|c| Ok(seconds(c.first_point_s, "no loss point came"))),
+            ("later", &|c| Ok(seconds(c.later_points_s, "one round only"))),
+            ("gradients", &|c| Ok(format!("{:.1} %", c.grad.params_pct))),
+            ("launches", &|c| Ok(kernels(c)?.launches_per_step.to_string())),
+            ("kinds", &|c| Ok(kernels(c)?.unique.to_string())),
+            ("device ms", &|c| Ok(digits(kernels(c)?.device_ms))),
+            ("coverage", &|c| Ok(format!("{:.0} %", 100.0 * kernels(c)?.coverage))),
+        ]),
+        Table::of(cells, &[
+            ("version", &version),
+            ("weights", &|c| weights(&c.memory)),
+            ("gradients", &|c| Ok(bytes(c.memory.gradients))),
+            ("moments", &|c| Ok(bytes(c.memory.moments))),
+            ("the rest at peak", &|c| Ok(bytes(peak(c)?.saturating_sub(c.memory.kept())))),
+            ("peak memory", &|c| peak(c).map(bytes)),
+        ]),
+        Table::of(longest, &[
+            ("version", &|(cell, _)| Ok(cell.version.clone())),
+            ("ms", &|(_, row)| Ok(digits((*row)?.ms))),
+            ("calls", &|(_, row)| Ok((*row)?.calls.to_string())),
+            ("longest operations", &|(_, row)| Ok((*row)?.scope.clone())),
+            ("computed by", &|(_, row)| Ok((*row)?.kernel.clone())),
+        ]),
     ];
+    blocks.extend(tables.map(Block::Table));
     let mut lints = Vec::new();
     for cell in cells {
-        let name = cell.version.as_str();
-        times.push(name, speed(cell).map(|s| time_row(first, cell, s)));
-        work.push(name, Ok(work_row(cell)));
-        memory.push(name, memory_row(cell));
-        match kernels(cell) {
-            Err(why) => longest.push(name, Err(why)),
-            Ok(kernels) => {
-                for row in &kernels.top {
-                    let (scope, kernel) = (row.scope.clone(), row.kernel.clone());
-                    let cells = vec![digits(row.ms), row.calls.to_string(), scope, kernel];
-                    longest.push(name, Ok(cells));
-                }
-            }
-        }
         for lint in &cell.lints {
-            let why = lint.why.trim_end_matches('.');
-            lints.push(format!("{name}: {}: {why}. Next: {}", lint.name, lint.next));
+            let (version, why) = (&cell.version, lint.why.trim_end_matches('.'));
+            lints.push(format!(
+                "{version}: {}: {why}. Next: {}",
+                lint.name, lint.next
+            ));
         }
     }
     if lints.is_empty() {
         lints.push("lints: none".to_owned());
     }
-    blocks.extend([times, work, memory, longest].map(Block::Table));
     blocks.extend(lints.into_iter().map(Block::Remark));
 }
 
-fn time_row(first: &Cell, cell: &Cell, s: &Speed) -> Vec<String> {
-    let ms = &s.step_ms;
-    let against = match &first.speed {
-        _ if cell.version == first.version => "1".to_owned(),
-        Some(f) => interval(
-            f.step_ms.median / ms.median,
-            f.low_ms / s.high_ms,
-            f.high_ms / s.low_ms,
-        ),
-        None => absent("the first has no speed"),
-    };
-    vec![
-        samples(cell, s),
-        interval(ms.median, ms.p25, ms.p75),
-        digits(ms.p95),
-        ms.n.to_string(),
-        s.state.to_string(),
-        against,
-    ]
+fn quartiles(ms: &Spread) -> Result<String, String> {
+    Ok(interval(ms.median, ms.p25, ms.p75))
 }
 
-fn work_row(cell: &Cell) -> Vec<String> {
-    let seconds =
-        |s: Option<f64>, why: &str| s.map_or_else(|| absent(why), |s| format!("{s:.2} s"));
-    let mut row = vec![
-        seconds(cell.first_point_s, "no loss point came"),
-        seconds(cell.later_points_s, "one round only"),
-        format!("{:.1} %", cell.grad.params_pct),
-    ];
-    match kernels(cell) {
-        Ok(k) => row.extend([
-            k.launches_per_step.to_string(),
-            k.unique.to_string(),
-            digits(k.device_ms),
-            format!("{:.0} %", 100.0 * k.coverage),
-        ]),
-        Err(why) => row.push(absent(why)),
+fn weights(memory: &Memory) -> Result<String, String> {
+    match (memory.weights, &memory.reason) {
+        (0, Some(reason)) => Err(reason.clone()),
+        (0, None) => Err("no step was profiled".to_owned()),
+        (weights, _) => Ok(bytes(weights)),
     }
-    row
 }
 
-fn memory_row(cell: &Cell) -> Result<Vec<String>, &str> {
-    let m = &cell.memory;
-    if m.weights == 0 {
-        return Err(m.reason.as_deref().unwrap_or("no step was profiled"));
+/// How much faster than the first version.
+fn against(first: &Cell, cell: &Cell) -> Result<String, String> {
+    if cell.version == first.version {
+        return Ok("1".to_owned());
     }
-    let mut row = [m.weights, m.gradients, m.moments].map(bytes).to_vec();
-    match m.peak {
-        Some(peak) => {
-            let kept = m.weights + m.gradients + m.moments;
-            row.extend([bytes(peak.saturating_sub(kept)), bytes(peak)]);
-        }
-        None => row.push(absent(why(&m.reason))),
-    }
-    Ok(row)
+    let now = speed(cell)?;
+    let then = speed(first).map_err(|_| "the first has no speed")?;
+    let ratio = then.step_ms.median / now.step_ms.median;
+    Ok(interval(
+        ratio,
+        then.low_ms / now.high_ms,
+        then.high_ms / now.low_ms,
+    ))
 }
 
 /// One version over batch sizes or context lengths.
@@ -191,24 +193,20 @@ fn sweep(blocks: &mut Vec<Block>, axis: Axis, cells: &[Cell], fit: &Fitted) {
         Axis::Batch => format!("context {}", first.context),
         Axis::Context => format!("batch {}", first.batch),
     };
-    #[rustfmt::skip] // A head reads best on one line.
-    let mut table = Table::new([axis.name(), "peak memory", "samples/s [IQR]", "tokens/s", "step ms", "n", "state"]);
-    for cell in cells {
-        let value = cell.value.map(|v| v.to_string()).unwrap_or_default();
-        let peak = cell.memory.peak.map(bytes);
-        let mut row = vec![peak.unwrap_or_else(|| absent(why(&cell.memory.reason)))];
-        match speed(cell) {
-            Ok(s) => row.extend([
-                samples(cell, s),
-                digits(s.tokens_per_s),
-                digits(s.step_ms.median),
-                s.step_ms.n.to_string(),
-                s.state.to_string(),
-            ]),
-            Err(why) => row.push(absent(why)),
-        }
-        table.push(&value, Ok(row));
-    }
+    let peak = |cell: &Cell| match cell.memory.peak {
+        Some(peak) => bytes(peak),
+        None => absent(why(&cell.memory.reason)),
+    };
+    #[rustfmt::skip] // One line for each column.
+    let table = Table::of(cells, &[
+        (axis.name(), &|c| Ok(c.value.unwrap_or_default().to_string())),
+        ("peak memory", &|c| Ok(peak(c))),
+        ("samples/s [IQR]", &|c| samples(c)),
+        ("tokens/s", &|c| Ok(digits(speed(c)?.tokens_per_s))),
+        ("step ms", &|c| Ok(digits(speed(c)?.step_ms.median))),
+        ("n", &|c| Ok(speed(c)?.step_ms.n.to_string())),
+        ("state", &|c| Ok(speed(c)?.state.to_string())),
+    ]);
     blocks.extend([
         Block::Heading(format!(
             "{} {} on {}: {}, {other}",
@@ -250,21 +248,23 @@ fn signed_bytes(x: f64) -> String {
 
 /// Each cell against its baseline.
 fn gate(blocks: &mut Vec<Block>, gate: &Gate, baseline: &Path) {
-    let mut table = Table::new(["device", "preset", "version", "verdict", "speed now / then"]);
-    for cell in &gate.cells {
-        let verdict = match cell.judgement {
-            Judgement::Pass => "pass",
-            Judgement::Slower => "SLOWER",
-            Judgement::NotComparable => "not comparable",
-        };
-        let figure = match (cell.ratio, cell.low, cell.high) {
-            (Some(ratio), Some(low), Some(high)) => interval(ratio, low, high),
-            _ => cell.reason.clone().unwrap_or_default(),
-        };
-        let (preset, version) = (cell.preset.clone(), cell.version.clone());
-        let row = vec![preset, version, verdict.to_owned(), figure];
-        table.push(&cell.device, Ok(row));
-    }
+    let verdict = |judgement| match judgement {
+        Judgement::Pass => "pass",
+        Judgement::Slower => "SLOWER",
+        Judgement::NotComparable => "not comparable",
+    };
+    let figure = |it: &Judged| match (it.ratio, it.low, it.high) {
+        (Some(ratio), Some(low), Some(high)) => Ok(interval(ratio, low, high)),
+        _ => Ok(it.reason.clone().unwrap_or_default()),
+    };
+    #[rustfmt::skip] // One line for each column.
+    let table = Table::of(&gate.cells, &[
+        ("device", &|it| Ok(it.device.clone())),
+        ("preset", &|it| Ok(it.preset.clone())),
+        ("version", &|it| Ok(it.version.clone())),
+        ("verdict", &|it| Ok(verdict(it.judgement).to_owned())),
+        ("speed now / then", &|it| figure(it)),
+    ]);
     let (baseline, least) = (baseline.display(), digits(gate.min_ratio));
     blocks.extend([
         Block::Heading(format!("Against {baseline}: at least {least}")),
@@ -323,22 +323,18 @@ fn ablation(blocks: &mut Vec<Block>, group: &Group) {
 }
 
 fn effect_table(head: &str, effects: &[Effect]) -> Table {
-    let mut table = Table::new(["rank", head, "worth [95 %]", "n", "verdict"]);
-    for (rank, effect) in (1..).zip(effects) {
-        let control = matches!(effect.place, Place::None | Place::All);
-        let rank: u32 = rank;
-        let rank = match control || effect.verdict == Verdict::Unclear {
-            true => "-".to_owned(),
-            false => rank.to_string(),
-        };
-        let row = vec![
-            effect.name.clone(),
-            interval(effect.ratio, effect.low, effect.high),
-            effect.n.to_string(),
-            effect.verdict.to_string(),
-        ];
-        table.push(&rank, Ok(row));
-    }
+    let rank = |at: usize, effect: &Effect| match (effect.place, effect.verdict) {
+        (Place::None | Place::All, _) | (_, Verdict::Unclear) => "-".to_owned(),
+        _ => (at + 1).to_string(),
+    };
+    #[rustfmt::skip] // One line for each column.
+    let table = Table::of(effects.iter().enumerate(), &[
+        ("rank", &|(at, it)| Ok(rank(*at, it))),
+        (head, &|(_, it)| Ok(it.name.clone())),
+        ("worth [95 %]", &|(_, it)| Ok(interval(it.ratio, it.low, it.high))),
+        ("n", &|(_, it)| Ok(it.n.to_string())),
+        ("verdict", &|(_, it)| Ok(it.verdict.to_string())),
+    ]);
     table
 }
 
