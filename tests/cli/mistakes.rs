@@ -28,7 +28,10 @@ fn a_wrong_command_line_is_one_message_and_two() {
     let learner = Learner::new();
     learner.run(&["runn"]).fails(
         2,
-        &["there is no command `runn`", "Did you mean: perflings run"],
+        &[
+            "unrecognized subcommand 'runn'",
+            "a similar subcommand exists: 'run'",
+        ],
     );
     learner.run(&["run"]).fails(2, &["<STAGE>"]);
     learner
