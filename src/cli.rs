@@ -14,13 +14,14 @@ mod replay;
 mod run;
 mod summary;
 mod unknown;
+mod values;
 mod variant;
 mod workshop;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 pub use crate::out::{Exit, Stop};
 
@@ -39,22 +40,15 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) if unknown::is_of(&error, &args) => {
-            let word = args[1].to_string_lossy();
-            out::progress(&unknown::answer(
-                &word,
-                &Course::builtin("en"),
-                &Cli::command(),
-            ));
-            return Exit::Usage;
-        }
         Err(error) => {
-            // Help and version are errors to clap, with an exit code of 0.
-            let _ = error.print();
-            return if error.exit_code() == 0 {
-                Exit::Ok
-            } else {
-                Exit::Usage
+            match unknown::answer(&error, &args, &Course::builtin("en")) {
+                Some(answer) => out::progress(&answer),
+                // Help and version are errors to clap, with an exit code of 0.
+                None => drop(error.print()),
+            }
+            return match error.exit_code() {
+                0 => Exit::Ok,
+                _ => Exit::Usage,
             };
         }
     };

@@ -2,6 +2,7 @@
 //! and one kind of result for the command line, the screen and the checks. Nothing here prints or draws.
 
 pub mod ablation;
+pub mod cell;
 pub mod exercise;
 pub mod gate;
 pub mod machine;

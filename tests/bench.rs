@@ -9,9 +9,15 @@ use serde_json::Value;
 #[test]
 fn mistakes_name_the_nearest_right_thing() {
     for (args, says) in [
-        (&["--presets", "tinny"][..], "did you mean `tiny`"),
+        (
+            &["--presets", "tinny"][..],
+            "a similar value exists: 'tiny'",
+        ),
         (&["--presets", "tiny,tiny"], "tiny is there twice"),
-        (&["--versions", "v1,v9"], "There are v1, v2, v3, v4"),
+        (
+            &["--versions", "v1,v9"],
+            "[possible values: v1, v2, v3, v4]",
+        ),
         (&["--devices", "cpux"], "did you mean `cpu`"),
         (&["--steps", "0"], "0 is not in 1..=1000000"),
         (&["--rounds", "0"], "0 is not in 1..=1000"),
@@ -98,6 +104,29 @@ fn two_versions_are_measured_and_a_device_that_is_not_here_is_named() {
         );
         assert_eq!(cell["grad"]["params_pct"].as_f64(), Some(100.0));
     }
+    assert!(!learner.path("now.json.part").exists());
+
+    // A result written by an earlier version is still a baseline: it had fewer fields.
+    let mut earlier = report.clone();
+    earlier.as_object_mut().expect("an object").remove("groups");
+    for cell in earlier["cells"].as_array_mut().expect("cells") {
+        cell["speed"]["step_ms"]["median"] = 1e-3.into();
+        cell["speed"]["low_ms"] = 1e-3.into();
+        cell["speed"]["high_ms"] = 1e-3.into();
+        if let Some(kernels) = cell["kernels"].as_object_mut() {
+            kernels.remove("reason");
+        }
+    }
+    learner.write("then.json", earlier.to_string());
+    let args = "bench --presets tiny --versions v1 --devices cpu --steps 4 --rounds 1 --baseline then.json --markdown";
+    let args: Vec<&str> = args.split(' ').collect();
+    let slower = learner.run(&args);
+    slower.fails(1, &["0 passed, 1 slower (cpu tiny v1), 1 not comparable"]);
+    assert!(
+        slower.out.contains("| cpu | tiny | v1 | SLOWER |"),
+        "{}",
+        slower.out
+    );
     let config = |cell: &Value| cell["config"].as_str().map(str::to_owned);
     assert_ne!(config(&cells[0]), config(&cells[1]));
 }

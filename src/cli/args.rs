@@ -6,8 +6,10 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::bench::args::BenchArgs;
+use super::values::{device, positive, preset, theme};
+use crate::app::ThemeName;
+use crate::config::Preset;
 use crate::course::context::CourseContext;
-use crate::measure::machine;
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::notice;
 
@@ -85,7 +87,7 @@ pub struct CourseArgs {
 #[derive(Args, Clone, Debug)]
 pub struct EngineArgs {
     /// auto, cpu, gpu, gpu:N or vulkan-cpu
-    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = machine::device_name)]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub device: String,
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
     #[arg(long, value_name = "CMD")]
@@ -95,9 +97,9 @@ pub struct EngineArgs {
 /// Changes on top of a configuration.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChangeArgs {
-    /// Model size: tiny, small or medium
-    #[arg(long, value_name = "PRESET")]
-    pub preset: Option<String>,
+    /// Model size
+    #[arg(long, value_name = "PRESET", value_parser = preset())]
+    pub preset: Option<Preset>,
     /// Change one key, after the preset; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -108,12 +110,12 @@ pub struct WorkshopArgs {
     /// Begin at this stage: its number or id
     #[arg(long, value_name = "N")]
     pub stage: Option<String>,
-    /// Model size for every stage: tiny, small or medium
-    #[arg(long, value_name = "PRESET")]
-    pub preset: Option<String>,
-    /// auto, dark, light, high-contrast, colour-blind, mono or projector
-    #[arg(long, value_name = "THEME")]
-    pub theme: Option<String>,
+    /// Model size for every stage
+    #[arg(long, value_name = "PRESET", value_parser = preset())]
+    pub preset: Option<Preset>,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
     /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
     #[arg(long)]
     pub present: bool,
@@ -293,11 +295,11 @@ pub struct ReplayArgs {
     /// A file written by --record, or by `run --json`; or a detective exercise such as d01
     pub file: PathBuf,
     /// Times the recorded pace
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,
-    /// auto, dark, light, high-contrast, colour-blind, mono or projector
-    #[arg(long, value_name = "THEME")]
-    pub theme: Option<String>,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
     #[command(flatten)]
     pub course: CourseArgs,
 }

@@ -7,139 +7,131 @@ mod tables;
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use serde::Serialize;
+use anyhow::Result;
 
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
-use crate::measure::gate::{self, Gate, MIN_RATIO};
+use crate::measure::cell::Subject;
 use crate::measure::plan::{News, Progress};
-use crate::measure::report::{Missing, Report, Subject, exit_of};
-use crate::measure::runner::{Runner, engine_command};
-use crate::measure::{ablation, report};
-use crate::out::{Exit, notice, progress, result, usage};
+use crate::measure::report::{self, Fitted, Report};
+use crate::measure::runner::{Runner, Work, engine_command};
+use crate::measure::{ablation, gate};
+use crate::out::{self, Exit, notice, progress, result, usage};
 use crate::protocol::Event;
-use args::{Axis, BenchArgs, Extent};
-use sheet::{Sheet, digits, interval};
-use tables::Fitted;
+use args::{BenchArgs, Extent};
+use sheet::{digits, interval};
+
+/// The smallest ratio of speeds that passes where `--min-ratio` names none.
+const MIN_RATIO: f64 = 0.95;
 
 pub fn bench(args: &BenchArgs) -> Result<Exit> {
     args.check()?;
     if let Some(path) = &args.output {
         check_output(path)?;
     }
-    match args.ablate {
-        Some(extent) => ablate(args, extent == Extent::Full),
-        None => versions(args),
-    }
-}
-
-/// A report, and what is said of it.
-#[derive(Serialize)]
-struct Written<'a> {
-    #[serde(flatten)]
-    report: &'a Report,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gate: Option<&'a Gate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    axis: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fits: Option<&'a [Fitted]>,
-}
-
-/// Versions side by side, or over the values of a sweep.
-fn versions(args: &BenchArgs) -> Result<Exit> {
-    let baseline = args.baseline.as_deref().map(gate::read).transpose()?;
-    let subjects = subjects(args)?;
+    let baseline = args.baseline.as_deref().map(Report::read).transpose()?;
+    let (bench, subjects) = match (args.ablate, &args.sweep) {
+        (Some(extent), _) => ("ablation", comparisons(args, extent)?),
+        (None, Some(_)) => ("sweep", versions(args)?),
+        (None, None) => ("versions", versions(args)?),
+    };
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
-    let (steps, rounds) = (args.steps, args.rounds());
-    let axis = args.sweep.as_ref().map(|sweep| sweep.axis);
-    let report = Report {
-        bench: axis.map_or("versions", |_| "sweep").to_owned(),
-        ..report::measure(&mut runner, &subjects, steps, rounds, &mut say)?
-    };
-    let fits = axis.map(|axis| tables::fits(axis, &report.cells));
-    let mut sheet = match (axis, &fits) {
-        (Some(axis), Some(fits)) => tables::sweep(axis, &report, fits),
-        _ => tables::versions(&report),
-    };
-    let min_ratio = args.min_ratio.unwrap_or(MIN_RATIO);
-    let gate = baseline.map(|then| gate::gate(&report, &then, min_ratio));
-    if let (Some(gate), Some(path)) = (&gate, &args.baseline) {
-        sheet.parts.push(tables::gate(gate, path));
+    let mut report = report::measure(&mut runner, &subjects, args.rounds(), &mut say)?;
+    report.bench = bench.to_owned();
+    if args.ablate.is_none() {
+        (report.steps, report.rounds) = (Some(args.steps), Some(args.rounds()));
     }
-    let written = Written {
-        report: &report,
-        gate: gate.as_ref(),
-        axis: axis.map(Axis::name),
-        fits: fits.as_deref(),
+    report.axis = args.sweep.as_ref().map(|sweep| sweep.axis);
+    report.fits = report.axis.map(|axis| {
+        let versions = report.cells.chunk_by(|a, b| a.same_version(b));
+        versions.map(|cells| Fitted::of(axis, cells)).collect()
+    });
+    let min_ratio = args.min_ratio.unwrap_or(MIN_RATIO);
+    report.gate = baseline.map(|then| gate::gate(&report.cells, &then.cells, min_ratio));
+    for missing in &report.missing {
+        notice(&missing.text());
+    }
+    let text = match (args.json, args.markdown) {
+        (true, _) => serde_json::to_string(&report)?,
+        (_, true) => tables::sheet(&report, args.baseline.as_deref()).markdown(),
+        _ => tables::sheet(&report, args.baseline.as_deref()).text(),
     };
-    let any = !report.cells.is_empty();
-    let exit = finish(any, report.interrupted, &report.missing);
-    write(args, &written, &sheet)?;
-    match gate.filter(|gate| !gate.passed()) {
-        None => Ok(exit),
-        Some(gate) => {
-            notice(&gate.summary());
-            Ok(if exit == Exit::Ok { Exit::Failed } else { exit })
+    match &args.output {
+        None => result(text.trim_end())?,
+        Some(path) => out::file(path, format!("{}\n", text.trim_end()).as_bytes())?,
+    }
+    if let Some(gate) = report.gate.as_ref().filter(|gate| !gate.passed()) {
+        notice(&gate.summary());
+    }
+    Ok(report.exit())
+}
+
+/// What an ablation compares: pairs of combinations of knobs, on each device at each preset.
+fn comparisons(args: &BenchArgs, extent: Extent) -> Result<Vec<Subject>> {
+    let mut subjects = Vec::new();
+    for device in args.devices() {
+        for preset in args.presets() {
+            let base = changed(args, RunConfig::preset(preset))?;
+            ablation::check_base(&base).map_err(|path| {
+                usage(format!(
+                    "--set {path}: --ablate gives this key its values; leave one of {} out",
+                    args.sets.join(", ")
+                ))
+            })?;
+            for contrast in ablation::contrasts(extent == Extent::Full) {
+                let [a, b] = [contrast.a, contrast.b].map(ablation::name);
+                let with_a = ablation::combine(&base, contrast.a)?;
+                let with_b = ablation::combine(&base, contrast.b)?;
+                subjects.push(Subject {
+                    group: 0,
+                    device: device.clone(),
+                    preset,
+                    version: format!("{b} against {a}"),
+                    value: None,
+                    contrast: Some(contrast),
+                    work: Work::pair((&a, &with_a), (&b, &with_b), args.pairs),
+                });
+            }
         }
     }
-}
-
-/// What each knob with a faster version is worth.
-fn ablate(args: &BenchArgs, full: bool) -> Result<Exit> {
-    let mut bases: Vec<(Preset, RunConfig)> = Vec::new();
-    for preset in args.presets() {
-        let base = changed(args, RunConfig::preset(preset))?;
-        ablation::check_base(&base).map_err(|path| {
-            usage(format!(
-                "--set {path}: --ablate gives this key its values; leave one of {} out",
-                args.sets.join(", ")
-            ))
-        })?;
-        bases.push((preset, base));
-    }
-    let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
-    let devices = args.devices();
-    let ablation = ablation::measure(&mut runner, &devices, &bases, full, args.pairs, &mut say)?;
-    let any = !ablation.groups.is_empty();
-    let exit = finish(any, ablation.interrupted, &ablation.missing);
-    write(args, &ablation, &tables::ablation(&ablation))?;
-    Ok(exit)
+    Ok(subjects)
 }
 
 /// Every device × preset × version, and with a sweep × value: versions of one preset and device are measured in turns,
 /// or the values of one version.
-fn subjects(args: &BenchArgs) -> Result<Vec<Subject>> {
+fn versions(args: &BenchArgs) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
     let mut group = 0;
+    let mut add = |group, device: &str, preset: Preset, version: &str, value: Option<u64>| {
+        let mut config = RunConfig::version(version)
+            .ok_or_else(|| usage(format!("unknown version `{version}`")))?;
+        config.set_preset(preset);
+        let mut config = changed(args, config)?;
+        if let (Some(sweep), Some(value)) = (&args.sweep, value) {
+            set(&mut config, &format!("{}={value}", sweep.path()))
+                .map_err(|why| usage(format!("--sweep: {why}")))?;
+            config = possible(config)?;
+        }
+        subjects.push(Subject {
+            group,
+            device: device.to_owned(),
+            preset,
+            version: version.to_owned(),
+            value,
+            contrast: None,
+            work: Work::run(version, &config, args.steps),
+        });
+        anyhow::Ok(())
+    };
     for device in args.devices() {
         for preset in args.presets() {
             for version in args.versions() {
-                let mut config = RunConfig::version(&version)
-                    .ok_or_else(|| usage(format!("unknown version `{version}`")))?;
-                config.set_preset(preset);
-                let subject = Subject {
-                    group,
-                    device: device.clone(),
-                    preset,
-                    version,
-                    value: None,
-                    config: changed(args, config)?,
-                };
                 let Some(sweep) = &args.sweep else {
-                    subjects.push(subject);
+                    add(group, &device, preset, &version, None)?;
                     continue;
                 };
-                for &value in &sweep.values {
-                    let mut config = subject.config.clone();
-                    set(&mut config, &format!("{}={value}", sweep.axis.path()))
-                        .map_err(|why| usage(format!("--sweep: {why}")))?;
-                    subjects.push(Subject {
-                        value: Some(value),
-                        config: possible(config)?,
-                        ..subject.clone()
-                    });
+                for value in &sweep.values {
+                    add(group, &device, preset, &version, Some(*value))?;
                 }
                 group += 1;
             }
@@ -192,50 +184,21 @@ fn say(now: Progress<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Names what is missing on stderr, and gives the exit code.
-fn finish(any: bool, interrupted: bool, missing: &[Missing]) -> Exit {
-    for missing in missing {
-        notice(&missing.text());
-    }
-    exit_of(interrupted, any, missing)
-}
-
 /// Refuses, before anything is measured, a file that cannot be written.
 fn check_output(path: &Path) -> Result<()> {
     if path.is_dir() {
         let shown = path.display();
         return Err(usage(format!("--output: {shown} is a folder; name a file")));
     }
+    // A device or a pipe takes what it gets.
+    if path.exists() && !path.is_file() {
+        return Ok(());
+    }
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
-    if path.exists() {
-        let opened = std::fs::OpenOptions::new().append(true).open(path);
-        opened.map_err(|error| usage(format!("--output {}: {error}", path.display())))?;
-    } else {
-        tempfile::tempfile_in(folder).map_err(|error| {
-            let folder = folder.display();
-            usage(format!("--output: cannot write in {folder}: {error}"))
-        })?;
-    }
-    Ok(())
-}
-
-/// Writes the result: `data` as JSON, or `sheet` as a table or Markdown.
-fn write(args: &BenchArgs, data: &impl Serialize, sheet: &Sheet) -> Result<()> {
-    let text = match (args.json, args.markdown) {
-        (true, _) => serde_json::to_string(data)?,
-        (_, true) => sheet.markdown(),
-        _ => sheet.text(),
-    };
-    let text = text.trim_end();
-    match &args.output {
-        None => result(text)?,
-        Some(path) => {
-            let shown = path.display();
-            std::fs::write(path, format!("{text}\n"))
-                .with_context(|| format!("Failed to write {shown}"))?;
-            notice(&format!("wrote {shown}"));
-        }
-    }
+    tempfile::tempfile_in(folder).map_err(|error| {
+        let folder = folder.display();
+        usage(format!("--output: cannot write in {folder}: {error}"))
+    })?;
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 use std::io::{IsTerminal, Write};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::args::{ExportArgs, Format, ReportArgs, Table};
 use crate::export::{csv, perfetto, report::collect};
-use crate::out::{Exit, notice, usage};
+use crate::out::{self, Exit, notice, usage};
 use crate::record::Recording;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
@@ -18,20 +18,16 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
         (Format::Csv, Table::Gradients) => csv::gradients(recording.iter()).into_bytes(),
     };
     match &args.out {
-        Some(path) => {
-            std::fs::write(path, bytes)
-                .with_context(|| format!("Failed to write {}", path.display()))?;
-            notice(&format!("wrote {}", path.display()));
-        }
+        Some(path) => out::file(path, &bytes)?,
         None if args.format == Format::Perfetto && std::io::stdout().is_terminal() => {
             return Err(usage(
                 "a trace is binary; write it with --out run.pftrace and open it in ui.perfetto.dev",
             ));
         }
         None => {
-            let mut out = std::io::stdout().lock();
-            out.write_all(&bytes)?;
-            out.flush()?;
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(&bytes)?;
+            stdout.flush()?;
         }
     }
     Ok(Exit::Ok)
@@ -39,7 +35,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
 
 pub fn report(args: &ReportArgs) -> Result<Exit> {
     let recording = open(&args.file)?;
-    crate::out::result(markdown(&recording).trim_end())?;
+    out::result(markdown(&recording).trim_end())?;
     Ok(Exit::Ok)
 }
 

@@ -10,28 +10,21 @@ use super::args::ReplayArgs;
 use super::export::{markdown, open};
 use super::progress::note_seen;
 use super::summary;
-use super::workshop::{exit_of, has_terminal, theme_of};
-use crate::app::{self, Options, ThemeName};
+use super::workshop::{exit_of, has_terminal};
+use crate::app::{self, Options};
 use crate::config::file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::progress;
 use crate::export::report::collect;
 use crate::measure::runner::engine_command;
-use crate::out::{Exit, result, usage};
+use crate::out::{Exit, result};
 use crate::protocol::Finished;
 use crate::record::Recording;
 use crate::workshop::replay::Replay;
 use crate::workshop::show;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
-    if !(args.speed.is_finite() && args.speed > 0.0) {
-        return Err(usage(format!(
-            "--speed {}: write a number above 0, such as 4",
-            args.speed
-        )));
-    }
-    let theme = theme_of(args.theme.as_deref())?;
     let context = args.course.load()?;
     let found = detective(&context, args).transpose()?;
     let is_detective = found.is_some();
@@ -43,7 +36,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
         None => open(&args.file)?,
     };
     if shown {
-        return show_recording(args, theme, context, recording, is_detective);
+        return show_recording(args, context, recording, is_detective);
     }
     let summary = if is_detective {
         summary::without_lints
@@ -56,7 +49,6 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit> {
 
 fn show_recording(
     args: &ReplayArgs,
-    theme: ThemeName,
     context: CourseContext,
     recording: Recording,
     detective: bool,
@@ -66,7 +58,7 @@ fn show_recording(
         .filter(|number| context.course.stage(*number).is_some());
     let options = Options {
         stage,
-        theme,
+        theme: args.theme,
         notice: recording.notice.clone(),
         recording: Some(app::Recording {
             file: args.file.display().to_string(),

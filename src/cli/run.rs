@@ -6,7 +6,7 @@ use anyhow::Result;
 use super::args::{As, RunArgs};
 use super::progress::say_file;
 use super::summary;
-use super::variant::{change, preset_of};
+use super::variant::change;
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Measured, Runner, Work, engine_command};
 use crate::out::{Exit, progress, result, usage};
@@ -14,7 +14,7 @@ use crate::protocol::{Event, RunSpec, Slot};
 use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
-    let preset = preset_of(&args.change)?;
+    let preset = args.change.preset;
     let mut named = match (&args.config, &args.stage) {
         (Some(file), _) => NamedConfig::file(file, preset)?,
         (None, Some(name)) => {

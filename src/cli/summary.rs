@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::export::report::short;
 use crate::profile::operations;
-use crate::protocol::{Finished, Num, Phases};
+use crate::protocol::{Finished, Phases};
 use crate::units::{bytes, show};
 
 /// The summary, without a line break at its end.
@@ -30,61 +31,42 @@ pub fn without_lints(f: &Finished) -> String {
 }
 
 fn figures(f: &Finished) -> Vec<String> {
-    let mut lines = Vec::new();
-    let what = if f.stage == 0 {
-        f.variant.clone()
-    } else {
-        format!("stage {} {}", f.stage, f.variant)
+    let what = match f.stage {
+        0 => f.variant.clone(),
+        stage => format!("stage {stage} {}", f.variant),
     };
-    let ended = f
-        .ended
-        .as_ref()
-        .map(|why| format!(", ended early: {why}"))
-        .unwrap_or_default();
-    lines.push(format!(
-        "{what} on {} ({}): {} steps{ended}",
-        f.device.name, f.device.kind, f.steps
-    ));
-    let entropy = f
-        .entropy
-        .map(|h| format!(", entropy of the data {h:.3}"))
-        .unwrap_or_default();
-    lines.push(row(
-        "loss",
-        &format!(
-            "{} first, {} last; ln V {:.3}{entropy}",
-            loss(f.loss_first),
-            loss(f.loss_last),
-            f.ln_vocab
-        ),
-    ));
-    lines.push(row("speed", &speed(f)));
-    if let Some(phases) = &f.phases_ms {
-        lines.push(row("phases", &ledger(phases)));
-    }
-    lines.push(row(
-        "gradients",
-        &format!(
-            "{} of {} tensors, {:.1} % of the parameters",
-            f.grad.with_grad, f.grad.tensors, f.grad.params_pct
-        ),
-    ));
-    lines.push(row("kernels", &kernels(f)));
-    lines.push(row("memory", &memory(f)));
+    let ended = f.ended.as_ref().map(|why| format!(", ended early: {why}"));
+    let ended = ended.unwrap_or_default();
+    let entropy = f.entropy.map(|h| format!(", entropy of the data {h:.3}"));
+    let entropy = entropy.unwrap_or_default();
+    let [first, last] = [f.loss_first, f.loss_last].map(short);
+    let (name, kind, steps) = (&f.device.name, &f.device.kind, f.steps);
+    let (with, of, share) = (f.grad.with_grad, f.grad.tensors, f.grad.params_pct);
+    let gradients = format!("{with} of {of} tensors, {share:.1} % of the parameters");
+    let loss = format!(
+        "{first} first, {last} last; ln V {:.3}{entropy}",
+        f.ln_vocab
+    );
+    let mut lines = vec![
+        format!("{what} on {name} ({kind}): {steps} steps{ended}"),
+        row("loss", &loss),
+        row("speed", &speed(f)),
+    ];
+    lines.extend(
+        f.phases_ms
+            .as_ref()
+            .map(|phases| row("phases", &ledger(phases))),
+    );
+    lines.extend([
+        row("gradients", &gradients),
+        row("kernels", &kernels(f)),
+        row("memory", &memory(f)),
+    ]);
     lines
 }
 
 fn row(name: &str, text: &str) -> String {
     format!("  {name:<10}{text}")
-}
-
-/// A loss with as many digits as it needs; NaN as NaN.
-pub fn loss(x: Num) -> String {
-    if x.0.is_finite() {
-        format!("{:.4}", x.0)
-    } else {
-        x.to_string()
-    }
 }
 
 fn speed(f: &Finished) -> String {
@@ -94,40 +76,34 @@ fn speed(f: &Finished) -> String {
     } else {
         ("", f.clock.as_str())
     };
-    match (f.samples_per_s, &f.step_ms) {
-        (Some(samples), Some(ms)) => format!(
-            "{claims}{} samples/s; step {} ms [{}, {}], p95 {}, n = {} ({}, {clock})",
-            show(samples, 2),
-            show(ms.median, 2),
-            show(ms.p25, 2),
-            show(ms.p75, 2),
-            show(ms.p95, 2),
-            ms.n,
-            f.state
-        ),
-        (Some(samples), None) => format!(
-            "{claims}{} samples/s ({}, {clock})",
-            show(samples, 2),
-            f.state
-        ),
-        _ if enqueued => "not measured: no step waited for the device".to_owned(),
-        _ => "not measured: no synchronised, unprofiled step after warm-up; run more steps"
-            .to_owned(),
-    }
+    let Some(samples) = f.samples_per_s else {
+        let why = match enqueued {
+            true => "no step waited for the device",
+            false => "no synchronised, unprofiled step after warm-up; run more steps",
+        };
+        return format!("not measured: {why}");
+    };
+    let step = f.step_ms.as_ref().map(|ms| {
+        let [median, p25, p75, p95] = [ms.median, ms.p25, ms.p75, ms.p95].map(|ms| show(ms, 2));
+        format!("; step {median} ms [{p25}, {p75}], p95 {p95}, n = {}", ms.n)
+    });
+    let (samples, step) = (show(samples, 2), step.unwrap_or_default());
+    format!("{claims}{samples} samples/s{step} ({}, {clock})", f.state)
 }
 
 /// Forward, backward, optimizer and the signed rest.
-pub fn ledger(p: &Phases) -> String {
-    let share = if p.step > 0.0 {
-        format!(" = {:+.1} % of the step", 100.0 * p.residual / p.step)
-    } else {
-        String::new()
+fn ledger(p: &Phases) -> String {
+    let share = match p.step > 0.0 {
+        true => format!(
+            "; residual {:+.1} % of the step",
+            100.0 * p.residual / p.step
+        ),
+        false => String::new(),
     };
     format!(
-        "forward {:.2} + backward {:.2} + optimizer {:.2} + residual {:+.2} = {:.2} ms; residual{share}",
+        "forward {:.2} + backward {:.2} + optimizer {:.2} + residual {:+.2} = {:.2} ms{share}",
         p.forward, p.backward, p.optimizer, p.residual, p.step
     )
-    .replace("; residual =", "; residual")
 }
 
 fn kernels(f: &Finished) -> String {
@@ -165,12 +141,8 @@ fn kernels(f: &Finished) -> String {
 
 fn memory(f: &Finished) -> String {
     let m = &f.memory;
-    let parts = format!(
-        "weights {}, gradients {}, moments {}",
-        bytes(m.weights),
-        bytes(m.gradients),
-        bytes(m.moments)
-    );
+    let [weights, gradients, moments] = [m.weights, m.gradients, m.moments].map(bytes);
+    let parts = format!("weights {weights}, gradients {gradients}, moments {moments}");
     match (m.peak_bytes, &m.reason) {
         (Some(peak), _) => format!("peak {}; {parts}", bytes(peak)),
         (None, Some(reason)) => format!("peak not measured: {reason}; {parts}"),

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::args::ChangeArgs;
 use crate::config::file::set;
-use crate::config::{Preset, RunConfig, nearest};
+use crate::config::{Preset, RunConfig};
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::out::usage;
@@ -47,22 +47,6 @@ pub fn change(config: &mut RunConfig, change: &ChangeArgs) -> Result<()> {
         None => Ok(()),
         Some(problem) => Err(usage(problem.what.clone())),
     }
-}
-
-/// The preset that `--preset` names.
-pub fn preset_of(change: &ChangeArgs) -> Result<Option<Preset>> {
-    let Some(name) = &change.preset else {
-        return Ok(None);
-    };
-    let unknown = || {
-        let near = nearest(name, Preset::NAMES.iter().copied());
-        let all = Preset::NAMES.join(", ");
-        usage(format!(
-            "--preset: unknown preset `{}`; did you mean `{near}`? There are {all}",
-            name.escape_debug()
-        ))
-    };
-    Preset::parse(name).map(Some).ok_or_else(unknown)
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use anyhow::Result;
 
 use super::args::{ChangeArgs, RunArgs, WorkshopArgs};
 use super::run;
-use super::variant::preset_of;
-use crate::app::{Options, ThemeName};
-use crate::config::nearest;
+use crate::app::Options;
 use crate::course::progress;
 use crate::export::report::Collector;
 use crate::measure::runner::engine_command;
@@ -29,8 +27,6 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     if !has_terminal() {
         return headless(args);
     }
-    let preset = preset_of(&changes(args))?;
-    let theme = theme_of(args.theme.as_deref())?;
     let context = args.course.load()?;
     let stage = args
         .stage
@@ -53,9 +49,9 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {
         device: args.engine.device.clone(),
-        preset,
+        preset: args.preset,
         stage,
-        theme,
+        theme: args.theme,
         present: args.present,
         welcome: progress.is_first(),
         notice: aside.map(|problem| problem.to_string()),
@@ -79,36 +75,15 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
         stage: Some(stage),
         config: None,
         variant: None,
-        change: changes(args),
+        change: ChangeArgs {
+            preset: args.preset,
+            sets: Vec::new(),
+        },
         steps: 50,
         json: false,
         record: args.record.clone(),
         engine: args.engine.clone(),
         course: args.course.clone(),
-    })
-}
-
-fn changes(args: &WorkshopArgs) -> ChangeArgs {
-    ChangeArgs {
-        preset: args.preset.clone(),
-        sets: Vec::new(),
-    }
-}
-
-/// The theme that `--theme` names.
-pub fn theme_of(name: Option<&str>) -> Result<ThemeName> {
-    let Some(name) = name else {
-        return Ok(ThemeName::default());
-    };
-    let all: Vec<&str> = ThemeName::ALL.iter().map(|theme| theme.name()).collect();
-    let found = ThemeName::parse(name);
-    found.ok_or_else(|| {
-        let near = nearest(name, all.iter().copied());
-        usage(format!(
-            "--theme: unknown theme `{}`; did you mean `{near}`? There are {}",
-            name.escape_debug(),
-            all.join(", ")
-        ))
     })
 }
 

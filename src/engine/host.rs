@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 
+use crate::units::bytes;
+
 /// Bytes of memory that can be had without swapping, where the system says.
 pub fn memory_available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -17,12 +19,11 @@ pub fn memory_available() -> Option<u64> {
 /// Refuses work that needs more bytes than this host has free, where it says; `what` begins the sentence.
 pub fn ensure_memory(what: &str, need: u64) -> Result<()> {
     let free = memory_available().unwrap_or(u64::MAX);
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     ensure!(
         need <= free,
-        "{what} about {:.0} MiB, and {:.0} MiB are free. Use a smaller preset, batch or context",
-        mib(need),
-        mib(free)
+        "{what} about {}, and {} are free. Use a smaller preset, batch or context",
+        bytes(need),
+        bytes(free)
     );
     Ok(())
 }

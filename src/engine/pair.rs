@@ -15,7 +15,6 @@ use crate::data::Source;
 use crate::profile::stats::{MIN_PAIRS, compare, spread};
 use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
 use crate::random::Rng;
-use crate::units::bytes;
 
 /// Most pairs that are taken while the verdict stays unclear and no number was asked for.
 const MAX_PAIRS: u32 = 240;

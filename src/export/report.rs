@@ -45,12 +45,10 @@ impl Collector {
         match event {
             Event::Hello(hello) => self.hello = hello.clone(),
             Event::Started(started) => self.start(started),
-            Event::Step(step) => {
-                if let Some(section) = self.section(step.slot) {
-                    section.first.get_or_insert((step.step, step.loss));
-                    section.last = Some((step.step, step.loss));
-                }
-            }
+            Event::Step(step) => self.keep(step.slot, |s| {
+                s.first.get_or_insert((step.step, step.loss));
+                s.last = Some((step.step, step.loss));
+            }),
             Event::Throughput(it) => self.keep(it.slot, |s| s.throughput = Some(it.clone())),
             Event::Kernels(it) => self.keep(it.slot, |s| s.kernels = Some(it.clone())),
             Event::Gradients(it) => self.keep(it.slot, |s| s.gradients = Some(it.clone())),
@@ -77,11 +75,8 @@ impl Collector {
                 && s.started.run.stage == started.run.stage
                 && s.started.run.variant == started.run.variant
         };
-        let at = self
-            .sections
-            .iter()
-            .position(same)
-            .unwrap_or(self.sections.len());
+        let at = self.sections.iter().position(same);
+        let at = at.unwrap_or(self.sections.len());
         let fresh = Section {
             started: started.clone(),
             first: None,
@@ -102,14 +97,9 @@ impl Collector {
         self.current[started.run.slot as usize] = Some(at);
     }
 
-    fn section(&mut self, slot: Slot) -> Option<&mut Section> {
-        self.sections.get_mut(self.current[slot as usize]?)
-    }
-
     fn keep(&mut self, slot: Slot, write: impl FnOnce(&mut Section)) {
-        if let Some(section) = self.section(slot) {
-            write(section);
-        }
+        let section = self.current[slot as usize].and_then(|at| self.sections.get_mut(at));
+        section.map(write);
     }
 
     fn pair(&mut self, pair: &Pair) {
@@ -127,15 +117,13 @@ impl Collector {
 
     /// The report. Every figure in it is one that the stream carried.
     pub fn markdown(&self) -> String {
-        let date = if self.hello.date.is_empty() {
-            "date unknown"
-        } else {
-            &self.hello.date
+        let date = match self.hello.date.as_str() {
+            "" => "date unknown",
+            date => date,
         };
+        let [version, os] = [&self.hello.version, &self.hello.os].map(|text| plain(text));
         let mut out = format!(
-            "# perflings report\n\nMeasured on {date} by perflings {}, {}, {} cores.\n",
-            plain(&self.hello.version),
-            plain(&self.hello.os),
+            "# perflings report\n\nMeasured on {date} by perflings {version}, {os}, {} cores.\n",
             self.hello.cores
         );
         if self.sections.is_empty() {
@@ -154,16 +142,13 @@ impl Collector {
 impl Section {
     fn write(&self, out: &mut String) {
         let run = &self.started.run;
-        let title = if run.stage == 0 {
-            plain(&run.variant)
-        } else {
-            format!("Stage {}, {}", run.stage, plain(&run.variant))
+        let title = match run.stage {
+            0 => plain(&run.variant),
+            stage => format!("Stage {stage}, {}", plain(&run.variant)),
         };
-        let early = self
-            .ended
-            .as_ref()
-            .map(|why| format!(" Ended early: {}.", plain(why)))
-            .unwrap_or_default();
+        let early = self.ended.as_ref();
+        let early = early.map(|why| format!(" Ended early: {}.", plain(why)));
+        let early = early.unwrap_or_default();
         out.push_str(&format!(
             "\n## {title}\n\nOn {} ({}). {} parameters; configuration `{}`.{early}\n\n| figure | value |\n|---|---|\n",
             plain(&self.started.device.name),
@@ -180,72 +165,52 @@ impl Section {
         row("loss, first", loss(self.first));
         row("loss, last", loss(self.last));
         row("ln V", format!("{:.3}", self.started.ln_vocab));
-        row(
-            "entropy of the data",
-            self.started
-                .entropy
-                .map_or(missing("unknown"), |h| format!("{h:.3}")),
-        );
-        match &self.throughput {
-            None => row(
+        let entropy = self.started.entropy.map(|h| format!("{h:.3}"));
+        row("entropy of the data", entropy.unwrap_or(missing("unknown")));
+        if let Some(t) = &self.throughput {
+            let (speed, clock) = (t.samples_per_s, plain(&t.clock));
+            row(
+                "samples/s",
+                format!("{speed:.2} ({}, clock {clock})", t.state),
+            );
+            let Spread {
+                median,
+                p25,
+                p75,
+                p95,
+                n,
+            } = &t.step_ms;
+            row(
+                "step, ms",
+                format!(
+                    "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {n}"
+                ),
+            );
+            if let Some(p) = &t.phases {
+                let (forward, backward) = (p.forward, p.backward);
+                let (optimizer, residual) = (p.optimizer, p.residual);
+                row(
+                    "forward, backward, optimizer, residual, ms",
+                    format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {residual:+.3}"),
+                );
+            }
+        } else {
+            row(
                 "samples/s",
                 missing("too few synchronised, unprofiled steps"),
-            ),
-            Some(t) => {
-                row(
-                    "samples/s",
-                    format!(
-                        "{:.2} ({}, clock {})",
-                        t.samples_per_s,
-                        t.state,
-                        plain(&t.clock)
-                    ),
-                );
-                let s = &t.step_ms;
-                row(
-                    "step, ms",
-                    format!(
-                        "median {:.3}, quartiles {:.3} to {:.3}, p95 {:.3}, n = {}",
-                        s.median, s.p25, s.p75, s.p95, s.n
-                    ),
-                );
-                if let Some(p) = &t.phases {
-                    let text = "forward, backward, optimizer, residual, ms";
-                    row(
-                        text,
-                        format!(
-                            "{:.3}, {:.3}, {:.3}, {:+.3}",
-                            p.forward, p.backward, p.optimizer, p.residual
-                        ),
-                    );
-                }
-            }
+            );
         }
-        row(
-            "parameters with a gradient",
-            self.gradients
-                .as_ref()
-                .map_or(missing("no audit was made"), |g| {
-                    format!(
-                        "{:.1} % ({} of {} tensors)",
-                        g.params_pct, g.with_grad, g.tensors
-                    )
-                }),
-        );
-        row(
-            "memory, peak",
-            match &self.memory {
-                Some(Memory {
-                    peak_bytes: Some(peak),
-                    ..
-                }) => bytes(*peak),
-                Some(Memory {
-                    reason: Some(reason),
-                    ..
-                }) => missing(reason),
-                _ => missing("not reported"),
-            },
-        );
+        let share = self.gradients.as_ref().map(|g| {
+            let (share, with, of) = (g.params_pct, g.with_grad, g.tensors);
+            format!("{share:.1} % ({with} of {of} tensors)")
+        });
+        let share = share.unwrap_or(missing("no audit was made"));
+        row("parameters with a gradient", share);
+        let memory = self.memory.as_ref();
+        let peak = memory.and_then(|m| m.peak_bytes).map(bytes);
+        let reason = memory.and_then(|m| m.reason.as_deref());
+        let peak = peak.unwrap_or(missing(reason.unwrap_or("not reported")));
+        row("memory, peak", peak);
         self.write_kernels(out);
         for lint in &self.lints {
             out.push_str(&format!(
@@ -314,30 +279,22 @@ impl Section {
 }
 
 fn comparison(stage: u32, pair: &Pair) -> String {
-    let title = if stage == 0 {
-        "Comparison".to_owned()
-    } else {
-        format!("Comparison, stage {stage}")
+    let title = match stage {
+        0 => "Comparison".to_owned(),
+        stage => format!("Comparison, stage {stage}"),
     };
-    let verdict = if pair.verdict == Verdict::Unclear {
-        format!("unclear (n={})", pair.n)
-    } else {
-        format!("B is {}", pair.verdict)
+    let verdict = match pair.verdict {
+        Verdict::Unclear => format!("unclear (n={})", pair.n),
+        verdict => format!("B is {verdict}"),
+    };
+    let differs = match plain(&pair.differs.join(", ")) {
+        none if none.is_empty() => "nothing".to_owned(),
+        differs => differs,
     };
     format!(
         "\n## {title}\n\n{verdict}: time of A over time of B {:.3}, 95 % interval {:.3} to {:.3}, n = {} pairs.\n\
-         A median {:.3} ms, B median {:.3} ms. They differ in {}.\n",
-        pair.ratio,
-        pair.low,
-        pair.high,
-        pair.n,
-        pair.a_ms.median,
-        pair.b_ms.median,
-        if pair.differs.is_empty() {
-            "nothing".to_owned()
-        } else {
-            plain(&pair.differs.join(", "))
-        }
+         A median {:.3} ms, B median {:.3} ms. They differ in {differs}.\n",
+        pair.ratio, pair.low, pair.high, pair.n, pair.a_ms.median, pair.b_ms.median
     )
 }
 
@@ -345,18 +302,15 @@ fn missing(why: &str) -> String {
     format!("not measured: {}", plain(why))
 }
 
-fn short(x: Num) -> String {
-    if x.0.is_finite() {
-        format!("{:.4}", x.0)
-    } else {
-        x.to_string()
+/// A loss with as many digits as it needs; NaN as NaN.
+pub fn short(x: Num) -> String {
+    match x.0.is_finite() {
+        true => format!("{:.4}", x.0),
+        false => x.to_string(),
     }
 }
 
 /// A text that cannot break a table or act on a terminal.
 fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect::<String>()
-        .replace('|', "\\|")
+    text.replace(char::is_control, " ").replace('|', "\\|")
 }

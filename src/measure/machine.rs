@@ -1,26 +1,10 @@
-//! What this machine has: memory against what a configuration needs, and the names a device can have.
+//! What this machine has: memory against what a configuration needs.
 
 use anyhow::Result;
 
-use crate::config::{RunConfig, nearest};
+use crate::config::RunConfig;
 use crate::out::usage;
 use crate::units::{bytes, show};
-
-const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
-
-/// Checks the form of a `--device`; whether it is here only the engine knows.
-pub fn device_name(text: &str) -> Result<String, String> {
-    let numbered = text
-        .strip_prefix("gpu:")
-        .is_some_and(|n| n.parse::<u16>().is_ok());
-    if numbered || DEVICES.contains(&text) {
-        return Ok(text.to_owned());
-    }
-    let near = nearest(text, DEVICES.iter().copied());
-    Err(format!(
-        "unknown device; did you mean `{near}`? It is auto, cpu, gpu, gpu:N or vulkan-cpu"
-    ))
-}
 
 /// Refuses configurations whose runs need more memory than this machine can give. Only devices that live in the
 /// host's memory are judged here; the engine judges the others.
@@ -62,6 +46,7 @@ fn needed(configs: &[&RunConfig]) -> u64 {
 
 /// Bytes that can be had now: what the system calls available, within a container's limit.
 fn available() -> Option<u64> {
+    let text = |path: &str| std::fs::read_to_string(path).ok();
     let system = if cfg!(target_os = "macos") {
         let said = std::process::Command::new("sysctl")
             .args(["-n", "hw.memsize"])
@@ -69,7 +54,7 @@ fn available() -> Option<u64> {
             .ok()?;
         String::from_utf8_lossy(&said.stdout).trim().parse().ok()
     } else {
-        let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let info = text("/proc/meminfo")?;
         meminfo(&info, "MemAvailable").or_else(|| meminfo(&info, "MemTotal"))
     };
     let container = [
@@ -77,46 +62,21 @@ fn available() -> Option<u64> {
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
     ]
     .into_iter()
-    .find_map(|path| {
-        std::fs::read_to_string(path)
-            .ok()?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    });
-    match (system, container) {
-        (Some(system), Some(container)) => Some(system.min(container)),
-        (system, container) => system.or(container),
-    }
+    .find_map(|path| text(path)?.trim().parse::<u64>().ok());
+    [system, container].into_iter().flatten().min()
 }
 
 fn meminfo(text: &str, key: &str) -> Option<u64> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    line.trim()
-        .strip_suffix("kB")?
-        .trim()
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib * 1024)
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
+    Some(kib * 1024)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Preset;
-
-    #[test]
-    fn device_names_are_checked_by_form() {
-        assert_eq!(device_name("gpu:1").as_deref(), Ok("gpu:1"));
-        assert!(
-            device_name("gpux")
-                .expect_err("unknown")
-                .contains("did you mean `gpu`")
-        );
-        assert!(device_name("gpu:x").is_err());
-    }
 
     #[test]
     fn a_pair_holds_two_sets_of_parameters_and_one_of_activations() {

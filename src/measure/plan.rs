@@ -62,9 +62,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn skips(&self, job: &Job) -> bool {
+    /// Whether a failure makes the rest of this subject pointless.
+    pub fn skips(&self, subject: usize, device: &str) -> bool {
         self.failures.iter().any(|failure| {
-            failure.subject == job.subject || failure.no_device && failure.device == job.device
+            failure.subject == subject || failure.no_device && failure.device == device
         })
     }
 }
@@ -78,11 +79,13 @@ pub fn measure(
     let mut outcome = Outcome::default();
     let (mut number, mut on_device) = (0, Vec::new());
     for (at, job) in jobs.iter().enumerate() {
-        if outcome.skips(job) {
+        if outcome.skips(job.subject, &job.device) {
             continue;
         }
         number += 1;
-        let later = jobs[at + 1..].iter().filter(|job| !outcome.skips(job));
+        let later = jobs[at + 1..]
+            .iter()
+            .filter(|job| !outcome.skips(job.subject, &job.device));
         let of = number + later.count();
         let news = News::Begins { number, of };
         tell(Progress { at, job, news })?;
@@ -157,11 +160,12 @@ pub fn in_rounds(jobs: &[Job], group: impl Fn(&Job) -> usize, rounds: u32) -> Ve
             if !round.is_multiple_of(2) {
                 turn.reverse();
             }
-            for job in &mut turn {
-                job.label = format!("round {} of {rounds}, {}", round + 1, job.label);
-            }
             plan.append(&mut turn);
         }
+    }
+    let all = plan.len();
+    for (number, job) in (1..).zip(&mut plan) {
+        job.label = format!("{number} of {all}, {}", job.label);
     }
     plan
 }
@@ -184,6 +188,6 @@ mod tests {
         let plan = in_rounds(&[4, 5, 6, 7].map(job), |job| job.subject / 7, 3);
         let order: Vec<usize> = plan.iter().map(|job| job.subject).collect();
         assert_eq!(order, [4, 5, 6, 6, 5, 4, 4, 5, 6, 7, 7, 7]);
-        assert_eq!(plan[3].label, "round 2 of 3, tiny");
+        assert_eq!(plan[3].label, "4 of 12, tiny");
     }
 }

@@ -1,46 +1,51 @@
-//! The report of a bench as data: what `--json` writes and `--baseline` reads. A cell is made of its runs; a figure that
-//! is not there comes with its reason.
+//! The report of a bench as data: what `--json` writes and `--baseline` reads.
+
+use std::path::Path;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{self, Failure, Job, Progress};
+use super::ablation::{self, Group};
+use super::cell::{Cell, Subject};
+use super::gate::Gate;
+use super::plan::{self, Job, Progress};
 use super::runner::{Measured, Runner, Work};
-use crate::config::{Preset, RunConfig};
-use crate::out::Exit;
-use crate::profile::stats::median;
-use crate::protocol::{Device, Finished, GradSummary, Hello, Lint, Num, Spread, State, TopKernel};
+use crate::config::file::read_text;
+use crate::out::{Exit, usage};
+use crate::profile::fit::{Fit, polynomial};
+use crate::protocol::Hello;
 
 /// Version of the JSON form. A larger one is refused.
 pub const FORMAT: u32 = 1;
+/// Largest baseline that is read.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// One configuration on one device.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Subject {
-    /// Subjects of one group are measured in turns.
-    pub group: usize,
-    pub device: String,
-    pub preset: Preset,
-    pub version: String,
-    /// What a sweep gave its key.
-    pub value: Option<u64>,
-    pub config: RunConfig,
-}
-
-/// A whole result of versions or of a sweep.
+/// A whole result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// `versions` or `sweep`.
+    /// `versions`, `sweep` or `ablation`.
     pub bench: String,
     pub format: u32,
     pub machine: Machine,
-    /// Steps of each run, and runs of each cell asked for.
-    pub steps: u64,
-    pub rounds: u32,
+    /// Steps of each run, and runs of each cell asked for; an ablation has pairs instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
     pub cells: Vec<Cell>,
+    /// What an ablation found.
+    #[serde(skip_deserializing)]
+    pub groups: Vec<Group>,
     pub missing: Vec<Missing>,
     /// Whether it was broken off before all was measured.
     pub interrupted: bool,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+    /// What a sweep varied, and what memory follows over it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<Axis>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub fits: Option<Vec<Fitted>>,
 }
 
 /// What ran the engine.
@@ -52,78 +57,6 @@ pub struct Machine {
     pub cores: u32,
     /// `YYYY-MM-DD`, UTC.
     pub date: String,
-}
-
-/// One device × preset × version (× value of a sweep), over all its rounds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
-    /// As it was asked for.
-    pub select: String,
-    pub device: Device,
-    pub preset: String,
-    pub version: String,
-    pub value: Option<u64>,
-    /// Content hash of the configuration.
-    pub config: String,
-    pub batch: u64,
-    pub context: u64,
-    pub rounds: u32,
-    pub speed: Option<Speed>,
-    /// Why there is no speed.
-    pub speed_reason: Option<String>,
-    pub clock: String,
-    /// Seconds from the engine's start to the first loss: of the first round, and the median of the later ones.
-    pub first_point_s: Option<f64>,
-    pub later_points_s: Option<f64>,
-    pub kernels: Option<Kernels>,
-    pub kernels_reason: Option<String>,
-    pub memory: Memory,
-    /// Of the round that had the fewest.
-    pub grad: GradSummary,
-    pub loss_first: Num,
-    pub loss_last: Num,
-    /// Every lint of every round, once.
-    pub lints: Vec<Lint>,
-}
-
-/// Speed over the rounds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Speed {
-    /// batch / median step time.
-    pub samples_per_s: f64,
-    pub tokens_per_s: f64,
-    /// Each figure is the median of the rounds'; `n` counts the steps of all.
-    pub step_ms: Spread,
-    /// Where the median step time lies: the hull of the rounds' medians and of median ± 1.57·IQR/√n (McGill, Tukey
-    /// and Larsen, 1978).
-    pub low_ms: f64,
-    pub high_ms: f64,
-    /// Median step time of each round.
-    pub rounds_ms: Vec<f64>,
-    /// The least settled of the rounds.
-    pub state: State,
-}
-
-/// The profile of the round whose device time is the middle one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kernels {
-    pub launches_per_step: u32,
-    pub unique: u32,
-    pub device_ms: f64,
-    pub coverage: f64,
-    /// The three that take longest.
-    pub top: Vec<TopKernel>,
-}
-
-/// Bytes by kind; the largest of the rounds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
-    pub weights: u64,
-    pub gradients: u64,
-    pub moments: u64,
-    pub peak: Option<u64>,
-    /// Why there is no peak.
-    pub reason: Option<String>,
 }
 
 /// What was asked for and has no figures.
@@ -150,11 +83,66 @@ pub enum Kind {
     Interrupted,
 }
 
-/// Measures every subject in so many rounds, each run in an engine of its own.
+/// What a sweep varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    Batch,
+    Context,
+}
+
+impl Axis {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Batch => "batch",
+            Self::Context => "context",
+        }
+    }
+
+    /// Degree of the polynomial that memory follows.
+    const fn degree(self) -> usize {
+        match self {
+            Self::Batch => 1,
+            Self::Context => 2,
+        }
+    }
+}
+
+/// The polynomial that one version's peak memory follows, in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fitted {
+    pub device: String,
+    pub preset: String,
+    pub version: String,
+    pub fit: Option<Fit>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+impl Fitted {
+    /// Over the cells of one version.
+    pub fn of(axis: Axis, cells: &[Cell]) -> Self {
+        let point = |cell: &Cell| Some((cell.value? as f64, cell.memory.peak? as f64));
+        let points: Vec<(f64, f64)> = cells.iter().filter_map(point).collect();
+        let unmeasured = cells.iter().find_map(|cell| cell.memory.reason.as_ref());
+        let fit = polynomial(&points, axis.degree()).map_err(|why| match unmeasured {
+            Some(reason) => format!("{why} (not measured: {reason})"),
+            None => why,
+        });
+        Self {
+            device: cells[0].select.clone(),
+            preset: cells[0].preset.clone(),
+            version: cells[0].version.clone(),
+            reason: fit.as_ref().err().cloned(),
+            fit: fit.ok(),
+        }
+    }
+}
+
+/// Measures every subject in so many rounds. A run has an engine of its own; comparisons share one.
 pub fn measure(
     runner: &mut Runner,
     subjects: &[Subject],
-    steps: u64,
     rounds: u32,
     tell: &mut dyn FnMut(Progress<'_>) -> Result<()>,
 ) -> Result<Report> {
@@ -162,61 +150,96 @@ pub fn measure(
         label: subject.name(),
         subject: at,
         device: subject.device.clone(),
-        work: Work::run(&subject.version, &subject.config, steps),
-        fresh: true,
+        work: subject.work.clone(),
+        fresh: matches!(subject.work, Work::Run(_)),
         must_finish: true,
     };
     let jobs: Vec<Job> = subjects.iter().enumerate().map(job).collect();
     plan::check_memory(runner, &jobs)?;
     let jobs = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
     let outcome = plan::measure(runner, &jobs, tell)?;
-    let missing = outcome.failures.iter().map(|failure| {
-        let subject = &subjects[failure.subject];
-        let version = subject.version.clone();
-        Missing::of(failure, subject.preset, version, subject.value)
-    });
     let mut report = Report {
         format: FORMAT,
-        machine: Machine::of(runner.hello()),
-        steps,
-        rounds,
-        missing: missing.collect(),
+        machine: runner.hello().map(Machine::of).unwrap_or_default(),
         interrupted: outcome.interrupted,
         ..Report::default()
     };
+    for failure in &outcome.failures {
+        let kind = match failure.stop.exit {
+            _ if failure.no_device => Kind::NoDevice,
+            Exit::Usage => Kind::Refused,
+            _ => Kind::Failed,
+        };
+        let missing = Missing::of(&subjects[failure.subject], kind, &failure.stop.text);
+        report.missing.push(missing);
+    }
     for (at, subject) in subjects.iter().enumerate() {
         let runs = outcome.measured.iter().filter(|(of, _)| *of == at);
         let runs: Vec<&Measured> = runs.map(|(_, measured)| measured).collect();
-        let failed = outcome.failures.iter().any(|failure| {
-            failure.subject == at || failure.no_device && failure.device == subject.device
-        });
-        match Cell::of(subject, &runs) {
-            Some(cell) => report.cells.push(cell),
-            None if failed => {}
-            None => report.missing.push(Missing {
-                kind: Kind::Interrupted,
-                device: subject.device.clone(),
-                preset: Some(subject.preset.to_string()),
-                version: Some(subject.version.clone()),
-                value: subject.value,
-                reason: "interrupted".to_owned(),
-            }),
+        if let Some(contrast) = &subject.contrast {
+            let effects = runs.iter().filter_map(|measured| {
+                let effect = ablation::effect(contrast, measured.pair.as_ref()?);
+                Some((effect, &measured.finished.as_ref()?.device))
+            });
+            for (effect, device) in effects {
+                let (select, preset) = (&subject.device, subject.preset.name());
+                ablation::add(&mut report.groups, select, preset, &device.name, effect);
+            }
+        } else if let Some(cell) = Cell::of(subject, &runs) {
+            report.cells.push(cell);
+        } else if !outcome.skips(at, &subject.device) {
+            let missing = Missing::of(subject, Kind::Interrupted, "interrupted");
+            report.missing.push(missing);
         }
+    }
+    for group in &mut report.groups {
+        group.means = ablation::means(&group.effects);
     }
     Ok(report)
 }
 
-/// The exit code: interrupted; or failed where a run broke off; or no device, where nothing ran.
-pub fn exit_of(interrupted: bool, any: bool, missing: &[Missing]) -> Exit {
-    let failed = missing
-        .iter()
-        .find(|missing| missing.kind != Kind::NoDevice);
-    match (any, failed) {
-        _ if interrupted => Exit::Interrupted,
-        (true, None) => Exit::Ok,
-        (false, None) => Exit::NoDevice,
-        (false, Some(failed)) if failed.kind == Kind::Refused => Exit::Usage,
-        _ => Exit::Failed,
+impl Report {
+    /// Reads an earlier `bench --json`.
+    pub fn read(path: &Path) -> Result<Self> {
+        let refuse = |what: String| {
+            let shown = path.display();
+            usage(format!(
+                "{shown} {what}; write one with `perflings bench --json --output FILE`"
+            ))
+        };
+        let text = read_text(path, MAX_BYTES)?;
+        let value: serde_json::Value = serde_json::from_str(text.trim())
+            .map_err(|error| refuse(format!("is not a result of `bench` ({error})")))?;
+        let problem = match (value["bench"].as_str(), value["format"].as_u64()) {
+            (Some("versions"), Some(format)) if format > u64::from(FORMAT) => format!(
+                "has format {format}, and this program reads up to {FORMAT}: use a newer perflings"
+            ),
+            (Some("versions"), Some(_)) => {
+                return serde_json::from_value(value)
+                    .map_err(|error| refuse(format!("is damaged: {error}")));
+            }
+            (Some(other), _) => format!(
+                "is the result of another kind of bench (`{}`), and a baseline is one of versions",
+                other.escape_debug()
+            ),
+            (None, _) => "is not a result of `bench`".to_owned(),
+        };
+        Err(refuse(problem))
+    }
+
+    /// The exit code: interrupted; or failed where a run broke off or got slower; or no device, where nothing ran.
+    pub fn exit(&self) -> Exit {
+        let any = !self.cells.is_empty() || !self.groups.is_empty();
+        let mut missing = self.missing.iter();
+        let failed = missing.find(|missing| missing.kind != Kind::NoDevice);
+        match (any, failed) {
+            _ if self.interrupted => Exit::Interrupted,
+            (true, None) if self.gate.as_ref().is_some_and(|gate| !gate.passed()) => Exit::Failed,
+            (true, None) => Exit::Ok,
+            (false, None) => Exit::NoDevice,
+            (false, Some(failed)) if failed.kind == Kind::Refused => Exit::Usage,
+            _ => Exit::Failed,
+        }
     }
 }
 
@@ -229,42 +252,26 @@ impl Subject {
 }
 
 impl Machine {
-    /// Nothing is known where no engine greeted.
-    pub fn of(hello: Option<&Hello>) -> Self {
-        hello.map_or_else(Self::default, |hello| Self {
+    fn of(hello: &Hello) -> Self {
+        Self {
             version: hello.version.clone(),
             os: hello.os.clone(),
             cores: hello.cores,
             date: hello.date.clone(),
-        })
+        }
     }
 }
 
 impl Missing {
-    /// A failure in words for people and for programs.
-    pub fn of(failure: &Failure, preset: Preset, version: String, value: Option<u64>) -> Self {
-        let (device, reason) = (failure.device.clone(), failure.stop.text.clone());
-        if failure.no_device {
-            return Self {
-                kind: Kind::NoDevice,
-                device,
-                preset: None,
-                version: None,
-                value: None,
-                reason,
-            };
-        }
-        let kind = match failure.stop.exit {
-            Exit::Usage => Kind::Refused,
-            _ => Kind::Failed,
-        };
+    fn of(subject: &Subject, kind: Kind, reason: &str) -> Self {
+        let named = kind != Kind::NoDevice;
         Self {
             kind,
-            device,
-            preset: Some(preset.to_string()),
-            version: Some(version),
-            value,
-            reason,
+            device: subject.device.clone(),
+            preset: named.then(|| subject.preset.to_string()),
+            version: named.then(|| subject.version.clone()),
+            value: subject.value.filter(|_| named),
+            reason: reason.to_owned(),
         }
     }
 
@@ -287,258 +294,62 @@ impl Missing {
     }
 }
 
-impl Cell {
-    /// None without a run.
-    pub fn of(subject: &Subject, runs: &[&Measured]) -> Option<Self> {
-        let finished: Vec<&Finished> = runs.iter().filter_map(|r| r.finished.as_ref()).collect();
-        let (first, last) = (*finished.first()?, *finished.last()?);
-        let train = &subject.config.train;
-        let speed = Speed::of(&finished, train.batch as f64, train.context as f64);
-        let kernels = Kernels::of(&finished);
-        let later: Vec<f64> = runs[1..].iter().filter_map(|r| r.first_loss_s).collect();
-        let mut lints: Vec<Lint> = Vec::new();
-        for lint in finished.iter().flat_map(|f| &f.lints) {
-            if !lints.iter().any(|known| known.name == lint.name) {
-                lints.push(lint.clone());
-            }
-        }
-        let why_no_speed = || match last.clock.as_str() {
-            "enqueue" => "no step waited for the device",
-            _ => "no synchronised, unprofiled step after warm-up; give more --steps",
-        };
-        let why_no_kernels = || match &last.kernels.reason {
-            Some(reason) => reason.clone(),
-            None => "no step was profiled".to_owned(),
-        };
-        Some(Self {
-            select: subject.device.clone(),
-            device: first.device.clone(),
-            preset: subject.preset.to_string(),
-            version: subject.version.clone(),
-            value: subject.value,
-            config: first.config.clone(),
-            batch: train.batch as u64,
-            context: train.context as u64,
-            rounds: runs.len() as u32,
-            speed_reason: speed.is_none().then(|| why_no_speed().to_owned()),
-            speed,
-            clock: last.clock.clone(),
-            first_point_s: runs[0].first_loss_s,
-            later_points_s: (!later.is_empty()).then(|| median(&later)),
-            kernels_reason: kernels.is_none().then(why_no_kernels),
-            kernels,
-            memory: Memory::of(&finished),
-            grad: finished
-                .iter()
-                .map(|f| &f.grad)
-                .min_by(|a, b| a.params_pct.total_cmp(&b.params_pct))
-                .cloned()
-                .unwrap_or_default(),
-            loss_first: first.loss_first,
-            loss_last: last.loss_last,
-            lints,
-        })
-    }
-}
-
-impl Speed {
-    /// None where no round timed a step against the device's clock.
-    fn of(runs: &[&Finished], batch: f64, context: f64) -> Option<Self> {
-        let timed: Vec<(&Spread, State)> = runs
-            .iter()
-            .filter(|f| f.clock != "enqueue")
-            .filter_map(|f| Some((f.step_ms.as_ref()?, f.state)))
-            .filter(|(ms, _)| ms.n > 0 && ms.median.is_finite() && ms.median > 0.0)
-            .collect();
-        let over = |figure: fn(&Spread) -> f64| {
-            median(&timed.iter().map(|(ms, _)| figure(ms)).collect::<Vec<_>>())
-        };
-        let unrest = |state: &State| match state {
-            State::Steady => 0,
-            State::Settling => 1,
-            State::Noisy => 2,
-            State::Drifting => 3,
-            State::Warming => 4,
-        };
-        let state = timed.iter().map(|(_, state)| *state).max_by_key(unrest)?;
-        let step_ms = Spread {
-            median: over(|ms| ms.median),
-            p25: over(|ms| ms.p25),
-            p75: over(|ms| ms.p75),
-            p95: over(|ms| ms.p95),
-            n: timed.iter().map(|(ms, _)| ms.n).sum(),
-        };
-        let rounds_ms: Vec<f64> = timed.iter().map(|(ms, _)| ms.median).collect();
-        let notch = 1.57 * (step_ms.p75 - step_ms.p25) / (step_ms.n as f64).sqrt();
-        let least = rounds_ms.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = rounds_ms.iter().copied().fold(0.0, f64::max);
-        let samples_per_s = 1e3 * batch / step_ms.median;
-        Some(Self {
-            samples_per_s,
-            tokens_per_s: samples_per_s * context,
-            // A wide notch of few steps must not reach below zero.
-            low_ms: least.min((step_ms.median - notch).max(step_ms.median / 10.0)),
-            high_ms: most.max(step_ms.median + notch),
-            step_ms,
-            rounds_ms,
-            state,
-        })
-    }
-}
-
-impl Kernels {
-    fn of(runs: &[&Finished]) -> Option<Self> {
-        let mut seen: Vec<_> = runs
-            .iter()
-            .map(|f| &f.kernels)
-            .filter(|k| k.reason.is_none() && k.device_ms > 0.0)
-            .collect();
-        seen.sort_by(|a, b| a.device_ms.total_cmp(&b.device_ms));
-        let middle = seen.get(seen.len().saturating_sub(1) / 2)?;
-        Some(Self {
-            launches_per_step: middle.launches_per_step,
-            unique: middle.unique,
-            device_ms: middle.device_ms,
-            coverage: middle.coverage,
-            top: middle.top.iter().take(3).cloned().collect(),
-        })
-    }
-}
-
-impl Memory {
-    fn of(runs: &[&Finished]) -> Self {
-        let all = || runs.iter().map(|f| &f.memory);
-        let most = |kind: fn(&crate::protocol::Memory) -> u64| all().map(kind).max().unwrap_or(0);
-        let peak = all().filter_map(|m| m.peak_bytes).max();
-        let reason = || all().find_map(|m| m.reason.clone());
-        let reason = || reason().unwrap_or_else(|| "the engine did not say".to_owned());
-        Self {
-            weights: most(|m| m.weights),
-            gradients: most(|m| m.gradients),
-            moments: most(|m| m.moments),
-            peak,
-            reason: peak.is_none().then(reason),
-        }
-    }
-}
-
 #[cfg(test)]
-pub mod tests {
+mod tests {
+    use super::super::cell::tests::cell;
     use super::*;
-    use crate::out::Stop;
-    use crate::protocol::KernelSummary;
-
-    /// A cell of v1 at `tiny` on the CPU, of rounds with these step times in ms and `n` steps each.
-    pub fn cell(version: &str, rounds: &[f64], n: u64) -> Cell {
-        let runs: Vec<Measured> = rounds.iter().map(|ms| run(*ms, n)).collect();
-        cell_of(version, &runs)
-    }
-
-    fn cell_of(version: &str, runs: &[Measured]) -> Cell {
-        let subject = Subject {
-            group: 0,
-            device: "cpu".to_owned(),
-            preset: Preset::Tiny,
-            version: version.to_owned(),
-            value: None,
-            config: RunConfig::preset(Preset::Tiny),
-        };
-        let runs: Vec<&Measured> = runs.iter().collect();
-        Cell::of(&subject, &runs).expect("runs")
-    }
-
-    fn run(ms: f64, n: u64) -> Measured {
-        let step_ms = Spread {
-            median: ms,
-            p25: ms * 0.99,
-            p75: ms * 1.01,
-            p95: ms * 1.05,
-            n,
-        };
-        Measured {
-            first_loss_s: Some(ms / 100.0),
-            finished: Some(Finished {
-                config: "c0".to_owned(),
-                device: Device {
-                    kind: "cpu".to_owned(),
-                    name: "Chip".to_owned(),
-                },
-                step_ms: (n > 0).then_some(step_ms),
-                clock: "host-sync".to_owned(),
-                state: State::Steady,
-                kernels: KernelSummary {
-                    launches_per_step: 40,
-                    unique: 9,
-                    device_ms: ms * 0.9,
-                    coverage: 0.9,
-                    ..KernelSummary::default()
-                },
-                ..Finished::default()
-            }),
-            ..Measured::default()
-        }
-    }
-
-    #[test]
-    fn a_cell_is_the_median_of_its_rounds() {
-        let cell = cell("v1", &[20.0, 30.0, 21.0], 25);
-        let speed = cell.speed.expect("speed");
-        assert_eq!((speed.step_ms.median, speed.step_ms.n), (21.0, 75));
-        assert_eq!(speed.samples_per_s, 8e3 / 21.0);
-        assert_eq!((speed.low_ms, speed.high_ms), (20.0, 30.0));
-        assert_eq!(cell.first_point_s, Some(0.2));
-        assert_eq!(cell.later_points_s, Some(0.255));
-        assert_eq!(cell.kernels.expect("seen").device_ms, 21.0 * 0.9);
-    }
-
-    #[test]
-    fn one_round_has_the_interval_of_its_steps() {
-        let speed = cell("v1", &[20.0], 25).speed.expect("speed");
-        let notch = 1.57 * (20.0 * 0.02) / 5.0;
-        assert!((speed.high_ms - 20.0 - notch).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_missing_figure_has_its_reason() {
-        let mut silent = run(20.0, 0);
-        let finished = silent.finished.as_mut().expect("a summary");
-        finished.kernels.reason = Some("no timestamps".to_owned());
-        let cell = cell_of("v1", &[silent.clone()]);
-        assert!(cell.speed_reason.expect("why").contains("more --steps"));
-        assert_eq!(cell.kernels_reason.as_deref(), Some("no timestamps"));
-        assert_eq!(
-            cell.memory.reason.as_deref(),
-            Some("the engine did not say")
-        );
-        silent.finished.as_mut().expect("a summary").clock = "enqueue".to_owned();
-        let reason = cell_of("v1", &[silent]).speed_reason;
-        assert!(reason.expect("why").contains("waited"));
-    }
 
     #[test]
     fn the_exit_code_says_what_is_worst() {
-        let missing = |exit, no_device| {
-            let failure = Failure {
-                subject: 0,
+        let exit = |interrupted, any, kinds: &[Kind]| {
+            let missing = |kind: &Kind| Missing {
+                kind: *kind,
                 device: "gpu".to_owned(),
-                no_device,
-                stop: Stop {
-                    exit,
-                    text: "none".to_owned(),
-                },
+                preset: None,
+                version: None,
+                value: None,
+                reason: "none".to_owned(),
             };
-            Missing::of(&failure, Preset::Tiny, "v1".to_owned(), None)
+            Report {
+                cells: vec![Cell::default(); usize::from(any)],
+                missing: kinds.iter().map(missing).collect(),
+                interrupted,
+                ..Report::default()
+            }
+            .exit()
         };
-        let none = missing(Exit::NoDevice, true);
-        let (failed, refused) = (missing(Exit::Failed, false), missing(Exit::Usage, false));
-        let only = std::slice::from_ref(&none);
-        assert_eq!(exit_of(false, true, only), Exit::Ok);
-        assert_eq!(exit_of(false, false, only), Exit::NoDevice);
-        assert_eq!(
-            exit_of(false, true, &[none.clone(), failed.clone()]),
-            Exit::Failed
-        );
-        assert_eq!(exit_of(false, false, &[refused, none]), Exit::Usage);
-        assert_eq!(exit_of(true, true, &[failed]), Exit::Interrupted);
+        assert_eq!(exit(false, true, &[Kind::NoDevice]), Exit::Ok);
+        assert_eq!(exit(false, false, &[Kind::NoDevice]), Exit::NoDevice);
+        let both = [Kind::NoDevice, Kind::Failed];
+        assert_eq!(exit(false, true, &both), Exit::Failed);
+        let both = [Kind::Refused, Kind::NoDevice];
+        assert_eq!(exit(false, false, &both), Exit::Usage);
+        assert_eq!(exit(true, true, &[Kind::Failed]), Exit::Interrupted);
+    }
+
+    #[test]
+    fn a_baseline_is_read_back_or_refused_with_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("b.json");
+        let report = Report {
+            bench: "versions".to_owned(),
+            format: FORMAT,
+            cells: vec![cell("v1", &[20.0], 25)],
+            ..Report::default()
+        };
+        let written = serde_json::to_string(&report).expect("plain data");
+        std::fs::write(&path, &written).expect("writes");
+        assert_eq!(Report::read(&path).expect("reads"), report);
+        for (text, says) in [
+            ("[1]", "not a result of `bench`"),
+            (r#"{"bench":"sweep","format":1}"#, "(`sweep`)"),
+            (r#"{"bench":"versions","format":9}"#, "format 9"),
+            (r#"{"bench":"versions","format":1}"#, "is damaged"),
+            (&written[..written.len() / 2], "not a result of `bench`"),
+        ] {
+            std::fs::write(&path, text).expect("writes");
+            let error = Report::read(&path).expect_err(says).to_string();
+            assert!(error.contains(says) && error.contains("b.json"), "{error}");
+        }
     }
 }

@@ -45,7 +45,7 @@ impl Thinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{KernelRow, Kernels, Line, Num, Step};
+    use crate::protocol::{KernelRow, Kernels, Line, Num, Phases, Step};
 
     #[test]
     fn an_hour_stays_below_fifty_megabytes() {
@@ -67,35 +67,37 @@ mod tests {
         // 200 steps a second, every twentieth profiled.
         for i in 0_u64..720_000 {
             let t = i as f64 * 0.005;
-            let step = Step {
+            let phase = 1.234_567_8;
+            let step = Event::Step(Step {
                 slot: Slot::A,
                 step: i,
                 loss: Num(6.123_456_789),
                 ms: 4.987_654_321,
                 synced: true,
                 profiled: i % 20 == 0,
-                phases: Some(crate::protocol::Phases {
-                    forward: 1.234_567_8,
-                    backward: 2.345_678_9,
-                    optimizer: 0.567_890_1,
-                    residual: 0.012_345_6,
-                    step: 4.987_654_3,
+                phases: Some(Phases {
+                    forward: phase,
+                    backward: phase,
+                    optimizer: phase,
+                    residual: phase,
+                    step: phase,
                 }),
                 clocks: None,
-            };
-            let mut events = vec![Event::Step(step)];
-            if i % 20 == 0 {
-                events.push(Event::Kernels(Kernels {
-                    rows: rows.clone(),
-                    step: i,
-                    ..Kernels::default()
-                }));
-            }
-            for event in events {
+            });
+            let profile = Event::Kernels(Kernels {
+                rows: if i % 20 == 0 {
+                    rows.clone()
+                } else {
+                    Vec::new()
+                },
+                step: i,
+                ..Kernels::default()
+            });
+            let written = if i % 20 == 0 { 2 } else { 1 };
+            for event in [step, profile].into_iter().take(written) {
                 if thin.keeps(t, &event) {
-                    bytes += serde_json::to_string(&Line { t, event })
-                        .expect("plain data")
-                        .len();
+                    let line = serde_json::to_string(&Line { t, event });
+                    bytes += line.expect("plain data").len();
                 }
             }
         }

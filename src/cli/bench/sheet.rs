@@ -1,144 +1,135 @@
-//! A result as titled tables with remarks, in plain text or in Markdown. It knows columns and no measurements.
+//! A result as headings, tables and remarks, in plain text or in Markdown. It knows columns and no measurements.
 
 use std::fmt::Write;
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::units;
 
-/// A whole result.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sheet {
-    pub title: String,
-    /// Lines below the title.
-    pub intro: Vec<String>,
-    pub parts: Vec<Part>,
-}
+/// A whole result, from top to bottom.
+#[derive(Clone, Debug, Default)]
+pub struct Sheet(pub Vec<Block>);
 
-/// A heading, tables below it, remarks below those.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
-    pub title: String,
-    pub tables: Vec<Table>,
-    pub remarks: Vec<String>,
+#[derive(Clone, Debug)]
+pub enum Block {
+    Title(String),
+    /// A sentence below the title.
+    Intro(String),
+    Heading(String),
+    Table(Table),
+    /// A line below the tables of a heading.
+    Remark(String),
 }
 
 /// A row shorter than the head says in its last cell why the rest is missing; that cell may be as wide as it needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Table {
-    pub head: Vec<String>,
-    pub rows: Vec<Vec<String>>,
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
 }
 
+/// A column: its head, and what it says of a thing, or why there is nothing to say here and to the right.
+pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> Result<String, String>);
+
 impl Table {
-    pub fn new<const N: usize>(head: [&str; N]) -> Self {
+    /// A row for each thing.
+    pub fn of<T>(things: impl IntoIterator<Item = T>, columns: &[Column<'_, T>]) -> Self {
+        let row = |thing: T| {
+            let mut row = Vec::new();
+            for (_, column) in columns {
+                let cell = column(&thing);
+                let complete = cell.is_ok();
+                row.push(clean(&cell.unwrap_or_else(|reason| absent(&reason))));
+                if !complete {
+                    break;
+                }
+            }
+            row
+        };
         Self {
-            head: head.map(str::to_owned).to_vec(),
-            rows: Vec::new(),
+            head: columns.iter().map(|(head, _)| clean(head)).collect(),
+            rows: things.into_iter().map(row).collect(),
         }
     }
 
-    /// Adds a row: its name, then its cells or why there are none.
-    pub fn push(&mut self, name: &str, cells: Result<Vec<String>, &str>) {
-        let cells = cells.unwrap_or_else(|reason| vec![absent(reason)]);
-        let row = std::iter::once(name).chain(cells.iter().map(String::as_str));
-        self.rows.push(row.map(clean).collect());
+    fn text(&self) -> String {
+        let lines = || std::iter::once(&self.head).chain(&self.rows);
+        let width = |column: usize| {
+            // The last cell of a short row is a reason.
+            let in_column =
+                |row: &&Vec<String>| column < row.len() - usize::from(row.len() < self.head.len());
+            let widths = lines().filter(in_column).map(|row| row[column].width());
+            widths.max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        let mut out = String::new();
+        for row in lines() {
+            let cell = |(cell, width): (&String, &usize)| {
+                format!("  {cell}{}", " ".repeat(width.saturating_sub(cell.width())))
+            };
+            let line: String = row.iter().zip(&widths).map(cell).collect();
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        out
     }
 
-    fn text(&self, out: &mut String) {
-        let mut widths: Vec<usize> = self.head.iter().map(|cell| width(cell)).collect();
-        for row in &self.rows {
-            let spans = usize::from(row.len() < widths.len());
-            for (cell, widest) in row
-                .iter()
-                .take(row.len() - spans.min(row.len()))
-                .zip(&mut widths)
-            {
-                *widest = width(cell).max(*widest);
-            }
-        }
-        for row in std::iter::once(&self.head).chain(&self.rows) {
-            let mut line = String::new();
-            for (at, cell) in row.iter().enumerate() {
-                line.push_str("  ");
-                line.push_str(cell);
-                let fill = widths.get(at).copied().unwrap_or(0);
-                line.extend(std::iter::repeat_n(' ', fill.saturating_sub(width(cell))));
-            }
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-    }
-
-    fn markdown(&self, out: &mut String) {
-        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        out.push_str(&line(self.head.iter().map(|cell| escaped(cell)).collect()));
-        out.push_str(&line(vec!["---".to_owned(); self.head.len()]));
-        for row in &self.rows {
+    fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let row = |row: &Vec<String>| {
             let mut cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
             cells.resize(self.head.len().max(cells.len()), String::new());
-            out.push_str(&line(cells));
-        }
+            line(&cells)
+        };
+        let rule = line(&vec!["---".to_owned(); self.head.len()]);
+        row(&self.head) + &rule + &self.rows.iter().map(row).collect::<String>()
     }
 }
 
 impl Sheet {
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for line in std::iter::once(&self.title).chain(&self.intro) {
-            let _ = writeln!(out, "{}", clean(line));
-        }
-        for part in &self.parts {
-            let _ = writeln!(out, "\n{}", clean(&part.title));
-            for (at, table) in part.tables.iter().enumerate() {
-                if at > 0 {
-                    out.push('\n');
-                }
-                table.text(&mut out);
+        let mut after_table = false;
+        for block in &self.0 {
+            match block {
+                Block::Title(text) | Block::Intro(text) => out += &format!("{}\n", clean(text)),
+                Block::Heading(text) => out += &format!("\n{}\n", clean(text)),
+                Block::Table(table) if after_table => out += &format!("\n{}", table.text()),
+                Block::Table(table) => out += &table.text(),
+                Block::Remark(text) => out += &format!("  {}\n", clean(text)),
             }
-            for remark in &part.remarks {
-                let _ = writeln!(out, "  {}", clean(remark));
-            }
+            after_table = matches!(block, Block::Table(_));
         }
         out
     }
 
     pub fn markdown(&self) -> String {
-        let mut out = format!("# {}\n", escaped(&self.title));
-        for line in &self.intro {
-            let _ = write!(out, "\n{}\n", escaped(line));
-        }
-        for part in &self.parts {
-            let _ = write!(out, "\n## {}\n", escaped(&part.title));
-            for table in &part.tables {
-                out.push('\n');
-                table.markdown(&mut out);
+        let mut out = String::new();
+        let mut after_remark = false;
+        for block in &self.0 {
+            match block {
+                Block::Title(text) => out += &format!("# {}\n", escaped(text)),
+                Block::Intro(text) => out += &format!("\n{}\n", escaped(text)),
+                Block::Heading(text) => out += &format!("\n## {}\n", escaped(text)),
+                Block::Table(table) => out += &format!("\n{}", table.markdown()),
+                Block::Remark(text) if after_remark => out += &format!("- {}\n", escaped(text)),
+                Block::Remark(text) => out += &format!("\n- {}\n", escaped(text)),
             }
-            if !part.remarks.is_empty() {
-                out.push('\n');
-            }
-            for remark in &part.remarks {
-                let _ = writeln!(out, "- {}", escaped(remark));
-            }
+            after_remark = matches!(block, Block::Remark(_));
         }
         out
     }
 }
 
-fn width(text: &str) -> usize {
-    unicode_width::UnicodeWidthStr::width(text)
-}
-
 /// Names come from engines, which may be anyone's: no escapes reach a terminal.
 fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.replace(char::is_control, " ")
 }
 
 /// Names of devices and kernels must not become markup.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    let mut out = String::new();
     for c in clean(text).chars() {
-        if matches!(c, '|' | '*' | '_' | '`' | '<' | '>' | '\\' | '#') {
+        if "|*_`<>\\#".contains(c) {
             out.push('\\');
         }
         out.push(c);
@@ -165,34 +156,28 @@ pub fn absent(reason: &str) -> String {
 mod tests {
     use super::*;
 
-    fn sheet() -> Sheet {
-        let mut table = Table::new(["version", "speed", "n"]);
-        table.push("v1", Ok(vec!["12.50".to_owned(), "90".to_owned()]));
-        table.push("v2", Err("a|b, at some length"));
-        Sheet {
-            title: "T".to_owned(),
-            intro: vec!["on x".to_owned()],
-            parts: vec![Part {
-                title: "tiny".to_owned(),
-                tables: vec![table],
-                remarks: vec!["lint".to_owned()],
-            }],
-        }
-    }
-
     #[test]
     fn columns_line_up_and_reasons_may_be_long() {
-        let text = "T\non x\n\ntiny\n  version  speed  n\n  v1       12.50  90\n  v2       not measured: a|b, at some length\n  lint\n";
-        assert_eq!(sheet().text(), text);
-    }
-
-    #[test]
-    fn markdown_keeps_its_columns() {
-        let text = sheet().markdown();
-        assert!(text.starts_with("# T\n\non x\n\n## tiny\n\n| version | speed | n |\n| --- | --- | --- |\n| v1 | 12.50 | 90 |\n"), "{text}");
-        assert!(
-            text.contains("| v2 | not measured: a\\|b, at some length |  |\n\n- lint\n"),
-            "{text}"
+        let things = [("v1", Ok("12.50")), ("v2", Err("a|b, at some length"))];
+        let table = Table::of(
+            things,
+            &[
+                ("version", &|it| Ok(it.0.to_owned())),
+                ("speed", &|it| Ok(it.1?.to_owned())),
+                ("n", &|_| Ok("90".to_owned())),
+            ],
         );
+        let sheet = Sheet(vec![
+            Block::Title("T".to_owned()),
+            Block::Intro("on x".to_owned()),
+            Block::Heading("tiny".to_owned()),
+            Block::Table(table),
+            Block::Remark("lint".to_owned()),
+        ]);
+        let text = "T\non x\n\ntiny\n  version  speed  n\n  v1       12.50  90\n  v2       not measured: a|b, at some length\n  lint\n";
+        assert_eq!(sheet.text(), text);
+        let markdown = "# T\n\non x\n\n## tiny\n\n| version | speed | n |\n| --- | --- | --- |\n| v1 | 12.50 | 90 |\n\
+            | v2 | not measured: a\\|b, at some length |  |\n\n- lint\n";
+        assert_eq!(sheet.markdown(), markdown);
     }
 }

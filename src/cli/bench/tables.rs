@@ -1,65 +1,66 @@
-//! The reports of a bench for people: which figures stand in which table, and what they say together.
+//! The report of a bench for people: which figures stand in which table, and what they say together.
 
 use std::path::Path;
 
-use serde::Serialize;
-
-use super::args::Axis;
-use super::sheet::{Part, Sheet, Table, absent, digits, interval};
+use super::sheet::{Block, Sheet, Table, absent, digits, interval};
 use crate::config::Knob;
-use crate::measure::ablation::{Ablation, Effect, Group, Place, rank};
-use crate::measure::gate::{Gate, Judgement};
-use crate::measure::report::{Cell, Kernels, Machine, Missing, Report, Speed};
-use crate::profile::fit::{Fit, polynomial};
-use crate::protocol::Verdict;
+use crate::measure::ablation::{Effect, Group, Place, rank};
+use crate::measure::cell::{Cell, Memory, Speed};
+use crate::measure::gate::{Gate, Judged, Judgement};
+use crate::measure::report::{Axis, Fitted, Missing, Report};
+use crate::protocol::{KernelSummary, Spread, Verdict};
 use crate::units::bytes;
 
-/// Versions side by side: every device × preset × version.
-pub fn versions(report: &Report) -> Sheet {
-    let groups = report
-        .cells
-        .chunk_by(|a, b| (&a.select, &a.preset) == (&b.select, &b.preset));
-    sheet("Versions compared", report, groups.map(version_part))
-}
-
-fn sheet(title: &str, report: &Report, parts: impl Iterator<Item = Part>) -> Sheet {
-    let turns = match report.rounds {
-        1 => "one run".to_owned(),
-        n => format!("{n} runs"),
+/// The whole report; `baseline` is the file that it was compared with.
+pub fn sheet(report: &Report, baseline: Option<&Path>) -> Sheet {
+    let title = match report.axis {
+        Some(axis) => format!("Speed and memory over {}", axis.name()),
+        None if report.bench == "ablation" => "What each knob is worth".to_owned(),
+        None => "Versions compared".to_owned(),
     };
-    let how = format!(
-        "{} steps a run, {turns} of each in turns, an engine of its own for each run.",
-        report.steps
-    );
-    Sheet {
-        title: title.to_owned(),
-        intro: intro(how, &report.machine, report.interrupted),
-        parts: parts.chain(not_measured(&report.missing)).collect(),
-    }
-}
-
-/// How, where and when.
-fn intro(how: String, m: &Machine, interrupted: bool) -> Vec<String> {
-    let mut lines = vec![how];
+    let how = match (report.steps, report.rounds) {
+        (Some(steps), Some(rounds)) => format!(
+            "{steps} steps a run, {} of each in turns, an engine of its own for each run.",
+            match rounds {
+                1 => "one run".to_owned(),
+                n => format!("{n} runs"),
+            }
+        ),
+        _ => "Time without a knob over time with it, in pairs, with a 95 % interval; above 1 the knob helps."
+            .to_owned(),
+    };
+    let mut blocks = vec![Block::Title(title), Block::Intro(how)];
+    let m = &report.machine;
     if !m.version.is_empty() {
-        lines.push(format!(
+        blocks.push(Block::Intro(format!(
             "perflings {} on {}, {} threads, {}.",
             m.version, m.os, m.cores, m.date
-        ));
+        )));
     }
-    if interrupted {
-        lines.push("Interrupted: what follows was measured before.".to_owned());
+    if report.interrupted {
+        let text = "Interrupted: what follows was measured before.";
+        blocks.push(Block::Intro(text.to_owned()));
     }
-    lines
-}
-
-/// What was asked for and has no figures.
-fn not_measured(missing: &[Missing]) -> Option<Part> {
-    (!missing.is_empty()).then(|| Part {
-        title: "Not measured".to_owned(),
-        tables: Vec::new(),
-        remarks: missing.iter().map(Missing::text).collect(),
-    })
+    if let (Some(axis), Some(fits)) = (report.axis, &report.fits) {
+        let versions = report.cells.chunk_by(|a, b| a.same_version(b));
+        for (cells, fit) in versions.zip(fits) {
+            sweep(&mut blocks, axis, cells, fit);
+        }
+    } else {
+        let same = |a: &Cell, b: &Cell| (&a.select, &a.preset) == (&b.select, &b.preset);
+        let groups = report.cells.chunk_by(same);
+        groups.for_each(|cells| versions(&mut blocks, cells));
+    }
+    let groups = report.groups.iter();
+    groups.for_each(|group| ablation(&mut blocks, group));
+    if let (Some(result), Some(path)) = (&report.gate, baseline) {
+        gate(&mut blocks, result, path);
+    }
+    if !report.missing.is_empty() {
+        blocks.push(Block::Heading("Not measured".to_owned()));
+        blocks.extend(report.missing.iter().map(Missing::text).map(Block::Remark));
+    }
+    Sheet(blocks)
 }
 
 fn why(reason: &Option<String>) -> &str {
@@ -70,206 +71,150 @@ fn speed(cell: &Cell) -> Result<&Speed, &str> {
     cell.speed.as_ref().ok_or_else(|| why(&cell.speed_reason))
 }
 
-fn kernels(cell: &Cell) -> Result<&Kernels, &str> {
+fn kernels(cell: &Cell) -> Result<&KernelSummary, &str> {
     let kernels = cell.kernels.as_ref();
     kernels.ok_or_else(|| why(&cell.kernels_reason))
 }
 
 /// Samples a second with those of the slow and of the fast quartile of its steps.
-fn samples(cell: &Cell, speed: &Speed) -> String {
-    let batch = 1e3 * cell.batch as f64;
+fn samples(cell: &Cell) -> Result<String, String> {
+    let (batch, speed) = (1e3 * cell.batch as f64, speed(cell)?);
     let ms = &speed.step_ms;
-    interval(speed.samples_per_s, batch / ms.p75, batch / ms.p25)
+    Ok(interval(
+        speed.samples_per_s,
+        batch / ms.p75,
+        batch / ms.p25,
+    ))
 }
 
-/// One preset on one device.
-fn version_part(cells: &[Cell]) -> Part {
+/// The versions of one preset on one device.
+fn versions(blocks: &mut Vec<Block>, cells: &[Cell]) {
     let first = &cells[0];
-    let mut remarks = Vec::new();
+    let (device, kind) = (&first.device.name, &first.device.kind);
+    blocks.push(Block::Heading(format!(
+        "{} on {}: {device} ({kind}), batch {}, context {}",
+        first.preset, first.select, first.batch, first.context
+    )));
+    let version = |cell: &&Cell| Ok(cell.version.clone());
+    let seconds = |s: Option<f64>, why: &str| match s {
+        Some(s) => format!("{s:.2} s"),
+        None => absent(why),
+    };
+    let peak = |c: &Cell| c.memory.peak.ok_or(why(&c.memory.reason).to_owned());
+    let longest = cells.iter().flat_map(|cell| match kernels(cell) {
+        Ok(kernels) => kernels.top.iter().map(|row| (cell, Ok(row))).collect(),
+        Err(why) => vec![(cell, Err(why))],
+    });
+    #[rustfmt::skip] // One line for each column.
+    let tables = [
+        Table::of(cells, &[
+            ("version", &version),
+            ("samples/s [IQR]", &|c| samples(c)),
+            ("step ms [IQR]", &|c| quartiles(&speed(c)?.step_ms)),
+            ("p95", &|c| Ok(digits(speed(c)?.step_ms.p95))),
+            ("n", &|c| Ok(speed(c)?.step_ms.n.to_string())),
+            ("state", &|c| Ok(speed(c)?.state.to_string())),
+            (&format!("against {}", first.version), &|c| against(first, c)),
+        ]),
+        Table::of(cells, &[
+            ("version", &version),
+            ("first point", &|c| Ok(seconds(c.first_point_s, "no loss point came"))),
+            ("later", &|c| Ok(seconds(c.later_points_s, "one round only"))),
+            ("gradients", &|c| Ok(format!("{:.1} %", c.grad.params_pct))),
+            ("launches", &|c| Ok(kernels(c)?.launches_per_step.to_string())),
+            ("kinds", &|c| Ok(kernels(c)?.unique.to_string())),
+            ("device ms", &|c| Ok(digits(kernels(c)?.device_ms))),
+            ("coverage", &|c| Ok(format!("{:.0} %", 100.0 * kernels(c)?.coverage))),
+        ]),
+        Table::of(cells, &[
+            ("version", &version),
+            ("weights", &|c| weights(&c.memory)),
+            ("gradients", &|c| Ok(bytes(c.memory.gradients))),
+            ("moments", &|c| Ok(bytes(c.memory.moments))),
+            ("the rest at peak", &|c| Ok(bytes(peak(c)?.saturating_sub(c.memory.kept())))),
+            ("peak memory", &|c| peak(c).map(bytes)),
+        ]),
+        Table::of(longest, &[
+            ("version", &|(cell, _)| Ok(cell.version.clone())),
+            ("ms", &|(_, row)| Ok(digits((*row)?.ms))),
+            ("calls", &|(_, row)| Ok((*row)?.calls.to_string())),
+            ("longest operations", &|(_, row)| Ok((*row)?.scope.clone())),
+            ("computed by", &|(_, row)| Ok((*row)?.kernel.clone())),
+        ]),
+    ];
+    blocks.extend(tables.map(Block::Table));
+    let mut lints = Vec::new();
     for cell in cells {
         for lint in &cell.lints {
-            let why = lint.why.trim_end_matches('.');
-            let (version, name, next) = (&cell.version, &lint.name, &lint.next);
-            remarks.push(format!("{version}: {name}: {why}. Next: {next}"));
+            let (version, why) = (&cell.version, lint.why.trim_end_matches('.'));
+            lints.push(format!(
+                "{version}: {}: {why}. Next: {}",
+                lint.name, lint.next
+            ));
         }
     }
-    if remarks.is_empty() {
-        remarks.push("lints: none".to_owned());
+    if lints.is_empty() {
+        lints.push("lints: none".to_owned());
     }
-    let (device, kind) = (&first.device.name, &first.device.kind);
-    Part {
-        title: format!(
-            "{} on {}: {device} ({kind}), batch {}, context {}",
-            first.preset, first.select, first.batch, first.context
-        ),
-        tables: version_tables(cells).into(),
-        remarks,
-    }
+    blocks.extend(lints.into_iter().map(Block::Remark));
 }
 
-fn version_tables(cells: &[Cell]) -> [Table; 4] {
-    let first = &cells[0];
-    let against = format!("against {}", first.version);
-    #[rustfmt::skip] // A head reads best on one line.
-    let mut tables = [
-        Table::new(["version", "samples/s [IQR]", "step ms [IQR]", "p95", "n", "state", &against]),
-        Table::new(["version", "first point", "later", "gradients", "launches", "kinds", "device ms", "coverage"]),
-        Table::new(["version", "weights", "gradients", "moments", "the rest at peak", "peak memory"]),
-        Table::new(["version", "ms", "calls", "longest operations", "computed by"]),
-    ];
-    for cell in cells {
-        let name = cell.version.as_str();
-        let timed = speed(cell).map(|s| {
-            let ms = &s.step_ms;
-            let ratio = match &first.speed {
-                _ if cell.version == first.version => "1".to_owned(),
-                Some(f) => interval(
-                    f.step_ms.median / ms.median,
-                    f.low_ms / s.high_ms,
-                    f.high_ms / s.low_ms,
-                ),
-                None => absent("the first has no speed"),
-            };
-            vec![
-                samples(cell, s),
-                interval(ms.median, ms.p25, ms.p75),
-                digits(ms.p95),
-                ms.n.to_string(),
-                s.state.to_string(),
-                ratio,
-            ]
-        });
-        tables[0].push(name, timed);
-        let seconds =
-            |s: Option<f64>, why: &str| s.map_or_else(|| absent(why), |s| format!("{s:.2} s"));
-        let mut work = vec![
-            seconds(cell.first_point_s, "no loss point came"),
-            seconds(cell.later_points_s, "one round only"),
-            format!("{:.1} %", cell.grad.params_pct),
-        ];
-        match kernels(cell) {
-            Ok(k) => work.extend([
-                k.launches_per_step.to_string(),
-                k.unique.to_string(),
-                digits(k.device_ms),
-                format!("{:.0} %", 100.0 * k.coverage),
-            ]),
-            Err(why) => work.push(absent(why)),
-        }
-        tables[1].push(name, Ok(work));
-        tables[2].push(name, memory(cell));
-        match kernels(cell) {
-            Err(why) => tables[3].push(name, Err(why)),
-            Ok(k) => {
-                for row in &k.top {
-                    let (scope, kernel) = (row.scope.clone(), row.kernel.clone());
-                    let cells = vec![digits(row.ms), row.calls.to_string(), scope, kernel];
-                    tables[3].push(name, Ok(cells));
-                }
-            }
-        }
-    }
-    tables
+fn quartiles(ms: &Spread) -> Result<String, String> {
+    Ok(interval(ms.median, ms.p25, ms.p75))
 }
 
-fn memory(cell: &Cell) -> Result<Vec<String>, &str> {
-    let m = &cell.memory;
-    if m.weights == 0 {
-        return Err(m.reason.as_deref().unwrap_or("no step was profiled"));
-    }
-    let mut row = [m.weights, m.gradients, m.moments].map(bytes).to_vec();
-    match m.peak {
-        Some(peak) => {
-            let kept = m.weights + m.gradients + m.moments;
-            row.extend([bytes(peak.saturating_sub(kept)), bytes(peak)]);
-        }
-        None => row.push(absent(why(&m.reason))),
-    }
-    Ok(row)
-}
-
-/// The polynomial that one version's peak memory follows, in bytes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fitted {
-    device: String,
-    preset: String,
-    version: String,
-    fit: Option<Fit>,
-    reason: Option<String>,
-}
-
-/// The cells of each version in turn.
-fn by_version(cells: &[Cell]) -> impl Iterator<Item = &[Cell]> {
-    cells.chunk_by(|a, b| (&a.select, &a.preset, &a.version) == (&b.select, &b.preset, &b.version))
-}
-
-/// The fit of each version.
-pub fn fits(axis: Axis, cells: &[Cell]) -> Vec<Fitted> {
-    by_version(cells).map(|cells| fitted(axis, cells)).collect()
-}
-
-fn fitted(axis: Axis, cells: &[Cell]) -> Fitted {
-    let points: Vec<(f64, f64)> = cells
-        .iter()
-        .filter_map(|cell| Some((cell.value? as f64, cell.memory.peak? as f64)))
-        .collect();
-    let unmeasured = cells.iter().find_map(|cell| cell.memory.reason.as_ref());
-    let (fit, reason) = match (polynomial(&points, axis.degree()), unmeasured) {
-        (Ok(fit), _) => (Some(fit), None),
-        (Err(why), Some(reason)) => (None, Some(format!("{why} ({})", absent(reason)))),
-        (Err(why), None) => (None, Some(why)),
-    };
-    Fitted {
-        device: cells[0].select.clone(),
-        preset: cells[0].preset.clone(),
-        version: cells[0].version.clone(),
-        fit,
-        reason,
+fn weights(memory: &Memory) -> Result<String, String> {
+    match (memory.weights, &memory.reason) {
+        (0, Some(reason)) => Err(reason.clone()),
+        (0, None) => Err("no step was profiled".to_owned()),
+        (weights, _) => Ok(bytes(weights)),
     }
 }
 
-/// Throughput and memory over batch sizes or context lengths.
-pub fn sweep(axis: Axis, report: &Report, fits: &[Fitted]) -> Sheet {
-    let parts = by_version(&report.cells).zip(fits);
-    sheet(
-        &format!("Speed and memory over {}", axis.name()),
-        report,
-        parts.map(|(cells, fit)| sweep_part(axis, cells, fit)),
-    )
+/// How much faster than the first version.
+fn against(first: &Cell, cell: &Cell) -> Result<String, String> {
+    if cell.version == first.version {
+        return Ok("1".to_owned());
+    }
+    let now = speed(cell)?;
+    let then = speed(first).map_err(|_| "the first has no speed")?;
+    let ratio = then.step_ms.median / now.step_ms.median;
+    Ok(interval(
+        ratio,
+        then.low_ms / now.high_ms,
+        then.high_ms / now.low_ms,
+    ))
 }
 
-fn sweep_part(axis: Axis, cells: &[Cell], fit: &Fitted) -> Part {
+/// One version over batch sizes or context lengths.
+fn sweep(blocks: &mut Vec<Block>, axis: Axis, cells: &[Cell], fit: &Fitted) {
     let first = &cells[0];
     let other = match axis {
         Axis::Batch => format!("context {}", first.context),
         Axis::Context => format!("batch {}", first.batch),
     };
-    #[rustfmt::skip] // A head reads best on one line.
-    let mut table = Table::new([axis.name(), "peak memory", "samples/s [IQR]", "tokens/s", "step ms", "n", "state"]);
-    for cell in cells {
-        let value = cell.value.map(|v| v.to_string()).unwrap_or_default();
-        let peak = cell.memory.peak.map(bytes);
-        let mut row = vec![peak.unwrap_or_else(|| absent(why(&cell.memory.reason)))];
-        match speed(cell) {
-            Ok(s) => row.extend([
-                samples(cell, s),
-                digits(s.tokens_per_s),
-                digits(s.step_ms.median),
-                s.step_ms.n.to_string(),
-                s.state.to_string(),
-            ]),
-            Err(why) => row.push(absent(why)),
-        }
-        table.push(&value, Ok(row));
-    }
-    Part {
-        title: format!(
+    let peak = |cell: &Cell| match cell.memory.peak {
+        Some(peak) => bytes(peak),
+        None => absent(why(&cell.memory.reason)),
+    };
+    #[rustfmt::skip] // One line for each column.
+    let table = Table::of(cells, &[
+        (axis.name(), &|c| Ok(c.value.unwrap_or_default().to_string())),
+        ("peak memory", &|c| Ok(peak(c))),
+        ("samples/s [IQR]", &|c| samples(c)),
+        ("tokens/s", &|c| Ok(digits(speed(c)?.tokens_per_s))),
+        ("step ms", &|c| Ok(digits(speed(c)?.step_ms.median))),
+        ("n", &|c| Ok(speed(c)?.step_ms.n.to_string())),
+        ("state", &|c| Ok(speed(c)?.state.to_string())),
+    ]);
+    blocks.extend([
+        Block::Heading(format!(
             "{} {} on {}: {}, {other}",
             first.preset, first.version, first.select, first.device.name
-        ),
-        tables: vec![table],
-        remarks: vec![formula(axis, fit)],
-    }
+        )),
+        Block::Table(table),
+        Block::Remark(formula(axis, fit)),
+    ]);
 }
 
 /// The fit as a formula in bytes, with its residual.
@@ -302,100 +247,67 @@ fn signed_bytes(x: f64) -> String {
 }
 
 /// Each cell against its baseline.
-pub fn gate(gate: &Gate, baseline: &Path) -> Part {
-    let mut table = Table::new(["device", "preset", "version", "verdict", "speed now / then"]);
-    for cell in &gate.cells {
-        let verdict = match cell.judgement {
-            Judgement::Pass => "pass",
-            Judgement::Slower => "SLOWER",
-            Judgement::NotComparable => "not comparable",
-        };
-        let figure = match (cell.ratio, cell.low, cell.high) {
-            (Some(ratio), Some(low), Some(high)) => interval(ratio, low, high),
-            _ => cell.reason.clone().unwrap_or_default(),
-        };
-        let (preset, version) = (cell.preset.clone(), cell.version.clone());
-        let row = vec![preset, version, verdict.to_owned(), figure];
-        table.push(&cell.device, Ok(row));
-    }
+fn gate(blocks: &mut Vec<Block>, gate: &Gate, baseline: &Path) {
+    let verdict = |judgement| match judgement {
+        Judgement::Pass => "pass",
+        Judgement::Slower => "SLOWER",
+        Judgement::NotComparable => "not comparable",
+    };
+    let figure = |it: &Judged| match (it.ratio, it.low, it.high) {
+        (Some(ratio), Some(low), Some(high)) => Ok(interval(ratio, low, high)),
+        _ => Ok(it.reason.clone().unwrap_or_default()),
+    };
+    #[rustfmt::skip] // One line for each column.
+    let table = Table::of(&gate.cells, &[
+        ("device", &|it| Ok(it.device.clone())),
+        ("preset", &|it| Ok(it.preset.clone())),
+        ("version", &|it| Ok(it.version.clone())),
+        ("verdict", &|it| Ok(verdict(it.judgement).to_owned())),
+        ("speed now / then", &|it| figure(it)),
+    ]);
     let (baseline, least) = (baseline.display(), digits(gate.min_ratio));
-    Part {
-        title: format!("Against {baseline}: at least {least}"),
-        tables: vec![table],
-        remarks: vec![gate.summary()],
-    }
+    blocks.extend([
+        Block::Heading(format!("Against {baseline}: at least {least}")),
+        Block::Table(table),
+        Block::Remark(gate.summary()),
+    ]);
 }
 
-/// What each knob is worth.
-pub fn ablation(ablation: &Ablation) -> Sheet {
-    let how = "Time without a knob over time with it, in pairs, with a 95 % interval; above 1 the knob helps.";
-    let parts = ablation.groups.iter().map(ablation_part);
-    Sheet {
-        title: "What each knob is worth".to_owned(),
-        intro: intro(how.to_owned(), &ablation.machine, ablation.interrupted),
-        parts: parts.chain(not_measured(&ablation.missing)).collect(),
-    }
-}
-
-fn ablation_part(group: &Group) -> Part {
+/// What each knob is worth, at one preset on one device.
+fn ablation(blocks: &mut Vec<Block>, group: &Group) {
+    let heading = format!("{} on {}: {}", group.preset, group.select, group.device);
+    blocks.push(Block::Heading(heading));
     let at = |place: Place| -> Vec<Effect> {
         let here = group.effects.iter().filter(|e| e.place == place);
         rank(here.cloned().collect())
     };
     let ends: Vec<Effect> = [Place::None, Place::All].into_iter().flat_map(at).collect();
-    let tables = [
-        ("everything, and nothing", ends),
-        ("turned on, the others plain", at(Place::FromPlain)),
-        ("turned on last, the others on", at(Place::FromFull)),
-        ("mean over all combinations", group.means.clone()),
-        ("combination", at(Place::Combination)),
-    ];
-    Part {
-        title: format!("{} on {}: {}", group.preset, group.select, group.device),
-        tables: tables
-            .into_iter()
-            .filter(|(_, effects)| !effects.is_empty())
-            .map(|(head, effects)| effect_table(head, &effects))
-            .collect(),
-        remarks: ablation_remarks(group),
+    for (head, effects) in [
+        ("everything, and nothing", &ends),
+        ("turned on, the others plain", &at(Place::FromPlain)),
+        ("turned on last, the others on", &at(Place::FromFull)),
+        ("mean over all combinations", &group.means),
+        ("combination", &at(Place::Combination)),
+    ] {
+        if !effects.is_empty() {
+            blocks.push(Block::Table(effect_table(head, effects)));
+        }
     }
-}
-
-fn effect_table(head: &str, effects: &[Effect]) -> Table {
-    let mut table = Table::new(["rank", head, "worth [95 %]", "n", "verdict"]);
-    for (at, effect) in effects.iter().enumerate() {
-        let control = matches!(effect.place, Place::None | Place::All);
-        let rank = match control || effect.verdict == Verdict::Unclear {
-            true => "-".to_owned(),
-            false => (at + 1).to_string(),
-        };
-        let row = vec![
-            effect.name.clone(),
-            interval(effect.ratio, effect.low, effect.high),
-            effect.n.to_string(),
-            effect.verdict.to_string(),
-        ];
-        table.push(&rank, Ok(row));
-    }
-    table
-}
-
-/// What the figures say together.
-fn ablation_remarks(group: &Group) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let effects = || group.effects.iter();
-    let alone = effects().filter(|e| e.place == Place::FromPlain);
-    let alone: Vec<f64> = alone.map(|e| e.ratio).collect();
-    let all = effects().find(|e| e.place == Place::All);
+    let from_plain = group.effects.iter().filter(|e| e.place == Place::FromPlain);
+    let alone: Vec<f64> = from_plain.map(|e| e.ratio).collect();
+    let all = group.effects.iter().find(|e| e.place == Place::All);
     if let Some(all) = all.filter(|_| alone.len() == Knob::with_fast_version().count()) {
-        remarks.push(format!(
+        blocks.push(Block::Remark(format!(
             "the product of the single effects is {}, all together are worth {}",
             digits(alone.iter().product()),
             digits(all.ratio)
-        ));
+        )));
     }
-    let unclear: Vec<String> = effects()
-        .filter(|e| e.verdict == Verdict::Unclear)
+    let unclear = group
+        .effects
+        .iter()
+        .filter(|e| e.verdict == Verdict::Unclear);
+    let unclear: Vec<String> = unclear
         .filter_map(|e| match e.place {
             Place::FromPlain => Some(format!("{} from plain", e.name)),
             Place::FromFull => Some(format!("{} turned on last", e.name)),
@@ -403,25 +315,41 @@ fn ablation_remarks(group: &Group) -> Vec<String> {
         })
         .collect();
     if !unclear.is_empty() {
-        remarks.push(format!(
+        blocks.push(Block::Remark(format!(
             "unclear, so not ranked: {}; more --pairs may tell",
             unclear.join(", ")
-        ));
+        )));
     }
-    remarks
+}
+
+fn effect_table(head: &str, effects: &[Effect]) -> Table {
+    let rank = |at: usize, effect: &Effect| match (effect.place, effect.verdict) {
+        (Place::None | Place::All, _) | (_, Verdict::Unclear) => "-".to_owned(),
+        _ => (at + 1).to_string(),
+    };
+    #[rustfmt::skip] // One line for each column.
+    let table = Table::of(effects.iter().enumerate(), &[
+        ("rank", &|(at, it)| Ok(rank(*at, it))),
+        (head, &|(_, it)| Ok(it.name.clone())),
+        ("worth [95 %]", &|(_, it)| Ok(interval(it.ratio, it.low, it.high))),
+        ("n", &|(_, it)| Ok(it.n.to_string())),
+        ("verdict", &|(_, it)| Ok(it.verdict.to_string())),
+    ]);
+    table
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::ablation::tests::effects;
-    use crate::measure::report::tests::cell;
+    use crate::measure::ablation::{Contrast, contrasts, effect};
+    use crate::measure::cell::tests::cell;
+    use crate::protocol::Pair;
 
     #[test]
     fn a_report_has_every_figure_or_its_reason() {
         let report = Report {
-            steps: 30,
-            rounds: 2,
+            steps: Some(30),
+            rounds: Some(2),
             cells: vec![
                 cell("v1", &[40.0, 41.0], 25),
                 cell("v3", &[20.0], 25),
@@ -429,7 +357,7 @@ mod tests {
             ],
             ..Report::default()
         };
-        let sheet = versions(&report);
+        let sheet = sheet(&report, None);
         for text in [sheet.text(), sheet.markdown()] {
             for says in [
                 "tiny on cpu: Chip (cpu), batch 8, context 64",
@@ -455,7 +383,7 @@ mod tests {
     }
 
     fn batch_remark(cells: &[Cell]) -> String {
-        formula(Axis::Batch, &fitted(Axis::Batch, cells))
+        formula(Axis::Batch, &Fitted::of(Axis::Batch, cells))
     }
 
     #[test]
@@ -479,22 +407,34 @@ mod tests {
 
     #[test]
     fn knobs_are_ranked_and_unclear_ones_are_named() {
+        let effect = |(at, contrast): (usize, &Contrast)| {
+            let (ratio, verdict) = match at {
+                // The last knob of the table, turned on alone.
+                8 => (1.8, Verdict::Unclear),
+                at => (1.0 + at as f64 / 10.0, Verdict::Faster),
+            };
+            let pair = Pair {
+                n: 30,
+                ratio,
+                low: 1.0,
+                high: 3.0,
+                verdict,
+                ..Pair::default()
+            };
+            effect(contrast, &pair)
+        };
         let group = Group {
             select: "cpu".to_owned(),
             device: "Chip".to_owned(),
             preset: "tiny".to_owned(),
-            effects: effects(|at| match at {
-                // The last knob of the table, turned on alone.
-                8 => (1.8, Verdict::Unclear),
-                at => (1.0 + at as f64 / 10.0, Verdict::Faster),
-            }),
+            effects: contrasts(false).iter().enumerate().map(effect).collect(),
             means: Vec::new(),
         };
-        let report = Ablation {
+        let report = Report {
             groups: vec![group],
-            ..Ablation::default()
+            ..Report::default()
         };
-        let text = ablation(&report).text();
+        let text = sheet(&report, None).text();
         for says in [
             "tiny on cpu: Chip",
             "1     model.matmul = own",

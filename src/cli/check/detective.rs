@@ -21,31 +21,28 @@ pub fn check(
     detective: &Detective,
     args: &CheckArgs,
 ) -> Result<Exit> {
+    let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
     let Some(choice) = choice(&args.answer)? else {
         // An answer given on the screen, or here before, still counts.
-        if progress_of(context).stage(&exercise.id).state == State::Passed {
-            let right = LETTERS[detective.question.answer.min(3)];
-            if args.json {
-                out::json(&json!({
-                    "exercise": exercise.id, "answered": true, "passed": true, "answer": right,
-                    "right": right, "why": explanation(detective),
-                }))?;
-            } else {
+        let passed = progress_of(context).stage(id).state == State::Passed;
+        let right = LETTERS[detective.question.answer.min(3)];
+        match (passed, args.json) {
+            (true, true) => out::json(&json!({
+                "exercise": id, "answered": true, "passed": true, "answer": right,
+                "right": right, "why": explanation(detective),
+            }))?,
+            (true, false) => {
+                let named = &detective.question.choices[detective.question.answer];
                 result(&format!(
-                    "{} {}: passed, you named it: {right} {}",
-                    exercise.label(),
-                    exercise.title,
-                    detective.question.choices[detective.question.answer]
+                    "{label} {title}: passed, you named it: {right} {named}"
                 ))?;
             }
-            return Ok(Exit::Ok);
+            (false, true) => {
+                out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
+            }
+            (false, false) => result(&asked(exercise, detective))?,
         }
-        if args.json {
-            out::json(&json!({ "exercise": exercise.id, "passed": false, "answered": false }))?;
-        } else {
-            result(&asked(exercise, detective))?;
-        }
-        return Ok(Exit::Failed);
+        return Ok(if passed { Exit::Ok } else { Exit::Failed });
     };
     let question = &detective.question;
     let right = choice == question.answer;
@@ -62,34 +59,25 @@ pub fn check(
     } else {
         if known.state == State::New {
             notice(&format!(
-                "you have not looked at this recording yet: `perflings replay {0}`, or {0} in the workshop's list",
-                exercise.label()
+                "you have not looked at this recording yet: `perflings replay {label}`, or {label} in the workshop's list"
             ));
         }
         let (verdict, mark) = match right {
             true => ("passed", "pass"),
             false => ("not passed", "FAIL"),
         };
+        let (given, answer) = (LETTERS[choice], &question.choices[question.answer]);
         let said = match (right, told) {
-            (true, _) => format!(
-                "you said {truth}, which is right: {}\n\n{why}",
-                question.choices[question.answer]
-            ),
-            (false, true) => format!(
-                "you said {}; the answer is {truth}: {}\n\n{why}",
-                LETTERS[choice], question.choices[question.answer]
-            ),
-            (false, false) => format!(
-                "you said {}, which is not right\n\nLook again: {}",
-                LETTERS[choice],
-                exercise.hints.first().map_or("", String::as_str)
-            ),
+            (true, _) => format!("you said {truth}, which is right: {answer}\n\n{why}"),
+            (false, true) => format!("you said {given}; the answer is {truth}: {answer}\n\n{why}"),
+            (false, false) => {
+                let hint = exercise.hints.first().map_or("", String::as_str);
+                format!("you said {given}, which is not right\n\nLook again: {hint}")
+            }
         };
+        let prompt = question.prompt.trim();
         result(&format!(
-            "{} {}: {verdict}\n  {mark}  {} {said}",
-            exercise.label(),
-            exercise.title,
-            question.prompt.trim(),
+            "{label} {title}: {verdict}\n  {mark}  {prompt} {said}"
         ))?;
     }
     note_answer(context, exercise, choice, right);
@@ -100,16 +88,13 @@ fn choice(given: &[String]) -> Result<Option<usize>> {
     let words: Vec<String> = given.iter().flat_map(|text| split(text)).collect();
     match words.as_slice() {
         [] => Ok(None),
-        [word] => LETTERS
-            .iter()
-            .position(|letter| letter == word)
-            .map(Some)
-            .ok_or_else(|| {
-                usage(format!(
-                    "--answer {}: write a, b, c or d",
-                    word.escape_debug()
-                ))
-            }),
+        [word] => match LETTERS.iter().position(|letter| letter == word) {
+            Some(choice) => Ok(Some(choice)),
+            None => {
+                let word = word.escape_debug();
+                Err(usage(format!("--answer {word}: write a, b, c or d")))
+            }
+        },
         _ => Err(usage("--answer: one letter, a, b, c or d")),
     }
 }

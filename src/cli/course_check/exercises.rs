@@ -104,18 +104,11 @@ fn job(exercise: &Exercise, kernels: &Kernels, starter: bool) -> KernelJob {
 fn verdict(kernels: &Kernels, report: &KernelVerdict, starter: bool) -> (bool, String) {
     if let Some(why) = &report.facts.failed {
         let nothing = report.facts.device.is_none() && why.starts_with("nothing here can run");
-        return if nothing {
-            (true, format!("{NO_ADAPTER}: {why}"))
-        } else {
-            (false, format!("{NOT_RUN}: {why}"))
-        };
+        let detail = if nothing { NO_ADAPTER } else { NOT_RUN };
+        return (nothing, format!("{detail}: {why}"));
     }
-    if let Some((name, error)) = report
-        .facts
-        .files
-        .iter()
-        .find_map(|file| Some((&file.name, file.error.as_ref()?)))
-    {
+    let mut files = report.facts.files.iter();
+    if let Some((name, error)) = files.find_map(|file| Some((&file.name, file.error.as_ref()?))) {
         let what = format!("does not compile: {name}:{}: {}", error.line, error.message);
         return (false, what);
     }
@@ -125,10 +118,8 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, starter: bool) -> (bool, S
         let fails = starter && asked.starter == KernelStarter::Fails;
         let line = format!("`{}`: {}", found.name, found.measured);
         match found.outcome.decided() {
-            Some(passed) if passed == fails => wrong.push(format!(
-                "must {}: {line}",
-                if fails { "fail" } else { "pass" }
-            )),
+            Some(passed) if passed && fails => wrong.push(format!("must fail: {line}")),
+            Some(passed) if !passed && !fails => wrong.push(format!("must pass: {line}")),
             Some(_) => said.push(line),
             // Speed, on a device whose speed says nothing.
             None => {}
@@ -139,10 +130,9 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, starter: bool) -> (bool, S
         let last = line.or(report.card.last());
         wrong.push(last.map_or("did not pass".to_owned(), |line| line.text.clone()));
     }
-    if wrong.is_empty() {
-        (true, said.join("; "))
-    } else {
-        (false, wrong.join("; "))
+    match wrong.is_empty() {
+        true => (true, said.join("; ")),
+        false => (false, wrong.join("; ")),
     }
 }
 
@@ -155,10 +145,8 @@ fn config(
     device: &str,
 ) -> Result<Option<Vec<Tried>>> {
     let told = |lines: &[&Line]| {
-        let lines = lines
-            .iter()
-            .map(|line| format!("`{}`: {}", line.name, line.measured));
-        lines.collect::<Vec<_>>().join("; ")
+        let line = |line: &&Line| format!("`{}`: {}", line.name, line.measured);
+        lines.iter().map(line).collect::<Vec<_>>().join("; ")
     };
     let shipped = judge::unanswered(configs, &Answers::new());
     let starter = Tried {
@@ -207,18 +195,17 @@ fn config(
 
 /// The runs, or why some of them were refused although no answer of the exercise is a refusal.
 fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
-    let points = found.points.iter();
-    let refused = points.filter_map(|point| Some((&point.value, point.run.as_ref().err()?)));
-    let refused = refused
-        .filter(|_| !expects_refusal(configs))
-        .map(|(value, why)| format!("{value}: {why}"));
+    let points = found.points.iter().filter(|_| !expects_refusal(configs));
+    let refused = points.filter_map(|point| {
+        let why = point.run.as_ref().err()?;
+        Some(format!("{}: {why}", point.value))
+    });
     let changes = found.changes.iter();
     let changes = changes.filter_map(|change| change.as_ref().err().cloned());
     let why: Vec<String> = refused.chain(changes).collect();
-    if why.is_empty() {
-        Ok(found)
-    } else {
-        Err(why.join("; "))
+    match why.is_empty() {
+        true => Ok(found),
+        false => Err(why.join("; ")),
     }
 }
 
@@ -283,20 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn a_solution_in_the_starter_s_place_is_named() {
+    fn a_starter_and_a_solution_that_changed_places_are_named() {
         let solution = report([Some(true), Some(true), None]);
+        let starter = report([Some(true), Some(false), Some(false)]);
         assert!(verdict(&matmul(), &solution, false).0);
+        assert!(verdict(&matmul(), &starter, true).0);
         let (passed, detail) = verdict(&matmul(), &solution, true);
         assert!(
             !passed && detail == "must fail: `uses workgroup memory`: so",
             "{detail}"
         );
-    }
-
-    #[test]
-    fn a_starter_in_the_solution_s_place_is_named() {
-        let starter = report([Some(true), Some(false), Some(false)]);
-        assert!(verdict(&matmul(), &starter, true).0);
         let (passed, detail) = verdict(&matmul(), &starter, false);
         assert!(
             !passed && detail.starts_with("must pass: `uses workgroup memory`"),

@@ -1,0 +1,63 @@
+//! Values of flags: what is taken, and what is said of anything else.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::app::ThemeName;
+use crate::config::{Preset, VERSIONS, nearest};
+
+const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
+
+/// The name of a model size.
+pub fn preset() -> impl TypedValueParser<Value = Preset> {
+    let names = PossibleValuesParser::new(Preset::NAMES);
+    names.try_map(|name| Preset::parse(&name).ok_or("unknown preset"))
+}
+
+/// The name of a version.
+pub fn version() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(VERSIONS.iter().map(|(name, _)| *name))
+}
+
+/// The name of a theme.
+pub fn theme() -> impl TypedValueParser<Value = ThemeName> {
+    let names = PossibleValuesParser::new(ThemeName::ALL.iter().map(|theme| theme.name()));
+    names.try_map(|name| ThemeName::parse(&name).ok_or("unknown theme"))
+}
+
+/// The form of a device's name; whether it is here only the engine knows.
+pub fn device(text: &str) -> Result<String, String> {
+    let number = text.strip_prefix("gpu:");
+    if DEVICES.contains(&text) || number.is_some_and(|n| n.parse::<u16>().is_ok()) {
+        return Ok(text.to_owned());
+    }
+    let near = nearest(text, DEVICES.iter().copied());
+    Err(format!(
+        "unknown device; did you mean `{near}`? It is auto, cpu, gpu, gpu:N or vulkan-cpu"
+    ))
+}
+
+/// A number above 0.
+pub fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|x: &f64| x.is_finite() && *x > 0.0);
+    number.ok_or_else(|| "write a number above 0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_and_numbers_are_checked_by_form() {
+        assert_eq!(device("gpu:1").as_deref(), Ok("gpu:1"));
+        let said = device("gpux").expect_err("unknown");
+        assert!(said.contains("did you mean `gpu`"));
+        assert!(device("gpu:x").is_err());
+        assert_eq!(positive("0.95"), Ok(0.95));
+        assert!(
+            ["0", "-1", "NaN", "inf"]
+                .iter()
+                .all(|text| positive(text).is_err())
+        );
+    }
+}

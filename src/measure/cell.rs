@@ -1,0 +1,317 @@
+//! What a bench measures and what became of it: the figures of one configuration on one device, over all its runs. A figure
+//! that is not there comes with its reason.
+
+use serde::{Deserialize, Serialize};
+
+use super::ablation::Contrast;
+use super::runner::{Measured, Work};
+use crate::config::Preset;
+use crate::profile::stats::median;
+use crate::protocol::{
+    self, Device, Finished, GradSummary, KernelSummary, Lint, Num, Spread, State,
+};
+
+/// One configuration on one device, or two that are compared there.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Subjects of one group are measured in turns.
+    pub group: usize,
+    pub device: String,
+    pub preset: Preset,
+    /// `v1`; of a comparison, `all against none`.
+    pub version: String,
+    /// What a sweep gave its key.
+    pub value: Option<u64>,
+    /// What an ablation compares.
+    pub contrast: Option<Contrast>,
+    pub work: Work,
+}
+
+/// One device × preset × version (× value of a sweep), over all its rounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// As it was asked for.
+    pub select: String,
+    pub device: Device,
+    pub preset: String,
+    pub version: String,
+    pub value: Option<u64>,
+    /// Content hash of the configuration.
+    pub config: String,
+    pub batch: u64,
+    pub context: u64,
+    pub rounds: u32,
+    pub speed: Option<Speed>,
+    /// Why there is no speed.
+    pub speed_reason: Option<String>,
+    pub clock: String,
+    /// Seconds from the engine's start to the first loss: of the first round, and the median of the later ones.
+    pub first_point_s: Option<f64>,
+    pub later_points_s: Option<f64>,
+    /// The profile of the round whose device time is the middle one, with the three operations that take longest.
+    pub kernels: Option<KernelSummary>,
+    pub kernels_reason: Option<String>,
+    pub memory: Memory,
+    /// Of the round that had the fewest.
+    pub grad: GradSummary,
+    pub loss_first: Num,
+    pub loss_last: Num,
+    /// Every lint of every round, once.
+    pub lints: Vec<Lint>,
+}
+
+/// Speed over the rounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Speed {
+    /// batch / median step time.
+    pub samples_per_s: f64,
+    pub tokens_per_s: f64,
+    /// Each figure is the median of the rounds'; `n` counts the steps of all.
+    pub step_ms: Spread,
+    /// Where the median step time lies: the hull of the rounds' medians and of median ± 1.57·IQR/√n (McGill, Tukey
+    /// and Larsen, 1978).
+    pub low_ms: f64,
+    pub high_ms: f64,
+    /// Median step time of each round.
+    pub rounds_ms: Vec<f64>,
+    /// The least settled of the rounds.
+    pub state: State,
+}
+
+/// Bytes by kind; the largest of the rounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    pub weights: u64,
+    pub gradients: u64,
+    pub moments: u64,
+    pub peak: Option<u64>,
+    /// Why there is no peak.
+    pub reason: Option<String>,
+}
+
+impl Cell {
+    /// None without a run.
+    pub fn of(subject: &Subject, runs: &[&Measured]) -> Option<Self> {
+        let finished: Vec<&Finished> = runs.iter().filter_map(|r| r.finished.as_ref()).collect();
+        let (first, last) = (*finished.first()?, *finished.last()?);
+        let train = &subject.work.configs()[0].train;
+        let speed = Speed::of(&finished, train.batch as f64, train.context as f64);
+        let no_speed = match last.clock.as_str() {
+            "enqueue" => "no step waited for the device",
+            _ => "no synchronised, unprofiled step after warm-up; give more --steps",
+        };
+        let kernels = middle_profile(&finished);
+        let no_kernels = last.kernels.reason.clone();
+        let no_kernels = no_kernels.unwrap_or_else(|| "no step was profiled".to_owned());
+        let later: Vec<f64> = runs[1..].iter().filter_map(|r| r.first_loss_s).collect();
+        let fewest = finished.iter().map(|f| &f.grad);
+        let fewest = fewest.min_by(|a, b| a.params_pct.total_cmp(&b.params_pct));
+        let mut lints: Vec<Lint> = Vec::new();
+        for lint in finished.iter().flat_map(|f| &f.lints) {
+            if !lints.iter().any(|known| known.name == lint.name) {
+                lints.push(lint.clone());
+            }
+        }
+        Some(Self {
+            select: subject.device.clone(),
+            device: first.device.clone(),
+            preset: subject.preset.to_string(),
+            version: subject.version.clone(),
+            value: subject.value,
+            config: first.config.clone(),
+            batch: train.batch as u64,
+            context: train.context as u64,
+            rounds: runs.len() as u32,
+            speed_reason: speed.is_none().then(|| no_speed.to_owned()),
+            speed,
+            clock: last.clock.clone(),
+            first_point_s: runs[0].first_loss_s,
+            later_points_s: (!later.is_empty()).then(|| median(&later)),
+            kernels_reason: kernels.is_none().then_some(no_kernels),
+            kernels,
+            memory: Memory::of(&finished),
+            grad: fewest.cloned().unwrap_or_default(),
+            loss_first: first.loss_first,
+            loss_last: last.loss_last,
+            lints,
+        })
+    }
+
+    /// Whether both measure the same version of the same preset on the same device.
+    pub fn same_version(&self, other: &Self) -> bool {
+        (&self.select, &self.preset, &self.version)
+            == (&other.select, &other.preset, &other.version)
+    }
+}
+
+fn middle_profile(runs: &[&Finished]) -> Option<KernelSummary> {
+    let seen = runs.iter().map(|f| &f.kernels);
+    let mut seen: Vec<_> = seen
+        .filter(|k| k.reason.is_none() && k.device_ms > 0.0)
+        .collect();
+    seen.sort_by(|a, b| a.device_ms.total_cmp(&b.device_ms));
+    let mut middle = (*seen.get(seen.len().saturating_sub(1) / 2)?).clone();
+    middle.top.truncate(3);
+    Some(middle)
+}
+
+impl Speed {
+    /// None where no round timed a step against the device's clock.
+    fn of(runs: &[&Finished], batch: f64, context: f64) -> Option<Self> {
+        let timed: Vec<(&Spread, State)> = runs
+            .iter()
+            .filter(|f| f.clock != "enqueue")
+            .filter_map(|f| Some((f.step_ms.as_ref()?, f.state)))
+            .filter(|(ms, _)| ms.n > 0 && ms.median.is_finite() && ms.median > 0.0)
+            .collect();
+        let over = |figure: fn(&Spread) -> f64| {
+            median(&timed.iter().map(|(ms, _)| figure(ms)).collect::<Vec<_>>())
+        };
+        let unrest = |state: &State| match state {
+            State::Steady => 0,
+            State::Settling => 1,
+            State::Noisy => 2,
+            State::Drifting => 3,
+            State::Warming => 4,
+        };
+        let state = timed.iter().map(|(_, state)| *state).max_by_key(unrest)?;
+        let step_ms = Spread {
+            median: over(|ms| ms.median),
+            p25: over(|ms| ms.p25),
+            p75: over(|ms| ms.p75),
+            p95: over(|ms| ms.p95),
+            n: timed.iter().map(|(ms, _)| ms.n).sum(),
+        };
+        let rounds_ms: Vec<f64> = timed.iter().map(|(ms, _)| ms.median).collect();
+        let notch = 1.57 * (step_ms.p75 - step_ms.p25) / (step_ms.n as f64).sqrt();
+        let least = rounds_ms.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = rounds_ms.iter().copied().fold(0.0, f64::max);
+        let samples_per_s = 1e3 * batch / step_ms.median;
+        Some(Self {
+            samples_per_s,
+            tokens_per_s: samples_per_s * context,
+            // A wide notch of few steps must not reach below zero.
+            low_ms: least.min((step_ms.median - notch).max(step_ms.median / 10.0)),
+            high_ms: most.max(step_ms.median + notch),
+            step_ms,
+            rounds_ms,
+            state,
+        })
+    }
+}
+
+impl Memory {
+    /// What stays between steps.
+    pub const fn kept(&self) -> u64 {
+        self.weights + self.gradients + self.moments
+    }
+
+    fn of(runs: &[&Finished]) -> Self {
+        let all = || runs.iter().map(|f| &f.memory);
+        let most = |kind: fn(&protocol::Memory) -> u64| all().map(kind).max().unwrap_or(0);
+        let peak = all().filter_map(|m| m.peak_bytes).max();
+        let reason = all().find_map(|m| m.reason.clone());
+        let reason = reason.unwrap_or_else(|| "the engine did not say".to_owned());
+        Self {
+            weights: most(|m| m.weights),
+            gradients: most(|m| m.gradients),
+            moments: most(|m| m.moments),
+            peak,
+            reason: peak.is_none().then_some(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::config::RunConfig;
+
+    /// A cell of v1 at `tiny` on the CPU, of rounds with these step times in ms and `n` steps each.
+    pub fn cell(version: &str, rounds: &[f64], n: u64) -> Cell {
+        let runs: Vec<Measured> = rounds.iter().map(|ms| run(*ms, n)).collect();
+        cell_of(version, &runs)
+    }
+
+    fn cell_of(version: &str, runs: &[Measured]) -> Cell {
+        let subject = Subject {
+            group: 0,
+            device: "cpu".to_owned(),
+            preset: Preset::Tiny,
+            version: version.to_owned(),
+            value: None,
+            contrast: None,
+            work: Work::run(version, &RunConfig::preset(Preset::Tiny), 30),
+        };
+        let runs: Vec<&Measured> = runs.iter().collect();
+        Cell::of(&subject, &runs).expect("runs")
+    }
+
+    fn run(ms: f64, n: u64) -> Measured {
+        let step_ms = Spread {
+            median: ms,
+            p25: ms * 0.99,
+            p75: ms * 1.01,
+            p95: ms * 1.05,
+            n,
+        };
+        Measured {
+            first_loss_s: Some(ms / 100.0),
+            finished: Some(Finished {
+                config: "c0".to_owned(),
+                device: Device {
+                    kind: "cpu".to_owned(),
+                    name: "Chip".to_owned(),
+                },
+                step_ms: (n > 0).then_some(step_ms),
+                clock: "host-sync".to_owned(),
+                state: State::Steady,
+                kernels: KernelSummary {
+                    launches_per_step: 40,
+                    unique: 9,
+                    device_ms: ms * 0.9,
+                    coverage: 0.9,
+                    ..KernelSummary::default()
+                },
+                ..Finished::default()
+            }),
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn a_cell_is_the_median_of_its_rounds() {
+        let cell = cell("v1", &[20.0, 30.0, 21.0], 25);
+        let speed = cell.speed.expect("speed");
+        assert_eq!((speed.step_ms.median, speed.step_ms.n), (21.0, 75));
+        assert_eq!(speed.samples_per_s, 8e3 / 21.0);
+        assert_eq!((speed.low_ms, speed.high_ms), (20.0, 30.0));
+        assert_eq!(cell.first_point_s, Some(0.2));
+        assert_eq!(cell.later_points_s, Some(0.255));
+        assert_eq!(cell.kernels.expect("seen").device_ms, 21.0 * 0.9);
+    }
+
+    #[test]
+    fn one_round_has_the_interval_of_its_steps() {
+        let speed = cell("v1", &[20.0], 25).speed.expect("speed");
+        let notch = 1.57 * (20.0 * 0.02) / 5.0;
+        assert!((speed.high_ms - 20.0 - notch).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_missing_figure_has_its_reason() {
+        let mut silent = run(20.0, 0);
+        let finished = silent.finished.as_mut().expect("a summary");
+        finished.kernels.reason = Some("no timestamps".to_owned());
+        let cell = cell_of("v1", &[silent.clone()]);
+        assert!(cell.speed_reason.expect("why").contains("more --steps"));
+        assert_eq!(cell.kernels_reason.as_deref(), Some("no timestamps"));
+        assert_eq!(
+            cell.memory.reason.as_deref(),
+            Some("the engine did not say")
+        );
+        silent.finished.as_mut().expect("a summary").clock = "enqueue".to_owned();
+        let reason = cell_of("v1", &[silent]).speed_reason;
+        assert!(reason.expect("why").contains("waited"));
+    }
+}
