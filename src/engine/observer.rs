@@ -48,7 +48,7 @@ pub struct Observed(Arc<Launches>, LaunchObservation);
 
 impl Observed {
     /// The launches in order, with how long each took and on which clock: `device` or `system`. Call after a sync.
-    fn read(self) -> (Vec<(Option<usize>, &'static str, Duration)>, &'static str) {
+    fn read(self) -> (Vec<Seen<Duration>>, &'static str) {
         let Self(launches, guard) = self;
         drop(guard);
         let mut clock = "device";
@@ -174,15 +174,15 @@ impl Timing {
 }
 
 /// A launch: the span it belongs to, its kernel, its time.
-type Seen = (Option<usize>, &'static str, Timing);
+type Seen<T> = (Option<usize>, &'static str, T);
 
 #[derive(Default)]
 struct Launches {
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<Seen<Timing>>>,
 }
 
 impl Launches {
-    fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
+    fn seen(&self) -> MutexGuard<'_, Vec<Seen<Timing>>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
