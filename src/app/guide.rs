@@ -10,7 +10,6 @@ use super::study::Beat;
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Overlay, RunState};
 use crate::course::{Exercise, Stage};
-pub use crate::units::{number, percent};
 pub use vitals::{Mark, Vital, vitals};
 
 /// A piece of a sentence.
