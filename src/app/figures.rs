@@ -2,101 +2,32 @@
 //! so far; what nobody measured stays missing.
 
 use super::{App, SlotRun};
-use crate::config::RunConfig;
-use crate::course::placeholder::{Lookup, Subject};
+use crate::course::placeholder::Figures;
 use crate::profile::roofline::top;
 use crate::protocol::*;
 
-/// Figures of this learner's runs.
-pub struct Figures<'a> {
-    app: &'a App,
-    config: &'a RunConfig,
-    slots: [Option<Finished>; 2],
-}
-
-impl<'a> Figures<'a> {
-    /// Everything known now; nothing without a stage.
-    pub fn of(app: &'a App) -> Option<Self> {
-        let stage = app.stage()?;
-        let wanted = app.run.wanted.as_ref().map(|run| &run.config);
-        let slots = [summary(&app.run.slots[0]), summary(&app.run.slots[1])];
-        Some(Self {
-            app,
-            config: wanted.unwrap_or(&stage.broken),
-            slots,
-        })
-    }
+/// Everything known now; nothing without a stage.
+pub fn figures(app: &App) -> Option<Figures<'_>> {
+    let stage = app.stage()?;
+    let wanted = app.run.wanted.as_ref().map(|run| &run.config);
+    Some(Figures {
+        config: wanted.unwrap_or(&stage.broken),
+        language: &app.course.language,
+        slots: [summary(&app.run.slots[0]), summary(&app.run.slots[1])],
+        shown: app.run.active,
+        pair: app.study.pair.as_ref(),
+        choice: app.study.answered(stage),
+        estimate: app.study.of(stage).estimate,
+    })
 }
 
 /// The same figures for texts about the stage as the learner found it: `run` is that run, whatever runs now.
-pub struct AsFound<'a>(pub &'a Figures<'a>);
-
-impl Lookup for AsFound<'_> {
-    fn finished(&self, subject: Subject) -> Option<&Finished> {
-        let found = self.0.slots[Slot::A as usize].as_ref();
-        match subject {
-            Subject::Run if found.is_some() => found,
-            other => self.0.finished(other),
-        }
-    }
-
-    fn pair(&self) -> Option<&Pair> {
-        self.0.pair()
-    }
-
-    fn config(&self) -> &RunConfig {
-        let found = self.0.app.run.slot(Slot::A).started.as_ref();
-        found.map_or(self.0.config, |started| &started.run.config)
-    }
-
-    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        self.0.prediction()
-    }
-
-    fn language(&self) -> &str {
-        self.0.language()
-    }
-}
-
-impl Lookup for Figures<'_> {
-    fn finished(&self, subject: Subject) -> Option<&Finished> {
-        let named = |variant: &str| {
-            self.slots
-                .iter()
-                .flatten()
-                .find(|run| run.variant == variant)
-        };
-        match subject {
-            Subject::Run => self.slots[self.app.run.active as usize].as_ref(),
-            Subject::Broken => named("broken"),
-            Subject::Fixed => named("fixed").or_else(|| named("custom")),
-            Subject::A => self.slots[0].as_ref(),
-            Subject::B => self.slots[1].as_ref(),
-        }
-    }
-
-    fn pair(&self) -> Option<&Pair> {
-        self.app.study.pair.as_ref()
-    }
-
-    fn config(&self) -> &RunConfig {
-        self.config
-    }
-
-    fn language(&self) -> &str {
-        &self.app.course.language
-    }
-
-    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        let answer = self
-            .app
-            .stage()
-            .and_then(|stage| self.app.study.answered(stage));
-        let estimate = self
-            .app
-            .stage()
-            .and_then(|stage| self.app.study.of(stage).estimate);
-        (answer.map(letter), estimate)
+pub fn as_found<'a>(app: &'a App, now: &Figures<'a>) -> Figures<'a> {
+    let started = app.run.slot(Slot::A).started.as_ref();
+    Figures {
+        config: started.map_or(now.config, |started| &started.run.config),
+        shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),
+        ..now.clone()
     }
 }
 

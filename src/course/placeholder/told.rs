@@ -1,7 +1,7 @@
 //! A text whose figures may still be missing, as a learner reads it: in place of the sentences that need them stands one
 //! that says how to get them. A table stays and gets that line below it.
 
-use super::{Lookup, NOT_MEASURED, Piece, Subject, pieces, problem, resolve, subject, value};
+use super::{Figures, NOT_MEASURED, Piece, RUNS, pieces, problem, resolve, value};
 
 /// Shown in a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
@@ -38,10 +38,10 @@ fn words(language: &str) -> Notices {
 /// The notice to show instead of these names while their figures can still come; `key` is the key that measures pairs.
 pub fn notice<'a>(
     names: impl Iterator<Item = &'a str>,
-    from: &dyn Lookup,
+    from: &Figures<'_>,
     key: &str,
 ) -> Option<String> {
-    let words = words(from.language());
+    let words = words(from.language);
     Some(match awaited(names, from)? {
         Awaited::Run => words.run.to_owned(),
         Awaited::Fixed => words.fixed.to_owned(),
@@ -49,8 +49,8 @@ pub fn notice<'a>(
     })
 }
 
-/// What has to happen before the figures are there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What has to happen before the figures are there; the later ones need more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Awaited {
     /// The run has to make more steps.
     Run,
@@ -61,41 +61,29 @@ enum Awaited {
 }
 
 /// What these names wait for. A figure that is still missing after many steps will not come, so nothing waits for it.
-fn awaited<'a>(names: impl Iterator<Item = &'a str>, from: &dyn Lookup) -> Option<Awaited> {
-    let mut found = None;
-    for name in names {
-        match awaits(name, from) {
-            Some(Awaited::Pairs) => return Some(Awaited::Pairs),
-            Some(run) => found = Some(run),
-            None => {}
-        }
-    }
-    found
+fn awaited<'a>(names: impl Iterator<Item = &'a str>, from: &Figures<'_>) -> Option<Awaited> {
+    names.filter_map(|name| awaits(name, from)).max()
 }
 
-fn awaits(name: &str, from: &dyn Lookup) -> Option<Awaited> {
+fn awaits(name: &str, from: &Figures<'_>) -> Option<Awaited> {
     if problem(name).is_some() || value(name, from).is_some() {
         return None;
     }
-    let pending = |subject: Subject| pending(subject, from);
+    let measure = &from.config.measure;
+    let due = measure.warmup.saturating_add(measure.profile_every);
+    // Whether the run has made too few steps for everything to have been measured once.
+    let pending = |run: &str| from.run(run).is_none_or(|run| run.steps <= due);
     match name.split('.').next().unwrap_or(name) {
         "pair" => Some(Awaited::Pairs),
-        "ratio" => (pending(Subject::Broken) || pending(Subject::Fixed)).then_some(Awaited::Pairs),
-        "fixed" => pending(Subject::Fixed).then_some(Awaited::Fixed),
-        head => subject(head).is_some_and(pending).then_some(Awaited::Run),
+        "ratio" => (pending("broken") || pending("fixed")).then_some(Awaited::Pairs),
+        "fixed" => pending("fixed").then_some(Awaited::Fixed),
+        head => (RUNS.contains(&head) && pending(head)).then_some(Awaited::Run),
     }
 }
 
-/// Whether the run has made too few steps for everything to have been measured once.
-fn pending(subject: Subject, from: &dyn Lookup) -> bool {
-    let measure = &from.config().measure;
-    let due = measure.warmup.saturating_add(measure.profile_every);
-    from.finished(subject).is_none_or(|run| run.steps <= due)
-}
-
 /// A single figure as it stands in a sentence.
-pub fn figure(name: &str, from: &dyn Lookup) -> String {
-    let words = words(from.language());
+pub fn figure(name: &str, from: &Figures<'_>) -> String {
+    let words = words(from.language);
     match resolve(name, from) {
         text if text != NOT_MEASURED => text,
         _ if name.starts_with("prediction.") => words.skipped.to_owned(),
@@ -104,7 +92,7 @@ pub fn figure(name: &str, from: &dyn Lookup) -> String {
 }
 
 /// The text with its figures filled in. One notice replaces the sentences whose figures are still to come.
-pub fn told(text: &str, from: &dyn Lookup, key: &str) -> String {
+pub fn told(text: &str, from: &Figures<'_>, key: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for sentence in sentences(text) {
         let parts = pieces(sentence);
@@ -150,7 +138,6 @@ fn sentences(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::config::{Preset, RunConfig};
-    use crate::course::placeholder::Figures;
     use crate::protocol::Finished;
 
     #[test]
@@ -179,7 +166,7 @@ mod tests {
             ..Finished::default()
         };
         let figures = Figures {
-            run: Some(&long),
+            slots: [Some(long), None],
             ..none
         };
         assert_eq!(
@@ -207,7 +194,7 @@ mod tests {
             ..Finished::default()
         };
         let figures = Figures {
-            run: Some(&long),
+            slots: [Some(long), None],
             ..Figures::none(&config)
         };
         assert_eq!(of(&["run.step_ms"], &figures), None, "it never comes");
