@@ -16,6 +16,7 @@ use serde::de::{
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::source::Loader;
 use super::text;
 use crate::config::file::{FileError, line_of};
 use crate::config::nearest;
@@ -41,56 +42,71 @@ struct Found {
     last: (String, usize),
 }
 
-impl<'a> TomlFile<'a> {
-    /// Parses and deserializes `source`; `shown` is the name of the file in messages. The value holds stand-ins wherever
-    /// a problem was reported; it is `None` where the file is not TOML at all.
-    pub fn read<T: DeserializeOwned>(source: &'a str, shown: &str) -> (Self, Option<T>) {
-        let mut file = Self {
-            shown: shown.to_owned(),
-            source,
-            root: DeValue::Table(DeTable::new()),
+impl TomlFile<'_> {
+    /// Reads the file at `path` of the course and hands it with its value to `check`, which may report more. The value has
+    /// stand-ins wherever a problem was reported. `None`: the file cannot be used.
+    pub fn read<T: DeserializeOwned, R>(
+        loader: &Loader<'_>,
+        path: &str,
+        check: impl FnOnce(&TomlFile<'_>, T) -> R,
+    ) -> Option<R> {
+        let source = loader.text(path)?;
+        let root = match DeTable::parse(&source) {
+            Ok(root) => DeValue::Table(root.into_inner()),
+            Err(error) => {
+                let line = error.span().map_or(0, |span| line_of(&source, span.start));
+                let what = format!("is not valid TOML: {}", text::one_line(error.message()));
+                loader.fail(path, line, what);
+                return None;
+            }
+        };
+        let file = TomlFile {
+            shown: loader.source.shown(path),
+            source: &source,
+            root,
             found: RefCell::default(),
         };
-        match DeTable::parse(source) {
-            Ok(root) => file.root = DeValue::Table(root.into_inner()),
-            Err(error) => {
-                let line = error.span().map_or(0, |span| line_of(source, span.start));
-                let what = format!("is not valid TOML: {}", text::one_line(error.message()));
-                file.report(line, "", what);
-                return (file, None);
-            }
-        }
-        // Each round learns of one more required key that is missing; the next round puts a stand-in there.
-        let value = loop {
+        // What `check` reports of other files comes after this one's problems.
+        let at = loader.problems.borrow().len();
+        let checked = file.value().map(|value| check(&file, value));
+        let mut found = file.found.into_inner();
+        found.problems.sort_by_key(|problem| problem.line);
+        loader.problems.borrow_mut().splice(at..at, found.problems);
+        checked.filter(|_| !found.failed)
+    }
+
+    /// Deserializes the file. Each round learns of one more required key that is missing; the next one puts a stand-in
+    /// there.
+    fn value<T: DeserializeOwned>(&self) -> Option<T> {
+        loop {
             let root = Node {
-                file: &file,
-                value: Some(&file.root),
+                file: self,
+                value: Some(&self.root),
                 path: String::new(),
                 line: 1,
                 place: Place::Required,
                 silent: false,
             };
             let fault = match T::deserialize(root) {
-                Ok(value) => break Some(value),
+                Ok(value) => return Some(value),
                 Err(fault) => fault,
             };
             let missing = fault.missing.map(|(path, field)| join(&path, field));
-            let mut found = file.found.take();
+            let mut found = self.found.take();
             match missing {
                 Some(path) if !found.required.contains(&path) => {
                     found.required.push(path);
-                    file.found.borrow_mut().required = found.required;
+                    self.found.borrow_mut().required = found.required;
                 }
                 _ => {
                     let (path, line) = std::mem::take(&mut found.last);
-                    file.found.replace(found);
+                    self.found.replace(found);
                     let what = format!("`{}`: {}", key_of(&path), text::one_line(&fault.what));
-                    file.report(line, &path, what);
-                    break None;
+                    self.report(line, &path, what);
+                    return None;
                 }
             }
-        };
-        (file, value)
+        }
     }
 
     /// Reports a problem of the key at `path`, unless serde reported that key already.
@@ -163,22 +179,11 @@ impl<'a> TomlFile<'a> {
         self.found.borrow().failed
     }
 
-    /// Hands over the problems in the order of their lines; whether the file can be used.
-    pub fn finish(self, problems: &mut Vec<FileError>) -> bool {
-        let mut found = self.found.into_inner();
-        found.problems.sort_by_key(|problem| problem.line);
-        problems.append(&mut found.problems);
-        !found.failed
-    }
-
     fn push(&self, line: usize, what: String) {
         let mut found = self.found.borrow_mut();
         found.failed = true;
-        found.problems.push(FileError {
-            path: self.shown.clone(),
-            line,
-            what,
-        });
+        let problem = FileError::new(&self.shown, line, what);
+        found.problems.push(problem);
     }
 
     fn report(&self, line: usize, path: &str, what: String) {

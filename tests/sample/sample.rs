@@ -78,6 +78,7 @@ fn lesson() -> Lesson {
 
 fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig) -> Stage {
     Stage {
+        checks_toml: Vec::new(),
         id: id.to_owned(),
         number,
         title: title.to_owned(),
