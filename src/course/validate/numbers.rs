@@ -150,7 +150,7 @@ fn entry(file: &TomlFile<'_>, path: &str, number: NumberToml, traced: &mut Vec<T
         return file.fail(path, format!("{what}; write where the number is from"));
     }
     for sum in number.formula.iter().flat_map(|formula| formula.split(';')) {
-        if let Err(what) = arithmetic::holds(sum, &says) {
+        if let Err(what) = arithmetic::check(sum, &says) {
             file.fail(&format!("{path}.formula"), what);
         }
     }
