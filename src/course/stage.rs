@@ -211,12 +211,11 @@ const PANELS: &[&str] = &[
 const LONGEST_BEAT: usize = 210;
 
 fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    const LETTERS: &[&str] = &["a", "b", "c", "d"];
-    let found = one_of(deserializer, LETTERS)?;
-    Ok(LETTERS
-        .iter()
-        .position(|letter| *letter == found)
-        .unwrap_or(0))
+    let found = one_of(deserializer, &["a", "b", "c", "d"])?;
+    Ok(found
+        .bytes()
+        .next()
+        .map_or(0, |letter| usize::from(letter - b'a')))
 }
 
 fn panel<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -412,17 +411,16 @@ fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
     }
     let plain = RunConfig::preset(config.preset);
     let mut moved = RunConfig::preset(preset);
-    for knob in KNOBS
-        .iter()
-        .filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain))
-    {
-        // A value that a configuration already holds is one its key takes.
-        let _ = knob.set(&mut moved, &Value::from_word(&(knob.get)(config)));
+    for knob in KNOBS.iter().filter(|knob| knob.path != "preset") {
+        let value = (knob.get)(config);
+        if value != (knob.get)(&plain) {
+            // A value that a configuration already holds is one its key takes.
+            let _ = knob.set(&mut moved, &Value::from_word(&value));
+        }
     }
-    if moved.problems().is_empty() {
-        return moved;
+    if !moved.problems().is_empty() {
+        moved.clone_from(config);
+        moved.set_preset(preset);
     }
-    let mut sized = config.clone();
-    sized.set_preset(preset);
-    sized
+    moved
 }
