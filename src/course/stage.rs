@@ -7,8 +7,9 @@ use super::check::{self, Check, CheckToml};
 use super::lesson::Lesson;
 use super::placeholder;
 use super::source::Loader;
-use super::toml_file::{TomlFile, one_of};
+use super::toml_file::TomlFile;
 use crate::config::{KNOBS, Preset, RunConfig, Value, nearest};
+use crate::panel::Panel;
 
 /// What a learner is expected to do: look, take apart, write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -140,11 +141,10 @@ pub struct Estimate {
 }
 
 /// Where to look.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Pointer {
-    /// One of [`PANELS`] but `lesson`.
-    #[serde(deserialize_with = "panel")]
-    pub panel: String,
+    /// Any but the lesson.
+    pub panel: Panel,
     pub text: String,
 }
 
@@ -157,11 +157,10 @@ pub struct Claim {
 }
 
 /// One beat of presenter mode.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Cue {
-    /// The panel to look at: one of [`PANELS`].
-    #[serde(deserialize_with = "panel_or_lesson")]
-    pub show: String,
+    /// The panel to look at.
+    pub show: Panel,
     /// What the room reads.
     pub say: String,
     #[serde(default)]
@@ -193,37 +192,19 @@ pub struct StageFile {
 
 const CONFIG: &str = "config.toml";
 
-/// Panels that a beat may show; a pointer may name all but the first.
-const PANELS: &[&str] = &[
-    "lesson",
-    "loss",
-    "throughput",
-    "kernels",
-    "ledger",
-    "gradients",
-    "memory",
-    "evidence",
-    "lints",
-    "roofline",
-];
-
 /// Most characters of what a beat says: three lines of a small screen.
 const LONGEST_BEAT: usize = 210;
 
 fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let found = one_of(deserializer, &["a", "b", "c", "d"])?;
-    Ok(found
-        .bytes()
-        .next()
-        .map_or(0, |letter| usize::from(letter - b'a')))
-}
-
-fn panel<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    one_of(deserializer, &PANELS[1..])
-}
-
-fn panel_or_lesson<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    one_of(deserializer, PANELS)
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Letter {
+        A,
+        B,
+        C,
+        D,
+    }
+    Ok(Letter::deserialize(deserializer)? as usize)
 }
 
 /// Reads the folder `exercises/NN-name`, without its lesson. `None`: it cannot be used, and the loader knows why.
@@ -250,11 +231,8 @@ pub fn read(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
             return None;
         }
         let wrong = scope_problems(&stage);
-        let usable = wrong.is_empty();
-        wrong
-            .into_iter()
-            .for_each(|what| loader.fail(&toml, 0, what));
-        usable.then_some(stage)
+        wrong.iter().for_each(|what| loader.fail(&toml, 0, what));
+        wrong.is_empty().then_some(stage)
     })?
 }
 
@@ -266,19 +244,22 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
             file.fail("estimate.of", what);
         }
         if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
-            file.fail(
-                "estimate.from",
-                "the scale needs `from` below `to`, and above 0 when `log = true`",
-            );
+            let what = "the scale needs `from` below `to`, and above 0 when `log = true`";
+            file.fail("estimate.from", what);
+        }
+    }
+    for (at, pointer) in stage.evidence.iter().enumerate() {
+        if pointer.panel == Panel::Lesson {
+            let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
+            file.fail(&format!("evidence.{at}.panel"), what);
         }
     }
     for (at, cue) in stage.cues.iter().enumerate() {
         let length = cue.say.chars().count();
         if length > LONGEST_BEAT {
-            file.fail(
-                &format!("beat.{at}.say"),
-                format!("`say` has {length} characters; a room reads at most {LONGEST_BEAT}"),
-            );
+            let what = format!("a room reads at most {LONGEST_BEAT}");
+            let what = format!("`say` has {length} characters; {what}");
+            file.fail(&format!("beat.{at}.say"), what);
         }
     }
     if stage.varies.is_empty() {
@@ -300,17 +281,17 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
         stage.lesson_file.clone_from(&own);
     }
     if !plain_file(&stage.lesson_file, &["md"]) {
-        let what = format!("name a file of lessons/, such as \"{own}\"");
-        file.fail(
-            "lesson",
-            format!("`lesson` is `{}`; {what}", stage.lesson_file),
-        );
+        let name = &stage.lesson_file;
+        let what = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
+        file.fail("lesson", what);
     }
-    let checks = std::mem::take(&mut stage.checks_toml)
+    for (at, raw) in std::mem::take(&mut stage.checks_toml)
         .into_iter()
-        .enumerate();
-    let checks = checks.map(|(at, raw)| check::checked(file, &format!("check.{at}"), raw));
-    stage.checks = checks.collect();
+        .enumerate()
+    {
+        let check = check::checked(file, &format!("check.{at}"), raw);
+        stage.checks.push(check);
+    }
     stage.id_line = file.line("id");
     "en".clone_into(&mut stage.language);
 }

@@ -10,9 +10,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
-use serde::de::{
-    self, DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor,
-};
+use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -128,8 +126,8 @@ impl TomlFile<'_> {
     /// Whether the key at `path` or a table around it was reported.
     pub fn is_settled(&self, path: &str) -> bool {
         let within = |settled: &String| {
-            path.strip_prefix(settled.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            let rest = path.strip_prefix(settled.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         self.found.borrow().settled.iter().any(within)
     }
@@ -143,10 +141,8 @@ impl TomlFile<'_> {
         known: impl Iterator<Item = &'w str>,
     ) {
         let near = nearest(word, known);
-        self.fail(
-            path,
-            format!("unknown {kind} `{word}`; the nearest known one is `{near}`"),
-        );
+        let what = format!("unknown {kind} `{word}`; the nearest known one is `{near}`");
+        self.fail(path, what);
     }
 
     /// The line of the key at `path`, or of the nearest table around it.
@@ -155,20 +151,18 @@ impl TomlFile<'_> {
         for step in path.split('.') {
             let found = match value {
                 DeValue::Table(table) => table
-                    .iter()
-                    .find(|(key, _)| key.get_ref() == step)
-                    .map(|(key, value)| (key.span().start, value)),
-                DeValue::Array(list) => step
-                    .parse()
-                    .ok()
-                    .and_then(|at: usize| list.get(at))
-                    .map(|value| (value.span().start, value)),
+                    .get_key_value(step)
+                    .map(|(key, inner)| (key.span(), inner)),
+                DeValue::Array(list) => {
+                    let inner = step.parse().ok().and_then(|at: usize| list.get(at));
+                    inner.map(|inner| (inner.span(), inner))
+                }
                 _ => None,
             };
-            let Some((start, inner)) = found else {
+            let Some((span, inner)) = found else {
                 break;
             };
-            line = line_of(self.source, start);
+            line = line_of(self.source, span.start);
             value = inner.get_ref();
         }
         line
@@ -190,28 +184,6 @@ impl TomlFile<'_> {
         self.push(line, what);
         self.found.borrow_mut().settled.push(path.to_owned());
     }
-}
-
-/// Deserializes one of a few words: for keys whose words are a list and not the variants of an enum.
-pub fn one_of<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    words: &'static [&'static str],
-) -> Result<String, D::Error> {
-    struct Word;
-    impl<'de> Visitor<'de> for Word {
-        type Value = String;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a word")
-        }
-
-        fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<String, A::Error> {
-            let (word, rest) = access.variant::<String>()?;
-            rest.unit_variant()?;
-            Ok(word)
-        }
-    }
-    deserializer.deserialize_enum("", words, Word)
 }
 
 /// Where a value stands, which decides how a problem with it is worded.
@@ -252,12 +224,8 @@ impl<'t> Node<'t> {
         let key = key_of(&self.path);
         let found = self.value.map_or("", kind);
         self.report(match self.place {
-            _ if self.value.is_none() => {
-                format!("`{key}` is missing; write `{key} = {example}`")
-            }
-            Place::Required | Place::Optional => {
-                format!("`{key}` is {found}; it takes {wanted}")
-            }
+            _ if self.value.is_none() => format!("`{key}` is missing; write `{key} = {example}`"),
+            Place::Required | Place::Optional => format!("`{key}` is {found}; it takes {wanted}"),
             Place::Entry => format!("`{key}` holds {found}; each entry is {wanted}"),
             Place::NoList => {
                 format!("`{key}` is {found}; it takes a list such as `{key} = [{example}]`")
@@ -362,9 +330,8 @@ impl<'t> Node<'t> {
             if !known {
                 let near = nearest(key, fields.iter().copied());
                 let key = text::one_line(&key.escape_debug().to_string());
-                node.report(format!(
-                    "unknown key `{key}`; the nearest known key is `{near}`"
-                ));
+                let what = format!("unknown key `{key}`; the nearest known key is `{near}`");
+                node.report(what);
                 meant.push(near);
             }
             known
@@ -455,9 +422,8 @@ impl<'de> Deserializer<'de> for Node<'_> {
                 None => {
                     let near = nearest(&word, words.iter().copied());
                     let (key, word) = (key_of(&self.path), text::one_line(&word));
-                    self.report(format!(
-                        "`{key}` cannot be \"{word}\"; did you mean \"{near}\"? It takes {all}"
-                    ));
+                    let what = format!("`{key}` cannot be \"{word}\"; did you mean \"{near}\"?");
+                    self.report(format!("{what} It takes {all}"));
                     first
                 }
             },

@@ -42,16 +42,18 @@ pub fn notice<'a>(
     key: &str,
 ) -> Option<String> {
     let words = words(from.language);
-    // Where names wait for different things, the one that needs most.
-    Some(match names.filter_map(|name| awaits(name, from)).max()? {
+    // Pairs before all else, because they measure both runs.
+    let first = |one, next| if one == Awaited::Pairs { one } else { next };
+    let awaited = names.filter_map(|name| awaits(name, from)).reduce(first);
+    Some(match awaited? {
         Awaited::Run => words.run.to_owned(),
         Awaited::Fixed => words.fixed.to_owned(),
         Awaited::Pairs => words.pairs.replace("{}", key),
     })
 }
 
-/// What has to happen before the figures are there; the later ones need more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What has to happen before the figures are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     /// The run has to make more steps.
     Run,

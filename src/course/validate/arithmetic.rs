@@ -104,9 +104,11 @@ impl Reader<'_> {
             let closed = self.takes(")");
             return closed.then_some(value).ok_or_else(|| self.wrong());
         }
-        let functions: [(&str, fn(f64) -> f64); 3] =
-            [("ln", f64::ln), ("exp", f64::exp), ("sqrt", f64::sqrt)];
-        for (name, function) in functions {
+        for (name, function) in [
+            ("ln", f64::ln as fn(f64) -> f64),
+            ("exp", f64::exp),
+            ("sqrt", f64::sqrt),
+        ] {
             if self.takes(name) {
                 return Ok(function(self.atom()?));
             }

@@ -186,7 +186,7 @@ impl Text<'_> {
         self.w.heading("Where to look");
         let theme = self.w.theme;
         for pointer in &self.stage.evidence {
-            let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel);
+            let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel.name());
             self.w.told(&marker, theme.key, &pointer.text, theme.text);
         }
     }

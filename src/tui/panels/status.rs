@@ -32,7 +32,7 @@ pub fn draw_guide(s: &mut Surface<'_, '_>) {
         let Some(pointer) = evidence.get(at) else {
             return;
         };
-        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel);
+        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel.name());
         let mut lines = said(s, &marker, &pointer.text);
         if lines.len() < usize::from(s.area.height) {
             lines.push(next_line(app, theme));
