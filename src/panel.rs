@@ -1,10 +1,13 @@
 //! The panels of the screen by name: stage files, the state and the drawing share this list. How a panel is drawn is
 //! in `tui::panels`.
 
+use serde::Deserialize;
+
 macro_rules! panels {
     ($($panel:ident = $name:literal),+ $(,)?) => {
         /// A part of the screen with a subject of its own.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+        #[serde(rename_all = "lowercase")]
         pub enum Panel { $($panel),+ }
 
         impl Panel {
@@ -16,11 +19,6 @@ macro_rules! panels {
             /// As lessons and stage files write it.
             pub const fn name(self) -> &'static str {
                 Self::NAMES[self as usize]
-            }
-
-            /// The panel with this name.
-            pub fn parse(name: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|panel| panel.name() == name)
             }
         }
     };

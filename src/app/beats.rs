@@ -17,18 +17,22 @@ pub fn cues(stage: &Stage) -> Vec<Cue> {
     if !stage.cues.is_empty() {
         return stage.cues.clone();
     }
-    let cue = |show: &str, say: &str, does| Cue {
-        show: show.to_owned(),
+    let cue = |show, say: &str, does| Cue {
+        show,
         say: say.to_owned(),
         does,
     };
-    let mut all = vec![cue("loss", &stage.symptom, CueDoes::Nothing)];
-    all.push(cue("lesson", &stage.prediction.prompt, CueDoes::Nothing));
-    let pointers = stage.evidence.iter();
-    all.extend(pointers.map(|it| cue(&it.panel, &it.text, CueDoes::Nothing)));
-    all.push(cue("loss", &stage.fix, CueDoes::Toggle));
+    let mut all = vec![cue(Panel::Loss, &stage.symptom, CueDoes::Nothing)];
     all.push(cue(
-        "throughput",
+        Panel::Lesson,
+        &stage.prediction.prompt,
+        CueDoes::Nothing,
+    ));
+    let pointers = stage.evidence.iter();
+    all.extend(pointers.map(|it| cue(it.panel, &it.text, CueDoes::Nothing)));
+    all.push(cue(Panel::Loss, &stage.fix, CueDoes::Toggle));
+    all.push(cue(
+        Panel::Throughput,
         "Both in turns, until the verdict is clear.",
         CueDoes::Pair,
     ));
@@ -143,7 +147,7 @@ impl App {
     /// Brings a beat's panel into view, large.
     fn look_at(&mut self, at: usize) -> Option<CueDoes> {
         let cue = cues(self.stage()?).get(at)?.clone();
-        let panel = Panel::parse(&cue.show).unwrap_or(Panel::Loss);
+        let panel = cue.show;
         if let Some(presentation) = &mut self.presentation {
             presentation.beat = at;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::clean::sanitize;
 use super::devices::FirstLight;
-use super::figures::{Figures, summary};
+use super::figures::{figures, summary};
 use super::log::Level;
 use super::pages::Page;
 use super::source::FromEngine;
@@ -369,6 +369,6 @@ impl App {
         if of.starts_with("pair.") && self.study.pair.as_ref().is_none_or(|pair| !pair.done) {
             return None;
         }
-        number(of, &Figures::of(self)?).filter(|value| value.is_finite())
+        number(of, &figures(self)?).filter(|value| value.is_finite())
     }
 }

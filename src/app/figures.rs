@@ -1,85 +1,33 @@
 //! The figures that a lesson's placeholders stand for, from the runs on the screen. A run that goes on is summed up
 //! so far; what nobody measured stays missing.
 
-use std::rc::Rc;
-
 use super::{App, SlotRun};
-use crate::config::RunConfig;
-use crate::course::placeholder::{Lookup, Subject};
+use crate::course::placeholder::Figures;
 use crate::profile::roofline::top;
 use crate::protocol::*;
 
-/// Figures of this learner's runs.
-#[derive(Clone)]
-pub struct Figures<'a> {
-    app: &'a App,
-    config: &'a RunConfig,
-    /// The run that is meant where none is named.
-    run: Slot,
-    slots: Rc<[Option<Finished>; 2]>,
+/// Everything known now; nothing without a stage.
+pub fn figures(app: &App) -> Option<Figures<'_>> {
+    let stage = app.stage()?;
+    let wanted = app.run.wanted.as_ref().map(|run| &run.config);
+    Some(Figures {
+        config: wanted.unwrap_or(&stage.broken),
+        language: &app.course.language,
+        slots: [summary(&app.run.slots[0]), summary(&app.run.slots[1])],
+        shown: app.run.active,
+        pair: app.study.pair.as_ref(),
+        choice: app.study.answered(stage),
+        estimate: app.study.of(stage).estimate,
+    })
 }
 
-impl<'a> Figures<'a> {
-    /// Everything known now; nothing without a stage.
-    pub fn of(app: &'a App) -> Option<Self> {
-        let stage = app.stage()?;
-        let wanted = app.run.wanted.as_ref().map(|run| &run.config);
-        let slots = [summary(&app.run.slots[0]), summary(&app.run.slots[1])];
-        Some(Self {
-            app,
-            config: wanted.unwrap_or(&stage.broken),
-            run: app.run.active,
-            slots: Rc::new(slots),
-        })
-    }
-
-    /// The same for texts about the stage as the learner found it: `run` is that run, whatever runs now.
-    pub fn as_found(&self) -> Self {
-        let mut found = self.clone();
-        if self.slots[0].is_some() {
-            found.run = Slot::A;
-        }
-        if let Some(started) = &self.app.run.slots[0].started {
-            found.config = &started.run.config;
-        }
-        found
-    }
-}
-
-impl Lookup for Figures<'_> {
-    fn finished(&self, subject: Subject) -> Option<&Finished> {
-        let named = |variant: &str| {
-            self.slots
-                .iter()
-                .flatten()
-                .find(|run| run.variant == variant)
-        };
-        match subject {
-            Subject::Run => self.slots[self.run as usize].as_ref(),
-            Subject::Broken => named("broken"),
-            Subject::Fixed => named("fixed").or_else(|| named("custom")),
-            Subject::A => self.slots[0].as_ref(),
-            Subject::B => self.slots[1].as_ref(),
-        }
-    }
-
-    fn pair(&self) -> Option<&Pair> {
-        self.app.study.pair.as_ref()
-    }
-
-    fn config(&self) -> &RunConfig {
-        self.config
-    }
-
-    fn language(&self) -> &str {
-        &self.app.course.language
-    }
-
-    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        let (study, stage) = (&self.app.study, self.app.stage());
-        let answer = stage.and_then(|stage| study.answered(stage));
-        let estimate = stage.and_then(|stage| study.of(stage).estimate);
-        (answer.map(letter), estimate)
+/// The same figures for texts about the stage as the learner found it: `run` is that run, whatever runs now.
+pub fn as_found<'a>(app: &'a App, now: &Figures<'a>) -> Figures<'a> {
+    let started = app.run.slot(Slot::A).started.as_ref();
+    Figures {
+        config: started.map_or(now.config, |started| &started.run.config),
+        shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),
+        ..now.clone()
     }
 }
 

@@ -120,7 +120,7 @@ impl App {
     fn next_evidence(&mut self) {
         let mut panels: Vec<Panel> = Vec::new();
         let pointers = self.stage().into_iter().flat_map(|stage| &stage.evidence);
-        for panel in pointers.filter_map(|pointer| Panel::parse(&pointer.panel)) {
+        for panel in pointers.map(|pointer| pointer.panel) {
             if !panels.contains(&panel) {
                 panels.push(panel);
             }

@@ -95,7 +95,7 @@ impl App {
         match stage.evidence.get(at) {
             Some(pointer) => {
                 self.study.pointer = Some(at);
-                self.focus(Panel::parse(&pointer.panel).unwrap_or(Panel::Loss));
+                self.focus(pointer.panel);
             }
             None => {
                 self.study.looked_at(stage);

@@ -32,6 +32,13 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
+impl FileError {
+    pub fn new(path: impl Into<String>, line: usize, what: impl Into<String>) -> Self {
+        let (path, what) = (path.into(), what.into());
+        Self { path, line, what }
+    }
+}
+
 /// Reads a text file that a person wrote: at most `limit` bytes, UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     let shown = path.display().to_string();

@@ -51,6 +51,20 @@ pub enum Test {
     Right,
 }
 
+impl Test {
+    /// What a figure is held against.
+    pub const fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Within(_, target)
+            | Self::AtLeast(target)
+            | Self::AtMost(target)
+            | Self::Above(target)
+            | Self::Below(target) => Some(target),
+            Self::Present | Self::Absent | Self::Right => None,
+        }
+    }
+}
+
 /// A number, or the name of one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(
@@ -75,7 +89,7 @@ pub enum Starter {
 }
 
 /// One `[[check]]` as it is written.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CheckToml {
     name: String,
@@ -139,58 +153,49 @@ pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Check {
 /// The one condition of a figure.
 fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Test {
     let at = |key: &str| format!("{path}.{key}");
-    let share = raw.within.unwrap_or_default();
-    let within = raw.within.map(|_| {
+    let within = raw.within.map(|share| {
         if raw.of.is_none() {
             file.missing(&at("of"), "\"formula.first_loss\"");
         }
-        raw.of.clone().unwrap_or(Target::Number(0.0))
+        Test::Within(share, raw.of.clone().unwrap_or(Target::Number(0.0)))
     });
-    type Make<'a> = &'a dyn Fn(Target) -> Test;
-    let conditions: [(&str, Option<Target>, &str, Make<'_>); 5] = [
-        ("within", within, "of", &|target| {
-            Test::Within(share, target)
-        }),
-        ("at-least", raw.at_least.clone(), "at-least", &Test::AtLeast),
-        ("at-most", raw.at_most.clone(), "at-most", &Test::AtMost),
-        ("above", raw.above.clone(), "above", &Test::Above),
-        ("below", raw.below.clone(), "below", &Test::Below),
+    let conditions = [
+        ("within", within),
+        ("at-least", raw.at_least.clone().map(Test::AtLeast)),
+        ("at-most", raw.at_most.clone().map(Test::AtMost)),
+        ("above", raw.above.clone().map(Test::Above)),
+        ("below", raw.below.clone().map(Test::Below)),
     ];
     // A condition that was reported already is there, if wrong.
-    let reported = conditions.iter().any(|(key, ..)| file.is_settled(&at(key)));
+    let reported = conditions.iter().any(|(key, _)| file.is_settled(&at(key)));
     let mut given = conditions
         .into_iter()
-        .filter_map(|(key, target, place, make)| Some((key, target?, place, make)));
-    let Some((first, target, place, make)) = given.next() else {
+        .filter_map(|(key, test)| Some((key, test?)));
+    let Some((first, test)) = given.next() else {
         if !reported {
-            file.fail(
-                path,
-                "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`; write one of them",
-            );
+            let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
+            file.fail(path, format!("{what}; write one of them"));
         }
         return Test::AtLeast(Target::Number(0.0));
     };
-    if let Some((second, ..)) = given.next() {
-        file.fail(
-            &at(second),
-            format!(
-                "a check has one condition, this has `{first}` and `{second}`; write two checks"
-            ),
-        );
+    if let Some((second, _)) = given.next() {
+        let what = format!("a check has one condition, this has `{first}` and `{second}`");
+        file.fail(&at(second), format!("{what}; write two checks"));
     }
-    if let Target::Named(name) = &target {
+    if let Some(Target::Named(name)) = test.target() {
         let known = match name.strip_prefix("formula.") {
             Some(name) => formula::find(name).is_some(),
             None => metric::known(name),
         };
         if !known {
-            let formulas = formula::FORMULAS.iter();
-            let all: Vec<String> = formulas
-                .map(|formula| format!("formula.{}", formula.name))
-                .chain(metric::METRICS.iter().map(|metric| metric.name.to_owned()))
-                .collect();
-            file.unknown(&at(place), "figure", name, all.iter().map(String::as_str));
+            let formulas = formula::FORMULAS
+                .iter()
+                .map(|it| format!("formula.{}", it.name));
+            let metrics = metric::METRICS.iter().map(|it| it.name.to_owned());
+            let all: Vec<String> = formulas.chain(metrics).collect();
+            let place = at(if first == "within" { "of" } else { first });
+            file.unknown(&place, "figure", name, all.iter().map(String::as_str));
         }
     }
-    make(target)
+    test
 }

@@ -54,49 +54,39 @@ impl CourseContext {
 
     /// The stage with this number or id.
     pub fn stage(&self, name: &str) -> Result<&Stage> {
-        let stages = &self.course.stages;
         let by_number = name.parse::<u32>().ok();
         let found = match by_number {
             Some(number) => self.course.stage(number),
             None => self.course.stage_by_id(name),
         };
-        found.ok_or_else(|| {
-            let all: Vec<String> = stages
-                .iter()
-                .map(|s| format!("{} {}", s.number, s.id))
-                .collect();
-            let labels = self.course.exercises.iter().map(Exercise::label);
-            let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
-            if looks_like && !self.course.exercises.is_empty() {
-                return usage(format!(
-                    "there is no exercise `{}`{} `perflings list` shows all names",
-                    name.escape_debug(),
-                    meant(close(name, labels))
-                ));
-            }
-            let near = match by_number {
-                None => meant(close(name, stages.iter().map(|s| s.id.as_str()))),
-                Some(_) => ".".to_owned(),
-            };
-            let known = if all.is_empty() {
-                "The course has no stage that can be used".to_owned()
-            } else {
-                format!(
-                    "There are {}; `perflings list` shows all names",
-                    all.join(", ")
-                )
-            };
-            let broken = self
-                .course
-                .problems
-                .first()
-                .map(|p| format!(". Not everything could be loaded: {p}"))
-                .unwrap_or_default();
-            usage(format!(
-                "there is no stage `{}`{near} {known}{broken}",
-                name.escape_debug()
-            ))
-        })
+        found.ok_or_else(|| usage(self.no_stage(name, by_number.is_some())))
+    }
+
+    /// What to say where no stage has this name.
+    fn no_stage(&self, name: &str, is_number: bool) -> String {
+        let (shown, stages) = (name.escape_debug(), &self.course.stages);
+        let labels = self.course.exercises.iter().map(Exercise::label);
+        let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
+        if looks_like && !self.course.exercises.is_empty() {
+            let near = meant(close(name, labels));
+            return format!(
+                "there is no exercise `{shown}`{near} `perflings list` shows all names"
+            );
+        }
+        let ids = stages.iter().map(|stage| stage.id.as_str());
+        let near = meant(close(name, ids).filter(|_| !is_number));
+        let all = stages.iter().map(|it| format!("{} {}", it.number, it.id));
+        let known = match all.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => "The course has no stage that can be used".to_owned(),
+            all => format!("There are {all}; `perflings list` shows all names"),
+        };
+        let problem = self
+            .course
+            .problems
+            .first()
+            .map(|problem| format!(". Not everything could be loaded: {problem}"));
+        let problem = problem.unwrap_or_default();
+        format!("there is no stage `{shown}`{near} {known}{problem}")
     }
 
     /// The exercise of this number, folder or id: `k01`, `k01-swiglu`, `swiglu`. A stage's id comes first.

@@ -33,30 +33,21 @@ pub fn entries(under: &str) -> Vec<Entry> {
     let Some((tree, rest)) = split(under) else {
         return Vec::new();
     };
-    let folder = if rest.is_empty() {
-        Some(tree)
-    } else {
-        tree.get_dir(rest)
+    let folder = match rest {
+        "" => Some(tree),
+        rest => tree.get_dir(rest),
     };
-    let name = |path: &std::path::Path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
+    let entries = folder.map_or(&[][..], Dir::entries).iter();
+    let entry = |entry: &DirEntry<'_>| Entry {
+        name: entry
+            .path()
+            .file_name()
             .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        folder: entry.as_dir().is_some(),
     };
-    folder
-        .map_or(&[][..], Dir::entries)
-        .iter()
-        .map(|entry| match entry {
-            DirEntry::Dir(dir) => Entry {
-                name: name(dir.path()),
-                folder: true,
-            },
-            DirEntry::File(file) => Entry {
-                name: name(file.path()),
-                folder: false,
-            },
-        })
-        .collect()
+    entries.map(entry).collect()
 }
 
 /// Every embedded file with its path, to be written out by `perflings init`.

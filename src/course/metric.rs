@@ -8,7 +8,6 @@ pub struct Metric {
     pub name: &'static str,
     pub decimals: usize,
     pub unit: &'static str,
-    pub says: &'static str,
     pub value: fn(&Finished) -> Option<f64>,
 }
 
@@ -42,45 +41,33 @@ pub fn of_profiles(name: &str) -> bool {
 
 /// Whether a kernel belongs to a part of the model, `attention` or `mlp.swiglu`; `None` where nothing was profiled.
 pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
-    Some(
-        profiled(finished)?
-            .kernels
-            .top
-            .iter()
-            .any(|row| belongs(&row.scope, part, false)),
-    )
+    let mut rows = profiled(finished)?.kernels.top.iter();
+    Some(rows.any(|row| belongs(&row.scope, part, false)))
 }
 
 /// `attention` of `part.attention.ms`: the kernels of exactly that part. `group.mlp.ms` holds `mlp.gate` as well.
 fn part_of(name: &str) -> Option<(&str, bool)> {
     let (head, rest) = name.split_once('.')?;
     let part = rest.strip_suffix(".ms")?;
-    let plain = !part.is_empty()
-        && part
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
-    (plain && (head == "part" || head == "group")).then_some((part, head == "group"))
+    let plain = part
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
+    let named = plain && !part.is_empty() && ["part", "group"].contains(&head);
+    named.then_some((part, head == "group"))
 }
 
 fn belongs(scope: &str, part: &str, group: bool) -> bool {
-    let inside = |piece: &str| {
-        piece
-            .strip_prefix(part)
-            .is_some_and(|rest| rest.starts_with('.'))
-    };
-    scope
-        .split('/')
-        .any(|piece| piece == part || (group && inside(piece)))
+    scope.split('/').any(|piece| {
+        let rest = piece.strip_prefix(part);
+        rest.is_some_and(|rest| rest.is_empty() || (group && rest.starts_with('.')))
+    })
 }
 
 fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
-    let rows = finished
-        .kernels
-        .top
-        .iter()
-        .filter(|row| belongs(&row.scope, part, group));
-    let times: Vec<f64> = rows.map(|row| row.ms).collect();
-    (!times.is_empty()).then(|| times.iter().sum())
+    let rows = finished.kernels.top.iter();
+    let rows = rows.filter(|row| belongs(&row.scope, part, group));
+    let times = rows.map(|row| row.ms);
+    times.reduce(|sum, ms| sum + ms)
 }
 
 fn steps(f: &Finished) -> Option<&Finished> {
@@ -100,75 +87,84 @@ fn mib(bytes: u64) -> Option<f64> {
 }
 
 macro_rules! metrics {
-    ($($name:literal $decimals:literal $unit:literal $says:literal $value:expr;)+) => {
+    ($($name:literal $decimals:literal $unit:literal $value:expr;)+) => {
         /// Every figure of a run.
         pub static METRICS: &[Metric] =
-            &[$(Metric { name: $name, decimals: $decimals, unit: $unit, says: $says, value: $value }),+];
+            &[$(Metric { name: $name, decimals: $decimals, unit: $unit, value: $value }),+];
     };
 }
 
 metrics! {
-    "steps" 0 "" "steps done" |f| Some(f.steps as f64);
-    "loss_first" 2 "nats" "loss of step 0, before any update" |f| {
+    "steps" 0 "" |f| Some(f.steps as f64);
+    "loss_first" 2 "nats" |f| {
         let (first, last) = (steps(f)?.loss_first.0, f.loss_last.0);
         // A run that began without a number cannot end with one: this one began elsewhere.
         (first.is_finite() || !last.is_finite()).then_some(first)
     };
-    "loss_last" 3 "nats" "loss of the last step" |f| Some(steps(f)?.loss_last.0);
-    "ln_vocab" 3 "nats" "loss of a model that knows nothing" |f| Some(steps(f)?.ln_vocab);
-    "entropy" 3 "nats" "entropy rate of the data: the lowest honest loss" |f| f.entropy;
-    "samples_per_s" 1 "samples/s" "batch / median step time" |f| f.samples_per_s;
-    "tokens_per_s" 0 "tokens/s" "tokens / median step time" |f| f.tokens_per_s;
-    "step_ms" 2 "ms" "median step time" |f| Some(f.step_ms?.median);
-    "step_ms.p25" 2 "ms" "a quarter of the steps took less" |f| Some(f.step_ms?.p25);
-    "step_ms.p75" 2 "ms" "three quarters of the steps took less" |f| Some(f.step_ms?.p75);
-    "step_ms.p95" 2 "ms" "95 % of the steps took less" |f| Some(f.step_ms?.p95);
-    "step_ms.n" 0 "" "steps behind the median" |f| Some(f.step_ms?.n as f64);
-    "phases.forward" 2 "ms" "forward" |f| Some(f.phases_ms?.forward);
-    "phases.backward" 2 "ms" "backward" |f| Some(f.phases_ms?.backward);
-    "phases.optimizer" 2 "ms" "optimizer" |f| Some(f.phases_ms?.optimizer);
-    "phases.sum" 2 "ms" "forward + backward + optimizer" |f| {
+    "loss_last" 3 "nats" |f| Some(steps(f)?.loss_last.0);
+    // The loss of a model that knows nothing.
+    "ln_vocab" 3 "nats" |f| Some(steps(f)?.ln_vocab);
+    // The entropy rate of the data: the lowest honest loss.
+    "entropy" 3 "nats" |f| f.entropy;
+    "samples_per_s" 1 "samples/s" |f| f.samples_per_s;
+    "tokens_per_s" 0 "tokens/s" |f| f.tokens_per_s;
+    "step_ms" 2 "ms" |f| Some(f.step_ms?.median);
+    "step_ms.p25" 2 "ms" |f| Some(f.step_ms?.p25);
+    "step_ms.p75" 2 "ms" |f| Some(f.step_ms?.p75);
+    "step_ms.p95" 2 "ms" |f| Some(f.step_ms?.p95);
+    "step_ms.n" 0 "" |f| Some(f.step_ms?.n as f64);
+    "phases.forward" 2 "ms" |f| Some(f.phases_ms?.forward);
+    "phases.backward" 2 "ms" |f| Some(f.phases_ms?.backward);
+    "phases.optimizer" 2 "ms" |f| Some(f.phases_ms?.optimizer);
+    "phases.sum" 2 "ms" |f| {
         let phases = f.phases_ms?;
         Some(phases.forward + phases.backward + phases.optimizer)
     };
-    "phases.residual" 2 "ms" "step − (forward + backward + optimizer)" |f| Some(f.phases_ms?.residual);
-    "phases.step" 2 "ms" "the step's own bracket, ended by a sync" |f| Some(f.phases_ms?.step);
-    "phases.residual_pct" 1 "%" "|residual| / step" |f| {
+    // The step without forward, backward and optimizer.
+    "phases.residual" 2 "ms" |f| Some(f.phases_ms?.residual);
+    "phases.step" 2 "ms" |f| Some(f.phases_ms?.step);
+    "phases.residual_pct" 1 "%" |f| {
         let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
         Some(100.0 * phases.residual.abs() / phases.step)
     };
-    "phases.backward_over_forward" 2 "" "backward / forward" |f| {
+    "phases.backward_over_forward" 2 "" |f| {
         let phases = f.phases_ms.filter(|p| p.forward > 0.0)?;
         Some(phases.backward / phases.forward)
     };
-    "phases.backward_pct" 1 "%" "backward / (forward + backward + optimizer)" |f| {
+    "phases.backward_pct" 1 "%" |f| {
         let phases = f.phases_ms?;
         let all = phases.forward + phases.backward + phases.optimizer;
         (all > 0.0).then(|| 100.0 * phases.backward / all)
     };
-    "grad.tensors" 0 "" "trainable tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
-    "grad.with_grad" 0 "" "tensors that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
-    "grad.params_pct" 2 "%" "share of parameters that received a gradient" |f| Some(audited(f)?.grad.params_pct);
-    "kernels.launches_per_step" 0 "" "kernel launches in one step" |f| Some(f64::from(profiled(f)?.kernels.launches_per_step));
-    "kernels.unique" 0 "" "different kernels in one step" |f| Some(f64::from(profiled(f)?.kernels.unique));
-    "kernels.device_ms" 2 "ms" "time inside kernels in one step" |f| Some(profiled(f)?.kernels.device_ms);
-    "kernels.coverage_pct" 1 "%" "share of the step that rows explain" |f| Some(100.0 * profiled(f)?.kernels.coverage);
-    "memory.peak_mib" 1 "MiB" "most memory in use at once" |f| mib(f.memory.peak_bytes?);
-    "memory.weights_mib" 1 "MiB" "weights" |f| mib(f.memory.weights);
-    "memory.gradients_mib" 1 "MiB" "gradients" |f| mib(f.memory.gradients);
-    "memory.moments_mib" 1 "MiB" "AdamW's two moments" |f| mib(f.memory.moments);
-    "parity" 3 "" "largest difference of the logits from the reference, over the largest logit" |f| {
+    "grad.tensors" 0 "" |f| Some(f64::from(audited(f)?.grad.tensors));
+    "grad.with_grad" 0 "" |f| Some(f64::from(audited(f)?.grad.with_grad));
+    // The share of parameters that received a gradient.
+    "grad.params_pct" 2 "%" |f| Some(audited(f)?.grad.params_pct);
+    "kernels.launches_per_step" 0 "" |f| Some(f64::from(profiled(f)?.kernels.launches_per_step));
+    "kernels.unique" 0 "" |f| Some(f64::from(profiled(f)?.kernels.unique));
+    "kernels.device_ms" 2 "ms" |f| Some(profiled(f)?.kernels.device_ms);
+    // The share of the step that rows explain.
+    "kernels.coverage_pct" 1 "%" |f| Some(100.0 * profiled(f)?.kernels.coverage);
+    "memory.peak_mib" 1 "MiB" |f| mib(f.memory.peak_bytes?);
+    "memory.weights_mib" 1 "MiB" |f| mib(f.memory.weights);
+    "memory.gradients_mib" 1 "MiB" |f| mib(f.memory.gradients);
+    "memory.moments_mib" 1 "MiB" |f| mib(f.memory.moments);
+    // The largest difference of the logits from the reference, over the largest logit.
+    "parity" 3 "" |f| {
         Some(f.evidence.as_ref()?.parity?.0)
     };
-    "logit_std" 2 "" "standard deviation of the logits" |f| Some(f.evidence.as_ref()?.logit_std?.0);
-    "logit_min" 1 "" "smallest logit" |f| Some(f.evidence.as_ref()?.logit_min?.0);
-    "logit_max" 1 "" "largest logit" |f| Some(f.evidence.as_ref()?.logit_max?.0);
-    "argmax_is_input_pct" 0 "%" "positions that predict their own input token" |f| {
+    "logit_std" 2 "" |f| Some(f.evidence.as_ref()?.logit_std?.0);
+    "logit_min" 1 "" |f| Some(f.evidence.as_ref()?.logit_min?.0);
+    "logit_max" 1 "" |f| Some(f.evidence.as_ref()?.logit_max?.0);
+    // Positions that predict their own input token.
+    "argmax_is_input_pct" 0 "%" |f| {
         Some(100.0 * f.evidence.as_ref()?.argmax_is_input?)
     };
-    "rms_first" 3 "" "rms of the residual stream after the embedding" |f| Some(f.evidence.as_ref()?.rms.first()?.0);
-    "rms_last" 3 "" "rms of the residual stream after the last layer" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
-    "clocks.enqueue" 2 "ms" "one step, on the host's clock, without waiting" |f| Some(f.evidence.as_ref()?.clocks?.enqueue);
-    "clocks.host_sync" 2 "ms" "one step, on the host's clock, waiting at the end" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
-    "clocks.device" 2 "ms" "one step, sum of device times" |f| f.evidence.as_ref()?.clocks?.device;
+    // Of the residual stream, after the embedding and after the last layer.
+    "rms_first" 3 "" |f| Some(f.evidence.as_ref()?.rms.first()?.0);
+    "rms_last" 3 "" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
+    // One step: on the host's clock without waiting, the same with a wait at its end, the sum of device times.
+    "clocks.enqueue" 2 "ms" |f| Some(f.evidence.as_ref()?.clocks?.enqueue);
+    "clocks.host_sync" 2 "ms" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
+    "clocks.device" 2 "ms" |f| f.evidence.as_ref()?.clocks?.device;
 }

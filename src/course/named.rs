@@ -25,20 +25,14 @@ pub struct NamedConfig {
 impl NamedConfig {
     /// The stage as shipped, at another preset if one is given.
     pub fn broken(stage: &Stage, preset: Option<Preset>) -> Self {
-        Self::of(
-            stage,
-            "broken",
-            stage.broken_at(preset.unwrap_or(stage.broken.preset)),
-        )
+        let preset = preset.unwrap_or(stage.broken.preset);
+        Self::of(stage, "broken", stage.broken_at(preset))
     }
 
     /// The stage's solution.
     pub fn fixed(stage: &Stage, preset: Option<Preset>) -> Self {
-        Self::of(
-            stage,
-            "fixed",
-            stage.fixed_at(preset.unwrap_or(stage.fixed.preset)),
-        )
+        let preset = preset.unwrap_or(stage.fixed.preset);
+        Self::of(stage, "fixed", stage.fixed_at(preset))
     }
 
     pub fn of(stage: &Stage, variant: &str, config: RunConfig) -> Self {
@@ -57,9 +51,8 @@ impl NamedConfig {
         if let Some(preset) = preset {
             config.set_preset(preset);
         }
-        let name = path.display().to_string();
         Ok(Self {
-            name,
+            name: path.display().to_string(),
             stage: 0,
             variant: "custom".to_owned(),
             config,

@@ -10,102 +10,63 @@ pub use told::{NO_FIGURE, figure, notice, told};
 
 use super::{formula, metric};
 use crate::config::{KNOBS, RunConfig, nearest};
-use crate::protocol::{Finished, Pair};
+use crate::protocol::{Finished, Pair, Slot};
 
 /// The text in place of a missing figure.
 pub const NOT_MEASURED: &str = "not measured yet";
 
-/// The run that a figure belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// The run on the screen.
-    Run,
-    /// The last run of the stage as it starts.
-    Broken,
-    /// The last run of the stage's solution.
-    Fixed,
-    /// The runs of slots A and B.
-    A,
-    B,
-}
-
-impl Subject {
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("run", Self::Run),
-        ("broken", Self::Broken),
-        ("fixed", Self::Fixed),
-        ("a", Self::A),
-        ("b", Self::B),
-    ];
-}
-
 /// Where figures come from. Everything may be missing but the configuration.
-pub trait Lookup {
-    fn finished(&self, subject: Subject) -> Option<&Finished>;
-    fn pair(&self) -> Option<&Pair>;
-    /// The configuration that formulas and `config.…` speak about.
-    fn config(&self) -> &RunConfig;
-    /// The language of the text they stand in.
-    fn language(&self) -> &str;
-    /// The learner's answer, as `b`, and their range for the stage's estimate.
-    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        (None, None)
-    }
-}
-
-/// A plain holder of figures.
 #[derive(Clone, Debug)]
 pub struct Figures<'a> {
-    pub run: Option<&'a Finished>,
-    pub broken: Option<&'a Finished>,
-    pub fixed: Option<&'a Finished>,
+    /// The configuration that formulas and `config.…` speak about.
     pub config: &'a RunConfig,
-    pub choice: Option<usize>,
+    /// The language of the text they stand in.
     pub language: &'a str,
+    /// The runs of slots A and B.
+    pub slots: [Option<Finished>; 2],
+    /// The slot of the run on the screen.
+    pub shown: Slot,
+    pub pair: Option<&'a Pair>,
+    /// The learner's answer, and their range for the stage's estimate.
+    pub choice: Option<usize>,
+    pub estimate: Option<(f64, f64)>,
 }
 
 impl<'a> Figures<'a> {
     /// Nothing measured yet.
     pub const fn none(config: &'a RunConfig) -> Self {
         Self {
-            run: None,
-            broken: None,
-            fixed: None,
             config,
-            choice: None,
             language: "en",
+            slots: [None, None],
+            shown: Slot::A,
+            pair: None,
+            choice: None,
+            estimate: None,
         }
     }
-}
 
-impl Lookup for Figures<'_> {
-    fn finished(&self, subject: Subject) -> Option<&Finished> {
-        match subject {
-            Subject::Run => self.run,
-            Subject::Broken => self.broken,
-            Subject::Fixed => self.fixed,
-            Subject::A | Subject::B => None,
+    /// The run that one of [`RUNS`] names.
+    fn run(&self, name: &str) -> Option<&Finished> {
+        let runs = || self.slots.iter().flatten();
+        let variant = |name| runs().find(|run| run.variant == name);
+        match name {
+            "run" => self.slots[self.shown as usize].as_ref(),
+            "a" => self.slots[0].as_ref(),
+            "b" => self.slots[1].as_ref(),
+            "broken" => variant("broken"),
+            "fixed" => variant("fixed").or_else(|| variant("custom")),
+            _ => None,
         }
     }
 
     fn pair(&self) -> Option<&Pair> {
-        None
-    }
-
-    fn config(&self) -> &RunConfig {
-        self.config
-    }
-
-    fn language(&self) -> &str {
-        self.language
-    }
-
-    fn prediction(&self) -> (Option<String>, Option<(f64, f64)>) {
-        let letter = |choice| char::from_u32('a' as u32 + u32::try_from(choice).ok()?);
-        (self.choice.and_then(letter).map(String::from), None)
+        self.pair.filter(|pair| pair.n > 0)
     }
 }
 
+/// The runs that a figure may belong to: the one on the screen, the stage as it starts, its solution, the two slots.
+const RUNS: &[&str] = &["run", "broken", "fixed", "a", "b"];
 const PAIR: &[&str] = &["ratio", "low", "high", "n", "verdict", "a_ms", "b_ms"];
 
 /// What is wrong with a name, or nothing.
@@ -118,10 +79,7 @@ pub fn problem(name: &str) -> Option<String> {
         "pair" => PAIR.contains(&rest),
         "prediction" => ["choice", "estimate"].contains(&rest),
         "ratio" => metric::known(rest),
-        _ => {
-            Subject::ALL.iter().any(|(word, _)| *word == head)
-                && (metric::known(rest) || TEXTS.contains(&rest))
-        }
+        _ => RUNS.contains(&head) && (metric::known(rest) || TEXTS.contains(&rest)),
     };
     if known {
         return None;
@@ -135,31 +93,27 @@ pub fn problem(name: &str) -> Option<String> {
 
 /// Every name there is, but for `part.<name>.ms`.
 pub fn names() -> Vec<String> {
-    let metrics = || metric::METRICS.iter().map(|metric| metric.name);
+    let metrics: Vec<&str> = metric::METRICS.iter().map(|metric| metric.name).collect();
     let formulas = formula::FORMULAS.iter().map(|formula| formula.name);
-    let under = |head: &str, names: Vec<&str>| -> Vec<String> {
-        names.iter().map(|name| format!("{head}.{name}")).collect()
-    };
+    let knobs = KNOBS.iter().map(|knob| last(knob.path));
     let mut all = vec!["ln_vocab".to_owned()];
-    all.extend(under("prediction", vec!["choice", "estimate"]));
-    all.extend(under(
-        "config",
-        KNOBS.iter().map(|knob| last(knob.path)).collect(),
-    ));
-    all.extend(under("formula", formulas.collect()));
-    all.extend(under("pair", PAIR.to_vec()));
-    all.extend(under("ratio", metrics().collect()));
-    for (subject, _) in Subject::ALL {
-        all.extend(under(
-            subject,
-            metrics().chain(TEXTS.iter().copied()).collect(),
-        ));
+    let mut under = |head: &str, names: &[&str]| {
+        all.extend(names.iter().map(|name| format!("{head}.{name}")));
+    };
+    under("prediction", &["choice", "estimate"]);
+    under("config", &knobs.collect::<Vec<_>>());
+    under("formula", &formulas.collect::<Vec<_>>());
+    under("pair", PAIR);
+    under("ratio", &metrics);
+    for run in RUNS {
+        under(run, &metrics);
+        under(run, TEXTS);
     }
     all
 }
 
 /// The text for a name. Total: an unknown name reads as itself, in braces.
-pub fn resolve(name: &str, from: &dyn Lookup) -> String {
+pub fn resolve(name: &str, from: &Figures<'_>) -> String {
     if problem(name).is_some() {
         return format!("{{{{{name}}}}}");
     }
@@ -167,7 +121,7 @@ pub fn resolve(name: &str, from: &dyn Lookup) -> String {
 }
 
 /// `text` with every `{{name}}` in it resolved.
-pub fn fill(text: &str, from: &dyn Lookup) -> String {
+pub fn fill(text: &str, from: &Figures<'_>) -> String {
     pieces(text)
         .into_iter()
         .map(|piece| match piece {
@@ -178,12 +132,12 @@ pub fn fill(text: &str, from: &dyn Lookup) -> String {
 }
 
 /// The number behind a name, for an estimate.
-pub fn number(name: &str, from: &dyn Lookup) -> Option<f64> {
+pub fn number(name: &str, from: &Figures<'_>) -> Option<f64> {
     let (head, rest) = name.split_once('.')?;
     match head {
-        "formula" => Some((formula::find(rest)?.value)(from.config())),
+        "formula" => Some((formula::find(rest)?.value)(from.config)),
         "pair" => {
-            let pair = from.pair().filter(|pair| pair.n > 0)?;
+            let pair = from.pair()?;
             match rest {
                 "ratio" => Some(pair.ratio),
                 "low" => Some(pair.low),
@@ -192,50 +146,42 @@ pub fn number(name: &str, from: &dyn Lookup) -> Option<f64> {
             }
         }
         "ratio" => {
-            let broken = metric::value(rest, from.finished(Subject::Broken)?)?;
-            let fixed = metric::value(rest, from.finished(Subject::Fixed)?)?;
+            let broken = metric::value(rest, from.run("broken")?)?;
+            let fixed = metric::value(rest, from.run("fixed")?)?;
             (fixed != 0.0).then(|| broken / fixed)
         }
-        _ => metric::value(rest, from.finished(subject(head)?)?),
+        _ => metric::value(rest, from.run(head)?),
     }
 }
 
-fn value(name: &str, from: &dyn Lookup) -> Option<String> {
+fn value(name: &str, from: &Figures<'_>) -> Option<String> {
     let (head, rest) = name.split_once('.').unwrap_or((name, ""));
-    match head {
-        "ln_vocab" => Some(show(from.config().ln_vocab(), 3)),
-        "config" => Some((knob(rest)?.get)(from.config())),
-        "formula" => Some(show(number(name, from)?, formula::find(rest)?.decimals)),
-        "pair" => pair(rest, from.pair().filter(|pair| pair.n > 0)?),
-        "prediction" => match (rest, from.prediction()) {
-            ("choice", (choice, _)) => choice,
-            (_, (_, range)) => {
-                range.map(|(low, high)| format!("{} to {}", show(low, 2), show(high, 2)))
-            }
+    Some(match head {
+        "ln_vocab" => show(from.config.ln_vocab(), 3),
+        "config" => (knob(rest)?.get)(from.config),
+        "formula" => show(number(name, from)?, formula::find(rest)?.decimals),
+        "pair" => match rest {
+            "ratio" => format!("{}x", show(from.pair()?.ratio, 3)),
+            "n" => from.pair()?.n.to_string(),
+            "verdict" => from.pair()?.verdict.to_string(),
+            "a_ms" => format!("{} ms", show(from.pair()?.a_ms.median, 2)),
+            "b_ms" => format!("{} ms", show(from.pair()?.b_ms.median, 2)),
+            _ => show(number(name, from)?, 3),
         },
+        "prediction" if rest == "choice" => {
+            char::from(b'a' + u8::try_from(from.choice?).ok()?).into()
+        }
+        "prediction" => {
+            let (low, high) = from.estimate?;
+            format!("{} to {}", show(low, 2), show(high, 2))
+        }
         "ratio" => {
             let ratio = show(number(name, from)?, 2);
-            Some(format!(
-                "{ratio}x{}",
-                profiles(rest, from).unwrap_or_default()
-            ))
+            format!("{ratio}x{}", profiles(rest, from).unwrap_or_default())
         }
-        _ if TEXTS.contains(&rest) => words(rest, from.finished(subject(head)?)?),
-        _ => Some(measured(rest, number(name, from)?)),
-    }
-}
-
-fn pair(name: &str, pair: &Pair) -> Option<String> {
-    match name {
-        "ratio" => Some(format!("{}x", show(pair.ratio, 3))),
-        "low" => Some(show(pair.low, 3)),
-        "high" => Some(show(pair.high, 3)),
-        "n" => Some(pair.n.to_string()),
-        "verdict" => Some(pair.verdict.to_string()),
-        "a_ms" => Some(format!("{} ms", show(pair.a_ms.median, 2))),
-        "b_ms" => Some(format!("{} ms", show(pair.b_ms.median, 2))),
-        _ => None,
-    }
+        _ if TEXTS.contains(&rest) => return words(rest, from.run(head)?),
+        _ => measured(rest, number(name, from)?),
+    })
 }
 
 /// Figures of a run that are words or lists of numbers.
@@ -251,30 +197,26 @@ const TEXTS: &[&str] = &[
 
 /// A figure of [`TEXTS`] in words; `None` where the run has not shown it.
 fn words(name: &str, run: &Finished) -> Option<String> {
+    let joined = |words: Vec<String>, between| words.join(between);
     let text = match name {
         "device" => run.device.name.clone(),
         "clock" => run.clock.clone(),
         "state" => run.state.to_string(),
         "lints" if run.lints.is_empty() => "none".to_owned(),
-        "lints" => run
-            .lints
-            .iter()
-            .map(|lint| lint.name.clone())
-            .collect::<Vec<_>>()
-            .join(", "),
+        "lints" => joined(
+            run.lints.iter().map(|lint| lint.name.clone()).collect(),
+            ", ",
+        ),
         "rms" => {
-            let rms = &run.evidence.as_ref()?.rms;
-            rms.iter()
-                .map(|x| show(x.0, 3))
-                .collect::<Vec<_>>()
-                .join(" ")
+            let rms = run.evidence.as_ref()?.rms.iter();
+            joined(rms.map(|x| show(x.0, 3)).collect(), " ")
         }
         "strides" => {
             let strides = run.evidence.as_ref()?.strides.iter();
-            strides
-                .map(|(name, s)| format!("{name} {s:?}"))
-                .collect::<Vec<_>>()
-                .join("  ")
+            joined(
+                strides.map(|(name, s)| format!("{name} {s:?}")).collect(),
+                "  ",
+            )
         }
         "top_kernel" => {
             let top = run.kernels.top.first()?;
@@ -287,23 +229,16 @@ fn words(name: &str, run: &Finished) -> Option<String> {
 
 /// How many profiled steps are behind each side of a ratio of kernel times, which are profiled and not timed steps; `None`
 /// for other figures.
-fn profiles(name: &str, from: &dyn Lookup) -> Option<String> {
+fn profiles(name: &str, from: &Figures<'_>) -> Option<String> {
     if !metric::of_profiles(name) {
         return None;
     }
-    let of = |subject| Some(from.finished(subject)?.kernels.profiles.max(1));
-    Some(match (of(Subject::Broken)?, of(Subject::Fixed)?) {
+    let of = |run| Some(from.run(run)?.kernels.profiles.max(1));
+    Some(match (of("broken")?, of("fixed")?) {
         (1, 1) => " (one profile each)".to_owned(),
         (a, b) if a == b => format!(" (medians, n {a} profiles each)"),
         (a, b) => format!(" (medians, n {a} and {b} profiles)"),
     })
-}
-
-fn subject(word: &str) -> Option<Subject> {
-    Subject::ALL
-        .iter()
-        .find(|(name, _)| *name == word)
-        .map(|(_, subject)| *subject)
 }
 
 fn last(path: &str) -> &str {
@@ -339,12 +274,13 @@ mod tests {
     fn figures_come_from_their_run() {
         let config = RunConfig::preset(Preset::Tiny);
         let broken = Finished {
+            variant: "broken".to_owned(),
             steps: 20,
             loss_first: 122.04.into(),
             ..Finished::default()
         };
         let figures = Figures {
-            broken: Some(&broken),
+            slots: [Some(broken), None],
             choice: Some(2),
             ..Figures::none(&config)
         };
@@ -390,21 +326,20 @@ mod tests {
     #[test]
     fn a_ratio_of_kernel_times_says_how_many_profiles_it_rests_on() {
         let config = RunConfig::preset(Preset::Tiny);
-        let run = |ms: f64, profiles: u32| {
+        let run = |variant: &str, ms: f64, profiles: u32| {
             let mut run = Finished::default();
+            variant.clone_into(&mut run.variant);
             run.kernels.profiles = profiles;
             run.kernels.top = vec![TopKernel {
                 scope: "attention/forward".to_owned(),
                 ms,
                 ..TopKernel::default()
             }];
-            run
+            Some(run)
         };
         let said = |a: u32, b: u32| {
-            let (broken, fixed) = (run(3.0, a), run(2.0, b));
             let figures = Figures {
-                broken: Some(&broken),
-                fixed: Some(&fixed),
+                slots: [run("broken", 3.0, a), run("fixed", 2.0, b)],
                 ..Figures::none(&config)
             };
             resolve("ratio.part.attention.ms", &figures)

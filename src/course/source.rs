@@ -1,11 +1,14 @@
 //! Where a course is read from: the binary itself, or a folder; no path and no link may lead out of that folder.
 
+use std::cell::RefCell;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::embedded::{self, Entry};
 use super::text;
-use crate::config::file::{FileError, MAX_BYTES, read_text};
+use crate::config::RunConfig;
+use crate::config::file::{FileError, MAX_BYTES, parse, read_text};
 
 /// Most entries of one folder that are looked at.
 const MAX_ENTRIES: usize = 500;
@@ -23,21 +26,15 @@ pub enum Source {
 impl Source {
     /// A course folder; an error when it holds no course.
     pub fn folder(path: &Path) -> Result<Self, FileError> {
-        let fail = |what: String| FileError {
-            path: text::one_line(&path.display().to_string()),
-            line: 0,
-            what,
-        };
+        let shown = text::one_line(&path.display().to_string());
         let root = path.canonicalize().map_err(|error| {
-            fail(format!(
-                "cannot be read: {error}; name a folder with exercises/ and lessons/ in it"
-            ))
+            let what = "name a folder with exercises/ and lessons/ in it";
+            FileError::new(&shown, 0, format!("cannot be read: {error}; {what}"))
         })?;
         if !root.join("exercises").is_dir() {
-            return Err(fail(
-                "has no folder exercises/; name the folder that holds exercises/ and lessons/"
-                    .to_owned(),
-            ));
+            let what =
+                "has no folder exercises/; name the folder that holds exercises/ and lessons/";
+            return Err(FileError::new(shown, 0, what));
         }
         Ok(Self::Folder {
             shown: path.to_owned(),
@@ -82,54 +79,73 @@ impl Source {
             }
     }
 
-    /// The text of a file; what is wrong with it goes to `problems`.
-    pub fn text(&self, path: &str, problems: &mut Vec<FileError>) -> Option<String> {
-        self.read(path).map_err(|error| problems.push(error)).ok()
+    /// The text of a file of the course.
+    pub fn read(&self, path: &str) -> Result<String, FileError> {
+        let fail = |what: &str| Err(FileError::new(self.shown(path), 0, what));
+        if !inside(path) {
+            return fail("leads out of the course folder; name a file inside it");
+        }
+        let Self::Folder { root, .. } = self else {
+            return embedded::text(path).map_or_else(|| fail("is missing"), Ok);
+        };
+        match root.join(path).canonicalize() {
+            Err(error) if error.kind() == ErrorKind::NotFound => fail("is missing"),
+            Err(error) => fail(&format!("cannot be read: {error}")),
+            Ok(real) if !real.starts_with(root) => {
+                fail("is a link that leads out of the course folder; copy the file into it")
+            }
+            Ok(real) if !real.is_file() && !real.is_dir() => fail("is not a plain file"),
+            Ok(real) => read_text(&real, MAX_BYTES).map_err(|error| FileError {
+                path: self.shown(path),
+                ..error
+            }),
+        }
+    }
+}
+
+/// Reads the files of a course and collects what is wrong with them.
+pub struct Loader<'a> {
+    pub source: &'a Source,
+    pub problems: RefCell<Vec<FileError>>,
+}
+
+impl<'a> Loader<'a> {
+    pub fn new(source: &'a Source) -> Self {
+        let problems = RefCell::default();
+        Self { source, problems }
+    }
+
+    /// Reports a problem of the file at `path` of the course; 0 where no line is at fault.
+    pub fn fail(&self, path: &str, line: usize, what: impl Into<String>) {
+        self.report(FileError::new(self.source.shown(path), line, what));
+    }
+
+    pub fn report(&self, problem: FileError) {
+        self.problems.borrow_mut().push(problem);
+    }
+
+    /// The text of a file of the course; what is wrong with it is reported.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let text = self.source.read(path);
+        text.map_err(|error| self.report(error)).ok()
     }
 
     /// The same without control characters, which are reported too.
-    pub fn clean(&self, path: &str, problems: &mut Vec<FileError>) -> Option<String> {
-        let raw = self.text(path, problems)?;
-        Some(text::cleaned(&raw, &self.shown(path), problems))
+    pub fn clean(&self, path: &str) -> Option<String> {
+        let raw = self.text(path)?;
+        let shown = self.source.shown(path);
+        Some(text::cleaned(&raw, &shown, &mut self.problems.borrow_mut()))
     }
 
-    /// The text of a file of the course.
-    pub fn read(&self, path: &str) -> Result<String, FileError> {
-        let fail = |what: String| FileError {
-            path: self.shown(path),
-            line: 0,
-            what,
-        };
-        if !inside(path) {
-            return Err(fail(
-                "leads out of the course folder; name a file inside it".to_owned(),
-            ));
-        }
-        match self {
-            Self::Embedded => embedded::text(path).ok_or_else(|| fail("is missing".to_owned())),
-            Self::Folder { root, .. } => {
-                let real = match root.join(path).canonicalize() {
-                    Ok(real) => real,
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                        return Err(fail("is missing".to_owned()));
-                    }
-                    Err(error) => return Err(fail(format!("cannot be read: {error}"))),
-                };
-                if !real.starts_with(root) {
-                    return Err(fail(
-                        "is a link that leads out of the course folder; copy the file into it"
-                            .to_owned(),
-                    ));
-                }
-                if !real.is_file() && !real.is_dir() {
-                    return Err(fail("is not a plain file".to_owned()));
-                }
-                read_text(&real, MAX_BYTES).map_err(|error| FileError {
-                    path: self.shown(path),
-                    ..error
-                })
-            }
-        }
+    /// A configuration whose text was read from the file at `path`.
+    pub fn config(&self, path: &str, text: &str) -> Option<RunConfig> {
+        let found = parse(text, &self.source.shown(path));
+        found
+            .map_err(|error| {
+                let what = text::one_line(&error.what);
+                self.report(FileError { what, ..error });
+            })
+            .ok()
     }
 }
 

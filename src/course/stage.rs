@@ -5,11 +5,11 @@ use serde::{Deserialize, Deserializer};
 
 use super::check::{self, Check, CheckToml};
 use super::lesson::Lesson;
-use super::source::Source;
-use super::toml_file::{TomlFile, one_of};
-use super::{placeholder, text};
-use crate::config::file::{self, FileError};
+use super::placeholder;
+use super::source::Loader;
+use super::toml_file::TomlFile;
 use crate::config::{KNOBS, Preset, RunConfig, Value, nearest};
+use crate::panel::Panel;
 
 /// What a learner is expected to do: look, take apart, write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -32,49 +32,86 @@ impl Level {
 }
 
 /// One fault: seen, predicted, explained, fixed, measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Stage {
     /// Key of the learner's progress; never changes once published.
     pub id: String,
-    pub number: u32,
     pub title: String,
     pub level: Level,
     /// One or two sentences: what the panels show, unexplained.
     pub symptom: String,
-    pub prediction: Question,
-    /// How much a figure will change, as the learner's own range.
-    pub estimate: Option<Estimate>,
-    pub evidence: Vec<Pointer>,
-    /// Exactly three; the last all but gives it away.
-    pub hints: Vec<String>,
-    pub quiz: Vec<Question>,
-    pub broken: RunConfig,
-    pub fixed: RunConfig,
-    /// Paths at which broken and fixed may differ.
-    pub varies: Vec<String>,
-    pub claims: Vec<Claim>,
-    pub checks: Vec<Check>,
-    pub lesson: Lesson,
     /// What is wrong: shown only after the prediction.
     pub fault: String,
     /// One line: what `t` toggles.
     pub fix: String,
     /// What a CPU device cannot show of this stage, if anything: shown only after the prediction.
     pub cpu_note: Option<String>,
-    /// What the learner edits.
-    pub files: Vec<StageFile>,
+    /// Paths at which broken and fixed may differ.
+    pub varies: Vec<String>,
     /// Steps that `check` trains before it looks.
+    #[serde(default = "few_steps")]
     pub steps: u64,
-    /// The beats of presenter mode.
-    pub cues: Vec<Cue>,
+    /// What the learner edits; `config.toml` is the first.
+    #[serde(deserialize_with = "with_config")]
+    pub files: Vec<StageFile>,
     /// Name of its lesson's file: `01-broken-init.md`.
+    #[serde(rename = "lesson", default)]
     pub lesson_file: String,
+    /// Exactly three; the last all but gives it away.
+    pub hints: Vec<String>,
+    pub prediction: Question,
+    /// How much a figure will change, as the learner's own range.
+    pub estimate: Option<Estimate>,
+    pub evidence: Vec<Pointer>,
+    pub quiz: Vec<Question>,
+    #[serde(rename = "claim")]
+    pub claims: Vec<Claim>,
+    /// The checks as they are written; `checks` is what they mean.
+    #[serde(rename = "check")]
+    pub checks_toml: Vec<CheckToml>,
+    /// The beats of presenter mode.
+    #[serde(rename = "beat")]
+    pub cues: Vec<Cue>,
+    // What follows is not in `stage.toml`.
+    #[serde(skip)]
+    pub number: u32,
+    #[serde(skip)]
+    pub checks: Vec<Check>,
+    #[serde(skip, default = "unread")]
+    pub broken: RunConfig,
+    #[serde(skip, default = "unread")]
+    pub fixed: RunConfig,
+    #[serde(skip)]
+    pub lesson: Lesson,
     /// Language of the lesson that was found.
+    #[serde(skip)]
     pub language: String,
     /// Where the stage came from, for messages: `exercises/01-broken-init`.
+    #[serde(skip)]
     pub path: String,
     /// Line of the id in `stage.toml`, for messages.
+    #[serde(skip)]
     pub id_line: usize,
+}
+
+const fn few_steps() -> u64 {
+    20
+}
+
+fn unread() -> RunConfig {
+    RunConfig::preset(Preset::default())
+}
+
+fn with_config<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StageFile>, D::Error> {
+    let mut names = Vec::<String>::deserialize(deserializer)?;
+    names.retain(|name| name != CONFIG);
+    names.insert(0, CONFIG.to_owned());
+    let file = |name| StageFile {
+        name,
+        ..StageFile::default()
+    };
+    Ok(names.into_iter().map(file).collect())
 }
 
 /// A question with its choices, a first.
@@ -104,11 +141,10 @@ pub struct Estimate {
 }
 
 /// Where to look.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Pointer {
-    /// One of [`PANELS`] but `lesson`.
-    #[serde(deserialize_with = "panel")]
-    pub panel: String,
+    /// Any but the lesson.
+    pub panel: Panel,
     pub text: String,
 }
 
@@ -121,11 +157,10 @@ pub struct Claim {
 }
 
 /// One beat of presenter mode.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Cue {
-    /// The panel to look at: one of [`PANELS`].
-    #[serde(deserialize_with = "panel_or_lesson")]
-    pub show: String,
+    /// The panel to look at.
+    pub show: Panel,
     /// What the room reads.
     pub say: String,
     #[serde(default)]
@@ -155,200 +190,110 @@ pub struct StageFile {
     pub solution: String,
 }
 
-/// Panels that a beat may show; a pointer may name all but the first.
-const PANELS: &[&str] = &[
-    "lesson",
-    "loss",
-    "throughput",
-    "kernels",
-    "ledger",
-    "gradients",
-    "memory",
-    "evidence",
-    "lints",
-    "roofline",
-];
+const CONFIG: &str = "config.toml";
 
 /// Most characters of what a beat says: three lines of a small screen.
 const LONGEST_BEAT: usize = 210;
 
 fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    const LETTERS: &[&str] = &["a", "b", "c", "d"];
-    let found = one_of(deserializer, LETTERS)?;
-    Ok(LETTERS
-        .iter()
-        .position(|letter| *letter == found)
-        .unwrap_or(0))
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Letter {
+        A,
+        B,
+        C,
+        D,
+    }
+    Ok(Letter::deserialize(deserializer)? as usize)
 }
 
-fn panel<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    one_of(deserializer, &PANELS[1..])
-}
-
-fn panel_or_lesson<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    one_of(deserializer, PANELS)
-}
-
-/// `stage.toml` as it is written.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct StageToml {
-    id: String,
-    title: String,
-    level: Level,
-    symptom: String,
-    fault: String,
-    fix: String,
-    cpu_note: Option<String>,
-    varies: Vec<String>,
-    steps: Option<u64>,
-    files: Vec<String>,
-    lesson: Option<String>,
-    hints: Vec<String>,
-    prediction: Question,
-    estimate: Option<Estimate>,
-    evidence: Vec<Pointer>,
-    quiz: Vec<Question>,
-    claim: Vec<Claim>,
-    check: Vec<CheckToml>,
-    beat: Vec<Cue>,
-}
-
-/// Reads the folder `exercises/NN-name`, without its lesson. `None`: it cannot be used, and `problems` says why.
-pub fn read(
-    source: &Source,
-    folder: &str,
-    number: u32,
-    problems: &mut Vec<FileError>,
-) -> Option<Stage> {
+/// Reads the folder `exercises/NN-name`, without its lesson. `None`: it cannot be used, and the loader knows why.
+pub fn read(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
     let path = format!("exercises/{folder}");
-    let toml_path = format!("{path}/stage.toml");
-    let toml = source.text(&toml_path, problems)?;
-    let (file, found) = TomlFile::read::<StageToml>(&toml, &source.shown(&toml_path));
-    let stage = found.map(|found| checked(&file, found, folder, number));
-    let usable = file.finish(problems);
-    let mut stage = stage?;
-
-    let broken = config(source, &format!("{path}/config.toml"), problems);
-    let fixed = config(source, &format!("{path}/solution/config.toml"), problems);
-    let mut missing = false;
-    for file in stage.files.iter_mut().skip(1) {
-        let starter = source.clean(&format!("{path}/{}", file.name), problems);
-        let solution = source.clean(&format!("{path}/solution/{}", file.name), problems);
-        missing |= starter.is_none() || solution.is_none();
-        file.starter = starter.unwrap_or_default();
-        file.solution = solution.unwrap_or_default();
-    }
-    let ((starter, broken), (solution, fixed)) = (broken?, fixed?);
-    if missing || !usable {
-        return None;
-    }
-    (stage.files[0].starter, stage.files[0].solution) = (starter, solution);
-    (stage.broken, stage.fixed, stage.path) = (broken, fixed, path);
-    let wrong = scope_problems(&stage);
-    let usable = wrong.is_empty();
-    problems.extend(wrong.into_iter().map(|what| FileError {
-        path: source.shown(&toml_path),
-        line: 0,
-        what,
-    }));
-    usable.then_some(stage)
+    let toml = format!("{path}/stage.toml");
+    TomlFile::read(loader, &toml, |file, mut stage: Stage| {
+        check_stage(file, &mut stage, folder);
+        let mut whole = true;
+        for file in &mut stage.files {
+            let starter = loader.clean(&format!("{path}/{}", file.name));
+            let solution = loader.clean(&format!("{path}/solution/{}", file.name));
+            whole &= starter.is_some() && solution.is_some();
+            file.starter = starter.unwrap_or_default();
+            file.solution = solution.unwrap_or_default();
+        }
+        let configs = &stage.files[0];
+        let broken = loader.config(&format!("{path}/{CONFIG}"), &configs.starter);
+        let fixed = loader.config(&format!("{path}/solution/{CONFIG}"), &configs.solution);
+        (stage.broken, stage.fixed) = (broken?, fixed?);
+        stage.number = number;
+        stage.path = path;
+        if !whole || file.failed() {
+            return None;
+        }
+        let wrong = scope_problems(&stage);
+        wrong.iter().for_each(|what| loader.fail(&toml, 0, what));
+        wrong.is_empty().then_some(stage)
+    })?
 }
 
-fn checked(file: &TomlFile<'_>, found: StageToml, folder: &str, number: u32) -> Stage {
-    check_head(file, (&found.id, "broken-init"), &found.hints, &found.quiz);
-    check_question(file, "prediction", &found.prediction);
-    if let Some(estimate) = &found.estimate {
+fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
+    check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz);
+    check_question(file, "prediction", &stage.prediction);
+    if let Some(estimate) = &stage.estimate {
         if let Some(what) = placeholder::problem(&estimate.of) {
             file.fail("estimate.of", what);
         }
         if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
-            file.fail(
-                "estimate.from",
-                "the scale needs `from` below `to`, and above 0 when `log = true`",
-            );
+            let what = "the scale needs `from` below `to`, and above 0 when `log = true`";
+            file.fail("estimate.from", what);
         }
     }
-    for (at, cue) in found.beat.iter().enumerate() {
+    for (at, pointer) in stage.evidence.iter().enumerate() {
+        if pointer.panel == Panel::Lesson {
+            let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
+            file.fail(&format!("evidence.{at}.panel"), what);
+        }
+    }
+    for (at, cue) in stage.cues.iter().enumerate() {
         let length = cue.say.chars().count();
         if length > LONGEST_BEAT {
-            file.fail(
-                &format!("beat.{at}.say"),
-                format!("`say` has {length} characters; a room reads at most {LONGEST_BEAT}"),
-            );
+            let what = format!("a room reads at most {LONGEST_BEAT}");
+            let what = format!("`say` has {length} characters; {what}");
+            file.fail(&format!("beat.{at}.say"), what);
         }
     }
-    if found.varies.is_empty() {
-        file.fail(
-            "varies",
-            "`varies` names no key; list the keys under study, such as [\"model.init\"]",
-        );
+    if stage.varies.is_empty() {
+        let what = "`varies` names no key; list the keys under study, such as [\"model.init\"]";
+        file.fail("varies", what);
     }
-    check_keys(file, "varies", &found.varies);
-    if found.check.is_empty() {
+    check_keys(file, "varies", &stage.varies);
+    if stage.checks_toml.is_empty() {
         file.fail("check", "has no check; write at least one `[[check]]`");
     }
-    for name in found
-        .files
-        .iter()
-        .filter(|name| !plain_file(name, &["toml", "wgsl"]))
+    for StageFile { name, .. } in &stage.files {
+        if !plain_file(name, &["toml", "wgsl"]) {
+            let what = "name files beside stage.toml, such as \"kernel.wgsl\"";
+            file.fail("files", format!("`files` names `{name}`; {what}"));
+        }
+    }
+    let own = format!("{folder}.md");
+    if stage.lesson_file.is_empty() {
+        stage.lesson_file.clone_from(&own);
+    }
+    if !plain_file(&stage.lesson_file, &["md"]) {
+        let name = &stage.lesson_file;
+        let what = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
+        file.fail("lesson", what);
+    }
+    for (at, raw) in std::mem::take(&mut stage.checks_toml)
+        .into_iter()
+        .enumerate()
     {
-        file.fail(
-            "files",
-            format!(
-                "`files` names `{name}`; name files beside stage.toml, such as \"kernel.wgsl\""
-            ),
-        );
+        let check = check::checked(file, &format!("check.{at}"), raw);
+        stage.checks.push(check);
     }
-    let lesson_file = found.lesson.unwrap_or_else(|| format!("{folder}.md"));
-    if !plain_file(&lesson_file, &["md"]) {
-        file.fail(
-            "lesson",
-            format!(
-                "`lesson` is `{lesson_file}`; name a file of lessons/, such as \"{folder}.md\""
-            ),
-        );
-    }
-    let mut files = found.files;
-    files.retain(|name| name != "config.toml");
-    files.insert(0, "config.toml".to_owned());
-    let checks = found.check.into_iter().enumerate();
-    Stage {
-        number,
-        title: found.title,
-        level: found.level,
-        symptom: found.symptom,
-        prediction: found.prediction,
-        estimate: found.estimate,
-        evidence: found.evidence,
-        hints: found.hints,
-        quiz: found.quiz,
-        broken: RunConfig::preset(Preset::default()),
-        fixed: RunConfig::preset(Preset::default()),
-        varies: found.varies,
-        claims: found.claim,
-        checks: checks
-            .map(|(at, raw)| check::checked(file, &format!("check.{at}"), raw))
-            .collect(),
-        lesson: Lesson::default(),
-        fault: found.fault,
-        fix: found.fix,
-        cpu_note: found.cpu_note,
-        files: files
-            .into_iter()
-            .map(|name| StageFile {
-                name,
-                ..StageFile::default()
-            })
-            .collect(),
-        steps: found.steps.unwrap_or(20),
-        cues: found.beat,
-        lesson_file,
-        language: "en".to_owned(),
-        path: String::new(),
-        id_line: file.line("id"),
-        id: found.id,
-    }
+    stage.id_line = file.line("id");
+    "en".clone_into(&mut stage.language);
 }
 
 /// Checks what stages and exercises share: the id is a name for a folder, there are three hints, and each question of the
@@ -380,10 +325,8 @@ pub fn check_id(file: &TomlFile<'_>, id: &str, example: &str) {
 pub fn check_question(file: &TomlFile<'_>, path: &str, question: &Question) {
     let choices = question.choices.len();
     if choices != 4 {
-        file.fail(
-            &format!("{path}.choices"),
-            format!("has {choices} choices; write 4, a to d"),
-        );
+        let what = format!("has {choices} choices; write 4, a to d");
+        file.fail(&format!("{path}.choices"), what);
     }
 }
 
@@ -392,29 +335,8 @@ pub fn check_keys(file: &TomlFile<'_>, key: &str, paths: &[String]) {
     for path in paths {
         if !KNOBS.iter().any(|knob| knob.path == path) {
             let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
-            file.fail(
-                key,
-                format!("`{key}` names an unknown key `{path}`; the nearest known key is `{near}`"),
-            );
-        }
-    }
-}
-
-/// A configuration of the stage and its text.
-fn config(
-    source: &Source,
-    path: &str,
-    problems: &mut Vec<FileError>,
-) -> Option<(String, RunConfig)> {
-    let raw = source.text(path, problems)?;
-    let shown = source.shown(path);
-    let text = text::cleaned(&raw, &shown, problems);
-    match file::parse(&raw, &shown) {
-        Ok(config) => Some((text, config)),
-        Err(mut error) => {
-            error.what = text::one_line(&error.what);
-            problems.push(error);
-            None
+            let what = format!("an unknown key `{path}`; the nearest known key is `{near}`");
+            file.fail(key, format!("`{key}` names {what}"));
         }
     }
 }
@@ -422,18 +344,19 @@ fn config(
 /// A stage whose two sides differ in anything else than it says teaches something else than it says.
 fn scope_problems(stage: &Stage) -> Vec<String> {
     let differs = stage.broken.differences(&stage.fixed);
-    let mut found: Vec<String> = differs
-        .iter()
-        .filter(|path| !stage.varies.iter().any(|v| v == *path))
-        .map(|path| format!("config.toml and solution/config.toml differ in `{path}`; add it to `varies` or make it equal"))
-        .collect();
+    let both = "config.toml and solution/config.toml";
     if differs.is_empty() && stage.files.len() < 2 {
-        found.push(
-            "config.toml and solution/config.toml say the same; the starter must hold the fault"
-                .to_owned(),
-        );
+        return vec![format!(
+            "{both} say the same; the starter must hold the fault"
+        )];
     }
-    found
+    let outside = differs
+        .iter()
+        .filter(|path| !stage.varies.iter().any(|it| it == *path));
+    let what = "add it to `varies` or make it equal";
+    outside
+        .map(|path| format!("{both} differ in `{path}`; {what}"))
+        .collect()
 }
 
 /// Lower-case letters, digits and `-`.
@@ -441,8 +364,8 @@ pub fn plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64
         && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            .bytes()
+            .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }
 
 /// A file name without a folder, with one of these endings.
@@ -469,17 +392,16 @@ fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
     }
     let plain = RunConfig::preset(config.preset);
     let mut moved = RunConfig::preset(preset);
-    for knob in KNOBS
-        .iter()
-        .filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain))
-    {
-        // A value that a configuration already holds is one its key takes.
-        let _ = knob.set(&mut moved, &Value::from_word(&(knob.get)(config)));
+    for knob in KNOBS.iter().filter(|knob| knob.path != "preset") {
+        let value = (knob.get)(config);
+        if value != (knob.get)(&plain) {
+            // A value that a configuration already holds is one its key takes.
+            let _ = knob.set(&mut moved, &Value::from_word(&value));
+        }
     }
-    if moved.problems().is_empty() {
-        return moved;
+    if !moved.problems().is_empty() {
+        moved.clone_from(config);
+        moved.set_preset(preset);
     }
-    let mut sized = config.clone();
-    sized.set_preset(preset);
-    sized
+    moved
 }

@@ -76,18 +76,14 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> Table {
     }
     let rows = found.points.iter().map(|point| {
         // `flash` of `model.attention=flash`.
-        let with = point.with.as_deref().map(|set| match set.split_once('=') {
-            Some((_, value)) => value,
-            None => set,
-        });
-        let name = with.map_or_else(
-            || point.value.clone(),
-            |with| format!("{} {with}", point.value),
-        );
-        let figures = sweep.metrics.iter();
-        let figure = |name: &String| figure(name, point.run.as_ref().ok()?);
-        let mut cells: Vec<Option<String>> = figures.map(figure).collect();
-        let mut why = point.run.as_ref().err().cloned();
+        let with = point.with.as_deref();
+        let with = with.map(|set| set.split_once('=').map_or(set, |(_, value)| value));
+        let name = [Some(point.value.as_str()), with];
+        let name = name.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let run = point.run.as_ref();
+        let figure = |name| Some(show(metric::value(name, run.ok()?)?, metric::form(name).0));
+        let mut cells: Vec<_> = sweep.metrics.iter().map(|name| figure(name)).collect();
+        let mut why = run.err().cloned();
         if timed {
             let of = found.speeds.iter().find(|(value, _)| *value == point.value);
             let pair = of.map(|(_, pair)| pair.as_ref());
@@ -103,38 +99,30 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> Table {
 }
 
 fn ranked(configs: &Configs, found: &SweepRuns) -> Table {
-    let row = |(letter, change): (String, &Result<Pair, String>), label: &str| {
-        let cells = match change {
-            Ok(pair) => vec![
-                Some(times(pair.ratio)),
-                Some(format!("{:.2} to {:.2}", pair.low, pair.high)),
-                Some(pair.n.to_string()),
-            ],
-            Err(_) => vec![None; 3],
-        };
+    let changes = configs.letters().into_iter().zip(&configs.rank);
+    let rows = changes.zip(&found.changes).map(|((letter, rank), change)| {
+        let pair = change.as_ref().ok();
         Row {
-            name: format!("{letter} {label}"),
-            cells,
+            name: format!("{letter} {}", rank.label),
+            cells: vec![
+                pair.map(|pair| times(pair.ratio)),
+                pair.map(|pair| format!("{:.2} to {:.2}", pair.low, pair.high)),
+                pair.map(|pair| pair.n.to_string()),
+            ],
             why: change.as_ref().err().cloned(),
         }
-    };
-    let changes = configs.letters().into_iter().zip(&found.changes);
-    let labelled = changes.zip(&configs.rank);
+    });
     Table {
         head: ["change", "faster", "interval", "pairs"]
             .map(str::to_owned)
-            .to_vec(),
-        rows: labelled.map(|(it, rank)| row(it, &rank.label)).collect(),
+            .into(),
+        rows: rows.collect(),
     }
 }
 
 fn short(name: &str) -> &str {
     let found = HEADS.iter().find(|(metric, _)| *metric == name);
     found.map_or(name, |(_, head)| head)
-}
-
-fn figure(name: &str, run: &Finished) -> Option<String> {
-    Some(show(metric::value(name, run)?, metric::form(name).0))
 }
 
 fn times(ratio: f64) -> String {
@@ -154,16 +142,16 @@ pub fn text(table: &Table) -> String {
         cells.map(|cell| cell.width()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table.head.len()).map(width).collect();
-    let line = |cells: &Vec<String>| {
-        let mut out = String::new();
-        for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+    let line = |cells: &Vec<String>| -> String {
+        let cells = cells.iter().zip(&widths).enumerate();
+        let padded = cells.map(|(at, (cell, width))| {
             let blank = " ".repeat(width.saturating_sub(cell.width()));
-            out += &match at {
+            match at {
                 0 => format!("  {cell}{blank}"),
                 _ => format!("  {blank}{cell}"),
-            };
-        }
-        out
+            }
+        });
+        padded.collect()
     };
     let mut out: Vec<String> = lines.iter().map(line).collect();
     for row in &table.rows {

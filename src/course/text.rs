@@ -38,12 +38,8 @@ pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String 
 
 /// The problem of a line in which something was removed.
 pub fn escape_removed(shown: &str, line: usize) -> FileError {
-    FileError {
-        path: shown.to_owned(),
-        line,
-        what: "holds a control character or terminal escape, which was removed; write plain text"
-            .to_owned(),
-    }
+    let what = "holds a control character or terminal escape, which was removed; write plain text";
+    FileError::new(shown, line, what)
 }
 
 /// One line of text for a message: cleaned, line breaks as spaces.

@@ -10,12 +10,11 @@ use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
-use serde::de::{
-    self, DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor,
-};
+use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::source::Loader;
 use super::text;
 use crate::config::file::{FileError, line_of};
 use crate::config::nearest;
@@ -41,56 +40,71 @@ struct Found {
     last: (String, usize),
 }
 
-impl<'a> TomlFile<'a> {
-    /// Parses and deserializes `source`; `shown` is the name of the file in messages. The value holds stand-ins wherever
-    /// a problem was reported; it is `None` where the file is not TOML at all.
-    pub fn read<T: DeserializeOwned>(source: &'a str, shown: &str) -> (Self, Option<T>) {
-        let mut file = Self {
-            shown: shown.to_owned(),
-            source,
-            root: DeValue::Table(DeTable::new()),
+impl TomlFile<'_> {
+    /// Reads the file at `path` of the course and hands it with its value to `check`, which may report more. The value has
+    /// stand-ins wherever a problem was reported. `None`: the file cannot be used.
+    pub fn read<T: DeserializeOwned, R>(
+        loader: &Loader<'_>,
+        path: &str,
+        check: impl FnOnce(&TomlFile<'_>, T) -> R,
+    ) -> Option<R> {
+        let source = loader.text(path)?;
+        let root = match DeTable::parse(&source) {
+            Ok(root) => DeValue::Table(root.into_inner()),
+            Err(error) => {
+                let line = error.span().map_or(0, |span| line_of(&source, span.start));
+                let what = format!("is not valid TOML: {}", text::one_line(error.message()));
+                loader.fail(path, line, what);
+                return None;
+            }
+        };
+        let file = TomlFile {
+            shown: loader.source.shown(path),
+            source: &source,
+            root,
             found: RefCell::default(),
         };
-        match DeTable::parse(source) {
-            Ok(root) => file.root = DeValue::Table(root.into_inner()),
-            Err(error) => {
-                let line = error.span().map_or(0, |span| line_of(source, span.start));
-                let what = format!("is not valid TOML: {}", text::one_line(error.message()));
-                file.report(line, "", what);
-                return (file, None);
-            }
-        }
-        // Each round learns of one more required key that is missing; the next round puts a stand-in there.
-        let value = loop {
+        // What `check` reports of other files comes after this one's problems.
+        let at = loader.problems.borrow().len();
+        let checked = file.value().map(|value| check(&file, value));
+        let mut found = file.found.into_inner();
+        found.problems.sort_by_key(|problem| problem.line);
+        loader.problems.borrow_mut().splice(at..at, found.problems);
+        checked.filter(|_| !found.failed)
+    }
+
+    /// Deserializes the file. Each round learns of one more required key that is missing; the next one puts a stand-in
+    /// there.
+    fn value<T: DeserializeOwned>(&self) -> Option<T> {
+        loop {
             let root = Node {
-                file: &file,
-                value: Some(&file.root),
+                file: self,
+                value: Some(&self.root),
                 path: String::new(),
                 line: 1,
                 place: Place::Required,
                 silent: false,
             };
             let fault = match T::deserialize(root) {
-                Ok(value) => break Some(value),
+                Ok(value) => return Some(value),
                 Err(fault) => fault,
             };
             let missing = fault.missing.map(|(path, field)| join(&path, field));
-            let mut found = file.found.take();
+            let mut found = self.found.take();
             match missing {
                 Some(path) if !found.required.contains(&path) => {
                     found.required.push(path);
-                    file.found.borrow_mut().required = found.required;
+                    self.found.borrow_mut().required = found.required;
                 }
                 _ => {
                     let (path, line) = std::mem::take(&mut found.last);
-                    file.found.replace(found);
+                    self.found.replace(found);
                     let what = format!("`{}`: {}", key_of(&path), text::one_line(&fault.what));
-                    file.report(line, &path, what);
-                    break None;
+                    self.report(line, &path, what);
+                    return None;
                 }
             }
-        };
-        (file, value)
+        }
     }
 
     /// Reports a problem of the key at `path`, unless serde reported that key already.
@@ -112,8 +126,8 @@ impl<'a> TomlFile<'a> {
     /// Whether the key at `path` or a table around it was reported.
     pub fn is_settled(&self, path: &str) -> bool {
         let within = |settled: &String| {
-            path.strip_prefix(settled.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            let rest = path.strip_prefix(settled.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         self.found.borrow().settled.iter().any(within)
     }
@@ -127,10 +141,8 @@ impl<'a> TomlFile<'a> {
         known: impl Iterator<Item = &'w str>,
     ) {
         let near = nearest(word, known);
-        self.fail(
-            path,
-            format!("unknown {kind} `{word}`; the nearest known one is `{near}`"),
-        );
+        let what = format!("unknown {kind} `{word}`; the nearest known one is `{near}`");
+        self.fail(path, what);
     }
 
     /// The line of the key at `path`, or of the nearest table around it.
@@ -139,20 +151,18 @@ impl<'a> TomlFile<'a> {
         for step in path.split('.') {
             let found = match value {
                 DeValue::Table(table) => table
-                    .iter()
-                    .find(|(key, _)| key.get_ref() == step)
-                    .map(|(key, value)| (key.span().start, value)),
-                DeValue::Array(list) => step
-                    .parse()
-                    .ok()
-                    .and_then(|at: usize| list.get(at))
-                    .map(|value| (value.span().start, value)),
+                    .get_key_value(step)
+                    .map(|(key, inner)| (key.span(), inner)),
+                DeValue::Array(list) => {
+                    let inner = step.parse().ok().and_then(|at: usize| list.get(at));
+                    inner.map(|inner| (inner.span(), inner))
+                }
                 _ => None,
             };
-            let Some((start, inner)) = found else {
+            let Some((span, inner)) = found else {
                 break;
             };
-            line = line_of(self.source, start);
+            line = line_of(self.source, span.start);
             value = inner.get_ref();
         }
         line
@@ -163,50 +173,17 @@ impl<'a> TomlFile<'a> {
         self.found.borrow().failed
     }
 
-    /// Hands over the problems in the order of their lines; whether the file can be used.
-    pub fn finish(self, problems: &mut Vec<FileError>) -> bool {
-        let mut found = self.found.into_inner();
-        found.problems.sort_by_key(|problem| problem.line);
-        problems.append(&mut found.problems);
-        !found.failed
-    }
-
     fn push(&self, line: usize, what: String) {
         let mut found = self.found.borrow_mut();
         found.failed = true;
-        found.problems.push(FileError {
-            path: self.shown.clone(),
-            line,
-            what,
-        });
+        let problem = FileError::new(&self.shown, line, what);
+        found.problems.push(problem);
     }
 
     fn report(&self, line: usize, path: &str, what: String) {
         self.push(line, what);
         self.found.borrow_mut().settled.push(path.to_owned());
     }
-}
-
-/// Deserializes one of a few words: for keys whose words are a list and not the variants of an enum.
-pub fn one_of<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    words: &'static [&'static str],
-) -> Result<String, D::Error> {
-    struct Word;
-    impl<'de> Visitor<'de> for Word {
-        type Value = String;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a word")
-        }
-
-        fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<String, A::Error> {
-            let (word, rest) = access.variant::<String>()?;
-            rest.unit_variant()?;
-            Ok(word)
-        }
-    }
-    deserializer.deserialize_enum("", words, Word)
 }
 
 /// Where a value stands, which decides how a problem with it is worded.
@@ -247,12 +224,8 @@ impl<'t> Node<'t> {
         let key = key_of(&self.path);
         let found = self.value.map_or("", kind);
         self.report(match self.place {
-            _ if self.value.is_none() => {
-                format!("`{key}` is missing; write `{key} = {example}`")
-            }
-            Place::Required | Place::Optional => {
-                format!("`{key}` is {found}; it takes {wanted}")
-            }
+            _ if self.value.is_none() => format!("`{key}` is missing; write `{key} = {example}`"),
+            Place::Required | Place::Optional => format!("`{key}` is {found}; it takes {wanted}"),
             Place::Entry => format!("`{key}` holds {found}; each entry is {wanted}"),
             Place::NoList => {
                 format!("`{key}` is {found}; it takes a list such as `{key} = [{example}]`")
@@ -357,9 +330,8 @@ impl<'t> Node<'t> {
             if !known {
                 let near = nearest(key, fields.iter().copied());
                 let key = text::one_line(&key.escape_debug().to_string());
-                node.report(format!(
-                    "unknown key `{key}`; the nearest known key is `{near}`"
-                ));
+                let what = format!("unknown key `{key}`; the nearest known key is `{near}`");
+                node.report(what);
                 meant.push(near);
             }
             known
@@ -450,9 +422,8 @@ impl<'de> Deserializer<'de> for Node<'_> {
                 None => {
                     let near = nearest(&word, words.iter().copied());
                     let (key, word) = (key_of(&self.path), text::one_line(&word));
-                    self.report(format!(
-                        "`{key}` cannot be \"{word}\"; did you mean \"{near}\"? It takes {all}"
-                    ));
+                    let what = format!("`{key}` cannot be \"{word}\"; did you mean \"{near}\"?");
+                    self.report(format!("{what} It takes {all}"));
                     first
                 }
             },

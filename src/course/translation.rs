@@ -4,10 +4,9 @@
 
 use serde::Deserialize;
 
-use super::source::Source;
+use super::source::{Loader, Source};
 use super::toml_file::TomlFile;
 use super::{Question, Stage};
-use crate::config::file::FileError;
 
 /// The file of a lesson in `language`, else in English, and the language found.
 pub fn find(source: &Source, lesson: &str, language: &str) -> Option<(String, String)> {
@@ -50,25 +49,11 @@ struct QuestionToml {
 }
 
 /// Puts the translated texts over the stage's; one that does not fit is reported and left English.
-pub fn apply(
-    source: &Source,
-    folder: &str,
-    language: &str,
-    stage: &mut Stage,
-    problems: &mut Vec<FileError>,
-) {
+pub fn apply(loader: &Loader<'_>, folder: &str, language: &str, stage: &mut Stage) {
     let path = format!("lessons/{language}/{folder}.toml");
-    if !source.exists(&path) {
-        return;
+    if loader.source.exists(&path) {
+        TomlFile::read(loader, &path, |file, found| overlay(file, found, stage));
     }
-    let Some(raw) = source.text(&path, problems) else {
-        return;
-    };
-    let (file, found) = TomlFile::read::<TranslationToml>(&raw, &source.shown(&path));
-    if let Some(found) = found {
-        overlay(&file, found, stage);
-    }
-    file.finish(problems);
 }
 
 fn overlay(file: &TomlFile<'_>, found: TranslationToml, stage: &mut Stage) {
@@ -121,10 +106,8 @@ fn replace<'s>(
     if !texts.is_empty() && texts.len() != places.len() {
         let key = path.rsplit('.').next().unwrap_or(path);
         let (own, original) = (texts.len(), places.len());
-        return file.fail(
-            path,
-            format!("`{key}` has {own} texts, the original has {original}"),
-        );
+        let what = format!("`{key}` has {own} texts, the original has {original}");
+        return file.fail(path, what);
     }
     for (text, place) in texts.into_iter().zip(places) {
         *place = text;

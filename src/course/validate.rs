@@ -10,9 +10,11 @@ use unicode_width::UnicodeWidthStr;
 use super::check::{Metric, Starter};
 use super::exercise::{Body, Exercise, substitute};
 use super::lesson::{Mark, MarkKind, parse};
+use super::source::Loader;
 use super::{Course, Source, Stage, placeholder, text, translation};
 use crate::config::file::FileError;
 use crate::config::nearest;
+use numbers::Sources;
 
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
@@ -27,16 +29,15 @@ pub struct Vocabulary<'a> {
     pub command: &'a dyn Fn(&str) -> Result<(), String>,
 }
 
-/// Everything wrong with the course that reading shows, the loader's own complaints first.
+/// Everything wrong with the course that reading shows, the loader's own reports first.
 pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) -> Vec<FileError> {
-    let mut found = course.problems.clone();
-    let sources = numbers::Sources::read(source, course, &mut found);
+    let loader = Loader::new(source);
+    loader.problems.borrow_mut().clone_from(&course.problems);
     let mut check = Structure {
-        source,
+        loader: &loader,
         course,
         vocabulary,
-        sources,
-        found,
+        sources: Sources::read(&loader, course),
     };
     for stage in &course.stages {
         check.stage(stage);
@@ -65,15 +66,11 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
             check.translation(&format!("{folder}/{}", entry.name), &original);
         }
     }
-    let Structure {
-        mut sources,
-        mut found,
-        ..
-    } = check;
-    prose::check(source, &mut sources, &mut found);
-    sources.unused(source, &mut found);
+    let mut sources = check.sources;
+    prose::check(&loader, &mut sources);
+    sources.unused(&loader);
     let mut unique: Vec<FileError> = Vec::new();
-    for problem in found {
+    for problem in loader.problems.into_inner() {
         if !unique.contains(&problem) {
             unique.push(problem);
         }
@@ -83,24 +80,19 @@ pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) 
 
 /// A check of a course by reading alone.
 struct Structure<'a> {
-    source: &'a Source,
+    loader: &'a Loader<'a>,
     course: &'a Course,
     vocabulary: &'a Vocabulary<'a>,
-    sources: numbers::Sources,
-    found: Vec<FileError>,
+    sources: Sources,
 }
 
 impl Structure<'_> {
     /// Reports a problem of the file at `path` of the course.
-    fn fail(&mut self, path: &str, line: usize, what: impl Into<String>) {
-        self.found.push(FileError {
-            path: self.source.shown(path),
-            line,
-            what: what.into(),
-        });
+    fn fail(&self, path: &str, line: usize, what: impl Into<String>) {
+        self.loader.fail(path, line, what);
     }
 
-    fn stage(&mut self, stage: &Stage) {
+    fn stage(&self, stage: &Stage) {
         let path = format!("{}/stage.toml", stage.path);
         let mut texts: Vec<&str> = vec![&stage.symptom, &stage.fault, &stage.fix];
         texts.extend(stage.cpu_note.as_deref());
@@ -142,7 +134,7 @@ impl Structure<'_> {
         }
     }
 
-    fn exercise(&mut self, exercise: &Exercise) {
+    fn exercise(&self, exercise: &Exercise) {
         let path = format!("{}/exercise.toml", exercise.path);
         if let Some(lesson) = &exercise.lesson
             && let Some(what) = self.link_problem("lessons", lesson)
@@ -152,25 +144,24 @@ impl Structure<'_> {
         match &exercise.body {
             Body::Config(_) => {}
             Body::Detective(detective) => {
-                self.found
-                    .extend(detective.problem().map(|(line, what)| FileError {
-                        path: detective.file.clone(),
-                        line,
-                        what,
-                    }));
+                if let Some((line, what)) = detective.problem() {
+                    self.loader
+                        .report(FileError::new(&detective.file, line, what));
+                }
             }
             Body::Kernel(body) => {
-                let sizes = body.shapes.first().map(|shape| &shape.sizes);
                 for file in body.kernels.iter().map(|kernel| &kernel.file) {
                     if file.starter == file.solution {
                         let what = "and its solution say the same; the starter must hold a task";
                         self.fail(&path, 0, format!("{} {what}", file.name));
                     }
+                    let Some(shape) = body.shapes.first() else {
+                        continue;
+                    };
                     for text in [&file.starter, &file.solution] {
-                        if let Some(Err((line, what))) = sizes.map(|sizes| substitute(text, sizes))
-                        {
-                            let what =
-                                format!("{} or its solution, line {line}: {what}", file.name);
+                        if let Err((line, what)) = substitute(text, &shape.sizes) {
+                            let name = &file.name;
+                            let what = format!("{name} or its solution, line {line}: {what}");
                             self.fail(&path, 0, what);
                         }
                     }
@@ -181,22 +172,19 @@ impl Structure<'_> {
 
     fn lesson(&mut self, name: &str, folder: &str) {
         let path = format!("{folder}/{name}");
-        let shown = self.source.shown(&path);
-        let Some(raw) = self.source.text(&path, &mut self.found) else {
+        let Some(raw) = self.loader.text(&path) else {
             return;
         };
-        let mut parsed = parse(&raw, &shown);
-        self.found.append(&mut parsed.problems);
+        let parsed = parse(&raw, &self.loader.source.shown(&path));
+        parsed
+            .problems
+            .into_iter()
+            .for_each(|it| self.loader.report(it));
         if parsed.lesson.sections.is_empty() {
             self.fail(&path, 0, "is empty; write the stage's lesson");
         }
-        let name = path.strip_prefix("lessons/").unwrap_or(&path);
-        let found = &mut self.found;
-        self.sources
-            .check(name, &prose::of_lesson(&parsed.marks), |line, what| {
-                let path = shown.clone();
-                found.push(FileError { path, line, what });
-            });
+        let prose = prose::of_lesson(&parsed.marks);
+        self.sources.check(self.loader, &path, &prose);
         for mark in &parsed.marks {
             if let Some(what) = self.mark_problem(mark, folder) {
                 self.fail(&path, mark.line, what);
@@ -254,11 +242,11 @@ impl Structure<'_> {
         }
         let file = to.split('#').next().unwrap_or("");
         // A translation may link to a lesson that is not translated yet.
-        let known = |folder: &str| self.source.read(&format!("{folder}/{file}")).is_ok();
+        let known = |folder: &str| self.loader.source.read(&format!("{folder}/{file}")).is_ok();
         if file.is_empty() || known(folder) || known("lessons") {
             return None;
         }
-        let entries = self.source.entries(folder);
+        let entries = self.loader.source.entries(folder);
         let near = nearest(file, entries.iter().map(|entry| entry.name.as_str()));
         Some(format!(
             "links to `{to}`, which is missing; the nearest lesson is `{near}`"
@@ -266,25 +254,22 @@ impl Structure<'_> {
     }
 
     /// Reports a translation that was not made from the original as it is.
-    fn translation(&mut self, path: &str, original: &str) {
-        let (Ok(raw), Ok(text)) = (self.source.read(path), self.source.read(original)) else {
-            let what =
-                format!("translates {original}, which cannot be read; name it like its original");
-            return self.fail(path, 0, what);
+    fn translation(&self, path: &str, original: &str) {
+        let read = |path| self.loader.source.read(path);
+        let (Ok(raw), Ok(text)) = (read(path), read(original)) else {
+            let what = "which cannot be read; name it like its original";
+            return self.fail(path, 0, format!("translates {original}, {what}"));
         };
         let now = text::hash(&text);
+        let record = format!("record `translates` {now}");
         match translation::recorded(&raw) {
             Some(then) if then == now => {}
             Some(_) => {
-                let what = format!(
-                    "is older than {original}; bring it up to date and record `translates` {now}"
-                );
+                let what = format!("is older than {original}; bring it up to date and {record}");
                 self.fail(path, 1, what);
             }
             None => {
-                let what = format!(
-                    "does not say what it translates; record `translates` {now} for {original}"
-                );
+                let what = format!("does not say what it translates; {record} for {original}");
                 self.fail(path, 1, what);
             }
         }

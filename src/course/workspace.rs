@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::{Stage, StageFile};
 
@@ -35,7 +35,10 @@ impl Workspace {
 
     /// The learner's copy, made from the starter where there is none.
     pub fn open(&self, stage: &Stage, file: &str) -> Result<PathBuf> {
-        self.open_file(&stage.id, declared(stage, file)?)
+        let found = stage.files.iter().find(|known| known.name == file);
+        let (number, shown) = (stage.number, file.escape_debug());
+        let found = found.with_context(|| format!("stage {number} has no file `{shown}`"))?;
+        self.open_file(&stage.id, found)
     }
 
     /// The same for a file of the stage or exercise `id`.
@@ -76,20 +79,6 @@ pub fn restore(path: &Path, text: &str) -> Result<Option<PathBuf>> {
     Ok(Some(aside))
 }
 
-fn declared<'a>(stage: &'a Stage, file: &str) -> Result<&'a StageFile> {
-    stage
-        .files
-        .iter()
-        .find(|known| known.name == file)
-        .with_context(|| {
-            format!(
-                "stage {} has no file `{}`",
-                stage.number,
-                file.escape_debug()
-            )
-        })
-}
-
 /// `config.toml.1`, or the next number that is free.
 fn free_name(path: &Path) -> Result<PathBuf> {
     let numbered = |n: u32| {
@@ -97,13 +86,10 @@ fn free_name(path: &Path) -> Result<PathBuf> {
         name.push(format!(".{n}"));
         PathBuf::from(name)
     };
-    match (1..10_000)
-        .map(numbered)
+    let mut names = (1..10_000).map(numbered);
+    names
         .find(|path| path.symlink_metadata().is_err())
-    {
-        Some(path) => Ok(path),
-        None => bail!("there are too many files beside {}", path.display()),
-    }
+        .with_context(|| format!("there are too many files beside {}", path.display()))
 }
 
 /// Writes a file whole or not at all.

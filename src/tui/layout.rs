@@ -108,7 +108,7 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
 fn third_panel(app: &App) -> Panel {
     let shown = |panel: &Panel| !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
     let pointers = app.stage().into_iter().flat_map(|stage| &stage.evidence);
-    let mut pointed = pointers.filter_map(|pointer| Panel::parse(&pointer.panel));
+    let mut pointed = pointers.map(|pointer| pointer.panel);
     let third = app.view.third.filter(shown);
     third
         .or_else(|| pointed.find(shown))

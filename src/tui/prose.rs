@@ -11,7 +11,7 @@ use super::{keys, text};
 use crate::app::clean::harmful;
 use crate::app::guide::{self, Piece};
 use crate::app::{Action, App, Overlay};
-use crate::course::placeholder::{Lookup, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told};
+use crate::course::placeholder::{Figures, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told};
 use crate::course::{Block, Span};
 
 /// Widest line of text that reads well.
@@ -23,7 +23,7 @@ pub struct Writer<'a> {
     pub theme: &'a Theme,
     pub columns: usize,
     /// Where the figures of a text come from; without, names of figures stay as they are written.
-    pub figures: Option<&'a dyn Lookup>,
+    pub figures: Option<&'a Figures<'a>>,
     pub lines: Vec<Line<'static>>,
 }
 
@@ -330,7 +330,6 @@ mod tests {
     use crate::app::{Markers, Options, ThemeName};
     use crate::config::{Preset, RunConfig};
     use crate::course::Course;
-    use crate::course::placeholder::Figures;
     use crate::course::progress::Progress;
     use crate::tui::theme::Terminal;
 

@@ -1,6 +1,7 @@
 //! A small course and made-up, repeatable events of its runs, for tests of the screen. No engine, no clock, no file.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use perflings::app::Panel;
 use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
 use perflings::course::{
     Block, Claim, Course, Estimate, Lesson, Level, Pointer, Question, Section, SectionKind, Span,
@@ -78,6 +79,7 @@ fn lesson() -> Lesson {
 
 fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig) -> Stage {
     Stage {
+        checks_toml: Vec::new(),
         id: id.to_owned(),
         number,
         title: title.to_owned(),
@@ -106,11 +108,11 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         }),
         evidence: vec![
             Pointer {
-                panel: "evidence".to_owned(),
+                panel: Panel::Evidence,
                 text: "the spread of the logits, and what they predict".to_owned(),
             },
             Pointer {
-                panel: "loss".to_owned(),
+                panel: Panel::Loss,
                 text: "the first loss against ln V".to_owned(),
             },
         ],

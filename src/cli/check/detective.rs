@@ -106,7 +106,7 @@ pub fn explanation(detective: &Detective) -> String {
     match &config {
         Some(config) => {
             let figures = Figures {
-                run: finished.as_ref(),
+                slots: [finished, None],
                 ..Figures::none(config)
             };
             fill(text, &figures)

@@ -31,10 +31,7 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
     adopt_exercises(course, &builtin, source);
     for stage in builtin.stages {
         let file = format!("{}/config.toml", stage.path);
-        let Some(original) = embedded::text(&file) else {
-            continue;
-        };
-        let Ok(text) = source.read(&file) else {
+        let (Some(original), Ok(text)) = (embedded::text(&file), source.read(&file)) else {
             continue;
         };
         let Ok(config) = parse(&text, &source.shown(&file)) else {
@@ -43,54 +40,45 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
         if config == stage.broken {
             continue;
         }
-        let (id, path) = (stage.id.clone(), root.join(&file));
-        let folder = source.shown(&stage.path);
-        match course.stages.iter_mut().find(|known| known.id == id) {
-            Some(known) => {
-                known.broken = stage.broken;
-                known.files.clone_from(&stage.files);
-            }
+        let edit = Edit {
+            path: root.join(&file),
+            config,
+            original,
+        };
+        found.insert(stage.id.clone(), edit);
+        let mut stages = course.stages.iter_mut();
+        if let Some(known) = stages.find(|known| known.id == stage.id) {
+            (known.broken, known.files) = (stage.broken, stage.files);
+        } else {
             // A fixed starter is a fault of a course, but not of a learner.
-            None => {
-                course
-                    .problems
-                    .retain(|problem| !problem.path.starts_with(&folder));
-                course.stages.push(stage);
-                course.stages.sort_by_key(|stage| stage.number);
-            }
+            forgive(course, &source.shown(&stage.path));
+            course.stages.push(stage);
         }
-        found.insert(
-            id,
-            Edit {
-                path,
-                config,
-                original,
-            },
-        );
     }
+    course.stages.sort_by_key(|stage| stage.number);
     found
 }
 
 /// Answers and kernels that were written over their starters are the learner's; those exercises begin as shipped.
 fn adopt_exercises(course: &mut Course, builtin: &Course, source: &Source) {
     for exercise in &builtin.exercises {
-        let folder = source.shown(&exercise.path);
-        match course
-            .exercises
-            .iter_mut()
-            .find(|known| known.id == exercise.id)
-        {
+        let mut exercises = course.exercises.iter_mut();
+        match exercises.find(|known| known.id == exercise.id) {
             Some(known) if known.files() == exercise.files() => {}
             Some(known) => known.clone_from(exercise),
             // An answer is a fault of a course, but not of a learner. A folder that is gone is gone.
             None if source.exists(&format!("{}/exercise.toml", exercise.path)) => {
-                course
-                    .problems
-                    .retain(|problem| !problem.path.starts_with(&folder));
+                forgive(course, &source.shown(&exercise.path));
                 course.exercises.push(exercise.clone());
             }
             None => {}
         }
     }
     course.exercises.sort_by(|a, b| a.folder().cmp(b.folder()));
+}
+
+/// Takes back what was reported of a folder.
+fn forgive(course: &mut Course, folder: &str) {
+    let problems = &mut course.problems;
+    problems.retain(|problem| !problem.path.starts_with(folder));
 }

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml_edit::{DocumentMut, value};
 
@@ -65,13 +64,13 @@ impl Configs {
         let Some(sweep) = &self.sweep else {
             return Vec::new();
         };
-        let with: Vec<Option<&str>> = match sweep.with.as_slice() {
-            [] => vec![None],
-            with => with.iter().map(|set| Some(set.as_str())).collect(),
-        };
-        with.into_iter()
-            .flat_map(|with| sweep.values.iter().map(move |value| (with, value.as_str())))
-            .collect()
+        let with = sweep.with.iter().map(|set| Some(set.as_str()));
+        let plain = sweep.with.is_empty().then_some(None);
+        let points = plain.into_iter().chain(with).flat_map(|with| {
+            let values = sweep.values.iter();
+            values.map(move |value| (with, value.as_str()))
+        });
+        points.collect()
     }
 }
 
@@ -155,14 +154,10 @@ pub const NONE: &str = "none";
 impl ConfigCheck {
     /// The words that an answer may be, where it is one word.
     pub fn words(&self, sweep: Option<&Sweep>) -> Vec<String> {
-        let values = || sweep.map(|sweep| sweep.values.clone()).unwrap_or_default();
+        let values = sweep.map(|sweep| sweep.values.clone()).unwrap_or_default();
         match &self.metric {
-            ConfigMetric::Bend { .. } => values(),
-            ConfigMetric::Leads { .. } => {
-                let mut words = values();
-                words.push(NONE.to_owned());
-                words
-            }
+            ConfigMetric::Bend { .. } => values,
+            ConfigMetric::Leads { .. } => [values, vec![NONE.to_owned()]].concat(),
             ConfigMetric::Speed { .. } => SPEEDS.iter().map(|word| (*word).to_owned()).collect(),
             _ => Vec::new(),
         }
@@ -180,26 +175,25 @@ pub fn answers(raw: &str) -> Result<Answers, (usize, String)> {
     let (raw, _) = text::clean(raw);
     let mut found = Answers::new();
     for (key, value) in &parse(&raw)? {
-        let key = key.get_ref();
         let words = words(value.get_ref()).ok_or_else(|| {
-            let what = format!("`{key}` takes a number, a quoted word or a list of words");
-            (line_of(&raw, value.span().start), what)
+            let what = "takes a number, a quoted word or a list of words";
+            let line = line_of(&raw, value.span().start);
+            (line, format!("`{}` {what}", key.get_ref()))
         })?;
-        if !words.is_empty() && !words.iter().any(|word| word == "?" || word.is_empty()) {
-            found.insert(key.to_string(), words);
+        if !words.is_empty() && !words.iter().any(|word| word == "?") {
+            found.insert(key.get_ref().to_string(), words);
         }
     }
     Ok(found)
 }
 
 fn parse(raw: &str) -> Result<DeTable<'_>, (usize, String)> {
-    DeTable::parse(raw)
-        .map(Spanned::into_inner)
-        .map_err(|error| {
-            let line = error.span().map_or(0, |span| line_of(raw, span.start));
-            let what = format!("is not valid TOML: {}", text::one_line(error.message()));
-            (line, what)
-        })
+    let root = DeTable::parse(raw).map_err(|error| {
+        let line = error.span().map_or(0, |span| line_of(raw, span.start));
+        let what = text::one_line(error.message());
+        (line, format!("is not valid TOML: {what}"))
+    })?;
+    Ok(root.into_inner())
 }
 
 fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
@@ -207,10 +201,8 @@ fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
         DeValue::String(text) => Some(split(text)),
         DeValue::Integer(n) => Some(vec![n.to_string()]),
         DeValue::Array(list) => {
-            let parts = list.iter().map(|value| words(value.get_ref()));
-            parts
-                .collect::<Option<Vec<_>>>()
-                .map(|parts| parts.concat())
+            let parts: Option<Vec<_>> = list.iter().map(|it| words(it.get_ref())).collect();
+            parts.map(|parts| parts.concat())
         }
         _ => None,
     }
@@ -218,11 +210,9 @@ fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
 
 /// `c, a,b` as its words, in small letters.
 pub fn split(text: &str) -> Vec<String> {
-    text.split([',', ' '])
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
+    let words = text.split(|c: char| c == ',' || c.is_whitespace());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 /// Whether the first `answer.toml` has every key and no answer.
@@ -231,10 +221,8 @@ pub fn split(text: &str) -> Vec<String> {
 /// What is wrong, with its line.
 pub fn starter(raw: &str, checks: &[ConfigCheck]) -> Result<(), (usize, String)> {
     if let Some(key) = answers(raw)?.keys().next() {
-        return Err((
-            0,
-            format!("answers `{key}` already; a starter writes {key} = \"?\""),
-        ));
+        let what = format!("answers `{key}` already; a starter writes {key} = \"?\"");
+        return Err((0, what));
     }
     let keys = parse(raw)?;
     for (key, _) in checks.iter().filter_map(|check| check.answer.as_ref()) {

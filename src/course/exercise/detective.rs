@@ -30,10 +30,7 @@ impl Detective {
         recording: String,
         file: String,
     ) -> Result<Self, (usize, &'static str)> {
-        let mut head = recording
-            .lines()
-            .map_while(|text| serde_json::from_str::<Line>(text).ok())
-            .map(|line| line.event);
+        let mut head = recording.lines().map_while(event);
         let Some(Event::Hello(hello)) = head.next() else {
             let what =
                 "is not a recording; write one with `perflings run --config FILE --record FILE`";
@@ -85,21 +82,19 @@ impl Detective {
 
     /// The summary of the run, all of it: what the explanation speaks about.
     pub fn finished(&self) -> Option<Finished> {
-        self.recording.lines().rev().find_map(|text| {
-            match serde_json::from_str::<Line>(text).ok()?.event {
-                Event::Finished(finished) => Some(*finished),
-                _ => None,
-            }
+        let mut events = self.recording.lines().rev().filter_map(event);
+        events.find_map(|event| match event {
+            Event::Finished(finished) => Some(*finished),
+            _ => None,
         })
     }
 
     /// The configuration that was recorded.
     pub fn config(&self) -> Option<RunConfig> {
-        self.recording.lines().find_map(|text| {
-            match serde_json::from_str::<Line>(text).ok()?.event {
-                Event::Started(started) => Some(started.run.config),
-                _ => None,
-            }
+        let mut events = self.recording.lines().filter_map(event);
+        events.find_map(|event| match event {
+            Event::Started(started) => Some(started.run.config),
+            _ => None,
         })
     }
 
@@ -130,18 +125,15 @@ impl Detective {
         }
         let config = self.config()?;
         let plain = RunConfig::preset(config.preset);
-        let covered = self
-            .knobs()
-            .find(|knob| (knob.get)(&config) == (knob.get)(&plain));
-        covered.map(|knob| {
-            (
-                0,
-                format!(
-                    "was recorded with {} = {}, the preset's value: `hide` hides nothing there",
-                    knob.path,
-                    (knob.get)(&config)
-                ),
-            )
-        })
+        let covered = |knob: &&Knob| (knob.get)(&config) == (knob.get)(&plain);
+        let knob = self.knobs().find(covered)?;
+        let (path, value) = (knob.path, (knob.get)(&config));
+        let what = "the preset's value: `hide` hides nothing there";
+        Some((0, format!("was recorded with {path} = {value}, {what}")))
     }
+}
+
+fn event(text: &str) -> Option<Event> {
+    let line: Line = serde_json::from_str(text).ok()?;
+    Some(line.event)
 }

@@ -7,10 +7,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::config::{ANSWERS, ConfigCheck, ConfigMetric, FigureTest, starter};
 use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, Sweep, apply};
-use crate::config::file::{self, FileError};
 use crate::config::nearest;
 use crate::course::metric;
-use crate::course::source::Source;
+use crate::course::source::Loader;
 use crate::course::stage::{
     Level, Question, StageFile, check_head, check_keys, check_question, plain_file,
 };
@@ -66,12 +65,22 @@ enum LabelOrSize {
 
 #[derive(Deserialize)]
 struct KernelToml {
-    starter: Option<String>,
-    solution: Option<String>,
+    #[serde(default = "starter_file")]
+    starter: String,
+    #[serde(default = "solution_file")]
+    solution: String,
     reference: KernelReference,
     grid: Vec<Product>,
     tolerance: Option<f64>,
     binding: Vec<KernelBinding>,
+}
+
+fn starter_file() -> String {
+    "starter.wgsl".to_owned()
+}
+
+fn solution_file() -> String {
+    "kernel.wgsl".to_owned()
 }
 
 /// `[[check]]` of a config exercise.
@@ -90,40 +99,32 @@ struct ConfigCheckToml {
 }
 
 /// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
-pub fn read(source: &Source, folder: &str, problems: &mut Vec<FileError>) -> Option<Exercise> {
+pub fn read(loader: &Loader<'_>, folder: &str) -> Option<Exercise> {
     #[derive(Deserialize)]
     struct KindToml {
         kind: Kind,
     }
     let path = format!("exercises/{folder}");
-    let raw = source.text(&format!("{path}/exercise.toml"), problems)?;
-    match toml::from_str::<KindToml>(&raw).map(|found| found.kind) {
-        Ok(Kind::Kernel) => of_kind(source, &path, &raw, |r, toml| r.kernels(toml), problems),
-        Ok(Kind::Config) => of_kind(source, &path, &raw, |r, toml| r.configs(toml), problems),
-        Ok(Kind::Detective) => of_kind(source, &path, &raw, |r, toml| r.detective(toml), problems),
+    // A file that cannot be read is reported below.
+    let raw = loader.source.read(&format!("{path}/exercise.toml"));
+    match toml::from_str(&raw.unwrap_or_default()).map(|found: KindToml| found.kind) {
+        Ok(Kind::Kernel) => of_kind(loader, &path, |reader, toml| reader.kernels(toml)),
+        Ok(Kind::Config) => of_kind(loader, &path, |reader, toml| reader.configs(toml)),
+        Ok(Kind::Detective) => of_kind(loader, &path, |reader, toml| reader.detective(toml)),
         // It has no kind: only the other problems are of interest.
-        Err(_) => of_kind::<IgnoredAny>(source, &path, &raw, |_, _| None, problems),
+        Err(_) => of_kind::<IgnoredAny>(loader, &path, |_, _| None),
     }
 }
 
 fn of_kind<C: DeserializeOwned>(
-    source: &Source,
+    loader: &Loader<'_>,
     path: &str,
-    raw: &str,
-    body: impl Fn(&mut Reader<'_>, &mut ExerciseToml<C>) -> Option<Body>,
-    problems: &mut Vec<FileError>,
+    body: impl Fn(&Reader<'_>, &mut ExerciseToml<C>) -> Option<Body>,
 ) -> Option<Exercise> {
-    let shown = source.shown(&format!("{path}/exercise.toml"));
-    let (file, found) = TomlFile::read::<ExerciseToml<C>>(raw, &shown);
-    let mut reader = Reader {
-        source,
-        path,
-        file: &file,
-        problems: Vec::new(),
-    };
-    let exercise = found.and_then(|mut found| {
-        check_head(&file, (&found.id, "swiglu"), &found.hints, &found.quiz);
-        let body = body(&mut reader, &mut found)?;
+    let toml = format!("{path}/exercise.toml");
+    TomlFile::read(loader, &toml, |file, mut found: ExerciseToml<C>| {
+        check_head(file, (&found.id, "swiglu"), &found.hints, &found.quiz);
+        let body = body(&Reader { loader, path, file }, &mut found)?;
         Some(Exercise {
             id: found.id,
             title: found.title,
@@ -137,57 +138,44 @@ fn of_kind<C: DeserializeOwned>(
             body,
             path: path.to_owned(),
         })
-    });
-    let mut beside = reader.problems;
-    let usable = file.finish(problems);
-    problems.append(&mut beside);
-    exercise.filter(|_| usable)
+    })?
 }
 
 struct Reader<'a> {
-    source: &'a Source,
+    loader: &'a Loader<'a>,
     path: &'a str,
     file: &'a TomlFile<'a>,
-    /// Of the files beside exercise.toml.
-    problems: Vec<FileError>,
 }
 
 impl Reader<'_> {
-    fn kernels(&mut self, found: &mut ExerciseToml<KernelCheck>) -> Option<Body> {
+    fn kernels(&self, found: &mut ExerciseToml<KernelCheck>) -> Option<Body> {
         let file = self.file;
-        let mut shapes = Vec::new();
-        for (at, raw) in std::mem::take(&mut found.shape).into_iter().enumerate() {
-            shapes.push(self.shape(&format!("shape.{at}"), raw));
-        }
+        let shapes = std::mem::take(&mut found.shape).into_iter().enumerate();
+        let shapes: Vec<KernelShape> = shapes
+            .map(|(at, raw)| self.shape(&format!("shape.{at}"), raw))
+            .collect();
         if shapes.is_empty() {
-            file.fail(
-                "shape",
-                "has no shape; write at least one `[[shape]]` with a label and its sizes",
-            );
+            let what = "has no shape; write at least one `[[shape]]` with a label and its sizes";
+            file.fail("shape", what);
         }
         if found.kernel.is_empty() {
             file.fail("kernel", "has no kernel; write at least one `[[kernel]]`");
         }
         for (at, check) in found.check.iter().enumerate() {
-            let limited = matches!(
-                check.metric,
-                KernelMetric::Speed | KernelMetric::Invocations
-            );
+            let limited = [KernelMetric::Speed, KernelMetric::Invocations].contains(&check.metric);
             if limited && check.at_least == 0.0 {
                 file.missing(&format!("check.{at}.at-least"), "1.5");
             }
         }
         let fails = |check: &KernelCheck| check.starter == KernelStarter::Fails;
         if !found.check.iter().any(fails) {
-            file.fail(
-                "check",
-                "no check fails on the starter; leave out `starter` on one",
-            );
+            let what = "no check fails on the starter; leave out `starter` on one";
+            file.fail("check", what);
         }
-        let mut kernels = Vec::new();
-        for (at, raw) in std::mem::take(&mut found.kernel).into_iter().enumerate() {
-            kernels.push(self.kernel(&format!("kernel.{at}"), raw, &shapes));
-        }
+        let kernels = std::mem::take(&mut found.kernel).into_iter().enumerate();
+        let kernels: Vec<Option<Kernel>> = kernels
+            .map(|(at, raw)| self.kernel(&format!("kernel.{at}"), raw, &shapes))
+            .collect();
         Some(Body::Kernel(Kernels {
             kernels: kernels.into_iter().collect::<Option<_>>()?,
             shapes,
@@ -199,32 +187,29 @@ impl Reader<'_> {
     fn shape(&self, path: &str, raw: BTreeMap<String, LabelOrSize>) -> KernelShape {
         let (mut label, mut sizes) = (None, Sizes::new());
         for (key, value) in raw {
-            let at = format!("{path}.{key}");
+            let fail = |what: String| self.file.fail(&format!("{path}.{key}"), what);
             match value {
                 LabelOrSize::Label(text) if key == "label" => label = Some(text),
-                _ if key == "label" => {
-                    self.file
-                        .fail(&at, "`label` is a number; it takes a quoted text");
+                LabelOrSize::Size(_) if key == "label" => {
+                    fail("`label` is a number; it takes a quoted text".to_owned());
                     label = Some(String::new());
                 }
-                _ if !is_size_name(&key) => self.file.fail(
-                    &at,
-                    format!("`{key}` is not a size; name sizes in capitals, such as N"),
-                ),
-                LabelOrSize::Size(n) => {
-                    let size = n.clamp(1, MAX_SIZE as i64);
-                    if size != n {
-                        self.file.fail(
-                            &at,
-                            format!("`{key}` is {n}; it takes a whole number from 1 to {MAX_SIZE}"),
-                        );
-                    }
-                    sizes.insert(key, size as u64);
+                _ if !is_size_name(&key) => {
+                    let what = "is not a size; name sizes in capitals, such as N";
+                    fail(format!("`{key}` {what}"));
                 }
-                LabelOrSize::Label(_) => self.file.fail(
-                    &at,
-                    format!("`{key}` is a text; it takes a whole number from 1 to {MAX_SIZE}"),
-                ),
+                LabelOrSize::Size(n) if (1..=MAX_SIZE as i64).contains(&n) => {
+                    sizes.insert(key, n as u64);
+                }
+                wrong => {
+                    let wrong = match wrong {
+                        LabelOrSize::Size(n) => n.to_string(),
+                        LabelOrSize::Label(_) => "a text".to_owned(),
+                    };
+                    let what = format!("it takes a whole number from 1 to {MAX_SIZE}");
+                    fail(format!("`{key}` is {wrong}; {what}"));
+                    sizes.insert(key, 1);
+                }
             }
         }
         if label.is_none() {
@@ -236,29 +221,20 @@ impl Reader<'_> {
         }
     }
 
-    fn kernel(&mut self, path: &str, raw: KernelToml, shapes: &[KernelShape]) -> Option<Kernel> {
+    fn kernel(&self, path: &str, raw: KernelToml, shapes: &[KernelShape]) -> Option<Kernel> {
         let file = self.file;
-        let starter = raw.starter.unwrap_or_else(|| "starter.wgsl".to_owned());
-        let solution = raw.solution.unwrap_or_else(|| "kernel.wgsl".to_owned());
         let mut named = true;
-        for (key, name) in [("starter", &starter), ("solution", &solution)] {
+        for (key, name) in [("starter", &raw.starter), ("solution", &raw.solution)] {
             if !plain_file(name, &["wgsl"]) {
                 named = false;
-                file.fail(
-                    &format!("{path}.{key}"),
-                    format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml"),
-                );
+                let what = format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
+                file.fail(&format!("{path}.{key}"), what);
             }
         }
-        if raw
-            .binding
-            .iter()
-            .all(|binding| binding.role == KernelRole::In)
-        {
-            file.fail(
-                path,
-                "writes no buffer; give one `[[kernel.binding]]` the role \"out\"",
-            );
+        let mut bindings = raw.binding.iter();
+        if bindings.all(|binding| binding.role == KernelRole::In) {
+            let what = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
+            file.fail(path, what);
         }
         for (at, binding) in raw.binding.iter().enumerate() {
             let at = format!("{path}.binding.{at}.count");
@@ -268,19 +244,16 @@ impl Reader<'_> {
             let at = format!("{path}.grid.{at}");
             fits(file, &at, product, shapes, &["WX", "WY", "WZ"]);
         }
-        // A wrong name was reported; nothing is read in its place.
-        let texts = named.then(|| {
-            (
-                self.text(&starter),
-                self.text(&format!("solution/{solution}")),
-            )
-        });
-        let (task, solved) = texts?;
+        if !named {
+            return None;
+        }
+        let starter = self.text(&raw.starter);
+        let solution = self.text(&format!("solution/{}", raw.solution));
         Some(Kernel {
             file: StageFile {
-                name: starter,
-                starter: task?,
-                solution: solved?,
+                name: raw.starter,
+                starter: starter?,
+                solution: solution?,
             },
             spec: KernelSpec {
                 reference: raw.reference,
@@ -291,15 +264,12 @@ impl Reader<'_> {
         })
     }
 
-    fn configs(&mut self, found: &mut ExerciseToml<ConfigCheckToml>) -> Option<Body> {
+    fn configs(&self, found: &mut ExerciseToml<ConfigCheckToml>) -> Option<Body> {
         let file = self.file;
-        let text = self.text("config.toml");
-        let answers = self.text(ANSWERS);
+        let (text, answers) = (self.text("config.toml"), self.text(ANSWERS));
         let text = text?;
-        let shown = self.source.shown(&format!("{}/config.toml", self.path));
-        let config = file::parse(&text, &shown)
-            .map_err(|error| self.problems.push(error))
-            .ok()?;
+        let path = format!("{}/config.toml", self.path);
+        let config = self.loader.config(&path, &text)?;
         let try_set = |path: &str, assignment: &str| {
             if let Err(what) = apply(&config, assignment) {
                 file.fail(path, what);
@@ -308,10 +278,8 @@ impl Reader<'_> {
         let (sweep, rank) = (found.sweep.take(), std::mem::take(&mut found.rank));
         if let Some(sweep) = &sweep {
             if sweep.values.len() < 2 {
-                file.fail(
-                    "sweep.values",
-                    "`values` needs at least two values to compare",
-                );
+                let what = "`values` needs at least two values to compare";
+                file.fail("sweep.values", what);
             }
             for value in &sweep.values {
                 try_set("sweep.values", &format!("{}={value}", sweep.key));
@@ -324,46 +292,31 @@ impl Reader<'_> {
                 file.unknown("sweep.metrics", "metric", name, known);
             }
         } else if rank.is_empty() {
-            file.fail(
-                "sweep",
-                "varies nothing; write a `[sweep]` or several `[[rank]]`",
-            );
+            let what = "varies nothing; write a `[sweep]` or several `[[rank]]`";
+            file.fail("sweep", what);
         }
         for (at, change) in rank.iter().enumerate() {
             let at = format!("rank.{at}.set");
             if change.set.is_empty() {
-                file.fail(
-                    &at,
-                    "`set` changes nothing; write set = [\"model.norm=fused\"]",
-                );
+                let what = "`set` changes nothing; write set = [\"model.norm=fused\"]";
+                file.fail(&at, what);
             }
             change.set.iter().for_each(|set| try_set(&at, set));
         }
-        let raw = std::mem::take(&mut found.check).into_iter().enumerate();
-        let checks: Vec<ConfigCheck> = raw
-            .map(|(at, raw)| {
-                config_check(
-                    file,
-                    &format!("check.{at}"),
-                    raw,
-                    sweep.as_ref(),
-                    rank.len(),
-                )
-            })
-            .collect();
+        let mut checks = Vec::new();
+        for (at, raw) in std::mem::take(&mut found.check).into_iter().enumerate() {
+            let at = format!("check.{at}");
+            checks.push(config_check(file, &at, raw, sweep.as_ref(), rank.len()));
+        }
         if !file.failed() && checks.iter().all(|check| check.answer.is_none()) {
-            file.fail(
-                "check",
-                "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`",
-            );
+            let what =
+                "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
+            file.fail("check", what);
         }
         let answers = answers?;
         if let Err((line, what)) = starter(&answers, &checks) {
-            self.problems.push(FileError {
-                path: self.source.shown(&format!("{}/{ANSWERS}", self.path)),
-                line,
-                what,
-            });
+            let path = format!("{}/{ANSWERS}", self.path);
+            self.loader.fail(&path, line, what);
             return None;
         }
         Some(Body::Config(Configs {
@@ -377,7 +330,7 @@ impl Reader<'_> {
         }))
     }
 
-    fn detective(&mut self, found: &mut ExerciseToml<IgnoredAny>) -> Option<Body> {
+    fn detective(&self, found: &mut ExerciseToml<IgnoredAny>) -> Option<Body> {
         let file = self.file;
         let question = found.question.take();
         match &question {
@@ -390,33 +343,24 @@ impl Reader<'_> {
         check_keys(file, "hide", &found.hide);
         let name = found.recording.as_deref().unwrap_or("run.jsonl");
         if !plain_file(name, &["jsonl"]) {
-            file.fail(
-                "recording",
-                format!("`recording` is `{name}`; name a .jsonl file beside exercise.toml"),
-            );
+            let what = "name a .jsonl file beside exercise.toml";
+            file.fail("recording", format!("`recording` is `{name}`; {what}"));
             return None;
         }
         let path = format!("{}/{name}", self.path);
-        let recording = self.source.text(&path, &mut self.problems)?;
-        let shown = self.source.shown(&path);
+        let recording = self.loader.text(&path)?;
+        let shown = self.loader.source.shown(&path);
         let hide = std::mem::take(&mut found.hide);
-        match Detective::new(question.unwrap_or_default(), hide, recording, shown.clone()) {
-            Ok(detective) => Some(Body::Detective(detective)),
-            Err((line, what)) => {
-                self.problems.push(FileError {
-                    path: shown,
-                    line,
-                    what: what.to_owned(),
-                });
-                None
-            }
-        }
+        let detective = Detective::new(question.unwrap_or_default(), hide, recording, shown);
+        detective
+            .map_err(|(line, what)| self.loader.fail(&path, line, what))
+            .ok()
+            .map(Body::Detective)
     }
 
     /// The text of a file beside exercise.toml.
-    fn text(&mut self, name: &str) -> Option<String> {
-        let path = format!("{}/{name}", self.path);
-        self.source.clean(&path, &mut self.problems)
+    fn text(&self, name: &str) -> Option<String> {
+        self.loader.clean(&format!("{}/{name}", self.path))
     }
 }
 
@@ -471,10 +415,9 @@ fn config_check(
         let named = text("of", raw.of.clone());
         if !all.contains(&named) {
             let near = nearest(&named, all.iter().map(String::as_str));
-            file.fail(
-                &at("of"),
-                format!("`of` names `{named}`, which is not in the sweep's `{place}`; the nearest there is `{near}`"),
-            );
+            let what =
+                format!("which is not in the sweep's `{place}`; the nearest there is `{near}`");
+            file.fail(&at("of"), format!("`of` names `{named}`, {what}"));
         }
         named
     };
@@ -514,9 +457,8 @@ fn config_check(
                 (None, Some(least), None) => FigureTest::AtLeast(least),
                 (None, None, Some(most)) => FigureTest::AtMost(most),
                 _ => {
-                    let what =
-                        "a figure needs one of `within`, `at-least`, `at-most`; write one of them";
-                    file.fail(path, what);
+                    let what = "a figure needs one of `within`, `at-least`, `at-most`";
+                    file.fail(path, format!("{what}; write one of them"));
                     FigureTest::AtLeast(0.0)
                 }
             };
@@ -531,14 +473,10 @@ fn config_check(
         metric,
         ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. }
     );
+    let answer = judged.then(|| (text("answer", raw.answer), text("ask", raw.ask)));
     ConfigCheck {
         name: raw.name,
         metric,
-        answer: judged.then(|| {
-            (
-                text("answer", raw.answer.clone()),
-                text("ask", raw.ask.clone()),
-            )
-        }),
+        answer,
     }
 }

@@ -53,16 +53,22 @@ const KINDS: &[(&str, SectionKind)] = &[
 
 /// Parses a lesson; `path` is for messages.
 pub fn parse(raw: &str, path: &str) -> Parsed {
-    let mut problems = Vec::new();
-    let text = text::cleaned(raw, path, &mut problems);
-    let mut builder = Builder::new(path, &text);
-    builder.out.problems = problems;
+    let mut out = Parsed::default();
+    let text = text::cleaned(raw, path, &mut out.problems);
+    let mut builder = Builder {
+        path,
+        source: &text,
+        out,
+        ..Builder::default()
+    };
     let events = Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter();
     for (event, range) in TextMergeWithOffset::new(events) {
         builder.at = range.start;
         builder.event(event);
     }
-    builder.finish()
+    builder.flush();
+    builder.close_section();
+    builder.out
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,8 +96,8 @@ struct Builder<'a> {
     /// Next number of each open list, `None` where it is not numbered.
     lists: Vec<Option<u64>>,
     marker: Option<String>,
-    table: Option<(Vec<Cell>, Vec<Vec<Cell>>)>,
-    row: Vec<Cell>,
+    /// Rows of the table so far, the head first.
+    rows: Vec<Vec<Vec<Span>>>,
     /// Words of the block so far, and the line they began at.
     prose: (usize, String),
 }
@@ -99,17 +105,7 @@ struct Builder<'a> {
 /// What stands in `MarkKind::Prose` for anything but words.
 const OBJECT: &str = "\u{fffc}";
 
-type Cell = Vec<Span>;
-
-impl<'a> Builder<'a> {
-    fn new(path: &'a str, source: &'a str) -> Self {
-        Self {
-            path,
-            source,
-            ..Self::default()
-        }
-    }
-
+impl Builder<'_> {
     /// The line of the current event.
     fn line(&self) -> usize {
         line_of(self.source, self.at)
@@ -131,13 +127,10 @@ impl<'a> Builder<'a> {
                 self.spans.push(Span::Code(text.into_string()));
             }
             Event::Html(html) | Event::InlineHtml(html) => self.html(html.trim()),
-            Event::SoftBreak => {
+            Event::SoftBreak | Event::HardBreak => {
                 self.words("\n");
-                self.text(" ");
-            }
-            Event::HardBreak => {
-                self.words("\n");
-                self.text("\n");
+                let soft = matches!(event, Event::SoftBreak);
+                self.text(if soft { " " } else { "\n" });
             }
             Event::Rule => self.push(Block::Rule),
             _ => {}
@@ -158,13 +151,12 @@ impl<'a> Builder<'a> {
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
-                let language = match kind {
-                    CodeBlockKind::Fenced(info) => {
-                        info.split_whitespace().next().unwrap_or("").to_owned()
-                    }
-                    CodeBlockKind::Indented => String::new(),
+                let info = match &kind {
+                    CodeBlockKind::Fenced(info) => info.as_ref(),
+                    CodeBlockKind::Indented => "",
                 };
-                self.code = Some((language, String::new()));
+                let language = info.split_whitespace().next().unwrap_or_default();
+                self.code = Some((language.to_owned(), String::new()));
             }
             Tag::List(first) => {
                 self.flush();
@@ -181,11 +173,8 @@ impl<'a> Builder<'a> {
                 };
                 self.marker = Some(marker);
             }
-            Tag::Table(_) => {
-                self.flush();
-                self.table = Some((Vec::new(), Vec::new()));
-            }
-            Tag::TableHead | Tag::TableRow => self.row.clear(),
+            Tag::Table(_) => self.flush(),
+            Tag::TableHead | Tag::TableRow => self.rows.push(Vec::new()),
             Tag::Strong => self.styles.push(Style::Strong),
             Tag::Emphasis => self.styles.push(Style::Emphasis),
             Tag::Link { dest_url, .. } => self.link = Some((String::new(), dest_url.into_string())),
@@ -203,10 +192,8 @@ impl<'a> Builder<'a> {
             }
             TagEnd::CodeBlock => {
                 if let Some((language, text)) = self.code.take() {
-                    self.push(Block::Code {
-                        language,
-                        text: text.trim_end_matches('\n').to_owned(),
-                    });
+                    let text = text.trim_end_matches('\n').to_owned();
+                    self.push(Block::Code { language, text });
                 }
             }
             TagEnd::List(_) => {
@@ -216,22 +203,13 @@ impl<'a> Builder<'a> {
             TagEnd::TableCell => {
                 self.end_prose();
                 let spans = std::mem::take(&mut self.spans);
-                self.row.push(spans);
-            }
-            TagEnd::TableHead => {
-                if let Some((head, _)) = &mut self.table {
-                    *head = std::mem::take(&mut self.row);
-                }
-            }
-            TagEnd::TableRow => {
-                if let Some((_, rows)) = &mut self.table {
-                    rows.push(std::mem::take(&mut self.row));
-                }
+                self.rows.last_mut().unwrap_or(&mut Vec::new()).push(spans);
             }
             TagEnd::Table => {
-                if let Some((head, rows)) = self.table.take() {
-                    self.push(Block::Table { head, rows });
-                }
+                let mut rows = std::mem::take(&mut self.rows).into_iter();
+                let head = rows.next().unwrap_or_default();
+                let rows = rows.collect();
+                self.push(Block::Table { head, rows });
             }
             TagEnd::Strong | TagEnd::Emphasis => {
                 self.styles.pop();
@@ -300,12 +278,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finish(mut self) -> Parsed {
-        self.flush();
-        self.close_section();
-        self.out
-    }
-
     fn text(&mut self, text: &str) {
         if let Some((language, code)) = &mut self.code {
             code.push_str(text);
@@ -365,32 +337,24 @@ impl<'a> Builder<'a> {
     }
 
     fn html(&mut self, html: &str) {
-        match html {
-            "<kbd>" => self.key = true,
-            "</kbd>" => self.key = false,
-            _ => {
-                let Some(word) = html
-                    .strip_prefix("<!--")
-                    .and_then(|rest| rest.strip_suffix("-->"))
-                    .map(str::trim)
-                else {
-                    self.problem("holds HTML, which is not shown; write Markdown".to_owned());
-                    return;
-                };
-                if self.heading.is_none() {
-                    return;
-                }
-                self.kind = KINDS
-                    .iter()
-                    .find(|(name, _)| *name == word)
-                    .map(|(_, kind)| *kind);
-                if self.kind.is_none() {
-                    let near = nearest(word, KINDS.iter().map(|(name, _)| *name));
-                    self.problem(format!(
-                        "unknown kind of section `{word}`; the nearest known one is `{near}`"
-                    ));
-                }
-            }
+        if html == "<kbd>" || html == "</kbd>" {
+            self.key = html == "<kbd>";
+            return;
+        }
+        let comment = html.strip_prefix("<!--");
+        let Some(word) = comment.and_then(|rest| rest.strip_suffix("-->")) else {
+            self.problem("holds HTML, which is not shown; write Markdown".to_owned());
+            return;
+        };
+        if self.heading.is_none() {
+            return;
+        }
+        let (word, mut kinds) = (word.trim(), KINDS.iter());
+        self.kind = kinds.find(|(name, _)| *name == word).map(|(_, kind)| *kind);
+        if self.kind.is_none() {
+            let near = nearest(word, KINDS.iter().map(|(name, _)| *name));
+            let what = format!("unknown kind of section `{word}`");
+            self.problem(format!("{what}; the nearest known one is `{near}`"));
         }
     }
 
@@ -419,11 +383,8 @@ impl<'a> Builder<'a> {
     }
 
     fn problem(&mut self, what: String) {
-        self.out.problems.push(FileError {
-            path: self.path.to_owned(),
-            line: self.line(),
-            what,
-        });
+        let problem = FileError::new(self.path, self.line(), what);
+        self.out.problems.push(problem);
     }
 }
 

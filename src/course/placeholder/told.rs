@@ -1,7 +1,7 @@
 //! A text whose figures may still be missing, as a learner reads it: in place of the sentences that need them stands one
 //! that says how to get them. A table stays and gets that line below it.
 
-use super::{Lookup, NOT_MEASURED, Piece, Subject, pieces, problem, resolve, subject, value};
+use super::{Figures, NOT_MEASURED, Piece, RUNS, pieces, problem, resolve, value};
 
 /// Shown in a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
@@ -38,11 +38,14 @@ fn words(language: &str) -> Notices {
 /// The notice to show instead of these names while their figures can still come; `key` is the key that measures pairs.
 pub fn notice<'a>(
     names: impl Iterator<Item = &'a str>,
-    from: &dyn Lookup,
+    from: &Figures<'_>,
     key: &str,
 ) -> Option<String> {
-    let words = words(from.language());
-    Some(match awaited(names, from)? {
+    let words = words(from.language);
+    // Pairs before all else, because they measure both runs.
+    let first = |one, next| if one == Awaited::Pairs { one } else { next };
+    let awaited = names.filter_map(|name| awaits(name, from)).reduce(first);
+    Some(match awaited? {
         Awaited::Run => words.run.to_owned(),
         Awaited::Fixed => words.fixed.to_owned(),
         Awaited::Pairs => words.pairs.replace("{}", key),
@@ -60,42 +63,26 @@ enum Awaited {
     Pairs,
 }
 
-/// What these names wait for. A figure that is still missing after many steps will not come, so nothing waits for it.
-fn awaited<'a>(names: impl Iterator<Item = &'a str>, from: &dyn Lookup) -> Option<Awaited> {
-    let mut found = None;
-    for name in names {
-        match awaits(name, from) {
-            Some(Awaited::Pairs) => return Some(Awaited::Pairs),
-            Some(run) => found = Some(run),
-            None => {}
-        }
-    }
-    found
-}
-
-fn awaits(name: &str, from: &dyn Lookup) -> Option<Awaited> {
+/// What this name waits for. A figure that is still missing after many steps will not come, so nothing waits for it.
+fn awaits(name: &str, from: &Figures<'_>) -> Option<Awaited> {
     if problem(name).is_some() || value(name, from).is_some() {
         return None;
     }
-    let pending = |subject: Subject| pending(subject, from);
+    let measure = &from.config.measure;
+    let due = measure.warmup.saturating_add(measure.profile_every);
+    // Whether the run has made too few steps for everything to have been measured once.
+    let pending = |run: &str| from.run(run).is_none_or(|run| run.steps <= due);
     match name.split('.').next().unwrap_or(name) {
         "pair" => Some(Awaited::Pairs),
-        "ratio" => (pending(Subject::Broken) || pending(Subject::Fixed)).then_some(Awaited::Pairs),
-        "fixed" => pending(Subject::Fixed).then_some(Awaited::Fixed),
-        head => subject(head).is_some_and(pending).then_some(Awaited::Run),
+        "ratio" => (pending("broken") || pending("fixed")).then_some(Awaited::Pairs),
+        "fixed" => pending("fixed").then_some(Awaited::Fixed),
+        head => (RUNS.contains(&head) && pending(head)).then_some(Awaited::Run),
     }
 }
 
-/// Whether the run has made too few steps for everything to have been measured once.
-fn pending(subject: Subject, from: &dyn Lookup) -> bool {
-    let measure = &from.config().measure;
-    let due = measure.warmup.saturating_add(measure.profile_every);
-    from.finished(subject).is_none_or(|run| run.steps <= due)
-}
-
 /// A single figure as it stands in a sentence.
-pub fn figure(name: &str, from: &dyn Lookup) -> String {
-    let words = words(from.language());
+pub fn figure(name: &str, from: &Figures<'_>) -> String {
+    let words = words(from.language);
     match resolve(name, from) {
         text if text != NOT_MEASURED => text,
         _ if name.starts_with("prediction.") => words.skipped.to_owned(),
@@ -104,7 +91,7 @@ pub fn figure(name: &str, from: &dyn Lookup) -> String {
 }
 
 /// The text with its figures filled in. One notice replaces the sentences whose figures are still to come.
-pub fn told(text: &str, from: &dyn Lookup, key: &str) -> String {
+pub fn told(text: &str, from: &Figures<'_>, key: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for sentence in sentences(text) {
         let parts = pieces(sentence);
@@ -150,7 +137,6 @@ fn sentences(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::config::{Preset, RunConfig};
-    use crate::course::placeholder::Figures;
     use crate::protocol::Finished;
 
     #[test]
@@ -163,23 +149,29 @@ mod tests {
             told(text, &none, "T"),
             "ln V is 6.908. (The figures of this run appear here once it has made enough steps.) Why?"
         );
+        let german = Figures {
+            language: "de",
+            ..none.clone()
+        };
+        for text in [
+            "Wrong by {{pair.ratio}}",
+            "{{ratio.step_ms}} of {{fixed.step_ms}}",
+        ] {
+            assert_eq!(
+                told(text, &german, "T"),
+                "(T misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)"
+            );
+        }
         assert_eq!(
-            told(
-                "Wrong by {{pair.ratio}}",
-                &Figures {
-                    language: "de",
-                    ..none.clone()
-                },
-                "T"
-            ),
-            "(T misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)"
+            told("You: {{prediction.choice}}", &none, "T"),
+            "You: (skipped)"
         );
         let long = Finished {
             steps: 1_000_000,
             ..Finished::default()
         };
         let figures = Figures {
-            run: Some(&long),
+            slots: [Some(long), None],
             ..none
         };
         assert_eq!(
@@ -187,29 +179,5 @@ mod tests {
             "It took (not measured).",
             "it never comes"
         );
-    }
-
-    #[test]
-    fn a_paragraph_waits_for_what_can_still_come() {
-        let config = RunConfig::preset(Preset::Tiny);
-        let none = Figures::none(&config);
-        let of = |names: &[&'static str], from: &Figures<'_>| awaited(names.iter().copied(), from);
-        assert_eq!(of(&["ln_vocab", "config.vocab"], &none), None);
-        assert_eq!(of(&["ln_vocab", "run.step_ms"], &none), Some(Awaited::Run));
-        assert_eq!(
-            of(&["pair.ratio", "fixed.step_ms"], &none),
-            Some(Awaited::Pairs)
-        );
-        assert_eq!(of(&["ratio.step_ms"], &none), Some(Awaited::Pairs));
-        assert_eq!(of(&["prediction.choice"], &none), None, "it was skipped");
-        let long = Finished {
-            steps: 1_000_000,
-            ..Finished::default()
-        };
-        let figures = Figures {
-            run: Some(&long),
-            ..Figures::none(&config)
-        };
-        assert_eq!(of(&["run.step_ms"], &figures), None, "it never comes");
     }
 }

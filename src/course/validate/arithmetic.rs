@@ -1,12 +1,10 @@
 //! `8 * 31465984 / 2^20 = 240.07`: checks that a calculation in a lesson is right, to the digits that it states.
 
 /// Whether both sides agree, and whether the words that are traced say the right-hand one.
-pub fn holds(text: &str, says: &[String]) -> Result<(), String> {
+pub fn check(text: &str, says: &[String]) -> Result<(), String> {
     let (left, right) = text.rsplit_once('=').ok_or_else(|| {
-        format!(
-            "`{}` has no result; write a sum such as \"8 * 512 = 4096\"",
-            text.trim()
-        )
+        let text = text.trim();
+        format!("`{text}` has no result; write a sum such as \"8 * 512 = 4096\"")
     })?;
     let stated = right.trim();
     let value = value(left)?;
@@ -21,24 +19,23 @@ pub fn holds(text: &str, says: &[String]) -> Result<(), String> {
         return Err(format!("{} is {value:.4}, not {stated}", left.trim()));
     }
     if !says.iter().any(|words| states(words, stated)) {
-        return Err(format!(
-            "the result {stated} does not stand in `says`; quote the words that hold it"
-        ));
+        let what = "does not stand in `says`; quote the words with it";
+        return Err(format!("the result {stated} {what}"));
     }
     Ok(())
 }
 
-/// Whether the words hold this number as a whole, and not as a part of a longer one.
+/// Whether this number stands in the words as a whole, and not as a part of a longer one.
 fn states(words: &str, number: &str) -> bool {
-    let inside = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    let digit = |c: char| c.is_ascii_digit();
+    let point = |c: char| c == '.' || c == ',';
     words.match_indices(number).any(|(at, _)| {
-        let before = words[..at].ends_with(inside);
-        let mut after = words[at + number.len()..].chars();
-        let goes_on = match after.next() {
-            Some(c) if c.is_ascii_digit() => true,
-            Some('.' | ',') => after.next().is_some_and(|c| c.is_ascii_digit()),
-            _ => false,
-        };
+        let before = words[..at].ends_with(|c| digit(c) || point(c));
+        let after = &words[at + number.len()..];
+        let goes_on = after
+            .strip_prefix(point)
+            .unwrap_or(after)
+            .starts_with(digit);
         !before && !goes_on
     })
 }
@@ -50,11 +47,8 @@ pub fn value(text: &str) -> Result<f64, String> {
         whole: text.trim(),
     };
     let value = reader.sum()?;
-    if reader.text.is_empty() {
-        Ok(value)
-    } else {
-        Err(reader.wrong())
-    }
+    let read = reader.text.is_empty();
+    read.then_some(value).ok_or_else(|| reader.wrong())
 }
 
 struct Reader<'a> {
@@ -67,25 +61,19 @@ impl Reader<'_> {
         format!("`{}` cannot be computed at `{}`", self.whole, self.text)
     }
 
-    fn takes(&mut self, sign: char) -> bool {
-        match self.text.strip_prefix(sign) {
-            Some(rest) => {
-                self.text = rest.trim_start();
-                true
-            }
-            None => false,
-        }
+    fn takes(&mut self, sign: &str) -> bool {
+        let rest = self.text.strip_prefix(sign);
+        self.text = rest.map_or(self.text, str::trim_start);
+        rest.is_some()
     }
 
     fn sum(&mut self) -> Result<f64, String> {
         let mut value = self.product()?;
         loop {
-            if self.takes('+') {
-                value += self.product()?;
-            } else if self.takes('-') {
-                value -= self.product()?;
-            } else {
-                return Ok(value);
+            match () {
+                () if self.takes("+") => value += self.product()?,
+                () if self.takes("-") => value -= self.product()?,
+                () => return Ok(value),
             }
         }
     }
@@ -93,19 +81,17 @@ impl Reader<'_> {
     fn product(&mut self) -> Result<f64, String> {
         let mut value = self.power()?;
         loop {
-            if self.takes('*') {
-                value *= self.power()?;
-            } else if self.takes('/') {
-                value /= self.power()?;
-            } else {
-                return Ok(value);
+            match () {
+                () if self.takes("*") => value *= self.power()?,
+                () if self.takes("/") => value /= self.power()?,
+                () => return Ok(value),
             }
         }
     }
 
     fn power(&mut self) -> Result<f64, String> {
         let base = self.atom()?;
-        Ok(if self.takes('^') {
+        Ok(if self.takes("^") {
             base.powf(self.atom()?)
         } else {
             base
@@ -113,28 +99,22 @@ impl Reader<'_> {
     }
 
     fn atom(&mut self) -> Result<f64, String> {
-        if self.takes('(') {
+        if self.takes("(") {
             let value = self.sum()?;
-            return if self.takes(')') {
-                Ok(value)
-            } else {
-                Err(self.wrong())
-            };
+            let closed = self.takes(")");
+            return closed.then_some(value).ok_or_else(|| self.wrong());
         }
         for (name, function) in [
             ("ln", f64::ln as fn(f64) -> f64),
             ("exp", f64::exp),
             ("sqrt", f64::sqrt),
         ] {
-            if let Some(rest) = self.text.strip_prefix(name) {
-                self.text = rest.trim_start();
+            if self.takes(name) {
                 return Ok(function(self.atom()?));
             }
         }
-        let end = self
-            .text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(self.text.len());
+        let inside = |c: char| c.is_ascii_digit() || c == '.';
+        let end = self.text.find(|c| !inside(c)).unwrap_or(self.text.len());
         let number = self.text[..end].parse().map_err(|_| self.wrong())?;
         self.text = self.text[end..].trim_start();
         Ok(number)
@@ -148,12 +128,12 @@ mod tests {
     #[test]
     fn sums_are_computed_to_the_digits_they_state() {
         let says = ["8 B × 31,465,984 = 240.07 MiB".to_owned()];
-        assert_eq!(holds("8 * 31465984 / 2^20 = 240.07", &says), Ok(()));
+        assert_eq!(check("8 * 31465984 / 2^20 = 240.07", &says), Ok(()));
         assert_eq!(
-            holds("8 * 31465984 / 2^20 = 240.08", &says),
+            check("8 * 31465984 / 2^20 = 240.08", &says),
             Err("8 * 31465984 / 2^20 is 240.0664, not 240.08".to_owned())
         );
-        assert!(holds("2 * 3 = 6", &says).is_err());
+        assert!(check("2 * 3 = 6", &says).is_err());
         assert_eq!(value("ln(1000) - (1 + 2) * 2"), Ok(1000f64.ln() - 6.0));
         assert!(value("2 *").is_err() && value("2 % 3").is_err());
     }

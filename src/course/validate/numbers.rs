@@ -5,9 +5,9 @@
 use serde::Deserialize;
 
 use super::arithmetic;
-use crate::config::file::FileError;
+use crate::course::Course;
+use crate::course::source::Loader;
 use crate::course::toml_file::TomlFile;
-use crate::course::{Course, Source};
 
 /// The file with the sources.
 pub const FILE: &str = "lessons/sources.toml";
@@ -38,20 +38,22 @@ pub struct Sources {
 
 impl Sources {
     /// Reads the file; without one nothing is traced.
-    pub fn read(source: &Source, course: &Course, found: &mut Vec<FileError>) -> Self {
+    pub fn read(loader: &Loader<'_>, course: &Course) -> Self {
         let stages = course.stages.iter().map(|stage| stage.number).collect();
         let mut traced = Vec::new();
-        if source.exists(FILE) {
-            match source.read(FILE) {
-                Ok(raw) => traced = entries(&raw, &source.shown(FILE), found),
-                Err(error) => found.push(error),
-            }
+        if loader.source.exists(FILE) {
+            TomlFile::read(loader, FILE, |file, found: SourcesToml| {
+                for (at, number) in found.number.into_iter().enumerate() {
+                    entry(file, &format!("number.{at}"), number, &mut traced);
+                }
+            });
         }
         Self { traced, stages }
     }
 
-    /// Complains about every number of a text that nothing traces. Lessons are named from `lessons/` on.
-    pub fn check(&mut self, lesson: &str, texts: &[Prose], mut fail: impl FnMut(usize, String)) {
+    /// Reports every number in the texts of the file at `path` that nothing traces. Lessons are named from `lessons/` on.
+    pub fn check(&mut self, loader: &Loader<'_>, path: &str, texts: &[Prose]) {
+        let lesson = path.strip_prefix("lessons/").unwrap_or(path);
         for mark in texts {
             // One character for another: places in the two texts are the same.
             let text = mark.text.replace('\n', " ");
@@ -70,32 +72,26 @@ impl Sources {
                     continue;
                 }
                 let line = mark.line + mark.text[..at].matches('\n').count();
-                fail(
-                    line,
-                    format!(
-                        "`{number}` in “{}” comes from nowhere; write a figure such as {{{{run.step_ms}}}}, \
-                         or say in {FILE} where it is from",
-                        around(&text, at)
-                    ),
-                );
-                // One complaint for each sentence is enough.
+                let what = "comes from nowhere; write a figure such as {{run.step_ms}}, or say in";
+                let place = around(&text, at);
+                let what = format!("`{number}` in “{place}” {what} {FILE} where it is from");
+                loader.fail(path, line, what);
+                // One report for each sentence is enough.
                 reported_to = text[at..].find(". ").map_or(text.len(), |end| at + end);
             }
         }
     }
 
-    /// Complains about traced words that no text says any more.
-    pub fn unused(&self, source: &Source, found: &mut Vec<FileError>) {
+    /// Reports traced words that no text says any more.
+    pub fn unused(&self, loader: &Loader<'_>) {
         for one in self.traced.iter().filter(|one| !one.found) {
-            found.push(FileError {
-                path: source.shown(FILE),
-                line: one.line,
-                what: format!(
-                    "{} does not say “{}”; bring `says` up to date, or take it out",
-                    path_of(&one.lesson),
-                    one.says
-                ),
-            });
+            let what = "bring `says` up to date, or take it out";
+            let what = format!(
+                "{} does not say “{}”; {what}",
+                path_of(&one.lesson),
+                one.says
+            );
+            loader.fail(FILE, one.line, what);
         }
     }
 }
@@ -141,33 +137,20 @@ impl OneOrMany {
     }
 }
 
-fn entries(raw: &str, shown: &str, found: &mut Vec<FileError>) -> Vec<Traced> {
-    let (file, sources) = TomlFile::read::<SourcesToml>(raw, shown);
-    let numbers = sources.map(|sources| sources.number).unwrap_or_default();
-    let mut traced = Vec::new();
-    for (at, number) in numbers.into_iter().enumerate() {
-        entry(&file, &format!("number.{at}"), number, &mut traced);
-    }
-    file.finish(found);
-    traced
-}
-
 fn entry(file: &TomlFile<'_>, path: &str, number: NumberToml, traced: &mut Vec<Traced>) {
     let (lessons, says) = (number.r#in.list(), number.says.list());
-    let given = [
+    let origins = [
         &number.formula,
         &number.run,
         &number.source,
         &number.definition,
     ];
-    if given.into_iter().flatten().count() != 1 {
-        return file.fail(
-            path,
-            "needs one of `formula`, `run`, `source`, `definition`; write where the number is from",
-        );
+    if origins.into_iter().flatten().count() != 1 {
+        let what = "needs one of `formula`, `run`, `source`, `definition`";
+        return file.fail(path, format!("{what}; write where the number is from"));
     }
     for sum in number.formula.iter().flat_map(|formula| formula.split(';')) {
-        if let Err(what) = arithmetic::holds(sum, &says) {
+        if let Err(what) = arithmetic::check(sum, &says) {
             file.fail(&format!("{path}.formula"), what);
         }
     }
@@ -217,9 +200,8 @@ fn names_stage(before: &str, number: &str, stages: &[u32]) -> bool {
         .trim_end()
         .rsplit(|c: char| !c.is_alphabetic())
         .next();
-    let stage = word.is_some_and(|word| {
-        ["stage", "stages", "stufe", "stufen"].contains(&word.to_lowercase().as_str())
-    });
+    let word = word.unwrap_or_default().to_lowercase();
+    let stage = ["stage", "stages", "stufe", "stufen"].contains(&word.as_str());
     stage && number.parse().is_ok_and(|n: u32| stages.contains(&n))
 }
 

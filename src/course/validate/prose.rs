@@ -6,9 +6,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::numbers::{Prose, Sources, numbers};
-use crate::config::file::{FileError, line_of};
-use crate::course::Source;
+use crate::config::file::line_of;
 use crate::course::lesson::{Mark, MarkKind};
+use crate::course::source::{Loader, Source};
 
 /// Keys whose values are read by a learner. `size`, `label` and the words of a criterion say what is asked, `fix` names
 /// values of the configurations, and a claim has its own source.
@@ -29,53 +29,41 @@ pub fn of_lesson(marks: &[Mark]) -> Vec<Prose> {
         .collect()
 }
 
-/// Complains about numbers in the course's `.toml` texts that come from nowhere.
-pub fn check(source: &Source, sources: &mut Sources, found: &mut Vec<FileError>) {
-    for (path, name) in files(source) {
+/// Reports numbers in the course's `.toml` texts that come from nowhere.
+pub fn check(loader: &Loader<'_>, sources: &mut Sources) {
+    for path in files(loader.source) {
         // A file that cannot be read was reported when it was loaded.
-        let Ok(raw) = source.read(&path) else {
-            continue;
-        };
-        let shown = source.shown(&path);
-        sources.check(&name, &read(&raw), |line, what| {
-            let path = shown.clone();
-            found.push(FileError { path, line, what });
-        });
+        if let Ok(raw) = loader.source.read(&path) {
+            sources.check(loader, &path, &read(&raw));
+        }
     }
 }
 
-/// Each file, and how `sources.toml` calls it.
-fn files(source: &Source) -> Vec<(String, String)> {
+/// The stages, the exercises and the translations.
+fn files(source: &Source) -> Vec<String> {
     let mut found = Vec::new();
-    for folder in source.entries("exercises") {
-        for file in ["stage.toml", "exercise.toml"] {
-            let path = format!("exercises/{}/{file}", folder.name);
-            if folder.folder && source.exists(&path) {
-                found.push((path.clone(), path));
-            }
-        }
+    let folders = |under: &str| source.entries(under).into_iter().filter(|it| it.folder);
+    for folder in folders("exercises") {
+        let files = ["stage.toml", "exercise.toml"].into_iter();
+        let paths = files.map(|file| format!("exercises/{}/{file}", folder.name));
+        found.extend(paths.filter(|path| source.exists(path)));
     }
-    for language in source.entries("lessons") {
-        if !language.folder {
-            continue;
-        }
+    for language in folders("lessons") {
         let folder = format!("lessons/{}", language.name);
         let entries = source.entries(&folder).into_iter();
-        for entry in entries.filter(|entry| entry.name.ends_with(".toml")) {
-            let name = format!("{}/{}", language.name, entry.name);
-            found.push((format!("{folder}/{}", entry.name), name));
-        }
+        let texts = entries.filter(|entry| entry.name.ends_with(".toml"));
+        found.extend(texts.map(|entry| format!("{folder}/{}", entry.name)));
     }
     found
 }
 
 /// The texts of one file, in their order.
-pub fn read(raw: &str) -> Vec<Prose> {
-    let mut found = Vec::new();
+fn read(raw: &str) -> Vec<Prose> {
+    let mut found: Vec<Prose> = Vec::new();
     if let Ok(root) = DeTable::parse(raw) {
         table(raw, root.get_ref(), &mut found);
     }
-    found.sort_by_key(|prose: &Prose| prose.line);
+    found.sort_by_key(|prose| prose.line);
     found
 }
 

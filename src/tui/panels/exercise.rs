@@ -12,7 +12,7 @@ use crate::app::figures::letter;
 use crate::app::{Action, App, Overlay, Room};
 use crate::course::Exercise;
 use crate::course::exercise::Body;
-use crate::course::placeholder::{Figures, Lookup};
+use crate::course::placeholder::Figures;
 use crate::tui::prose::Writer;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -253,11 +253,11 @@ impl Part<'_> {
         self.w.blank();
         let (finished, config) = (detective.finished(), detective.config());
         let figures = config.as_ref().map(|config| Figures {
-            run: finished.as_ref(),
+            slots: [finished, None],
             ..Figures::none(config)
         });
         let mut w = Writer::new(self.w.app, theme, self.w.columns);
-        w.figures = figures.as_ref().map(|it| it as &dyn Lookup);
+        w.figures = figures.as_ref();
         w.told("", theme.dim, question.explanation.trim(), theme.text);
         self.w.lines.extend(w.lines);
     }

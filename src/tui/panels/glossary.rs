@@ -3,11 +3,10 @@
 
 use ratatui::text::{Line, Span as Run};
 
-use crate::app::figures::Figures;
+use crate::app::figures::figures;
 use crate::app::view::Search;
 use crate::app::{Action, App, Overlay};
 use crate::course::lesson::plain;
-use crate::course::placeholder::Lookup;
 use crate::course::{Block, Span};
 use crate::tui::keys;
 use crate::tui::surface::{CardRow, Surface, closes, take_top};
@@ -26,9 +25,9 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         None => ("glossary", app.course.glossary.as_ref()),
     };
     s.card(title, &aside(app), theme.border_focused);
-    let figures = Figures::of(app);
+    let figures = figures(app);
     let mut w = s.writer();
-    w.figures = figures.as_ref().map(|it| it as &dyn Lookup);
+    w.figures = figures.as_ref();
     let search = &app.view.search;
     let mut found = 0;
     for section in text.iter().flat_map(|text| &text.sections) {

@@ -6,10 +6,9 @@ use std::cmp::Ordering;
 use ratatui::text::{Line, Span};
 
 use super::{cards, exercise, question};
-use crate::app::figures::{Figures, letter};
+use crate::app::figures::{as_found, figures, letter};
 use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
-use crate::course::placeholder::Lookup;
 use crate::course::progress::Prediction;
 use crate::course::{SectionKind, Stage};
 use crate::judge::Outcome;
@@ -45,10 +44,9 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         return s.missing("this course has no stage");
     };
     // What describes the stage as it was found keeps its figures when something else runs.
-    let now = Figures::of(app);
-    let found = now.as_ref().map(Figures::as_found);
-    let found = found.as_ref().map(|it| it as &dyn Lookup);
-    let now = now.as_ref().map(|it| it as &dyn Lookup);
+    let now = figures(app);
+    let found = now.as_ref().map(|now| as_found(app, now));
+    let (now, found) = (now.as_ref(), found.as_ref());
     let mut asked = s.writer();
     asked.figures = found;
     if app.asked_here() || app.beat().is_some() {
@@ -188,7 +186,7 @@ impl Text<'_> {
         self.w.heading("Where to look");
         let theme = self.w.theme;
         for pointer in &self.stage.evidence {
-            let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel);
+            let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel.name());
             self.w.told(&marker, theme.key, &pointer.text, theme.text);
         }
     }

@@ -4,10 +4,9 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::app::figures::Figures;
+use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
 use crate::app::{App, RunState};
-use crate::course::placeholder::Lookup;
 use crate::tui::prose::sentence;
 use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
@@ -33,7 +32,7 @@ pub fn draw_guide(s: &mut Surface<'_, '_>) {
         let Some(pointer) = evidence.get(at) else {
             return;
         };
-        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel);
+        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel.name());
         let mut lines = said(s, &marker, &pointer.text);
         if lines.len() < usize::from(s.area.height) {
             lines.push(next_line(app, theme));
@@ -64,11 +63,10 @@ fn next_line(app: &App, theme: &Theme) -> Line<'static> {
 
 /// A text of the course behind a badge.
 fn said(s: &Surface<'_, '_>, marker: &str, text: &str) -> Vec<Line<'static>> {
-    let figures = Figures::of(s.app);
-    let found = figures.as_ref().map(Figures::as_found);
+    let found = figures(s.app).map(|now| as_found(s.app, &now));
     let mut w = s.writer();
     w.columns = w.columns.saturating_sub(1);
-    w.figures = found.as_ref().map(|it| it as &dyn Lookup);
+    w.figures = found.as_ref();
     w.told(marker, s.theme.badge, text.trim(), s.theme.strong);
     w.lines
 }
