@@ -355,7 +355,7 @@ impl App {
             };
             self.tell(
                 &format!(
-                    "Stage {} passed: every check it needs holds{foretold}",
+                    "Stage {} passed: every check it needs passed{foretold}",
                     stage.number
                 ),
                 false,

@@ -10,6 +10,7 @@ use super::toml_file::{TomlFile, one_of};
 use super::{placeholder, text};
 use crate::config::file::{self, FileError};
 use crate::config::{KNOBS, Preset, RunConfig, Value, nearest};
+use crate::panel::Panel;
 
 /// What a learner is expected to do: look, take apart, write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -106,7 +107,7 @@ pub struct Estimate {
 /// Where to look.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Pointer {
-    /// One of [`PANELS`] but `lesson`.
+    /// One of [`Panel::NAMES`] but the first, `lesson`.
     #[serde(deserialize_with = "panel")]
     pub panel: String,
     pub text: String,
@@ -123,7 +124,7 @@ pub struct Claim {
 /// One beat of presenter mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Cue {
-    /// The panel to look at: one of [`PANELS`].
+    /// The panel to look at: one of [`Panel::NAMES`].
     #[serde(deserialize_with = "panel_or_lesson")]
     pub show: String,
     /// What the room reads.
@@ -155,20 +156,6 @@ pub struct StageFile {
     pub solution: String,
 }
 
-/// Panels that a beat may show; a pointer may name all but the first.
-const PANELS: &[&str] = &[
-    "lesson",
-    "loss",
-    "throughput",
-    "kernels",
-    "ledger",
-    "gradients",
-    "memory",
-    "evidence",
-    "lints",
-    "roofline",
-];
-
 /// Most characters of what a beat says: three lines of a small screen.
 const LONGEST_BEAT: usize = 210;
 
@@ -182,11 +169,11 @@ fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error>
 }
 
 fn panel<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    one_of(deserializer, &PANELS[1..])
+    one_of(deserializer, &Panel::NAMES[1..])
 }
 
 fn panel_or_lesson<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    one_of(deserializer, PANELS)
+    one_of(deserializer, Panel::NAMES)
 }
 
 /// `stage.toml` as it is written.

@@ -131,7 +131,7 @@ impl<'a> Surface<'a, '_> {
         let mut block = Block::bordered()
             .border_set(theme.symbols.border)
             .border_style(border)
-            .style(theme.card)
+            .style(theme.text)
             .title(Line::styled(format!(" {title} "), theme.title_focused));
         if !aside.is_empty() {
             block = block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());

@@ -36,7 +36,7 @@ pub fn vitals(app: &App) -> Vec<Vital> {
     let unknown = |label| vital(label, "not measured".to_owned(), Mark::Open);
     let loss = match (slot.latest_loss(), &slot.started) {
         (Some(loss), Some(started)) if !began_well(app, started.ln_vocab) => {
-            // A later loss below ln V does not undo it: the weights began wrong, and steps were spent on mending that.
+            // A later loss below ln V does not undo it: the weights began wrong, and steps were spent on correcting that.
             let first = app.run.first_loss().unwrap_or(loss);
             vital(
                 "first loss",
