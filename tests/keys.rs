@@ -116,7 +116,7 @@ fn states() -> Vec<(&'static str, App)> {
             act(app, Action::Type('w'));
         }),
     ));
-    for card in CARDS {
+    for card in &CARDS {
         let open = |app: &mut App| {
             act(app, Action::Open(card.overlay));
         };

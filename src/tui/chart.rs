@@ -12,7 +12,7 @@ use ratatui::style::Style;
 use super::symbols::Symbols;
 use super::text;
 use crate::app::series::Bucket;
-use grid::{Grid, Ink, Labels, Plot, Scale, put};
+use grid::{Grid, Ink, Plot, Scale, put};
 
 /// One curve.
 pub struct Curve {
@@ -78,18 +78,17 @@ impl Chart {
             draw_curve(curve, &plot, &mut grid);
         }
         self.draw_moments(&plot, buffer);
+        grid.render(&self.symbols, buffer);
         for reference in &self.references {
             let row = plot.cell(0.0, reference.value).1;
-            for column in (0..inner.width).filter(|column| grid.is_free(*column, row)) {
-                plot.put(buffer, (column, row), reference.symbol, reference.style);
+            for cell in (0..inner.width).map(|column| (column, row)) {
+                if plot.shown(buffer, cell) == " " {
+                    plot.put(buffer, cell, reference.symbol, reference.style);
+                }
             }
         }
-        grid.render(&self.symbols, buffer);
-        let (plot, grid) = (&plot, &grid);
-        let taken = Vec::new();
-        let mut labels = Labels { plot, grid, taken };
         for reference in &self.references {
-            draw_name(reference, &mut labels, buffer);
+            draw_name(reference, &plot, buffer);
         }
         for curve in &self.curves {
             if let Some(last) = curve.points.last() {
@@ -176,13 +175,16 @@ fn draw_curve(curve: &Curve, plot: &Plot, grid: &mut Grid) {
 }
 
 /// Names a line on it, else just above or below: right, left or in the middle.
-fn draw_name(reference: &Reference, labels: &mut Labels<'_>, buffer: &mut Buffer) {
-    let area = labels.plot.area;
-    let row = labels.plot.cell(0.0, reference.value).1;
-    let name = text::cut(&format!(" {} ", reference.name), usize::from(area.width));
-    let span = area.width - text::width(&name) as u16;
+fn draw_name(reference: &Reference, plot: &Plot, buffer: &mut Buffer) {
+    let row = plot.cell(0.0, reference.value).1;
+    let name = text::cut(
+        &format!(" {} ", reference.name),
+        usize::from(plot.area.width),
+    );
+    let span = plot.area.width - text::width(&name) as u16;
     let columns = [span.saturating_sub(2), 1.min(span), span / 2];
     let rows = [Some(row), row.checked_sub(1), Some(row + 1)];
     let places = rows.map(|row| columns.map(|x| Some((x, row?))));
-    labels.name(&name, places.into_iter().flatten(), reference.style, buffer);
+    let places = places.into_iter().flatten();
+    plot.name(buffer, &name, places, reference.symbol, reference.style);
 }

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::grid::{Grid, Ink, Labels, Plot, Scale, put};
+use super::grid::{Grid, Ink, Plot, Scale, put};
 use super::ticks::tick_label;
 use crate::tui::symbols::Symbols;
 use crate::tui::text;
@@ -75,23 +75,17 @@ impl Scatter {
         self.draw_foot(area, &plot, buffer);
         let mut grid = Grid::new(&plot);
         for path in &self.paths {
-            let ink = Ink {
-                kind: 0,
-                style: path.style,
-            };
+            let (kind, style) = (0, path.style);
             let dots = path.points.iter().map(|(x, y)| plot.dot(*x, *y));
             let dots: Vec<(usize, usize)> = dots.collect();
             for pair in dots.windows(2) {
-                grid.line(pair[0], pair[1], ink);
+                grid.line(pair[0], pair[1], Ink { kind, style });
             }
         }
         grid.render(&self.symbols, buffer);
-        let (plot, grid) = (&plot, &grid);
-        let taken = Vec::new();
-        let mut labels = Labels { plot, grid, taken };
         for mark in &self.marks {
             let cell = plot.cell(mark.at.0, mark.at.1);
-            labels.letter(mark.letter, cell, mark.style, buffer);
+            plot.letter(buffer, mark.letter, cell, mark.style);
         }
         for path in &self.paths {
             let (column, row) = plot.cell(path.named_at.0, path.named_at.1);
@@ -110,7 +104,7 @@ impl Scatter {
                 left.zip(above),
                 left.zip(below),
             ];
-            labels.name(&path.name, places, path.style, buffer);
+            plot.name(buffer, &path.name, places, " ", path.style);
         }
     }
 

@@ -47,21 +47,3 @@ pub fn tick_label(value: f64) -> String {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_are_round() {
-        assert_eq!(ticks((0.0, 128.0), false, 3), [0.0, 50.0, 100.0]);
-        assert_eq!(
-            ticks((2.0, 140.0), true, 4),
-            [2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
-        );
-        assert_eq!(ticks((1.0, 1e9), true, 4).len(), 10);
-        assert_eq!(ticks((5.0, 5.0), false, 4), [5.0]);
-        assert_eq!(tick_label(0.05), "0.05");
-        assert_eq!(tick_label(120_000.0), "1e5");
-    }
-}

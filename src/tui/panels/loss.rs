@@ -8,30 +8,22 @@ use crate::app::{App, Window};
 use crate::panel::Panel;
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, Curve, Moment, Reference};
-use crate::tui::surface::{
-    PanelRow, Place, Surface, letter, other, slot_label, slots, take_top, width_of,
-};
+use crate::tui::surface::{Surface, letter, other, slot_label, slots, take_top, width_of};
 use crate::tui::theme::Theme;
 use crate::units::number;
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Loss,
-    place: Place::Middle(0),
-    reading: |_| {
-        &[
-            "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
              probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
-            "The loss of step 0 is taken before any update: it depends on the initial weights only.",
-        ]
-    },
-    draw,
-};
+    "The loss of step 0 is taken before any update: it depends on the initial weights only.",
+];
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let scale = if app.log_axis() { "log" } else { "linear" };
     let aside = format!("nats · {scale} axis · {}", app.view.window.name());
-    s.open(&PANEL, &aside);
+    s.open(Panel::Loss, &aside);
     if s.area.height == 0 {
         return 0;
     }

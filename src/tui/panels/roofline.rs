@@ -14,26 +14,19 @@ use crate::profile::roofline::{ceiling, ridge};
 use crate::protocol::{Roof, Slot};
 use crate::tui::chart::scatter::{Mark, Path, Scatter};
 use crate::tui::surface::{
-    PanelRow, Place, Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
-    width_of,
+    Surface, height, joined, missing, slots, take_bottom, take_left, take_top, width_of,
 };
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number, percent, rate};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Roofline,
-    place: Place::InsteadOf(Panel::Kernels),
-    reading: |_| {
-        &[
-            "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes; over 100 % under the slope, data lay in a cache.",
-            "Bytes count each operand once, as shapes say. An operation far below the roof moves too many bytes, or waits.",
-        ]
-    },
-    draw,
-};
+    "Bytes count each operand once, as shapes say. An operation far below the roof moves too many bytes, or waits.",
+];
 
 /// Letters of operations. Not a and b: those are the runs.
 const LETTERS: &str = "cdefghijklmnopqrstuvwxyz";
@@ -43,13 +36,13 @@ const LIST: (u16, u16) = (37, 72);
 /// Rows from which on it stands below where it does not stand beside.
 const TALL: u16 = 12;
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
     let aside = roof.map_or(String::new(), |it| {
         format!("{} clock · peaks measured {}", it.clock, it.date)
     });
-    s.open(&PANEL, &aside);
+    s.open(Panel::Roofline, &aside);
     // Every operation of each slot, the longest first.
     let mut shown: Vec<(Slot, Operation)> = Vec::new();
     for (slot, run) in slots(app) {
@@ -97,7 +90,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.put(top, Line::styled(head, theme.dim));
     let shown = rows.shown.iter();
     let lines = shown.map(|(slot, it)| rows.line(*slot, it, name, &widths));
-    s.at(list).show_panel(&PANEL, lines.collect())
+    s.at(list).show_panel(Panel::Roofline, lines.collect())
 }
 
 fn why_empty(app: &App, calibrated: bool) -> &'static str {

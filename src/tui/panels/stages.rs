@@ -2,18 +2,17 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::app::{App, Overlay};
+use crate::app::App;
 use crate::course::progress::{Prediction, State};
 use crate::course::{Exercise, Stage};
-use crate::tui::surface::{CardRow, Surface, chooses, height, joined, take_bottom};
+use crate::tui::surface::{Surface, chooses, height, joined, take_bottom};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Stages,
-    size: |app, _, _| (90, height(length(app)).saturating_add(2)),
-    draw,
-};
+/// Columns and rows that the card wants.
+pub fn size(app: &App) -> (u16, u16) {
+    (90, height(length(app)).saturating_add(2))
+}
 
 /// Lines above the first stage, and between the last stage and the first exercise.
 const HEAD: usize = 1;
@@ -61,7 +60,7 @@ fn length(app: &App) -> usize {
     line_of(count(app), app) + usize::from(FOOT)
 }
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let aside = chooses("goes there", app);
     s.card("stages and exercises", &aside, theme.border_focused);
