@@ -80,7 +80,7 @@ impl<'a> Surface<'a, '_> {
         let lines: Vec<Line<'static>> = self
             .reading
             .iter()
-            .flat_map(|one| text::wrap_plain(one, columns, self.theme.dim))
+            .flat_map(|one| text::wrap(&[Span::styled(*one, self.theme.dim)], columns, "", ""))
             .collect();
         let rows = height(lines.len());
         if rows == 0 || self.area.height < rows.saturating_add(1 + KEPT) {
@@ -286,11 +286,6 @@ pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &SlotRun)> {
         .into_iter()
         .map(|slot| (slot, app.run.slot(slot)))
         .filter(|(_, run)| run.started.is_some())
-}
-
-/// Columns that spans take together.
-pub fn width_of(spans: &[Span<'_>]) -> usize {
-    spans.iter().map(Span::width).sum()
 }
 
 /// As many of the parts as fit, with a separator between them; the first one in any case.

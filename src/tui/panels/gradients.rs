@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use crate::panel::Panel;
 use crate::protocol::{GradientRow, Gradients};
-use crate::tui::surface::{Surface, missing, short_label, slots, width_of};
+use crate::tui::surface::{Surface, missing, short_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{number, percent, show};
@@ -50,7 +50,9 @@ fn share(label: Span<'static>, it: &Gradients, width: u16, theme: &Theme) -> Lin
         Span::styled(format!("  {mark} {} %", percent(it.params_pct)), style),
         Span::styled(says, theme.text),
     ];
-    let room = usize::from(width).saturating_sub(width_of(&spans)).min(30);
+    let room = usize::from(width)
+        .saturating_sub(text::width_of(&spans))
+        .min(30);
     if room > 4 {
         let bar = theme.symbols.bar(it.params_pct / 100.0, room as u16);
         spans.push(Span::styled(bar, style));

@@ -6,10 +6,10 @@ use ratatui::text::{Line, Span};
 use super::exercise;
 use crate::app::guide::{Mark, Vital, first_light, vitals};
 use crate::app::{Action, App, Overlay};
-use crate::tui::keys;
 use crate::tui::prose::sentence;
-use crate::tui::surface::{Surface, width_of};
+use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
+use crate::tui::{keys, text};
 
 /// Title left, badges right.
 pub fn draw(s: &mut Surface<'_, '_>) {
@@ -27,7 +27,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     }
-    let room = usize::from(s.area.width).saturating_sub(width_of(&spans) + 2);
+    let room = usize::from(s.area.width).saturating_sub(text::width_of(&spans) + 2);
     s.put(s.area, Line::from(spans));
     let mut badges = badges(app, theme).into_iter();
     if let Some(badge) = badges.find(|badge| badge.width() <= room) {

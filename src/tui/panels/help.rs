@@ -72,12 +72,15 @@ fn arranged(
         for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
             for row in rows {
                 let marker = format!("{} ", text::right(&row.names().join(" "), KEYS));
-                lines.extend(text::wrap_item(&marker, key, row.help, each, help));
+                let rest = " ".repeat(text::width(&marker));
+                let marker = Span::styled(marker, key);
+                let help = Span::styled(row.help, help);
+                lines.extend(text::wrap(&[help], each, marker, rest));
             }
         }
         lines
     });
-    let note = text::wrap_plain(NOTE, each, theme.dim);
+    let note = text::wrap(&[Span::styled(NOTE, theme.dim)], each, "", "");
     if count < 2 {
         return stacked(&[&blocks[..], &[note]].concat());
     }

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use crate::app::{Reading, SlotRun};
 use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
-use crate::tui::surface::{Surface, slot_label, slots, width_of};
+use crate::tui::surface::{Surface, slot_label, slots};
 use crate::tui::table::or_dash;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -124,7 +124,7 @@ fn stacked(
     width: u16,
     theme: &Theme,
 ) -> Line<'static> {
-    let used = width_of(&spans);
+    let used = text::width_of(&spans);
     spans.push(Span::raw(" ".repeat(NAME.saturating_sub(used) + 1)));
     let room = usize::from(width).saturating_sub(used.max(NAME) + 13);
     // Bars are cut from one length, so that rounding neither gains nor loses a cell.

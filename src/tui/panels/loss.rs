@@ -8,7 +8,8 @@ use crate::app::{App, Window};
 use crate::panel::Panel;
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, Curve, Moment, Reference};
-use crate::tui::surface::{Surface, letter, other, slot_label, slots, take_top, width_of};
+use crate::tui::surface::{Surface, letter, other, slot_label, slots, take_top};
+use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
 
@@ -29,7 +30,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     }
     // As many words as there is room for.
     let legends = (0..=WORDS).rev().map(|words| legend(app, theme, words));
-    let mut legends = legends.skip_while(|it| width_of(it) > usize::from(s.area.width));
+    let mut legends = legends.skip_while(|it| text::width_of(it) > usize::from(s.area.width));
     let legend = legends.next().unwrap_or_else(|| legend(app, theme, 0));
     if legend.is_empty() {
         return s.missing("no step has been trained yet");

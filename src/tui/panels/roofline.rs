@@ -14,7 +14,7 @@ use crate::profile::roofline::{ceiling, ridge};
 use crate::protocol::{Roof, Slot};
 use crate::tui::chart::scatter::{Mark, Path, Scatter};
 use crate::tui::surface::{
-    Surface, height, joined, missing, slots, take_bottom, take_left, take_top, width_of,
+    Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
 };
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
@@ -174,7 +174,7 @@ impl Rows<'_> {
             }
         }
         let both = "a letter is an operation, the same in both runs";
-        let room = usize::from(width).saturating_sub(width_of(&spans));
+        let room = usize::from(width).saturating_sub(text::width_of(&spans));
         let wordings = [(2, both), (1, "a letter is an operation")];
         let fits = |(runs, says): &(usize, &str)| spans.len() >= *runs && text::width(says) <= room;
         if let Some((_, says)) = wordings.into_iter().find(fits) {

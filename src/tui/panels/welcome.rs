@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::{Action, App, Overlay};
 use crate::tui::prose::{READING, Writer};
-use crate::tui::surface::{Surface, height, width_of};
+use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
@@ -64,7 +64,7 @@ fn five_keys(w: &mut Writer<'_>) {
     let mut line: Vec<Span<'static>> = Vec::new();
     for (action, what) in five {
         let (key, what) = (keys::label(action, w.app), format!(" {what}"));
-        if width_of(&line) + 3 + text::width(&key) + text::width(&what) > w.columns {
+        if text::width_of(&line) + 3 + text::width(&key) + text::width(&what) > w.columns {
             w.lines.push(Line::from(std::mem::take(&mut line)));
         }
         line.extend([
@@ -87,11 +87,11 @@ fn place(w: &mut Writer<'_>) {
     let other = keys::label(Action::Open(Overlay::Devices), app);
     let rest = " lists the devices, --device and --preset at the start choose others.";
     let runs = [
-        ("It runs on ".to_owned(), theme.text),
-        (format!("{device}{preset}"), theme.strong),
-        ("; ".to_owned(), theme.text),
-        (other, theme.key),
-        (rest.to_owned(), theme.text),
+        Span::styled("It runs on ", theme.text),
+        Span::styled(format!("{device}{preset}"), theme.strong),
+        Span::styled("; ", theme.text),
+        Span::styled(other, theme.key),
+        Span::styled(rest, theme.text),
     ];
-    w.runs(&runs, Span::raw(""), Span::raw(""));
+    w.runs(&runs, "", "");
 }
