@@ -355,7 +355,7 @@ impl App {
             };
             self.tell(
                 &format!(
-                    "Stage {} passed: every check it needs passed{foretold}",
+                    "Stage {} passed: every required check is met{foretold}",
                     stage.number
                 ),
                 false,

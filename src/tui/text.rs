@@ -149,7 +149,6 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::style::Stylize;
 
     fn lines(text: &str, columns: usize) -> Vec<String> {
         wrap(&[Span::raw(text)], columns, "", "")

@@ -65,52 +65,28 @@ pub struct Theme {
     pub behind: Style,
 }
 
-/// Colours by purpose, as numbers of the 256: those below 16 are the terminal's own names.
+/// Colours by purpose, as numbers of the 256: those below 16 are the terminal's own names. Text and background; dim text,
+/// border, accent; A and B; good, warning, bad; reference, floor, code; the phases of a step.
 #[derive(Clone, Copy)]
-struct Palette {
-    text: u8,
-    dim: u8,
-    border: u8,
-    accent: u8,
-    a: u8,
-    b: u8,
-    good: u8,
-    warning: u8,
-    bad: u8,
-    reference: u8,
-    floor: u8,
-    code: u8,
-    phases: [u8; 4],
-    background: u8,
-}
+struct Palette([u8; 2], [u8; 3], [u8; 2], [u8; 3], [u8; 3], [u8; 4]);
 
 /// Keeps the terminal's own colour; no palette uses the colour of this number.
 const OWN: u8 = 255;
-
-#[rustfmt::skip] // The arguments stand as the table below has them.
-const fn palette(
-    [text, background]: [u8; 2], [dim, border, accent]: [u8; 3], [a, b]: [u8; 2], [good, warning, bad]: [u8; 3],
-    [reference, floor, code]: [u8; 3], phases: [u8; 4],
-) -> Palette {
-    Palette { text, dim, border, accent, a, b, good, warning, bad, reference, floor, code, phases, background }
-}
 
 // Colour-blind has orange against blue, which all common forms of colour blindness keep apart, and no meaning rests on
 // red and green. Projector has black on white and strong colours, because a projector shows no others. Between has
 // half-bright colours for terminals that do not say whether they are dark or light. Sixteen has the names, which follow
 // the terminal's own scheme.
 #[rustfmt::skip] // A table reads best with one line for each palette.
-mod palettes {
-    use super::{OWN, Palette, palette};
-
-    //                                          text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
-    pub const DARK: Palette          = palette([OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]);
-    pub const LIGHT: Palette         = palette([OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]);
-    pub const HIGH_CONTRAST: Palette = palette([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]);
-    pub const COLOUR_BLIND: Palette  = palette([OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]);
-    pub const PROJECTOR: Palette     = palette([16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]);
-    pub const BETWEEN: Palette       = palette([OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]);
-    pub const SIXTEEN: Palette       = palette([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]);
+impl Palette {
+    //                                      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
+    const DARK: Self          = Self([OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]);
+    const LIGHT: Self         = Self([OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]);
+    const HIGH_CONTRAST: Self = Self([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]);
+    const COLOUR_BLIND: Self  = Self([OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]);
+    const PROJECTOR: Self     = Self([16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]);
+    const BETWEEN: Self       = Self([OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]);
+    const SIXTEEN: Self       = Self([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]);
 }
 
 /// A colour by its number; none where the terminal's own stays.
@@ -145,16 +121,16 @@ impl Theme {
     pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
-            (_, ThemeName::HighContrast) => Some(palettes::HIGH_CONTRAST),
-            (Colours::Sixteen, _) => Some(palettes::SIXTEEN),
-            (_, ThemeName::Dark) => Some(palettes::DARK),
-            (_, ThemeName::Light) => Some(palettes::LIGHT),
-            (_, ThemeName::ColourBlind) => Some(palettes::COLOUR_BLIND),
-            (_, ThemeName::Projector) => Some(palettes::PROJECTOR),
+            (_, ThemeName::HighContrast) => Some(Palette::HIGH_CONTRAST),
+            (Colours::Sixteen, _) => Some(Palette::SIXTEEN),
+            (_, ThemeName::Dark) => Some(Palette::DARK),
+            (_, ThemeName::Light) => Some(Palette::LIGHT),
+            (_, ThemeName::ColourBlind) => Some(Palette::COLOUR_BLIND),
+            (_, ThemeName::Projector) => Some(Palette::PROJECTOR),
             (Colours::Indexed, ThemeName::Auto) => Some(match terminal.background {
-                Some(Background::Dark) => palettes::DARK,
-                Some(Background::Light) => palettes::LIGHT,
-                None => palettes::BETWEEN,
+                Some(Background::Dark) => Palette::DARK,
+                Some(Background::Light) => Palette::LIGHT,
+                None => Palette::BETWEEN,
             }),
         };
         let symbols = match (name, markers) {
@@ -176,50 +152,58 @@ impl Theme {
         const ITALIC: Modifier = Modifier::ITALIC;
         const REVERSED: Modifier = Modifier::REVERSED;
         const UNDERLINED: Modifier = Modifier::UNDERLINED;
-        let it = palette.unwrap_or(palettes::SIXTEEN);
+        let Palette(
+            [text, background],
+            [dim, border, accent],
+            [a, b],
+            [good, warning, bad],
+            [reference, floor, code],
+            phases,
+        ) = palette.unwrap_or(Palette::SIXTEEN);
         let base = Style {
-            bg: colour(it.background),
+            bg: colour(background),
             ..Style::new()
         };
         let style = |number: u8, coloured, plain| match palette {
             None => Style::new().add_modifier(plain),
             // The terminal's own colour is named too, so that it does not shine through from what lies below.
             Some(_) => base
-                .fg(colour(number).or(colour(it.text)).unwrap_or_default())
+                .fg(colour(number).or(colour(text)).unwrap_or_default())
                 .add_modifier(coloured),
         };
         let own = |coloured, plain| style(OWN, coloured, plain);
-        let accent = |coloured, plain| style(it.accent, coloured, plain);
+        let accented = |coloured, plain| style(accent, coloured, plain);
         let dimmed = |number: u8| style(number, if number == OWN { DIM } else { NONE }, DIM);
-        let dim = dimmed(it.dim);
-        let mut phases = it.phases.map(|it| style(it, NONE, NONE));
-        phases[3] = style(it.phases[3], NONE, BOLD);
+        let dim = dimmed(dim);
+        let [.., residual] = phases;
+        let mut phases = phases.map(|it| style(it, NONE, NONE));
+        phases[3] = style(residual, NONE, BOLD);
         Self {
             symbols,
             text: own(NONE, NONE),
             dim,
             strong: own(BOLD, BOLD),
             title: own(NONE, NONE).remove_modifier(DIM),
-            title_focused: accent(BOLD, BOLD | REVERSED).remove_modifier(DIM),
-            border: dimmed(it.border),
-            border_focused: accent(NONE, BOLD),
-            a: style(it.a, NONE, NONE),
-            b: style(it.b, NONE, BOLD),
-            good: style(it.good, NONE, NONE),
-            warning: style(it.warning, BOLD, BOLD),
-            bad: style(it.bad, BOLD, BOLD | REVERSED),
-            badge: style(it.warning, REVERSED, REVERSED),
-            key: accent(BOLD, BOLD | UNDERLINED),
-            reference: style(it.reference, NONE, DIM),
-            floor: style(it.floor, NONE, DIM),
+            title_focused: accented(BOLD, BOLD | REVERSED).remove_modifier(DIM),
+            border: dimmed(border),
+            border_focused: accented(NONE, BOLD),
+            a: style(a, NONE, NONE),
+            b: style(b, NONE, BOLD),
+            good: style(good, NONE, NONE),
+            warning: style(warning, BOLD, BOLD),
+            bad: style(bad, BOLD, BOLD | REVERSED),
+            badge: style(warning, REVERSED, REVERSED),
+            key: accented(BOLD, BOLD | UNDERLINED),
+            reference: style(reference, NONE, DIM),
+            floor: style(floor, NONE, DIM),
             phases,
             selected: own(REVERSED, REVERSED),
-            heading: accent(BOLD, BOLD),
+            heading: accented(BOLD, BOLD),
             emphasis: own(ITALIC, ITALIC),
-            code: style(it.code, NONE, NONE),
+            code: style(code, NONE, NONE),
             quote: dim.add_modifier(if palette.is_some() { ITALIC } else { DIM }),
-            link: accent(UNDERLINED, UNDERLINED),
-            figure: style(it.b, BOLD, BOLD),
+            link: accented(UNDERLINED, UNDERLINED),
+            figure: style(b, BOLD, BOLD),
             behind: dim.remove_modifier(LOUD),
         }
     }

@@ -198,7 +198,7 @@ impl App {
         if std::mem::replace(&mut known.state, State::Passed) == State::Passed {
             return None;
         }
-        let text = format!("{} passed: every check passed", exercise.label());
+        let text = format!("{} passed: every check is met", exercise.label());
         self.tell(&text, false);
         Some(self.save_exercise(exercise))
     }

@@ -110,7 +110,7 @@ impl Plot {
         buffer: &mut Buffer,
         name: &str,
         places: impl IntoIterator<Item = Option<(u16, u16)>>,
-        under: &str,
+        under: &[&str],
         style: Style,
     ) {
         let wide = text::width(name) as u16;
@@ -119,7 +119,7 @@ impl Plot {
             let word = |x: u16| self.shown(buffer, (x, *y)).contains(char::is_alphanumeric);
             x + wide <= self.area.width
                 && *y < self.area.height
-                && (*x..x + wide).all(|x| [" ", under].contains(&self.shown(buffer, (x, *y))))
+                && (*x..x + wide).all(|x| under.contains(&self.shown(buffer, (x, *y))))
                 && !beside.into_iter().any(word)
         };
         if let Some(place) = places.into_iter().flatten().find(free) {

@@ -7,7 +7,7 @@ use crate::app::series::{Bucket, Series};
 use crate::app::{App, Window};
 use crate::panel::Panel;
 use crate::protocol::Slot;
-use crate::tui::chart::{Chart, Curve, Moment, Reference};
+use crate::tui::chart::{Chart, Reference};
 use crate::tui::surface::{Surface, letter, other, slot_label, slots, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -105,17 +105,12 @@ fn points(series: &Series, window: Window) -> Vec<Bucket> {
     series.recent().skip(skip).map(point).collect()
 }
 
-fn chart(app: &App, theme: &Theme) -> Chart {
-    let mut curves: Vec<Curve> = slots(app)
-        .map(|(slot, run)| Curve {
-            points: points(&run.loss, app.view.window),
-            kind: slot as usize,
-            letter: letter(slot),
-            style: theme.slot(slot),
-        })
+fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
+    let mut curves: Vec<(Slot, Vec<Bucket>)> = slots(app)
+        .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
     // The one that runs lies on top.
-    curves.sort_by_key(|curve| curve.kind == app.run.active as usize);
+    curves.sort_by_key(|(slot, _)| *slot == app.run.active);
     let mut references = Vec::new();
     if let Some(started) = app.run.shown().started.as_ref() {
         references.push(Reference {
@@ -134,15 +129,13 @@ fn chart(app: &App, theme: &Theme) -> Chart {
     let moments = slots(app).filter_map(|(slot, run)| {
         let (step, value) = run.loss.not_finite?;
         let name = format!("{}: {} at step {step}", letter(slot), number(value));
-        let style = theme.bad;
-        Some(Moment { step, name, style })
+        Some((step, name))
     });
     Chart {
         curves,
         references,
         moments: moments.collect(),
         log: app.log_axis(),
-        axis: theme.dim,
-        symbols: theme.symbols,
+        theme,
     }
 }

@@ -2,6 +2,9 @@
 //! arithmetic intensity. An operation has one letter, small where A ran it and a capital where B did; the list beside it
 //! says which, the longest first. A letter above the slope worked on what lay in a cache: the roof is that of memory.
 
+mod plot;
+
+use plot::Mark;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -10,9 +13,8 @@ use ratatui::widgets::{Paragraph, Wrap};
 use crate::app::App;
 use crate::panel::Panel;
 use crate::profile::operations::{Operation, operations};
-use crate::profile::roofline::{ceiling, ridge};
+use crate::profile::roofline::ridge;
 use crate::protocol::{Roof, Slot};
-use crate::tui::chart::scatter::{Mark, Path, Scatter};
 use crate::tui::surface::{
     Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
 };
@@ -73,7 +75,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let top = take_top(&mut s.area, height(legend.len()));
     s.put(top, legend);
     let (plot, mut list) = divide(s.area);
-    rows.scatter().render(plot, s.frame.buffer_mut());
+    let buffer = s.frame.buffer_mut();
+    plot::draw(&rows.marks(), roof, &rows.roofs(), plot, theme, buffer);
     if list.height == 0 {
         return 0;
     }
@@ -189,8 +192,8 @@ impl Rows<'_> {
         vec![Line::from(spans), roofs]
     }
 
-    /// The roofs and a letter for every operation whose work and arithmetic are known, the longest first.
-    fn scatter(&self) -> Scatter {
+    /// The operations whose work and arithmetic are known, the longest first.
+    fn marks(&self) -> Vec<Mark> {
         let usable = |value: &f64| *value > 0.0 && value.is_finite();
         let mark = |(slot, it): &(Slot, Operation)| {
             let reached = it.reached(Some(self.roof));
@@ -202,41 +205,7 @@ impl Rows<'_> {
                 style: self.theme.slot(*slot),
             })
         };
-        let marks: Vec<Mark> = self.shown.iter().filter_map(mark).collect();
-        let low = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(f64::INFINITY, f64::min);
-        let high = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(0.0, f64::max);
-        let (bend, top) = (ridge(self.roof), self.roof.flops.best);
-        let left = low(|it| it.at.0).min(bend / 8.0) / 1.5;
-        let right = high(|it| it.at.0).max(bend * 8.0) * 1.5;
-        let slope = |x: f64| (x, ceiling(self.roof, x));
-        // Above the flat roof there is room for its name.
-        let y = (
-            low(|it| it.at.1).min(slope(left).1) / 1.5,
-            high(|it| it.at.1).max(top) * 2.5,
-        );
-        let style = self.theme.reference;
-        let path = |points, name, named_at| Path {
-            points,
-            name,
-            named_at,
-            style,
-        };
-        let [memory, compute] = self.roofs();
-        let middle = slope((left * bend).sqrt());
-        let paths = vec![
-            path(vec![slope(left), (bend, top)], memory, middle),
-            path(vec![(bend, top), (right, top)], compute, (right, top)),
-        ];
-        Scatter {
-            x: (left, right),
-            y,
-            names: ["FLOP/byte", "GFLOP/s"],
-            units: (1.0, 1e9),
-            paths,
-            marks,
-            axis: self.theme.dim,
-            symbols: self.theme.symbols,
-        }
+        self.shown.iter().filter_map(mark).collect()
     }
 
     /// An operation of the list.
