@@ -1,8 +1,8 @@
 //! Curves over steps on a cell grid: braille where the terminal has it, else one mark per cell. B carries marks along
 //! its way, so that the two are told apart without colour. Horizontal reference lines have their names on them.
 
+pub mod axis;
 pub mod grid;
-pub mod ticks;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,7 +13,8 @@ use super::text;
 use super::theme::Theme;
 use crate::app::series::Bucket;
 use crate::protocol::Slot;
-use grid::{Grid, Ink, Plot, Scale, put};
+use axis::Scale;
+use grid::{Grid, Ink, Plot, put};
 
 /// A horizontal line at a value, with its name.
 pub struct Reference {

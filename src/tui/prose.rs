@@ -345,18 +345,16 @@ mod tests {
     fn paragraphs_that_wait_for_the_same_figures_say_so_once() {
         let config = RunConfig::preset(Preset::Tiny);
         let none = Figures::none(&config);
-        let told = |name: &str| {
-            Block::Paragraph(vec![
-                Span::Text("It takes ".to_owned()),
-                Span::Placeholder(name.to_owned()),
-            ])
-        };
-        let blocks = [
-            told("run.step_ms"),
-            told("run.parity"),
-            told("pair.ratio"),
-            told("prediction.choice"),
+        let names = [
+            "run.step_ms",
+            "run.parity",
+            "pair.ratio",
+            "prediction.choice",
         ];
+        let blocks = names.map(|name| {
+            let figure = Span::Placeholder(name.to_owned());
+            Block::Paragraph(vec![Span::Text("It takes ".to_owned()), figure])
+        });
         let theme = Theme::new(ThemeName::Mono, Markers::Braille, Terminal::default());
         let (app, _) = App::new(Course::default(), Progress::default(), Options::default());
         let mut writer = Writer::new(&app, &theme, READING);

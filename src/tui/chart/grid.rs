@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::ticks::{tick_label, ticks};
+use super::axis::{Scale, tick_label};
 use crate::tui::symbols::Symbols;
 use crate::tui::text;
 
@@ -13,36 +13,6 @@ use crate::tui::text;
 pub fn put(buffer: &mut Buffer, x: u16, y: u16, what: &str, columns: u16, style: Style) {
     if buffer.area.contains((x, y).into()) {
         buffer.set_stringn(x, y, what, usize::from(columns), style);
-    }
-}
-
-/// The values along an axis.
-#[derive(Clone, Copy)]
-pub struct Scale {
-    pub low: f64,
-    pub high: f64,
-    pub log: bool,
-}
-
-impl Scale {
-    /// Where a value lies between the ends, 0 to 1.
-    fn share(&self, value: f64) -> f64 {
-        let f = |v: f64| match self.log {
-            true => v.max(f64::MIN_POSITIVE).ln(),
-            false => v,
-        };
-        let (low, high) = (f(self.low), f(self.high));
-        if high > low {
-            ((f(value) - low) / (high - low)).clamp(0.0, 1.0)
-        } else {
-            0.5
-        }
-    }
-
-    /// Round values, at most about `count`.
-    pub fn ticks(&self, count: u16, most: usize) -> Vec<f64> {
-        let count = usize::from(count).clamp(2, most);
-        ticks((self.low, self.high), self.log, count)
     }
 }
 
@@ -144,7 +114,7 @@ impl Plot {
         style: Style,
     ) {
         let mut before: Option<u16> = None;
-        for value in self.y.ticks(self.area.height / 3, 8) {
+        for value in self.y.ticks(usize::from(self.area.height / 3).min(8)) {
             let row = self.cell(self.x.low, value).1;
             if before.is_none_or(|other| other.abs_diff(row) > 1) {
                 let label = text::right(&tick_label(value / unit), usize::from(gutter) - 1);

@@ -7,8 +7,8 @@ use ratatui::style::Style;
 
 use crate::profile::roofline::{ceiling, ridge};
 use crate::protocol::Roof;
-use crate::tui::chart::grid::{Grid, Ink, Plot, Scale, put};
-use crate::tui::chart::ticks::tick_label;
+use crate::tui::chart::axis::{Scale, tick_label};
+use crate::tui::chart::grid::{Grid, Ink, Plot, put};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -102,7 +102,7 @@ fn draw_foot(area: Rect, plot: &Plot, buffer: &mut Buffer, style: Style) {
     put(buffer, area.x, foot, &left, GUTTER - 1, style);
     put(buffer, name_at, foot, NAMES[0], wide, style);
     let mut free = plot.area.x;
-    for value in plot.x.ticks(plot.area.width / 10, 10) {
+    for value in plot.x.ticks(usize::from(plot.area.width / 10).min(10)) {
         let label = tick_label(value);
         let wide = text::width(&label) as u16;
         let column = plot.area.x + plot.cell(value, plot.y.low).0;
