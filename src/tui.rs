@@ -36,6 +36,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
         area,
         app,
         theme,
+        reading: &[],
     };
     let s = &mut surface;
     if it.room == Some(Room::Numbers) {

@@ -12,7 +12,7 @@ use crossterm::event::{
 };
 use perflings::app::{Action, App, Confirm, Options, Overlay, Panel, Recording, RunState};
 use perflings::protocol::*;
-use perflings::tui::keys::{BINDINGS, action, footer, key_name, label, reference};
+use perflings::tui::keys::{BINDINGS, Group, action, footer, key_name, label, reference};
 use perflings::tui::layout::arrange;
 use perflings::tui::mouse;
 use perflings::tui::panels::CARDS;
@@ -116,7 +116,7 @@ fn states() -> Vec<(&'static str, App)> {
             act(app, Action::Type('w'));
         }),
     ));
-    for card in CARDS {
+    for card in &CARDS {
         let open = |app: &mut App| {
             act(app, Action::Open(card.overlay));
         };
@@ -394,27 +394,22 @@ fn no_click_panics() {
 /// The README's keys are the table's: one Markdown table under each heading.
 #[test]
 fn the_readme_lists_the_keys_of_the_table() {
-    let mut lines = String::new();
-    let mut heading = None;
-    for row in reference() {
-        if heading != Some(row.group) {
-            let gap = if heading.is_none() { "" } else { "\n\n" };
-            lines += &format!(
-                "{gap}**{}**\n\n| key | what it does |\n|---|---|",
-                row.heading
-            );
-            heading = Some(row.group);
+    let rows = reference();
+    let tables = Group::ALL.map(|(group, heading)| {
+        let mut lines = format!("**{heading}**\n\n| key | what it does |\n|---|---|");
+        for row in rows.iter().filter(|row| row.group == group) {
+            let keys: Vec<String> = row.names().iter().map(|key| format!("`{key}`")).collect();
+            let help = row.help.replace('|', "\\|");
+            lines += &format!("\n| {} | {help} |", keys.join(" "));
         }
-        let keys: Vec<String> = row.names().iter().map(|key| format!("`{key}`")).collect();
-        let help = row.help.replace('|', "\\|");
-        lines += &format!("\n| {} | {help} |", keys.join(" "));
-    }
+        lines
+    });
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
     let readme = std::fs::read_to_string(path).expect("the README");
     let (before, rest) = readme.split_once("<!-- keys").expect("a mark");
     let (mark, rest) = rest.split_once("-->\n").expect("its end");
     let (written, after) = rest.split_once("<!-- end of keys -->").expect("a mark");
-    let wanted = format!("{lines}\n");
+    let wanted = tables.join("\n\n") + "\n";
     if std::env::var_os("UPDATE_README").is_some() {
         let text = format!("{before}<!-- keys{mark}-->\n{wanted}<!-- end of keys -->{after}");
         return std::fs::write(path, text).expect("written");

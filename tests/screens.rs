@@ -317,7 +317,7 @@ fn cards_and_questions() {
 /// Everything that can lie on top, over the course inside the program.
 fn overlays() -> Vec<(String, App)> {
     let mut apps = Vec::new();
-    for card in CARDS {
+    for card in &CARDS {
         let mut app = shipped();
         let line = "error: XDG_RUNTIME_DIR is invalid or not set in the environment.";
         for line in [line, "vulkan: device lost"] {
@@ -500,7 +500,7 @@ fn all_states() -> Vec<App> {
         shipped(),
         recorded("d03"),
     ];
-    for card in CARDS {
+    for card in &CARDS {
         let mut app = toggled();
         act(&mut app, Action::Open(card.overlay));
         states.push(app);

@@ -350,7 +350,7 @@ impl App {
             };
             self.tell(
                 &format!(
-                    "Stage {} passed: every check it needs holds{foretold}",
+                    "Stage {} passed: every required check is met{foretold}",
                     stage.number
                 ),
                 false,

@@ -1,27 +1,20 @@
 //! Curves over steps on a cell grid: braille where the terminal has it, else one mark per cell. B carries marks along
 //! its way, so that the two are told apart without colour. Horizontal reference lines have their names on them.
 
+pub mod axis;
 pub mod grid;
-pub mod scatter;
-mod ticks;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::symbols::Symbols;
+use super::surface::letter;
 use super::text;
+use super::theme::Theme;
 use crate::app::series::Bucket;
-use grid::{Grid, Ink, Labels, Plot, Scale, put};
-
-/// One curve.
-pub struct Curve {
-    pub points: Vec<Bucket>,
-    /// 0 for A, 1 for B: which marks it carries.
-    pub kind: usize,
-    pub letter: &'static str,
-    pub style: Style,
-}
+use crate::protocol::Slot;
+use axis::Scale;
+use grid::{Grid, Ink, Plot, put};
 
 /// A horizontal line at a value, with its name.
 pub struct Reference {
@@ -31,27 +24,20 @@ pub struct Reference {
     pub style: Style,
 }
 
-/// A step worth marking from top to bottom.
-pub struct Moment {
-    pub step: u64,
-    pub name: String,
-    pub style: Style,
-}
-
 /// What to draw. Later curves lie on top.
-pub struct Chart {
-    pub curves: Vec<Curve>,
+pub struct Chart<'a> {
+    pub curves: Vec<(Slot, Vec<Bucket>)>,
     pub references: Vec<Reference>,
-    pub moments: Vec<Moment>,
+    /// Steps worth marking from top to bottom, with their names.
+    pub moments: Vec<(u64, String)>,
     pub log: bool,
-    pub axis: Style,
-    pub symbols: Symbols,
+    pub theme: &'a Theme,
 }
 
 /// Columns left of the plot for the numbers.
 const GUTTER: u16 = 7;
 
-impl Chart {
+impl Chart<'_> {
     /// Draws into `area`; too small an area stays empty.
     pub fn render(&self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
@@ -68,40 +54,48 @@ impl Chart {
         };
         let Some(plot) = self.plot(inner) else { return };
         if gutter > 0 {
-            plot.draw_gutter(buffer, gutter, 1.0, self.symbols.vertical, self.axis);
+            plot.draw_gutter(
+                buffer,
+                gutter,
+                1.0,
+                self.theme.symbols.vertical,
+                self.theme.dim,
+            );
         }
         if foot > 0 {
             self.draw_steps(&plot, area.bottom() - 1, buffer);
         }
         let mut grid = Grid::new(&plot);
-        for curve in &self.curves {
-            draw_curve(curve, &plot, &mut grid);
+        for (slot, points) in &self.curves {
+            let (kind, style) = (*slot as usize, self.theme.slot(*slot));
+            draw_curve(points, Ink { kind, style }, &plot, &mut grid);
         }
         self.draw_moments(&plot, buffer);
+        grid.render(&self.theme.symbols, buffer);
+        let symbols = &self.theme.symbols;
+        let under = [" ", symbols.reference, symbols.floor];
         for reference in &self.references {
             let row = plot.cell(0.0, reference.value).1;
-            for column in (0..inner.width).filter(|column| grid.is_free(*column, row)) {
-                plot.put(buffer, (column, row), reference.symbol, reference.style);
+            for cell in (0..inner.width).map(|column| (column, row)) {
+                if under.contains(&plot.shown(buffer, cell)) {
+                    plot.put(buffer, cell, reference.symbol, reference.style);
+                }
             }
         }
-        grid.render(&self.symbols, buffer);
-        let (plot, grid) = (&plot, &grid);
-        let taken = Vec::new();
-        let mut labels = Labels { plot, grid, taken };
         for reference in &self.references {
-            draw_name(reference, &mut labels, buffer);
+            draw_name(reference, &plot, &under, buffer);
         }
-        for curve in &self.curves {
-            if let Some(last) = curve.points.last() {
+        for (slot, points) in &self.curves {
+            if let Some(last) = points.last() {
                 let cell = plot.cell(last.last as f64, last.mean);
-                plot.put(buffer, cell, curve.letter, curve.style);
+                plot.put(buffer, cell, letter(*slot), self.theme.slot(*slot));
             }
         }
     }
 
     /// The plot with scales that hold every value; none where there is no value.
     fn plot(&self, area: Rect) -> Option<Plot> {
-        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let points = || self.curves.iter().flat_map(|(_, points)| points);
         let values = points()
             .flat_map(|b| [b.low, b.high])
             .chain(self.references.iter().map(|r| r.value))
@@ -118,51 +112,52 @@ impl Chart {
         };
         let first = points().map(|b| b.first).min().unwrap_or(0);
         let steps = points().map(|b| b.last);
-        let steps = steps.chain(self.moments.iter().map(|m| m.step));
+        let steps = steps.chain(self.moments.iter().map(|(step, _)| *step));
         let last = steps.max().unwrap_or(0).max(first + 1);
         let scale = |low, high, log| Scale { low, high, log };
         Some(Plot {
             area,
             x: scale(first as f64, last as f64, false),
             y: scale(low, high, self.log),
-            dots: if self.symbols.braille { (2, 4) } else { (1, 1) },
+            dots: self.theme.symbols.dots(),
         })
     }
 
     fn draw_steps(&self, plot: &Plot, y: u16, buffer: &mut Buffer) {
         let from = format!("step {}", plot.x.low);
         let to = format!("{}", plot.x.high);
-        put(buffer, plot.area.x, y, &from, plot.area.width, self.axis);
+        put(
+            buffer,
+            plot.area.x,
+            y,
+            &from,
+            plot.area.width,
+            self.theme.dim,
+        );
         let x = plot.area.right().saturating_sub(to.len() as u16);
         if x > plot.area.x + from.len() as u16 {
-            put(buffer, x, y, &to, to.len() as u16, self.axis);
+            put(buffer, x, y, &to, to.len() as u16, self.theme.dim);
         }
     }
 
     fn draw_moments(&self, plot: &Plot, buffer: &mut Buffer) {
-        let area = plot.area;
-        for moment in &self.moments {
-            let x = area.x + plot.cell(moment.step as f64, plot.y.low).0;
-            plot.upright(buffer, x, self.symbols.vertical, moment.style);
-            let wide = text::width(&moment.name) as u16;
-            let x = if x + 2 + wide < area.right() {
-                x + 2
-            } else {
-                x.saturating_sub(wide + 1).max(area.x)
+        let (area, style) = (plot.area, self.theme.bad);
+        for (step, name) in &self.moments {
+            let x = area.x + plot.cell(*step as f64, plot.y.low).0;
+            plot.upright(buffer, x, self.theme.symbols.vertical, style);
+            let wide = text::width(name) as u16;
+            let x = match x + 2 + wide < area.right() {
+                true => x + 2,
+                false => x.saturating_sub(wide + 1).max(area.x),
             };
-            let room = area.right() - x;
-            put(buffer, x, area.y, &moment.name, room, moment.style);
+            put(buffer, x, area.y, name, area.right() - x, style);
         }
     }
 }
 
-fn draw_curve(curve: &Curve, plot: &Plot, grid: &mut Grid) {
-    let ink = Ink {
-        kind: curve.kind,
-        style: curve.style,
-    };
+fn draw_curve(points: &[Bucket], ink: Ink, plot: &Plot, grid: &mut Grid<'_>) {
     let mut previous: Option<(usize, usize)> = None;
-    for bucket in &curve.points {
+    for bucket in points {
         let step = bucket.last as f64;
         let to = plot.dot(step, bucket.mean);
         if let Some(from) = previous.filter(|_| !bucket.gap) {
@@ -176,13 +171,16 @@ fn draw_curve(curve: &Curve, plot: &Plot, grid: &mut Grid) {
 }
 
 /// Names a line on it, else just above or below: right, left or in the middle.
-fn draw_name(reference: &Reference, labels: &mut Labels<'_>, buffer: &mut Buffer) {
-    let area = labels.plot.area;
-    let row = labels.plot.cell(0.0, reference.value).1;
-    let name = text::cut(&format!(" {} ", reference.name), usize::from(area.width));
-    let span = area.width - text::width(&name) as u16;
+fn draw_name(reference: &Reference, plot: &Plot, under: &[&str], buffer: &mut Buffer) {
+    let row = plot.cell(0.0, reference.value).1;
+    let name = text::cut(
+        &format!(" {} ", reference.name),
+        usize::from(plot.area.width),
+    );
+    let span = plot.area.width - text::width(&name) as u16;
     let columns = [span.saturating_sub(2), 1.min(span), span / 2];
     let rows = [Some(row), row.checked_sub(1), Some(row + 1)];
     let places = rows.map(|row| columns.map(|x| Some((x, row?))));
-    labels.name(&name, places.into_iter().flatten(), reference.style, buffer);
+    let places = places.into_iter().flatten();
+    plot.name(buffer, &name, places, under, reference.style);
 }

@@ -81,10 +81,8 @@ pub fn name(action: Action) -> Option<String> {
 }
 
 fn first_key(binding: &Binding) -> String {
-    binding
-        .keys
-        .first()
-        .map_or_else(String::new, |key| key_name(*key))
+    let key = binding.keys.first().copied();
+    key.map_or_else(String::new, key_name)
 }
 
 /// What the footer offers now: key and label, the more useful first.
@@ -115,12 +113,8 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
 
 /// What the footer calls an action in the present state.
 fn offered_label(binding: &Binding, app: &App) -> &'static str {
-    let toggled = || {
-        app.run
-            .wanted
-            .as_ref()
-            .is_some_and(|run| run.variant != "broken")
-    };
+    let wanted = app.run.wanted.as_ref();
+    let toggled = || wanted.is_some_and(|run| run.variant != "broken");
     match binding.action {
         Action::Pause if paused(app) => "resume",
         Action::Toggle if toggled() => "toggle back",
@@ -141,8 +135,6 @@ fn paused(app: &App) -> bool {
 /// A line of the help: keys that belong together and what they do.
 pub struct Row {
     pub group: Group,
-    /// The heading of the group.
-    pub heading: &'static str,
     pub keys: Vec<KeyCode>,
     pub help: &'static str,
     bindings: Vec<&'static Binding>,
@@ -170,14 +162,13 @@ impl Row {
 /// The table as documentation, each key once, by heading.
 pub fn reference() -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    for (group, heading) in Group::ALL {
+    for (group, _) in Group::ALL {
         let listed = |it: &&Binding| it.group == group && !it.help.is_empty();
         for binding in BINDINGS.iter().filter(listed) {
             let same = |row: &Row| row.group == group && row.help == binding.help;
             let at = rows.iter().position(same).unwrap_or_else(|| {
                 rows.push(Row {
                     group,
-                    heading,
                     keys: Vec::new(),
                     help: binding.help,
                     bindings: Vec::new(),

@@ -3,8 +3,8 @@
 
 use ratatui::layout::Rect;
 
-use super::panels::{CARDS, PANELS};
-use super::surface::{PanelRow, Place, centred, take_bottom, take_left, take_top};
+use super::panels::{CARDS, PANELS, PanelRow, Place};
+use super::surface::{centred, take_bottom, take_left, take_top};
 use super::theme::{Terminal, Theme};
 use crate::app::{App, Overlay, Room, ThemeName, View};
 use crate::panel::Panel;
@@ -140,16 +140,16 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
         };
         panels.push((row.panel, area));
     }
-    for row in PANELS {
+    for row in &PANELS {
         let area = match row.place {
             Place::Middle(0) => middle,
             Place::Right(0) => right,
             _ => continue,
         };
-        let asked = |it: &&&PanelRow| app.view.third == Some(it.panel);
+        let asked = |it: &&PanelRow| app.view.third == Some(it.panel);
         let mut others = PANELS.iter().filter(asked);
         let instead = others.find(|it| it.place == Place::InsteadOf(row.panel));
-        panels.push((instead.unwrap_or(&row).panel, area));
+        panels.push((instead.unwrap_or(row).panel, area));
     }
     panels
 }

@@ -1,5 +1,5 @@
-//! The list of all panels and of all cards over them. A panel is a file with a row for this list; it reads no file, no
-//! clock and starts no thread.
+//! The table of all panels and that of all cards over them. A panel is a file and a row; it reads no file, no clock and
+//! starts no thread.
 
 pub mod cards;
 pub mod devices;
@@ -26,40 +26,79 @@ pub mod status;
 mod throughput;
 mod welcome;
 
-use super::surface::{CardRow, PanelRow, Surface};
-use crate::app::Overlay;
+use ratatui::layout::Rect;
+
+use super::surface::Surface;
+use super::theme::Theme;
+use crate::app::{App, Overlay};
 use crate::panel::Panel;
 
-/// Every panel. In a column of the largest layout they stand in this order.
-pub const PANELS: &[&PanelRow] = &[
-    &lesson::PANEL,
-    &loss::PANEL,
-    &throughput::PANEL,
-    &kernels::PANEL,
-    &roofline::PANEL,
-    &ledger::PANEL,
-    &gradients::PANEL,
-    &memory::PANEL,
-    &evidence::PANEL,
-    &lints::PANEL,
+/// A panel.
+pub struct PanelRow {
+    pub panel: Panel,
+    pub place: Place,
+    /// Draws it; the result is how many lines it can scroll.
+    draw: fn(&mut Surface<'_, '_>) -> u16,
+    /// How to read it, a sentence or two an entry: stands below it while it has the whole screen.
+    reading: fn(&App) -> &'static [&'static str],
+}
+
+/// Where a panel stands on a screen that has room for every panel. 0 rows: what the others of its column leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Left,
+    Middle(u16),
+    Right(u16),
+    /// Half of so many rows on the right; its neighbour in the table has the other half.
+    HalfRight(u16),
+    /// In the place of another panel while it was asked for last.
+    InsteadOf(Panel),
+}
+
+/// A card that can lie over the panels.
+pub struct CardRow {
+    pub overlay: Overlay,
+    /// Columns and rows that it wants in an area of this size, borders included.
+    pub size: fn(&App, Rect, &Theme) -> (u16, u16),
+    /// Draws it; the result is how many lines it can scroll.
+    draw: fn(&mut Surface<'_, '_>) -> u16,
+}
+
+/// Every panel, in the order in which they stand in a column of the largest layout.
+#[rustfmt::skip]
+pub const PANELS: [PanelRow; Panel::ALL.len()] = [
+    PanelRow { panel: Panel::Lesson, place: Place::Left, draw: lesson::draw, reading: |_| &[] },
+    PanelRow { panel: Panel::Loss, place: Place::Middle(0), draw: loss::draw, reading: |_| loss::READING },
+    PanelRow { panel: Panel::Throughput, place: Place::Middle(9), draw: throughput::draw, reading: throughput::reading },
+    PanelRow { panel: Panel::Kernels, place: Place::Right(0), draw: kernels::draw, reading: |_| kernels::READING },
+    PanelRow { panel: Panel::Roofline, place: Place::InsteadOf(Panel::Kernels), draw: roofline::draw, reading: |_| roofline::READING },
+    PanelRow { panel: Panel::Ledger, place: Place::Middle(11), draw: ledger::draw, reading: |_| ledger::READING },
+    PanelRow { panel: Panel::Gradients, place: Place::HalfRight(9), draw: gradients::draw, reading: |_| gradients::READING },
+    PanelRow { panel: Panel::Memory, place: Place::HalfRight(9), draw: memory::draw, reading: |_| memory::READING },
+    PanelRow { panel: Panel::Evidence, place: Place::Right(10), draw: evidence::draw, reading: |_| evidence::READING },
+    PanelRow { panel: Panel::Lints, place: Place::Right(8), draw: lints::draw, reading: |_| lints::READING },
 ];
 
 /// Every card that can be opened over the panels.
-pub const CARDS: &[&CardRow] = &[
-    &help::CARD,
-    &stages::CARD,
-    &devices::CARD,
-    &log::CARD,
-    &log::PROBLEMS,
-    &glossary::CARD,
-    &solution::CARD,
-    &welcome::CARD,
+#[rustfmt::skip]
+pub const CARDS: [CardRow; 8] = [
+    CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
+    CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
+    CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
+    CardRow { overlay: Overlay::Log, size: |_, area, _| (110, area.height), draw: log::draw },
+    CardRow { overlay: Overlay::Problems, size: |app, _, _| log::size_of_problems(app), draw: log::draw_problems },
+    CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },
+    CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
+    CardRow { overlay: Overlay::Welcome, size: welcome::size, draw: welcome::draw },
 ];
 
 /// Draws a panel; the result is how many lines it can scroll.
 pub fn draw(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
     let row = PANELS.iter().find(|row| row.panel == panel);
-    row.map_or(0, |row| (row.draw)(surface))
+    row.map_or(0, |row| {
+        surface.reading = (row.reading)(surface.app);
+        (row.draw)(surface)
+    })
 }
 
 /// Draws a card; the result is how many lines it can scroll.

@@ -54,21 +54,26 @@ impl<'a> Writer<'a> {
     }
 
     /// Runs of text that wrap; the first line begins with `first`, the others with `rest`.
-    pub fn runs(&mut self, runs: &[(String, Style)], first: Run<'static>, rest: Run<'static>) {
-        self.lines
-            .extend(text::wrap(runs, self.columns, first, rest));
+    pub fn runs(
+        &mut self,
+        runs: &[Run<'_>],
+        first: impl Into<Run<'static>>,
+        rest: impl Into<Run<'static>>,
+    ) {
+        let lines = text::wrap(runs, self.columns, first, rest);
+        self.lines.extend(lines);
     }
 
     /// A text that wraps.
     pub fn plain(&mut self, text: &str, style: Style) {
-        self.lines
-            .extend(text::wrap_plain(text, self.columns, style));
+        self.runs(&[Run::styled(text, style)], "", "");
     }
 
     /// A text behind a marker, its lines indented under each other.
     pub fn item(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
-        let lines = text::wrap_item(marker, marked, text, self.columns, style);
-        self.lines.extend(lines);
+        let first = Run::styled(marker.to_owned(), marked);
+        let rest = " ".repeat(first.width());
+        self.runs(&[Run::styled(text, style)], first, rest);
     }
 
     /// The same behind a mark and a blank.
@@ -79,18 +84,23 @@ impl<'a> Writer<'a> {
     /// A text of the course behind a marker, with its figures. A long marker would take half of a narrow column:
     /// the lines after it are indented by two.
     pub fn told(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
-        let figures = self.figures;
-        let body = figures.map_or_else(|| body.to_owned(), |it| told(body, it, &pair_key()));
-        let indent = match text::width(marker) {
+        let body = match self.figures {
+            Some(figures) => told(body, figures, &pair_key()),
+            None => body.to_owned(),
+        };
+        let first = Run::styled(marker.to_owned(), marked);
+        let indent = match first.width() {
             wide @ 0..=5 => wide,
             _ => 2,
         };
-        self.lines.extend(text::wrap(
-            &[(body, style)],
-            self.columns.clamp(1, READING),
-            Run::styled(marker.to_owned(), marked),
-            Run::raw(" ".repeat(indent)),
-        ));
+        let columns = self.columns.clamp(1, READING);
+        let lines = text::wrap(
+            &[Run::styled(body, style)],
+            columns,
+            first,
+            " ".repeat(indent),
+        );
+        self.lines.extend(lines);
     }
 
     /// A heading under an empty line; nothing where it has no words.
@@ -113,9 +123,7 @@ impl<'a> Writer<'a> {
     pub fn keys(&mut self, text: &str, actions: &[Action]) {
         let (app, theme) = (self.app, self.theme);
         let line = sentence(&guide::sentence(text, actions), app, theme, theme.dim);
-        let runs = line.spans.into_iter();
-        let runs: Vec<_> = runs.map(|it| (it.content.into(), it.style)).collect();
-        self.runs(&runs, Run::raw(""), Run::raw(""));
+        self.runs(&line.spans, "", "");
     }
 
     /// Blocks of a lesson, with an empty line between those that do not belong together.
@@ -187,15 +195,17 @@ impl<'a> Writer<'a> {
     }
 
     /// Spans as styled text. What is missing in a cell of a table is a dash.
-    fn styled(&self, spans: &[Span], base: Style, in_table: bool) -> Vec<(String, Style)> {
+    fn styled(&self, spans: &[Span], base: Style, in_table: bool) -> Vec<Run<'static>> {
         let theme = self.theme;
         let styled = spans.iter().map(|span| match span {
-            Span::Text(text) => (text.clone(), base),
-            Span::Strong(text) => (text.clone(), base.patch(theme.strong)),
-            Span::Emphasis(text) => (text.clone(), base.patch(theme.emphasis)),
-            Span::Code(text) => (text.clone(), theme.code),
-            Span::Link { text, to } => (format!("{text}{}", self.follow(to)), theme.link),
-            Span::Placeholder(name) => (self.figure(name, in_table), theme.figure),
+            Span::Text(text) => Run::styled(text.clone(), base),
+            Span::Strong(text) => Run::styled(text.clone(), base.patch(theme.strong)),
+            Span::Emphasis(text) => Run::styled(text.clone(), base.patch(theme.emphasis)),
+            Span::Code(text) => Run::styled(text.clone(), theme.code),
+            Span::Link { text, to } => {
+                Run::styled(format!("{text}{}", self.follow(to)), theme.link)
+            }
+            Span::Placeholder(name) => Run::styled(self.figure(name, in_table), theme.figure),
         });
         styled.collect()
     }
@@ -238,10 +248,7 @@ impl<'a> Writer<'a> {
         if count == 0 {
             return;
         }
-        let wide = |cell: &Vec<Span>| -> usize {
-            let runs = self.styled(cell, Style::new(), true);
-            runs.iter().map(|(text, _)| text::width(text)).sum()
-        };
+        let wide = |cell: &Vec<Span>| text::width_of(&self.styled(cell, Style::new(), true));
         let natural = |column: usize| {
             let cells = rows.iter().map(|row| row.get(column));
             let cells = cells.chain([head.get(column)]).flatten();
@@ -278,7 +285,7 @@ impl<'a> Writer<'a> {
         let empty = Vec::new();
         let cell = |(at, wide): (usize, &usize)| {
             let runs = self.styled(cells.get(at).unwrap_or(&empty), base, true);
-            text::wrap(&runs, *wide, Run::raw(""), Run::raw(""))
+            text::wrap(&runs, *wide, "", "")
         };
         let columns: Vec<Vec<Line<'static>>> = widths.iter().enumerate().map(cell).collect();
         for row in 0..columns.iter().map(Vec::len).max().unwrap_or(0) {
@@ -337,18 +344,16 @@ mod tests {
     fn paragraphs_that_wait_for_the_same_figures_say_so_once() {
         let config = RunConfig::preset(Preset::Tiny);
         let none = Figures::none(&config);
-        let told = |name: &str| {
-            Block::Paragraph(vec![
-                Span::Text("It takes ".to_owned()),
-                Span::Placeholder(name.to_owned()),
-            ])
-        };
-        let blocks = [
-            told("run.step_ms"),
-            told("run.parity"),
-            told("pair.ratio"),
-            told("prediction.choice"),
+        let names = [
+            "run.step_ms",
+            "run.parity",
+            "pair.ratio",
+            "prediction.choice",
         ];
+        let blocks = names.map(|name| {
+            let figure = Span::Placeholder(name.to_owned());
+            Block::Paragraph(vec![Span::Text("It takes ".to_owned()), figure])
+        });
         let theme = Theme::new(ThemeName::Mono, Markers::Braille, Terminal::default());
         let (app, _) = App::new(Course::default(), Progress::default(), Options::default());
         let mut writer = Writer::new(&app, &theme, READING);

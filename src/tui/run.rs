@@ -46,7 +46,7 @@ pub struct Session {
 impl Session {
     /// Takes the terminal and draws the first frame.
     pub fn begin(app: &mut App, terminal: Terminal) -> Result<Self> {
-        let signals = Signals::watch()?;
+        let signals = Signals::watch().context("Failed to watch for signals")?;
         let screen = Screen::take()?;
         let (width, height) = screen.size().context("Failed to ask the terminal's size")?;
         update(app, Message::Resized { width, height });
@@ -73,7 +73,10 @@ impl Session {
 
     /// Stops this process as ctrl-z does everywhere; returns when it goes on.
     pub fn suspend(&mut self, app: &mut App) -> Result<()> {
-        self.lend(suspend)?;
+        self.lend(|| {
+            #[cfg(unix)]
+            let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
+        })?;
         self.redraw(app);
         Ok(())
     }
@@ -161,60 +164,41 @@ impl Session {
 }
 
 /// What signals ask for.
+#[derive(Default)]
 struct Signals {
     end: Arc<AtomicBool>,
-    /// Somebody else than the learner suspends the process.
+    /// Something other than ctrl-z suspends the process.
     stop: Arc<AtomicBool>,
     /// The process was stopped and goes on.
     resumed: Arc<AtomicBool>,
 }
 
-#[cfg(unix)]
 impl Signals {
-    fn watch() -> Result<Self> {
+    #[cfg(unix)]
+    fn watch() -> std::io::Result<Self> {
         use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
-        let it = Self {
-            end: Arc::default(),
-            stop: Arc::default(),
-            resumed: Arc::default(),
-        };
-        for (signal, flag) in [(SIGTSTP, &it.stop), (SIGCONT, &it.resumed)] {
-            signal_hook::flag::register(signal, Arc::clone(flag))
-                .context("Failed to watch for signals")?;
-        }
+        let it = Self::default();
+        signal_hook::flag::register(SIGTSTP, Arc::clone(&it.stop))?;
+        signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))?;
         let end = Arc::clone(&it.end);
-        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT])
-            .context("Failed to watch for signals")?;
-        std::thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || {
-                if signals.forever().next().is_none() {
-                    return;
-                }
-                end.store(true, Ordering::SeqCst);
-                // A terminal that hung up can keep the loop inside the library's read for ever.
-                std::thread::sleep(GRACE);
-                super::terminal::leave();
-                std::process::exit(130);
-            })
-            .context("Failed to watch for signals")?;
+        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT])?;
+        let wait = move || {
+            if signals.forever().next().is_none() {
+                return;
+            }
+            end.store(true, Ordering::SeqCst);
+            // A terminal that hung up can keep the loop inside the library's read for ever.
+            std::thread::sleep(GRACE);
+            super::terminal::leave();
+            std::process::exit(130);
+        };
+        let thread = std::thread::Builder::new().name("signals".into());
+        thread.spawn(wait)?;
         Ok(it)
     }
-}
 
-#[cfg(not(unix))]
-impl Signals {
-    fn watch() -> Result<Self> {
-        Ok(Self {
-            end: Arc::default(),
-            stop: Arc::default(),
-            resumed: Arc::default(),
-        })
+    #[cfg(not(unix))]
+    fn watch() -> std::io::Result<Self> {
+        Ok(Self::default())
     }
-}
-
-/// Stops this process as ctrl-z does everywhere; returns when it goes on.
-fn suspend() {
-    #[cfg(unix)]
-    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
 }

@@ -1,5 +1,5 @@
 //! What panels and cards are drawn with: a rectangle of the frame beside the state and the theme, boxes with titles, and
-//! lines that scroll. Also what a panel or a card says of itself to the lists in `panels`. It knows no panel.
+//! lines that scroll.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -11,40 +11,9 @@ use super::chart::grid::put;
 use super::prose::Writer;
 use super::theme::Theme;
 use super::{keys, text};
-use crate::app::{Action, App, Overlay, Room, SlotRun};
+use crate::app::{Action, App, Room, SlotRun};
 use crate::panel::Panel;
 use crate::protocol::Slot;
-
-/// A panel, as it stands in the list of all panels.
-pub struct PanelRow {
-    pub panel: Panel,
-    pub place: Place,
-    /// How to read it, a sentence or two an entry: stands below it while it has the whole screen.
-    pub reading: fn(&App) -> &'static [&'static str],
-    /// Draws it; the result is how many lines it can scroll.
-    pub draw: fn(&mut Surface<'_, '_>) -> u16,
-}
-
-/// Where a panel stands on a screen that has room for every panel. 0 rows: what the others of its column leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    Left,
-    Middle(u16),
-    Right(u16),
-    /// Half of so many rows on the right; its neighbour in the list has the other half.
-    HalfRight(u16),
-    /// In the place of another panel while it was asked for last.
-    InsteadOf(Panel),
-}
-
-/// A card that can lie over the panels, as it stands in the list of all cards.
-pub struct CardRow {
-    pub overlay: Overlay,
-    /// Columns and rows that it wants in an area of this size, borders included.
-    pub size: fn(&App, Rect, &Theme) -> (u16, u16),
-    /// Draws it; the result is how many lines it can scroll.
-    pub draw: fn(&mut Surface<'_, '_>) -> u16,
-}
 
 /// A rectangle of the frame, and what to draw in it.
 pub struct Surface<'a, 'f> {
@@ -53,6 +22,8 @@ pub struct Surface<'a, 'f> {
     pub area: Rect,
     pub app: &'a App,
     pub theme: &'a Theme,
+    /// How to read the panel that is drawn.
+    pub reading: &'static [&'static str],
 }
 
 impl<'a> Surface<'a, '_> {
@@ -63,14 +34,14 @@ impl<'a> Surface<'a, '_> {
     }
 
     /// Draws the panel's box or rule with its name and, on the right, what is shown.
-    pub fn open(&mut self, row: &PanelRow, aside: &str) {
-        self.open_as(row, row.panel.name(), aside);
+    pub fn open(&mut self, panel: Panel, aside: &str) {
+        self.open_as(panel, panel.name(), aside);
     }
 
     /// The same, under another name.
-    pub fn open_as(&mut self, row: &PanelRow, name: &str, aside: &str) {
+    pub fn open_as(&mut self, panel: Panel, name: &str, aside: &str) {
         let (app, theme) = (self.app, self.theme);
-        let focused = app.view.focus == Some(row.panel);
+        let focused = app.view.focus == Some(panel);
         let (border, title, mark) = if focused {
             let mark = format!("{} ", theme.symbols.pointer);
             (theme.border_focused, theme.title_focused, mark)
@@ -98,17 +69,18 @@ impl<'a> Surface<'a, '_> {
         }
         self.area = padded(inner);
         if focused && app.view.expanded {
-            self.explain((row.reading)(app));
+            self.explain();
         }
     }
 
     /// Writes how to read the panel at the bottom of the area, under a rule, where enough rows remain for the panel.
-    fn explain(&mut self, reading: &[&str]) {
+    fn explain(&mut self) {
         const KEPT: u16 = 9;
         let columns = usize::from(self.area.width.min(110));
-        let lines: Vec<Line<'static>> = reading
+        let lines: Vec<Line<'static>> = self
+            .reading
             .iter()
-            .flat_map(|one| text::wrap_plain(one, columns, self.theme.dim))
+            .flat_map(|one| text::wrap(&[Span::styled(*one, self.theme.dim)], columns, "", ""))
             .collect();
         let rows = height(lines.len());
         if rows == 0 || self.area.height < rows.saturating_add(1 + KEPT) {
@@ -131,7 +103,7 @@ impl<'a> Surface<'a, '_> {
         let mut block = Block::bordered()
             .border_set(theme.symbols.border)
             .border_style(border)
-            .style(theme.card)
+            .style(theme.text)
             .title(Line::styled(format!(" {title} "), theme.title_focused));
         if !aside.is_empty() {
             block = block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());
@@ -178,8 +150,8 @@ impl<'a> Surface<'a, '_> {
     }
 
     /// Shows lines in the whole area, scrolled as the panel is.
-    pub fn show_panel(&mut self, row: &PanelRow, lines: Vec<Line<'static>>) -> u16 {
-        self.show(self.area, lines, self.app.view.scroll_of(row.panel))
+    pub fn show_panel(&mut self, panel: Panel, lines: Vec<Line<'static>>) -> u16 {
+        self.show(self.area, lines, self.app.view.scroll_of(panel))
     }
 
     /// Shows lines in the whole area, scrolled as the open card is.
@@ -314,11 +286,6 @@ pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &SlotRun)> {
         .into_iter()
         .map(|slot| (slot, app.run.slot(slot)))
         .filter(|(_, run)| run.started.is_some())
-}
-
-/// Columns that spans take together.
-pub fn width_of(spans: &[Span<'_>]) -> usize {
-    spans.iter().map(Span::width).sum()
 }
 
 /// As many of the parts as fit, with a separator between them; the first one in any case.

@@ -99,15 +99,16 @@ pub const ASCII: Symbols = Symbols {
 };
 
 impl Symbols {
+    /// Columns and rows of dots in a cell.
+    pub const fn dots(&self) -> (usize, usize) {
+        if self.braille { (2, 4) } else { (1, 1) }
+    }
+
     /// A bar of `share` of `width` cells.
     pub fn bar(&self, share: f64, width: u16) -> String {
-        let share = if share.is_finite() {
-            share.clamp(0.0, 1.0)
-        } else {
-            0.0
-        };
         let steps = self.bar.len() as f64;
-        let eighths = (share * f64::from(width) * steps).round() as usize;
+        // What is not a number becomes 0.
+        let eighths = (share.clamp(0.0, 1.0) * f64::from(width) * steps).round() as usize;
         let (full, rest) = (eighths / self.bar.len(), eighths % self.bar.len());
         let mut text = self.bar[self.bar.len() - 1].repeat(full);
         if rest > 0 {

@@ -170,10 +170,9 @@ pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
     // `15;0`: foreground; background. 7 and 15 are the light ones.
     let background = said("COLORFGBG").and_then(|value| {
         let last = value.rsplit(';').next()?.parse::<u8>().ok()?;
-        Some(if last == 7 || last == 15 {
-            Background::Light
-        } else {
-            Background::Dark
+        Some(match last {
+            7 | 15 => Background::Light,
+            _ => Background::Dark,
         })
     });
     Abilities {
@@ -185,49 +184,34 @@ pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::HashMap;
 
-    fn asked(variables: &[(&str, &str)]) -> Abilities {
-        abilities(|name| {
-            variables
-                .iter()
-                .find(|(n, _)| *n == name)
-                .map(|(_, value)| (*value).to_owned())
-        })
-    }
+    use super::*;
 
     #[test]
     fn abilities_follow_the_environment() {
-        let good = [("TERM", "xterm-256color"), ("LANG", "de_DE.UTF-8")];
+        let asked = |variables: &[(&str, &str)]| {
+            let variables: HashMap<_, _> = variables.iter().copied().collect();
+            abilities(|name| variables.get(name).map(|value| (*value).to_owned()))
+        };
+        let term = ("TERM", "xterm-256color");
+        let good = asked(&[term, ("LANG", "de_DE.UTF-8")]);
+        let (colours, background, ascii) = (Colours::Indexed, None, false);
         assert_eq!(
-            asked(&good),
+            good,
             Abilities {
-                colours: Colours::Indexed,
-                background: None,
-                ascii: false
+                colours,
+                background,
+                ascii
             }
         );
-        assert_eq!(
-            asked(&[("TERM", "xterm"), ("LANG", "C.UTF-8")]).colours,
-            Colours::Sixteen
-        );
-        assert_eq!(
-            asked(&[("NO_COLOR", "1"), ("TERM", "xterm-256color")]).colours,
-            Colours::None
-        );
-        assert_eq!(
-            asked(&[("NO_COLOR", ""), ("TERM", "xterm-256color")]).colours,
-            Colours::Indexed
-        );
+        assert_eq!(asked(&[("TERM", "xterm")]).colours, Colours::Sixteen);
+        assert_eq!(asked(&[("NO_COLOR", "1"), term]).colours, Colours::None);
+        assert_eq!(asked(&[("NO_COLOR", ""), term]).colours, Colours::Indexed);
         assert!(asked(&[("LANG", "C")]).ascii);
         assert!(asked(&[("LANG", "C.UTF-8"), ("PERFLINGS_ASCII", "1")]).ascii);
-        assert_eq!(
-            asked(&[("COLORFGBG", "0;15")]).background,
-            Some(Background::Light)
-        );
-        assert_eq!(
-            asked(&[("COLORFGBG", "15;default;0")]).background,
-            Some(Background::Dark)
-        );
+        let background = |value| asked(&[("COLORFGBG", value)]).background;
+        assert_eq!(background("0;15"), Some(Background::Light));
+        assert_eq!(background("15;default;0"), Some(Background::Dark));
     }
 }

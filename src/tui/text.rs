@@ -12,6 +12,11 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
+/// Columns that spans take together.
+pub fn width_of(spans: &[Span<'_>]) -> usize {
+    spans.iter().map(Span::width).sum()
+}
+
 /// The text, cut to `columns` with a mark where something is missing.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
@@ -49,37 +54,30 @@ pub fn right(text: &str, columns: usize) -> String {
 /// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with
 /// `rest`; a word longer than a line is broken. Runs without a space between them stay together.
 pub fn wrap(
-    runs: &[(String, Style)],
+    runs: &[Span<'_>],
     columns: usize,
-    first: Span<'static>,
-    rest: Span<'static>,
+    first: impl Into<Span<'static>>,
+    rest: impl Into<Span<'static>>,
 ) -> Vec<Line<'static>> {
-    let used = first.width();
+    let first = first.into();
     let mut page = Page {
         lines: Vec::new(),
+        used: first.width(),
         line: vec![first],
-        used,
-        rest,
+        rest: rest.into(),
         columns: columns.max(1),
         gap: None,
     };
     let mut word: Vec<(&str, Style)> = Vec::new();
-    for (text, style) in runs {
-        let mut text = text.as_str();
-        while !text.is_empty() {
-            let blank = text.starts_with(char::is_whitespace);
-            let end = text
-                .find(|c: char| c.is_whitespace() != blank)
-                .unwrap_or(text.len());
-            let (piece, after) = text.split_at(end);
-            if blank {
+    for run in runs {
+        for piece in run.content.split_inclusive(char::is_whitespace) {
+            let bare = piece.trim_end();
+            word.extend((!bare.is_empty()).then_some((bare, run.style)));
+            if bare.len() < piece.len() {
                 page.word(&word);
                 word.clear();
-                page.gap = Some(*style);
-            } else {
-                word.push((piece, *style));
+                page.gap = Some(run.style);
             }
-            text = after;
         }
     }
     page.word(&word);
@@ -148,39 +146,12 @@ impl Page {
     }
 }
 
-/// Wraps one plain text.
-pub fn wrap_plain(text: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
-    wrap(
-        &[(text.to_owned(), style)],
-        columns,
-        Span::raw(""),
-        Span::raw(""),
-    )
-}
-
-/// Wraps one text behind a marker, the following lines indented under it.
-pub fn wrap_item(
-    marker: &str,
-    marker_style: Style,
-    text: &str,
-    columns: usize,
-    style: Style,
-) -> Vec<Line<'static>> {
-    let indent = " ".repeat(marker.width());
-    wrap(
-        &[(text.to_owned(), style)],
-        columns,
-        Span::styled(marker.to_owned(), marker_style),
-        Span::raw(indent),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn lines(text: &str, columns: usize) -> Vec<String> {
-        wrap_plain(text, columns, Style::new())
+        wrap(&[Span::raw(text)], columns, "", "")
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -207,13 +178,9 @@ mod tests {
 
     #[test]
     fn what_has_no_space_between_stays_together() {
-        let bold = Style::new().add_modifier(ratatui::style::Modifier::BOLD);
-        let runs = [
-            ("see ".to_owned(), Style::new()),
-            ("this".to_owned(), bold),
-            (".  Now".to_owned(), Style::new()),
-        ];
-        let lines = wrap(&runs, 8, Span::raw(""), Span::raw(""));
+        let bold = Style::new().bold();
+        let runs = ["see ".into(), Span::styled("this", bold), ".  Now".into()];
+        let lines = wrap(&runs, 8, "", "");
         assert_eq!(
             lines.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["see", "this.", "Now"]

@@ -61,57 +61,33 @@ pub struct Theme {
     pub quote: Style,
     pub link: Style,
     pub figure: Style,
-    /// Background of what lies on top.
-    pub card: Style,
     /// What lies behind it, laid over the styles that are there.
     pub behind: Style,
 }
 
-/// Colours by purpose, as numbers of the 256: those below 16 are the terminal's own names.
+/// Colours by purpose, as numbers of the 256: those below 16 are the terminal's own names. Text and background; dim text,
+/// border, accent; A and B; good, warning, bad; reference, floor, code; the phases of a step.
 #[derive(Clone, Copy)]
-struct Palette {
-    text: u8,
-    dim: u8,
-    border: u8,
-    accent: u8,
-    a: u8,
-    b: u8,
-    good: u8,
-    warning: u8,
-    bad: u8,
-    reference: u8,
-    floor: u8,
-    code: u8,
-    phases: [u8; 4],
-    background: u8,
-}
+struct Palette([u8; 2], [u8; 3], [u8; 2], [u8; 3], [u8; 3], [u8; 4]);
 
 /// Keeps the terminal's own colour; no palette uses the colour of this number.
 const OWN: u8 = 255;
 
-#[rustfmt::skip] // The arguments stand as the table below has them.
-const fn palette(
-    [text, background]: [u8; 2], [dim, border, accent]: [u8; 3], [a, b]: [u8; 2], [good, warning, bad]: [u8; 3],
-    [reference, floor, code]: [u8; 3], phases: [u8; 4],
-) -> Palette {
-    Palette { text, dim, border, accent, a, b, good, warning, bad, reference, floor, code, phases, background }
-}
-
-/// In this order: dark, light, high contrast, colour-blind, projector, between, sixteen. Colour-blind has orange against
-/// blue, which all common forms of colour blindness keep apart, and no meaning rests on red and green. Projector has
-/// black on white and strong colours, because a projector shows no others. Between has half-bright colours for terminals
-/// that do not say whether they are dark or light. Sixteen has the names, which follow the terminal's own scheme.
+// Colour-blind has orange against blue, which all common forms of colour blindness keep apart, and no meaning rests on
+// red and green. Projector has black on white and strong colours, because a projector shows no others. Between has
+// half-bright colours for terminals that do not say whether they are dark or light. Sixteen has the names, which follow
+// the terminal's own scheme.
 #[rustfmt::skip] // A table reads best with one line for each palette.
-const PALETTES: [Palette; 7] = [
-    //      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
-    palette([OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]),
-    palette([OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]),
-    palette([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]),
-    palette([OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]),
-    palette([16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]),
-    palette([OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]),
-    palette([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]),
-];
+impl Palette {
+    //                                      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
+    const DARK: Self          = Self([OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]);
+    const LIGHT: Self         = Self([OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]);
+    const HIGH_CONTRAST: Self = Self([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]);
+    const COLOUR_BLIND: Self  = Self([OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]);
+    const PROJECTOR: Self     = Self([16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]);
+    const BETWEEN: Self       = Self([OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]);
+    const SIXTEEN: Self       = Self([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]);
+}
 
 /// A colour by its number; none where the terminal's own stays.
 const fn colour(number: u8) -> Option<Color> {
@@ -143,129 +119,92 @@ const LOUD: Modifier = Modifier::BOLD
 impl Theme {
     /// The theme to draw with: the learner's choice, as far as the terminal can follow.
     pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
-        let [
-            dark,
-            light,
-            high_contrast,
-            colour_blind,
-            projector,
-            between,
-            sixteen,
-        ] = PALETTES;
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
-            (_, ThemeName::HighContrast) => Some(high_contrast),
-            (Colours::Sixteen, _) => Some(sixteen),
-            (_, ThemeName::Dark) => Some(dark),
-            (_, ThemeName::Light) => Some(light),
-            (_, ThemeName::ColourBlind) => Some(colour_blind),
-            (_, ThemeName::Projector) => Some(projector),
+            (_, ThemeName::HighContrast) => Some(Palette::HIGH_CONTRAST),
+            (Colours::Sixteen, _) => Some(Palette::SIXTEEN),
+            (_, ThemeName::Dark) => Some(Palette::DARK),
+            (_, ThemeName::Light) => Some(Palette::LIGHT),
+            (_, ThemeName::ColourBlind) => Some(Palette::COLOUR_BLIND),
+            (_, ThemeName::Projector) => Some(Palette::PROJECTOR),
             (Colours::Indexed, ThemeName::Auto) => Some(match terminal.background {
-                Some(Background::Dark) => dark,
-                Some(Background::Light) => light,
-                None => between,
+                Some(Background::Dark) => Palette::DARK,
+                Some(Background::Light) => Palette::LIGHT,
+                None => Palette::BETWEEN,
             }),
         };
-        let markers = match (terminal.ascii, name, markers) {
-            (true, ..) => Markers::Ascii,
+        let symbols = match (name, markers) {
+            _ if terminal.ascii => ASCII,
+            (_, Markers::Ascii) => ASCII,
             // A projector swallows braille.
-            (false, ThemeName::Projector, Markers::Braille) => Markers::Dots,
-            (false, _, markers) => markers,
+            (ThemeName::Projector, _) | (_, Markers::Dots) => DOTS,
+            (_, Markers::Braille) => BRAILLE,
         };
-        let symbols = match markers {
-            Markers::Braille => BRAILLE,
-            Markers::Dots => DOTS,
-            Markers::Ascii => ASCII,
-        };
-        palette.map_or_else(
-            || Self::without_colour(symbols),
-            |palette| Self::with_palette(&palette, symbols),
-        )
+        Self::styled(palette, symbols)
     }
 
-    fn with_palette(palette: &Palette, symbols: Symbols) -> Self {
+    /// Each use has a colour with modifiers, or in a theme without colour modifiers alone: a colour beside them would be
+    /// reset by some terminals, and them with it.
+    fn styled(palette: Option<Palette>, symbols: Symbols) -> Self {
+        const NONE: Modifier = Modifier::empty();
+        const BOLD: Modifier = Modifier::BOLD;
+        const DIM: Modifier = Modifier::DIM;
+        const ITALIC: Modifier = Modifier::ITALIC;
+        const REVERSED: Modifier = Modifier::REVERSED;
+        const UNDERLINED: Modifier = Modifier::UNDERLINED;
+        let Palette(
+            [text, background],
+            [dim, border, accent],
+            [a, b],
+            [good, warning, bad],
+            [reference, floor, code],
+            phases,
+        ) = palette.unwrap_or(Palette::SIXTEEN);
         let base = Style {
-            bg: colour(palette.background),
+            bg: colour(background),
             ..Style::new()
         };
-        // The terminal's own colour is named too, so that it does not shine through from what lies below.
-        let coloured = |number: u8| Style {
-            fg: colour(number)
-                .or(colour(palette.text))
-                .or(Some(Color::Reset)),
-            ..base
+        let style = |number: u8, coloured, plain| match palette {
+            None => Style::new().add_modifier(plain),
+            // The terminal's own colour is named too, so that it does not shine through from what lies below.
+            Some(_) => base
+                .fg(colour(number).or(colour(text)).unwrap_or_default())
+                .add_modifier(coloured),
         };
-        let dim = match palette.dim {
-            OWN => coloured(OWN).add_modifier(Modifier::DIM),
-            some => coloured(some),
-        };
-        let accent = coloured(palette.accent);
+        let own = |coloured, plain| style(OWN, coloured, plain);
+        let accented = |coloured, plain| style(accent, coloured, plain);
+        let dimmed = |number: u8| style(number, if number == OWN { DIM } else { NONE }, DIM);
+        let dim = dimmed(dim);
+        let [.., residual] = phases;
+        let mut phases = phases.map(|it| style(it, NONE, NONE));
+        phases[3] = style(residual, NONE, BOLD);
         Self {
             symbols,
-            text: coloured(OWN),
+            text: own(NONE, NONE),
             dim,
-            strong: coloured(OWN).add_modifier(Modifier::BOLD),
-            title: coloured(OWN).remove_modifier(Modifier::DIM),
-            title_focused: accent.add_modifier(Modifier::BOLD),
-            border: match palette.border {
-                OWN => dim,
-                some => coloured(some),
-            },
-            border_focused: accent,
-            a: coloured(palette.a),
-            b: coloured(palette.b),
-            good: coloured(palette.good),
-            warning: coloured(palette.warning).add_modifier(Modifier::BOLD),
-            bad: coloured(palette.bad).add_modifier(Modifier::BOLD),
-            badge: coloured(palette.warning).add_modifier(Modifier::REVERSED),
-            key: accent.add_modifier(Modifier::BOLD),
-            reference: coloured(palette.reference),
-            floor: coloured(palette.floor),
-            phases: palette.phases.map(coloured),
-            selected: coloured(OWN).add_modifier(Modifier::REVERSED),
-            heading: accent.add_modifier(Modifier::BOLD),
-            emphasis: coloured(OWN).add_modifier(Modifier::ITALIC),
-            code: coloured(palette.code),
-            quote: dim.add_modifier(Modifier::ITALIC),
-            link: accent.add_modifier(Modifier::UNDERLINED),
-            figure: coloured(palette.b).add_modifier(Modifier::BOLD),
-            card: coloured(OWN),
+            strong: own(BOLD, BOLD),
+            title: own(NONE, NONE).remove_modifier(DIM),
+            title_focused: accented(BOLD, BOLD | REVERSED).remove_modifier(DIM),
+            border: dimmed(border),
+            border_focused: accented(NONE, BOLD),
+            a: style(a, NONE, NONE),
+            b: style(b, NONE, BOLD),
+            good: style(good, NONE, NONE),
+            warning: style(warning, BOLD, BOLD),
+            bad: style(bad, BOLD, BOLD | REVERSED),
+            badge: style(warning, REVERSED, REVERSED),
+            key: accented(BOLD, BOLD | UNDERLINED),
+            reference: style(reference, NONE, DIM),
+            floor: style(floor, NONE, DIM),
+            phases,
+            selected: own(REVERSED, REVERSED),
+            heading: accented(BOLD, BOLD),
+            emphasis: own(ITALIC, ITALIC),
+            code: style(code, NONE, NONE),
+            quote: dim.add_modifier(if palette.is_some() { ITALIC } else { DIM }),
+            link: accented(UNDERLINED, UNDERLINED),
+            figure: style(b, BOLD, BOLD),
             behind: dim.remove_modifier(LOUD),
-        }
-    }
-
-    /// Modifiers only: a colour beside them would be reset by some terminals, and them with it.
-    fn without_colour(symbols: Symbols) -> Self {
-        let plain = Style::new();
-        let with = |modifier| plain.add_modifier(modifier);
-        Self {
-            symbols,
-            text: plain,
-            dim: with(Modifier::DIM),
-            strong: with(Modifier::BOLD),
-            title: plain.remove_modifier(Modifier::DIM),
-            title_focused: with(Modifier::BOLD | Modifier::REVERSED).remove_modifier(Modifier::DIM),
-            border: with(Modifier::DIM),
-            border_focused: with(Modifier::BOLD),
-            a: plain,
-            b: with(Modifier::BOLD),
-            good: plain,
-            warning: with(Modifier::BOLD),
-            bad: with(Modifier::BOLD | Modifier::REVERSED),
-            badge: with(Modifier::REVERSED),
-            key: with(Modifier::BOLD | Modifier::UNDERLINED),
-            reference: with(Modifier::DIM),
-            floor: with(Modifier::DIM),
-            phases: [plain, plain, plain, with(Modifier::BOLD)],
-            selected: with(Modifier::REVERSED),
-            heading: with(Modifier::BOLD),
-            emphasis: with(Modifier::ITALIC),
-            code: plain,
-            quote: with(Modifier::DIM),
-            link: with(Modifier::UNDERLINED),
-            figure: with(Modifier::BOLD),
-            card: plain,
-            behind: with(Modifier::DIM).remove_modifier(LOUD),
         }
     }
 

@@ -74,6 +74,7 @@ pub fn panel(
                     area: Rect::new(0, 0, width, height),
                     app,
                     theme: &theme,
+                    reading: &[],
                 },
             );
             if markers == Markers::Ascii {

@@ -167,7 +167,7 @@ impl App {
     pub(super) fn pass(&mut self, exercise: &Exercise) {
         let known = self.study.of_mut(&exercise.id);
         if std::mem::replace(&mut known.state, State::Passed) != State::Passed {
-            let text = format!("{} passed: every check holds", exercise.label());
+            let text = format!("{} passed: every check is met", exercise.label());
             self.tell(&text, false);
             self.save(&exercise.id);
         }

@@ -1,13 +1,11 @@
 //! What curves and points are drawn on: a plot with its two scales, the dots of its cells (two by four in braille, one a
-//! cell otherwise), and the names that stand beside them.
-
-use std::ops::Range;
+//! cell otherwise), and the letters and names that stand beside them.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::ticks::{tick_label, ticks};
+use super::axis::{Scale, tick_label};
 use crate::tui::symbols::Symbols;
 use crate::tui::text;
 
@@ -15,36 +13,6 @@ use crate::tui::text;
 pub fn put(buffer: &mut Buffer, x: u16, y: u16, what: &str, columns: u16, style: Style) {
     if buffer.area.contains((x, y).into()) {
         buffer.set_stringn(x, y, what, usize::from(columns), style);
-    }
-}
-
-/// The values along an axis.
-#[derive(Clone, Copy)]
-pub struct Scale {
-    pub low: f64,
-    pub high: f64,
-    pub log: bool,
-}
-
-impl Scale {
-    /// Where a value lies between the ends, 0 to 1.
-    fn share(&self, value: f64) -> f64 {
-        let f = |v: f64| match self.log {
-            true => v.max(f64::MIN_POSITIVE).ln(),
-            false => v,
-        };
-        let (low, high) = (f(self.low), f(self.high));
-        if high > low {
-            ((f(value) - low) / (high - low)).clamp(0.0, 1.0)
-        } else {
-            0.5
-        }
-    }
-
-    /// Round values, at most about `count`.
-    pub fn ticks(&self, count: u16, most: usize) -> Vec<f64> {
-        let count = usize::from(count).clamp(2, most);
-        ticks((self.low, self.high), self.log, count)
     }
 }
 
@@ -82,6 +50,53 @@ impl Plot {
         put(buffer, x, y, what, text::width(what) as u16, style);
     }
 
+    /// What a cell of the plot shows.
+    pub fn shown<'b>(&self, buffer: &'b Buffer, (x, y): (u16, u16)) -> &'b str {
+        let cell = buffer.cell((self.area.x + x, self.area.y + y));
+        cell.map_or("", |cell| cell.symbol())
+    }
+
+    /// Puts a letter into the cell or the nearest one around it without a letter; nowhere where all have one.
+    pub fn letter(&self, buffer: &mut Buffer, letter: char, cell: (u16, u16), style: Style) {
+        #[rustfmt::skip]
+        const AROUND: [(i16, i16); 11] = [
+            (0, 0), (1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1), (2, 0), (-2, 0),
+        ];
+        let around = AROUND.into_iter().filter_map(|(right, down)| {
+            let x = cell.0.checked_add_signed(right)?;
+            let y = cell.1.checked_add_signed(down)?;
+            (x < self.area.width && y < self.area.height).then_some((x, y))
+        });
+        let free = |cell: &(u16, u16)| !self.shown(buffer, *cell).contains(char::is_alphabetic);
+        if let Some(cell) = around.into_iter().find(free) {
+            self.put(buffer, cell, letter.encode_utf8(&mut [0; 4]), style);
+        }
+    }
+
+    /// Puts a name at the first of these places where it fits, hides nothing but `under` and touches no other name;
+    /// nowhere where there is none.
+    pub fn name(
+        &self,
+        buffer: &mut Buffer,
+        name: &str,
+        places: impl IntoIterator<Item = Option<(u16, u16)>>,
+        under: &[&str],
+        style: Style,
+    ) {
+        let wide = text::width(name) as u16;
+        let free = |(x, y): &(u16, u16)| {
+            let beside = [x.saturating_sub(1), x + wide];
+            let word = |x: u16| self.shown(buffer, (x, *y)).contains(char::is_alphanumeric);
+            x + wide <= self.area.width
+                && *y < self.area.height
+                && (*x..x + wide).all(|x| under.contains(&self.shown(buffer, (x, *y))))
+                && !beside.into_iter().any(word)
+        };
+        if let Some(place) = places.into_iter().flatten().find(free) {
+            self.put(buffer, place, name, style);
+        }
+    }
+
     /// Draws a line from top to bottom.
     pub fn upright(&self, buffer: &mut Buffer, x: u16, symbol: &str, style: Style) {
         for y in self.area.top()..self.area.bottom() {
@@ -99,7 +114,7 @@ impl Plot {
         style: Style,
     ) {
         let mut before: Option<u16> = None;
-        for value in self.y.ticks(self.area.height / 3, 8) {
+        for value in self.y.ticks(usize::from(self.area.height / 3).min(8)) {
             let row = self.cell(self.x.low, value).1;
             if before.is_none_or(|other| other.abs_diff(row) > 1) {
                 let label = text::right(&tick_label(value / unit), usize::from(gutter) - 1);
@@ -121,36 +136,30 @@ pub struct Ink {
 }
 
 /// The dots of all curves: a bit pattern and a style per cell.
-pub struct Grid {
-    area: Rect,
-    dots: (usize, usize),
+pub struct Grid<'a> {
+    plot: &'a Plot,
     cells: Vec<(u8, Ink)>,
 }
 
-impl Grid {
+impl<'a> Grid<'a> {
     /// Without a dot.
-    pub fn new(plot: &Plot) -> Self {
+    pub fn new(plot: &'a Plot) -> Self {
         let style = Style::new();
-        Self {
-            area: plot.area,
-            dots: plot.dots,
-            cells: vec![(0, Ink { kind: 0, style }); plot.area.area() as usize],
-        }
-    }
-
-    /// No dot is in the cell.
-    pub fn is_free(&self, column: u16, row: u16) -> bool {
-        let at = usize::from(row) * usize::from(self.area.width) + usize::from(column);
-        self.cells.get(at).is_none_or(|cell| cell.0 == 0)
+        let cells = vec![(0, Ink { kind: 0, style }); plot.area.area() as usize];
+        Self { plot, cells }
     }
 
     /// Adds a dot.
     pub fn dot(&mut self, (column, row): (usize, usize), ink: Ink) {
         // Braille numbers its dots column by column, the bottom row last.
         const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
-        let (x, y) = (column / self.dots.0, row / self.dots.1);
-        if let Some(cell) = self.cells.get_mut(y * usize::from(self.area.width) + x) {
-            let bit = BITS[column % self.dots.0][row % self.dots.1];
+        let dots = self.plot.dots;
+        let (x, y) = (column / dots.0, row / dots.1);
+        if let Some(cell) = self
+            .cells
+            .get_mut(y * usize::from(self.plot.area.width) + x)
+        {
+            let bit = BITS[column % dots.0][row % dots.1];
             *cell = (cell.0 | bit, ink);
         }
     }
@@ -168,78 +177,19 @@ impl Grid {
 
     /// Draws all dots.
     pub fn render(&self, symbols: &Symbols, buffer: &mut Buffer) {
-        let width = usize::from(self.area.width).max(1);
+        let width = usize::from(self.plot.area.width).max(1);
         let cells = self.cells.iter().enumerate();
         for (at, (bits, ink)) in cells.filter(|(_, cell)| cell.0 != 0) {
-            let column = at % width;
-            let (x, y) = (
-                self.area.x + column as u16,
-                self.area.y + (at / width) as u16,
-            );
+            let cell = ((at % width) as u16, (at / width) as u16);
             // B carries a mark every few columns.
-            if symbols.braille && !(ink.kind == 1 && column % 6 == 3) {
+            if symbols.braille && !(ink.kind == 1 && cell.0 % 6 == 3) {
                 let glyph = char::from_u32(0x2800 + u32::from(*bits)).unwrap_or(' ');
-                put(buffer, x, y, glyph.encode_utf8(&mut [0; 4]), 1, ink.style);
+                let glyph = glyph.encode_utf8(&mut [0; 4]).to_owned();
+                self.plot.put(buffer, cell, &glyph, ink.style);
             } else {
-                put(buffer, x, y, symbols.points[ink.kind.min(1)], 1, ink.style);
+                let point = symbols.points[ink.kind.min(1)];
+                self.plot.put(buffer, cell, point, ink.style);
             }
-        }
-    }
-}
-
-/// Letters and names in a plot. None hides another one, and no name hides a dot.
-pub struct Labels<'a> {
-    pub plot: &'a Plot,
-    pub grid: &'a Grid,
-    pub taken: Vec<(u16, Range<u16>)>,
-}
-
-impl Labels<'_> {
-    /// Whether nothing is written on these columns of a row.
-    fn is_free(&self, row: u16, columns: Range<u16>) -> bool {
-        !self.taken.iter().any(|(other, taken)| {
-            *other == row && taken.start < columns.end && columns.start < taken.end
-        })
-    }
-
-    /// Puts a letter into the cell or the nearest free one around it; nowhere where all are taken.
-    pub fn letter(&mut self, letter: char, cell: (u16, u16), style: Style, buffer: &mut Buffer) {
-        #[rustfmt::skip]
-        const AROUND: [(i16, i16); 11] = [
-            (0, 0), (1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1), (2, 0), (-2, 0),
-        ];
-        let area = self.plot.area;
-        let place = AROUND.into_iter().find_map(|(right, down)| {
-            let x = cell.0.checked_add_signed(right)?;
-            let y = cell.1.checked_add_signed(down)?;
-            (x < area.width && y < area.height && self.is_free(y, x..x + 1)).then_some((x, y))
-        });
-        if let Some((x, y)) = place {
-            let letter = letter.encode_utf8(&mut [0; 4]).to_owned();
-            self.plot.put(buffer, (x, y), &letter, style);
-            self.taken.push((y, x..x + 1));
-        }
-    }
-
-    /// Puts a name at the first of these places where it fits and hides nothing; nowhere where there is none.
-    pub fn name(
-        &mut self,
-        name: &str,
-        places: impl IntoIterator<Item = Option<(u16, u16)>>,
-        style: Style,
-        buffer: &mut Buffer,
-    ) {
-        let wide = text::width(name) as u16;
-        let area = self.plot.area;
-        let free = |(x, y): &(u16, u16)| {
-            x + wide <= area.width
-                && *y < area.height
-                && (*x..x + wide).all(|column| self.grid.is_free(column, *y))
-                && self.is_free(*y, x.saturating_sub(1)..x + wide + 1)
-        };
-        if let Some((x, y)) = places.into_iter().flatten().find(free) {
-            self.plot.put(buffer, (x, y), name, style);
-            self.taken.push((y, x..x + wide));
         }
     }
 }

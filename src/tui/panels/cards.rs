@@ -7,7 +7,7 @@ use crate::app::guide::next_move;
 use crate::app::{App, RunState};
 use crate::protocol::{FailedKind, Verdict};
 use crate::tui::prose::{Writer, sentence};
-use crate::tui::surface::{Surface, centred, height, width_of};
+use crate::tui::surface::{Surface, centred, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number};
@@ -87,7 +87,7 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         let [ratio, low, high] = [pair.ratio, pair.low, pair.high].map(three_decimals);
         head.push(Span::styled(format!("  {ratio}x"), theme.strong));
         let long = format!("  95 % between {low} and {high}");
-        let fits = width_of(&head) + text::width(&long) <= width;
+        let fits = text::width_of(&head) + text::width(&long) <= width;
         let short = format!("  95 %: {low}–{high}");
         head.push(Span::styled(if fits { long } else { short }, theme.text));
     }

@@ -1,20 +1,17 @@
 //! The devices that were found, where the run is now, and what each can time.
 
+use crate::app::App;
 use crate::app::devices::FirstLight;
 use crate::app::guide::first_light;
-use crate::app::{App, Overlay};
 use crate::tui::prose::sentence;
-use crate::tui::surface::{CardRow, Surface, chooses, height};
+use crate::tui::surface::{Surface, chooses, height};
 use crate::tui::text;
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Devices,
-    size: |app, _, _| {
-        let devices = height(app.devices.known.len());
-        (90, devices.saturating_mul(2).saturating_add(9))
-    },
-    draw,
-};
+/// Columns and rows that the card wants.
+pub fn size(app: &App) -> (u16, u16) {
+    let devices = height(app.devices.known.len());
+    (90, devices.saturating_mul(2).saturating_add(9))
+}
 
 /// Lines above the first device.
 const HEAD: u16 = 2;
@@ -30,7 +27,7 @@ pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
     (at < app.devices.known.len()).then_some(at)
 }
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let aside = chooses("moves the run", app);
     s.card("devices", &aside, theme.border_focused);

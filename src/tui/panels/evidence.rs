@@ -6,23 +6,17 @@ use ratatui::text::{Line, Span};
 use super::ledger;
 use crate::panel::Panel;
 use crate::protocol::{Evidence, Num, Slot};
-use crate::tui::surface::{PanelRow, Place, Surface, letter, missing, slots};
+use crate::tui::surface::{Surface, letter, missing, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Evidence,
-    place: Place::Right(10),
-    reading: |_| {
-        &[
-            "Logits: the scores of all tokens. Predicts its input: positions whose highest score is the token they were given. \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "Logits: the scores of all tokens. Predicts its input: positions whose highest score is the token they were given. \
              Parity: the largest difference from a plain model with the same weights, over the largest logit; \
              rounding stays below 1e-4.",
-        ]
-    },
-    draw,
-};
+];
 
 /// Largest parity that rounding explains.
 const PARITY: f64 = 1e-4;
@@ -30,13 +24,13 @@ const PARITY: f64 = 1e-4;
 const NAME: usize = 19;
 const FIGURE: usize = 23;
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
     let known: Vec<(Slot, &Evidence)> = known.collect();
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", letter(*slot), it.step));
-    s.open(&PANEL, &steps.collect::<Vec<_>>().join(" · "));
+    s.open(Panel::Evidence, &steps.collect::<Vec<_>>().join(" · "));
     let mut figures = Figures {
         lines: Vec::new(),
         known: &known,
@@ -84,7 +78,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         });
     }
     let lines = figures.lines;
-    s.show_panel(&PANEL, lines)
+    s.show_panel(Panel::Evidence, lines)
 }
 
 /// The lines of all figures, each with the values of all slots.

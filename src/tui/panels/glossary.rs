@@ -5,19 +5,13 @@ use ratatui::text::{Line, Span as Run};
 
 use crate::app::figures::figures;
 use crate::app::view::Search;
-use crate::app::{Action, App, Overlay};
+use crate::app::{Action, App};
 use crate::course::lesson::plain;
 use crate::course::{Block, Span};
 use crate::tui::keys;
-use crate::tui::surface::{CardRow, Surface, closes, take_top};
+use crate::tui::surface::{Surface, closes, take_top};
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Glossary,
-    size: |_, area, _| (84, area.height),
-    draw,
-};
-
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let page = app.view.page.checked_sub(1);
     let (title, text) = match page.and_then(|page| app.course.readings.get(page)) {

@@ -7,30 +7,24 @@ use ratatui::text::{Line, Span};
 
 use crate::panel::Panel;
 use crate::protocol::{GradientRow, Gradients};
-use crate::tui::surface::{PanelRow, Place, Surface, missing, short_label, slots, width_of};
+use crate::tui::surface::{Surface, missing, short_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{number, percent, show};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Gradients,
-    place: Place::HalfRight(9),
-    reading: |_| {
-        &[
-            "One profiled step. A tensor counts when its gradient is finite and not zero. The header's `trained` is the share of \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "One profiled step. A tensor counts when its gradient is finite and not zero. The header's `trained` is the share of \
              all parameters in tensors that count: below 100 %, a part of the model never learns.",
-            "norm: the root of the sum of squares.",
-        ]
-    },
-    draw,
-};
+    "norm: the root of the sum of squares.",
+];
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let ghost = || app.run.ghost()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(ghost);
     let aside = shown.map_or(String::new(), |it| format!("step {}", it.step));
-    s.open(&PANEL, &aside);
+    s.open(Panel::Gradients, &aside);
     let mut lines = Vec::new();
     for (slot, run) in slots(app) {
         let Some(it) = &run.gradients else { continue };
@@ -41,7 +35,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         None => lines.push(missing("no gradients were audited yet", theme)),
         Some(it) => lines.extend(detail(it, s.area.width, theme)),
     }
-    s.show_panel(&PANEL, lines)
+    s.show_panel(Panel::Gradients, lines)
 }
 
 /// The share of the parameters that has a gradient, in figures and as a bar.
@@ -56,7 +50,9 @@ fn share(label: Span<'static>, it: &Gradients, width: u16, theme: &Theme) -> Lin
         Span::styled(format!("  {mark} {} %", percent(it.params_pct)), style),
         Span::styled(says, theme.text),
     ];
-    let room = usize::from(width).saturating_sub(width_of(&spans)).min(30);
+    let room = usize::from(width)
+        .saturating_sub(text::width_of(&spans))
+        .min(30);
     if room > 4 {
         let bar = theme.symbols.bar(it.params_pct / 100.0, room as u16);
         spans.push(Span::styled(bar, style));

@@ -6,10 +6,10 @@ use ratatui::text::{Line, Span};
 use super::exercise;
 use crate::app::guide::{Mark, Vital, first_light, vitals};
 use crate::app::{Action, App, Overlay};
-use crate::tui::keys;
 use crate::tui::prose::sentence;
-use crate::tui::surface::{Surface, width_of};
+use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
+use crate::tui::{keys, text};
 
 /// Title left, badges right.
 pub fn draw(s: &mut Surface<'_, '_>) {
@@ -27,7 +27,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     }
-    let room = usize::from(s.area.width).saturating_sub(width_of(&spans) + 2);
+    let room = usize::from(s.area.width).saturating_sub(text::width_of(&spans) + 2);
     s.put(s.area, Line::from(spans));
     let mut badges = badges(app, theme).into_iter();
     if let Some(badge) = badges.find(|badge| badge.width() <= room) {
@@ -96,61 +96,45 @@ pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     }
     let all = vitals(app);
     let room = usize::from(s.area.width);
-    let wordings = [
-        Wording::Full,
-        Wording::Figures,
-        Wording::Bare,
-        Wording::Tight,
-    ];
-    let mut lines = wordings
-        .map(|wording| line(&all, wording, theme))
-        .into_iter();
+    // All words; figures without them; without the latest loss, which the loss panel has, too; without a space that can go.
+    let mut lines = [
+        line(&all, "    ", " ", str::to_owned, theme),
+        line(&all, "  ", " ", short, theme),
+        line(&all, "  ", " ", bare, theme),
+        line(&all, " ", "", tight, theme),
+    ]
+    .into_iter();
     let fits = lines.find(|line| line.width() <= room);
     let first = &all[..all.len().saturating_sub(1)];
-    s.put(
-        s.area,
-        fits.unwrap_or_else(|| line(first, Wording::Tight, theme)),
-    );
+    let fits = fits.unwrap_or_else(|| line(first, " ", "", tight, theme));
+    s.put(s.area, fits);
 }
 
-/// How much is said.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wording {
-    Full,
-    /// Figures without their words.
-    Figures,
-    /// Without the latest loss, which the loss panel has, too.
-    Bare,
-    /// Without a space that can go.
-    Tight,
-}
-
-fn line(all: &[Vital], wording: Wording, theme: &Theme) -> Line<'static> {
-    let (gap, space) = match wording {
-        Wording::Full => ("    ", " "),
-        Wording::Figures | Wording::Bare => ("  ", " "),
-        Wording::Tight => (" ", ""),
-    };
+/// Figures in one wording, with this gap between them and this space after a mark.
+fn line(
+    all: &[Vital],
+    gap: &'static str,
+    space: &str,
+    wording: fn(&str) -> String,
+    theme: &Theme,
+) -> Line<'static> {
     let mut spans = vec![Span::raw(" ")];
     for (at, vital) in all.iter().enumerate() {
-        let value = match wording {
-            Wording::Full => vital.value.clone(),
-            Wording::Figures => short(&vital.value),
-            Wording::Bare => bare(&vital.value),
-            Wording::Tight => bare(&vital.value).replace(" %", "%"),
-        };
-        let label = match (vital.label, wording) {
-            ("first loss", Wording::Tight) => "first",
-            (label, _) => label,
+        let label = match vital.label {
+            "first loss" if space.is_empty() => "first",
+            label => label,
         };
         let (mark, style) = match vital.mark {
-            Mark::Open => ("", theme.text),
-            mark => theme.mark(mark == Mark::Good),
+            Mark::Open => (String::new(), theme.text),
+            mark => {
+                let (mark, style) = theme.mark(mark == Mark::Good);
+                (format!("{mark}{space}"), style)
+            }
         };
-        let space = if mark.is_empty() { "" } else { space };
+        let value = wording(&vital.value);
         spans.push(Span::raw(if at > 0 { gap } else { "" }));
         spans.push(Span::styled(format!("{label} "), theme.dim));
-        spans.push(Span::styled(format!("{mark}{space}{value}"), style));
+        spans.push(Span::styled(format!("{mark}{value}"), style));
     }
     Line::from(spans)
 }
@@ -167,4 +151,8 @@ fn short(value: &str) -> String {
 
 fn bare(value: &str) -> String {
     short(value.split_once(", now ").map_or(value, |(first, _)| first))
+}
+
+fn tight(value: &str) -> String {
+    bare(value).replace(" %", "%")
 }

@@ -1,24 +1,22 @@
 //! Every key and what it does, from the one table: in two columns where there is room, what works now first.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::app::{Action, Overlay};
 use crate::tui::keys::{self, Group, Row};
-use crate::tui::surface::{CardRow, Surface, closes, height};
+use crate::tui::surface::{Surface, closes, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Help,
-    size: |_, area, theme| {
-        let columns = usize::from(area.width).saturating_sub(FRAME).max(1);
-        let (count, each) = columns_of(columns);
-        let rows = arranged(|_| true, count, each, theme).len() + 2;
-        let wide = (count * each + (count - 1) * GAP + FRAME).min(usize::from(area.width));
-        (wide as u16, height(rows))
-    },
-    draw,
-};
+/// Columns and rows that the card wants.
+pub fn size(area: Rect, theme: &Theme) -> (u16, u16) {
+    let columns = usize::from(area.width).saturating_sub(FRAME).max(1);
+    let (count, each) = columns_of(columns);
+    let rows = arranged(|_| true, count, each, theme).len() + 2;
+    let wide = (count * each + (count - 1) * GAP + FRAME).min(usize::from(area.width));
+    (wide as u16, height(rows))
+}
 
 /// Columns of the keys, and of the gap between two columns of lines.
 const KEYS: usize = 11;
@@ -31,7 +29,7 @@ const FRAME: usize = 4;
 /// What stands under the shorter column.
 const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second click enlarges it.";
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let welcome = keys::label(Action::Open(Overlay::Welcome), app);
     let aside = format!("{welcome} the welcome, {}", closes(app));
@@ -68,12 +66,15 @@ fn arranged(
         for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
             for row in rows {
                 let marker = format!("{} ", text::right(&row.names().join(" "), KEYS));
-                lines.extend(text::wrap_item(&marker, key, row.help, each, help));
+                let rest = " ".repeat(text::width(&marker));
+                let marker = Span::styled(marker, key);
+                let help = Span::styled(row.help, help);
+                lines.extend(text::wrap(&[help], each, marker, rest));
             }
         }
         lines
     });
-    let note = text::wrap_plain(NOTE, each, theme.dim);
+    let note = text::wrap(&[Span::styled(NOTE, theme.dim)], each, "", "");
     if count < 2 {
         return stacked(&[&blocks[..], &[note]].concat());
     }

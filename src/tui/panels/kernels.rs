@@ -11,27 +11,21 @@ use crate::panel::Panel;
 use crate::profile::operations;
 use crate::profile::roofline::{Reached, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
-use crate::tui::surface::{PanelRow, Place, Surface, joined, missing, other, take_top};
+use crate::tui::surface::{Surface, joined, missing, other, take_top};
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number, percent};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Kernels,
-    place: Place::Right(0),
-    reading: |_| {
-        &[
-            "One profiled step, which no median includes. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "One profiled step, which no median includes. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
              Rates are computed from the shapes, with each operand moved once.",
-            "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data lay in a \
+    "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data lay in a \
              cache, or the peak was measured low. Rest of the step: time that is in no row.",
-        ]
-    },
-    draw,
-};
+];
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     // The running slot's profile, and until it has one, the other's.
     let active = app.run.active;
@@ -42,7 +36,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         let (name, sort) = (app.slot_name(slot), app.view.sort.name());
         format!("{name} · step {} · by {sort}", kernels.step)
     });
-    s.open(&PANEL, &aside);
+    s.open(Panel::Kernels, &aside);
     let Some((slot, kernels)) = shown else {
         return s.missing("no step was profiled yet");
     };
@@ -64,7 +58,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         let top = take_top(&mut s.area, 1);
         s.put(top, table.head());
     }
-    s.show_panel(&PANEL, table.rows(app.view.sort))
+    s.show_panel(Panel::Kernels, table.rows(app.view.sort))
 }
 
 /// Launches, unique kernels, device time and coverage.

@@ -6,24 +6,18 @@ use ratatui::text::{Line, Span};
 use crate::app::{Reading, SlotRun};
 use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
-use crate::tui::surface::{PanelRow, Place, Surface, slot_label, slots, width_of};
+use crate::tui::surface::{Surface, slot_label, slots};
 use crate::tui::table::or_dash;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{duration, percent};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Ledger,
-    place: Place::Middle(11),
-    reading: |_| {
-        &[
-            "One step. Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "One step. Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
-            "The header's residual is the median of many steps.",
-        ]
-    },
-    draw,
-};
+    "The header's residual is the median of many steps.",
+];
 
 /// Share of the step above which the residual is marked.
 const TOLERANCE: f64 = 0.05;
@@ -33,7 +27,7 @@ const NAME: usize = 11;
 const TIME: usize = 11;
 const SHARE: usize = 10;
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
     let known: Vec<(Slot, Reading)> = known.collect();
@@ -43,7 +37,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let aside = first.map_or(String::new(), |(slot, it)| {
         format!("{} · step {}", app.slot_name(*slot), it.step)
     });
-    s.open(&PANEL, &aside);
+    s.open(Panel::Ledger, &aside);
     let Some((slot, reading)) = first else {
         return s.missing("no step has reported its phases yet");
     };
@@ -69,7 +63,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         lines.push(clocks_in_a_line(run, theme));
     }
     lines.extend(others);
-    s.show_panel(&PANEL, lines)
+    s.show_panel(Panel::Ledger, lines)
 }
 
 /// Forward, backward, optimizer and residual.
@@ -130,7 +124,7 @@ fn stacked(
     width: u16,
     theme: &Theme,
 ) -> Line<'static> {
-    let used = width_of(&spans);
+    let used = text::width_of(&spans);
     spans.push(Span::raw(" ".repeat(NAME.saturating_sub(used) + 1)));
     let room = usize::from(width).saturating_sub(used.max(NAME) + 13);
     // Bars are cut from one length, so that rounding neither gains nor loses a cell.

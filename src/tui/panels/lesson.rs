@@ -15,20 +15,13 @@ use crate::judge::Outcome;
 use crate::panel::Panel;
 use crate::tui::keys;
 use crate::tui::prose::Writer;
-use crate::tui::surface::{PanelRow, Place, Surface, height, take_bottom};
+use crate::tui::surface::{Surface, height, take_bottom};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Lesson,
-    place: Place::Left,
-    reading: |_| &[],
-    draw,
-};
-
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let app = s.app;
     if let Some(open) = app.exercise() {
         s.open_as(
-            &PANEL,
+            Panel::Lesson,
             &format!("exercise {}", open.label()),
             open.level.name(),
         );
@@ -39,7 +32,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let aside = app.stage().map_or(String::new(), |stage| {
         format!("{} · page {at} of {of}", stage.level.name())
     });
-    s.open(&PANEL, &aside);
+    s.open(Panel::Lesson, &aside);
     let Some(stage) = app.stage() else {
         return s.missing("this course has no stage");
     };
@@ -95,7 +88,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
 fn show_both(s: &mut Surface<'_, '_>, above: Vec<Line<'static>>, foot: Vec<Line<'static>>) -> u16 {
     let below = take_bottom(&mut s.area, height(foot.len()));
     s.show(below, foot, 0);
-    s.show_panel(&PANEL, above)
+    s.show_panel(Panel::Lesson, above)
 }
 
 /// A page of the stage's text.

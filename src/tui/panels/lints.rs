@@ -3,27 +3,21 @@
 use ratatui::text::{Line, Span};
 
 use crate::panel::Panel;
-use crate::tui::surface::{PanelRow, Place, Surface, slot_label};
+use crate::tui::surface::{Surface, slot_label};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Lints,
-    place: Place::Right(8),
-    reading: |_| {
-        &[
-            "A lint is something that a sound run does not do: it says what was seen and where to look next. A run without a lint may still be wrong.",
-        ]
-    },
-    draw,
-};
+/// How to read it.
+pub const READING: &[&str] = &[
+    "A lint is something that a sound run does not do: it says what was seen and where to look next. A run without a lint may still be wrong.",
+];
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let count = match run.lints.len() {
         0 => String::new(),
         n => format!("{n} found"),
     };
-    s.open(&PANEL, &count);
+    s.open(Panel::Lints, &count);
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
@@ -46,5 +40,5 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         w.item("  why:  ", theme.dim, &lint.why, theme.text);
         w.item("  next: ", theme.dim, &lint.next, theme.text);
     }
-    s.show_panel(&PANEL, w.lines)
+    s.show_panel(Panel::Lints, w.lines)
 }

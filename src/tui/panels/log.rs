@@ -1,27 +1,18 @@
 //! What drivers, libraries and the engine wrote, and what could not be loaded.
 
-use crate::app::Overlay;
+use crate::app::App;
 use crate::app::log::Level;
-use crate::tui::surface::{CardRow, Surface, closes, height};
+use crate::tui::surface::{Surface, closes, height};
 use crate::tui::text;
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Log,
-    size: |_, area, _| (110, area.height),
-    draw,
-};
-
-pub const PROBLEMS: CardRow = CardRow {
-    overlay: Overlay::Problems,
-    size: |app, _, _| {
-        let problems = height(app.course.problems.len());
-        (110, problems.saturating_mul(3).saturating_add(4))
-    },
-    draw: draw_problems,
-};
+/// Columns and rows that the card of the problems wants.
+pub fn size_of_problems(app: &App) -> (u16, u16) {
+    let problems = height(app.course.problems.len());
+    (110, problems.saturating_mul(3).saturating_add(4))
+}
 
 /// The log, the latest line last.
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     s.overlay("log");
     let mut w = s.writer();
@@ -48,7 +39,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 /// Files of the course that were skipped.
-fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     s.card("could not be loaded", &closes(app), theme.bad);
     let mut w = s.writer();

@@ -7,37 +7,30 @@ use crate::app::series::{Bucket, Series};
 use crate::app::{App, Window};
 use crate::panel::Panel;
 use crate::protocol::Slot;
-use crate::tui::chart::{Chart, Curve, Moment, Reference};
-use crate::tui::surface::{
-    PanelRow, Place, Surface, letter, other, slot_label, slots, take_top, width_of,
-};
+use crate::tui::chart::{Chart, Reference};
+use crate::tui::surface::{Surface, letter, other, slot_label, slots, take_top};
+use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Loss,
-    place: Place::Middle(0),
-    reading: |_| {
-        &[
-            "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
              probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
-            "The loss of step 0 is taken before any update: it depends on the initial weights only.",
-        ]
-    },
-    draw,
-};
+    "The loss of step 0 is taken before any update: it depends on the initial weights only.",
+];
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let scale = if app.log_axis() { "log" } else { "linear" };
     let aside = format!("nats · {scale} axis · {}", app.view.window.name());
-    s.open(&PANEL, &aside);
+    s.open(Panel::Loss, &aside);
     if s.area.height == 0 {
         return 0;
     }
     // As many words as there is room for.
     let legends = (0..=WORDS).rev().map(|words| legend(app, theme, words));
-    let mut legends = legends.skip_while(|it| width_of(it) > usize::from(s.area.width));
+    let mut legends = legends.skip_while(|it| text::width_of(it) > usize::from(s.area.width));
     let legend = legends.next().unwrap_or_else(|| legend(app, theme, 0));
     if legend.is_empty() {
         return s.missing("no step has been trained yet");
@@ -112,17 +105,12 @@ fn points(series: &Series, window: Window) -> Vec<Bucket> {
     series.recent().skip(skip).map(point).collect()
 }
 
-fn chart(app: &App, theme: &Theme) -> Chart {
-    let mut curves: Vec<Curve> = slots(app)
-        .map(|(slot, run)| Curve {
-            points: points(&run.loss, app.view.window),
-            kind: slot as usize,
-            letter: letter(slot),
-            style: theme.slot(slot),
-        })
+fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
+    let mut curves: Vec<(Slot, Vec<Bucket>)> = slots(app)
+        .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
     // The one that runs lies on top.
-    curves.sort_by_key(|curve| curve.kind == app.run.active as usize);
+    curves.sort_by_key(|(slot, _)| *slot == app.run.active);
     let mut references = Vec::new();
     if let Some(started) = app.run.shown().started.as_ref() {
         references.push(Reference {
@@ -141,15 +129,13 @@ fn chart(app: &App, theme: &Theme) -> Chart {
     let moments = slots(app).filter_map(|(slot, run)| {
         let (step, value) = run.loss.not_finite?;
         let name = format!("{}: {} at step {step}", letter(slot), number(value));
-        let style = theme.bad;
-        Some(Moment { step, name, style })
+        Some((step, name))
     });
     Chart {
         curves,
         references,
         moments: moments.collect(),
         log: app.log_axis(),
-        axis: theme.dim,
-        symbols: theme.symbols,
+        theme,
     }
 }

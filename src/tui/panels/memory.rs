@@ -4,26 +4,20 @@ use ratatui::text::{Line, Span};
 
 use crate::panel::Panel;
 use crate::protocol::Memory;
-use crate::tui::surface::{PanelRow, Place, Surface, missing, short_label, slots};
+use crate::tui::surface::{Surface, missing, short_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::bytes;
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Memory,
-    place: Place::HalfRight(9),
-    reading: |_| {
-        &[
-            "Weights, gradients and moments are counted from the tensors, 4 bytes a number; AdamW keeps two moments for each \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "Weights, gradients and moments are counted from the tensors, 4 bytes a number; AdamW keeps two moments for each \
              weight. Peak: the most in use at once. The rest: what the backward pass needs of the forward pass, and scratch.",
-        ]
-    },
-    draw,
-};
+];
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    s.open(&PANEL, "");
+    s.open(Panel::Memory, "");
     let mut lines = Vec::new();
     for (slot, run) in slots(app) {
         let Some(it) = &run.memory else { continue };
@@ -40,7 +34,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         None => lines.push(missing("the engine has not reported it yet", theme)),
         Some(it) => lines.extend(kinds(it, s.area.width, theme)),
     }
-    s.show_panel(&PANEL, lines)
+    s.show_panel(Panel::Memory, lines)
 }
 
 fn kinds(it: &Memory, width: u16, theme: &Theme) -> Vec<Line<'static>> {

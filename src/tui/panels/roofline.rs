@@ -2,6 +2,9 @@
 //! arithmetic intensity. An operation has one letter, small where A ran it and a capital where B did; the list beside it
 //! says which, the longest first. A letter above the slope worked on what lay in a cache: the roof is that of memory.
 
+mod plot;
+
+use plot::Mark;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -10,30 +13,22 @@ use ratatui::widgets::{Paragraph, Wrap};
 use crate::app::App;
 use crate::panel::Panel;
 use crate::profile::operations::{Operation, operations};
-use crate::profile::roofline::{ceiling, ridge};
+use crate::profile::roofline::ridge;
 use crate::protocol::{Roof, Slot};
-use crate::tui::chart::scatter::{Mark, Path, Scatter};
 use crate::tui::surface::{
-    PanelRow, Place, Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
-    width_of,
+    Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
 };
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number, percent, rate};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Roofline,
-    place: Place::InsteadOf(Panel::Kernels),
-    reading: |_| {
-        &[
-            "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
+/// How to read it.
+pub const READING: &[&str] = &[
+    "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes; over 100 % under the slope, data lay in a cache.",
-            "Bytes count each operand once, as shapes say. An operation far below the roof moves too many bytes, or waits.",
-        ]
-    },
-    draw,
-};
+    "Bytes count each operand once, as shapes say. An operation far below the roof moves too many bytes, or waits.",
+];
 
 /// Letters of operations. Not a and b: those are the runs.
 const LETTERS: &str = "cdefghijklmnopqrstuvwxyz";
@@ -43,13 +38,13 @@ const LIST: (u16, u16) = (37, 72);
 /// Rows from which on it stands below where it does not stand beside.
 const TALL: u16 = 12;
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
     let aside = roof.map_or(String::new(), |it| {
         format!("{} clock · peaks measured {}", it.clock, it.date)
     });
-    s.open(&PANEL, &aside);
+    s.open(Panel::Roofline, &aside);
     // Every operation of each slot, the longest first.
     let mut shown: Vec<(Slot, Operation)> = Vec::new();
     for (slot, run) in slots(app) {
@@ -80,7 +75,8 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let top = take_top(&mut s.area, height(legend.len()));
     s.put(top, legend);
     let (plot, mut list) = divide(s.area);
-    rows.scatter().render(plot, s.frame.buffer_mut());
+    let buffer = s.frame.buffer_mut();
+    plot::draw(&rows.marks(), roof, &rows.roofs(), plot, theme, buffer);
     if list.height == 0 {
         return 0;
     }
@@ -97,7 +93,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.put(top, Line::styled(head, theme.dim));
     let shown = rows.shown.iter();
     let lines = shown.map(|(slot, it)| rows.line(*slot, it, name, &widths));
-    s.at(list).show_panel(&PANEL, lines.collect())
+    s.at(list).show_panel(Panel::Roofline, lines.collect())
 }
 
 fn why_empty(app: &App, calibrated: bool) -> &'static str {
@@ -181,7 +177,7 @@ impl Rows<'_> {
             }
         }
         let both = "a letter is an operation, the same in both runs";
-        let room = usize::from(width).saturating_sub(width_of(&spans));
+        let room = usize::from(width).saturating_sub(text::width_of(&spans));
         let wordings = [(2, both), (1, "a letter is an operation")];
         let fits = |(runs, says): &(usize, &str)| spans.len() >= *runs && text::width(says) <= room;
         if let Some((_, says)) = wordings.into_iter().find(fits) {
@@ -196,8 +192,8 @@ impl Rows<'_> {
         vec![Line::from(spans), roofs]
     }
 
-    /// The roofs and a letter for every operation whose work and arithmetic are known, the longest first.
-    fn scatter(&self) -> Scatter {
+    /// The operations whose work and arithmetic are known, the longest first.
+    fn marks(&self) -> Vec<Mark> {
         let usable = |value: &f64| *value > 0.0 && value.is_finite();
         let mark = |(slot, it): &(Slot, Operation)| {
             let reached = it.reached(Some(self.roof));
@@ -209,41 +205,7 @@ impl Rows<'_> {
                 style: self.theme.slot(*slot),
             })
         };
-        let marks: Vec<Mark> = self.shown.iter().filter_map(mark).collect();
-        let low = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(f64::INFINITY, f64::min);
-        let high = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(0.0, f64::max);
-        let (bend, top) = (ridge(self.roof), self.roof.flops.best);
-        let left = low(|it| it.at.0).min(bend / 8.0) / 1.5;
-        let right = high(|it| it.at.0).max(bend * 8.0) * 1.5;
-        let slope = |x: f64| (x, ceiling(self.roof, x));
-        // Above the flat roof there is room for its name.
-        let y = (
-            low(|it| it.at.1).min(slope(left).1) / 1.5,
-            high(|it| it.at.1).max(top) * 2.5,
-        );
-        let style = self.theme.reference;
-        let path = |points, name, named_at| Path {
-            points,
-            name,
-            named_at,
-            style,
-        };
-        let [memory, compute] = self.roofs();
-        let middle = slope((left * bend).sqrt());
-        let paths = vec![
-            path(vec![slope(left), (bend, top)], memory, middle),
-            path(vec![(bend, top), (right, top)], compute, (right, top)),
-        ];
-        Scatter {
-            x: (left, right),
-            y,
-            names: ["FLOP/byte", "GFLOP/s"],
-            units: (1.0, 1e9),
-            paths,
-            marks,
-            axis: self.theme.dim,
-            symbols: self.theme.symbols,
-        }
+        self.shown.iter().filter_map(mark).collect()
     }
 
     /// An operation of the list.

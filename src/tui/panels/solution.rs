@@ -3,20 +3,13 @@
 use ratatui::text::{Line, Span};
 
 use super::exercise::new_lines;
-use crate::app::Overlay;
 use crate::config::Knob;
 use crate::course::{Exercise, Stage};
 use crate::tui::prose::{Writer, harmless};
-use crate::tui::surface::{CardRow, Surface};
+use crate::tui::surface::Surface;
 use crate::tui::text;
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Solution,
-    size: |_, area, _| (100, area.height),
-    draw,
-};
-
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.overlay("solution");
     let mut w = s.writer();
     if let Some(open) = s.app.exercise() {

@@ -2,18 +2,17 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::app::{App, Overlay};
+use crate::app::App;
 use crate::course::progress::{Prediction, State};
 use crate::course::{Exercise, Stage};
-use crate::tui::surface::{CardRow, Surface, chooses, height, joined, take_bottom};
+use crate::tui::surface::{Surface, chooses, height, joined, take_bottom};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Stages,
-    size: |app, _, _| (90, height(length(app)).saturating_add(2)),
-    draw,
-};
+/// Columns and rows that the card wants.
+pub fn size(app: &App) -> (u16, u16) {
+    (90, height(length(app)).saturating_add(2))
+}
 
 /// Lines above the first stage, and between the last stage and the first exercise.
 const HEAD: usize = 1;
@@ -61,7 +60,7 @@ fn length(app: &App) -> usize {
     line_of(count(app), app) + usize::from(FOOT)
 }
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let aside = chooses("goes there", app);
     s.card("stages and exercises", &aside, theme.border_focused);
@@ -126,7 +125,7 @@ fn score(app: &App, theme: &Theme) -> Line<'static> {
     ])
 }
 
-/// One line: where the learner is, how far it has come, its name, its level, its title, and what there is to note.
+/// What the line of a stage or an exercise says: its name, its level, its title, and what there is to note.
 struct Entry<'a> {
     here: bool,
     selected: bool,
@@ -148,24 +147,27 @@ impl Entry<'_> {
             State::New => (" ", theme.dim),
         };
         let here = if self.here { symbols.pointer } else { " " };
-        let room = columns.saturating_sub(MARKS + LEVEL);
-        let title = text::cut(self.title, room);
-        let left = room.saturating_sub(text::width(&title) + 2);
-        let mut note = joined(self.notes.into_iter().flatten(), left, ", ");
-        if text::width(&note) > left {
-            note.clear();
-        }
-        let (label, level) = (
-            text::left(self.label, MARKS - 4),
-            text::left(self.level, LEVEL),
-        );
+        let title = text::cut(self.title, columns.saturating_sub(MARKS + LEVEL));
+        let label = text::left(self.label, MARKS - 4);
+        let level = text::left(self.level, LEVEL);
         let cells = format!("{here} {mark} {label}{level}{title}");
-        let note = text::right(&note, columns.saturating_sub(text::width(&cells)));
+        let left = columns.saturating_sub(text::width(&cells));
+        let note = joined(
+            self.notes.into_iter().flatten(),
+            left.saturating_sub(2),
+            ", ",
+        );
+        let note = if text::width(&note) + 2 > left {
+            ""
+        } else {
+            &note
+        };
         let (style, noted) = match self.selected {
             true => (theme.selected, theme.selected),
             false => (style, theme.dim),
         };
-        Line::from(vec![Span::styled(cells, style), Span::styled(note, noted)])
+        let note = Span::styled(text::right(note, left), noted);
+        Line::from(vec![Span::styled(cells, style), note])
     }
 }
 

@@ -9,6 +9,7 @@ use crate::app::guide::{confirmation, next_move};
 use crate::app::{App, RunState};
 use crate::tui::prose::sentence;
 use crate::tui::surface::Surface;
+use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number};
 
@@ -112,7 +113,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         parts.push(part(5, format!("hint {shown}/{hints}"), theme.text));
     }
     let room = usize::from(s.area.width) + 2;
-    let wide = |(_, spans): &(u8, Vec<Span<'static>>)| crate::tui::surface::width_of(spans) + 3;
+    let wide = |(_, spans): &(u8, Vec<Span<'static>>)| text::width_of(spans) + 3;
     while parts.iter().map(wide).sum::<usize>() > room && parts.len() > 1 {
         let least = parts.iter().map(|(rank, _)| *rank).max();
         parts.retain(|(rank, _)| Some(*rank) != least);

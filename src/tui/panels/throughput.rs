@@ -9,17 +9,14 @@ use crate::app::{App, SlotRun, ThemeName};
 use crate::panel::Panel;
 use crate::protocol::{State, Throughput};
 use crate::tui::digits;
-use crate::tui::surface::{
-    PanelRow, Place, Surface, is_strip, joined, missing, slot_label, slots, take_left,
-};
+use crate::tui::surface::{Surface, is_strip, joined, missing, slot_label, slots, take_left};
 use crate::tui::table::{Column, cells, fit, heads};
 use crate::tui::theme::Theme;
 use crate::units::{duration, ms, number, percent};
 
-pub const PANEL: PanelRow = PanelRow {
-    panel: Panel::Throughput,
-    place: Place::Middle(9),
-    reading: |app| match app.run.shown().synced() {
+/// How to read it, which depends on whether the run waits for the device.
+pub fn reading(app: &App) -> &'static [&'static str] {
+    match app.run.shown().synced() {
         false => &[
             "This run never waits for the device. A time here ends when the work is handed over or, once the queue is full, when \
              it has room again: a median of such times is not the step time, and samples/s from it are not the throughput.",
@@ -31,14 +28,13 @@ pub const PANEL: PanelRow = PanelRow {
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
              spans over 10 %; settling, neither yet. The wall average includes everything, profiles too.",
         ],
-    },
-    draw,
-};
+    }
+}
 
 /// The times end when the work is handed over: their rate is no throughput.
 const ENQUEUE: &str = "enqueue";
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let aside = run.throughput.as_ref().map_or(String::new(), |it| {
@@ -49,7 +45,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
         };
         format!("clock: {clock}")
     });
-    s.open(&PANEL, &aside);
+    s.open(Panel::Throughput, &aside);
     let large_numerals = is_strip(app) || app.view.theme == ThemeName::Projector;
     if large_numerals && s.area.height >= digits::ROWS && !theme.symbols.ascii {
         return large(s);
@@ -75,7 +71,7 @@ fn draw(s: &mut Surface<'_, '_>) -> u16 {
     }
     lines.extend(cards::verdict(app, width, theme));
     lines.extend(sparkline(run, s.area.width, theme));
-    s.show_panel(&PANEL, lines)
+    s.show_panel(Panel::Throughput, lines)
 }
 
 fn why_not(app: &App) -> &'static str {

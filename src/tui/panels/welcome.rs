@@ -1,22 +1,20 @@
 //! The first card of the very first start: what this is, how a stage goes, the keys that matter, and where it runs.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::app::{Action, App, Overlay};
 use crate::tui::prose::{READING, Writer};
-use crate::tui::surface::{CardRow, Surface, height, width_of};
+use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
-pub const CARD: CardRow = CardRow {
-    overlay: Overlay::Welcome,
-    size: |app, area, theme| {
-        let columns = area.width.min(READING as u16 + 4);
-        let lines = lines(app, usize::from(columns.saturating_sub(4)), theme);
-        (columns, height(lines.len() + 2))
-    },
-    draw,
-};
+/// Columns and rows that the card wants.
+pub fn size(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
+    let columns = area.width.min(READING as u16 + 4);
+    let lines = lines(app, usize::from(columns.saturating_sub(4)), theme);
+    (columns, height(lines.len() + 2))
+}
 
 const WHAT: &str = "A tiny Llama trains in this terminal, and something is wrong with it. In each stage you find out \
                     what, from what the panels measure. The run behind this card is real: it trains on this machine \
@@ -32,7 +30,7 @@ const STEPS: [(&str, &str); 5] = [
     ("look back", "your prediction beside the numbers"),
 ];
 
-fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.overlay("welcome to perflings");
     let lines = lines(s.app, usize::from(s.area.width), s.theme);
     s.show_card(lines)
@@ -66,7 +64,7 @@ fn five_keys(w: &mut Writer<'_>) {
     let mut line: Vec<Span<'static>> = Vec::new();
     for (action, what) in five {
         let (key, what) = (keys::label(action, w.app), format!(" {what}"));
-        if width_of(&line) + 3 + text::width(&key) + text::width(&what) > w.columns {
+        if text::width_of(&line) + 3 + text::width(&key) + text::width(&what) > w.columns {
             w.lines.push(Line::from(std::mem::take(&mut line)));
         }
         line.extend([
@@ -89,11 +87,11 @@ fn place(w: &mut Writer<'_>) {
     let other = keys::label(Action::Open(Overlay::Devices), app);
     let rest = " lists the devices, --device and --preset at the start choose others.";
     let runs = [
-        ("It runs on ".to_owned(), theme.text),
-        (format!("{device}{preset}"), theme.strong),
-        ("; ".to_owned(), theme.text),
-        (other, theme.key),
-        (rest.to_owned(), theme.text),
+        Span::styled("It runs on ", theme.text),
+        Span::styled(format!("{device}{preset}"), theme.strong),
+        Span::styled("; ", theme.text),
+        Span::styled(other, theme.key),
+        Span::styled(rest, theme.text),
     ];
-    w.runs(&runs, Span::raw(""), Span::raw(""));
+    w.runs(&runs, "", "");
 }

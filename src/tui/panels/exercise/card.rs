@@ -1,7 +1,6 @@
 //! The card of an exercise: what the last check or measurement found or how far the present one has come, what the learner
 //! answered before it, and whether the learner's kernel computes for the model.
 
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::Action;
@@ -141,13 +140,12 @@ fn answers(choice: &Choice, w: &mut Writer<'_>) {
     } else {
         let words = words.flat_map(|(at, (word, _))| {
             let word = match at == choice.at {
-                true => (format!("{pointer}{word} "), theme.selected),
-                false => (format!(" {word} "), theme.text),
+                true => Span::styled(format!("{pointer}{word} "), theme.selected),
+                false => Span::styled(format!(" {word} "), theme.text),
             };
-            [word, (" ".to_owned(), theme.text)]
+            [word, Span::styled(" ", theme.text)]
         });
-        let words: Vec<(String, Style)> = words.collect();
-        w.runs(&words, Span::raw(""), Span::raw(""));
+        w.runs(&words.collect::<Vec<_>>(), "", "");
     }
     let keys = [
         Action::PickOther(-1),
@@ -200,8 +198,11 @@ fn criterion(line: &crate::judge::Line, w: &mut Writer<'_>) {
     let theme = w.theme;
     w.marked(theme.outcome(line.outcome), &line.name, theme.strong);
     for (head, body) in [("asked: ", &line.asked), ("measured: ", &line.measured)] {
-        let runs = [(head.to_owned(), theme.dim), (body.clone(), theme.text)];
-        w.runs(&runs, Span::raw("  "), Span::raw("  "));
+        let runs = [
+            Span::styled(head, theme.dim),
+            Span::styled(body, theme.text),
+        ];
+        w.runs(&runs, "  ", "  ");
     }
 }
 
