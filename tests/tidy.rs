@@ -150,7 +150,7 @@ fn names(path: &[String], word: &str) -> bool {
 }
 
 /// The lines outside of tests that call this macro.
-fn macros<'a>(file: &'a File, word: &str) -> Vec<usize> {
+fn macros(file: &File, word: &str) -> Vec<usize> {
     let name = word.strip_suffix('!');
     let tokens = file.tokens.iter().enumerate();
     tokens

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 
 use crate::app::{Action, Overlay};
 use crate::config::close;
@@ -16,14 +16,13 @@ pub fn answer(error: &clap::Error, args: &[OsString], course: &Course) -> Option
     if error.kind() != ErrorKind::InvalidSubcommand || word == "course" {
         return None;
     }
-    if word.parse::<u32>().is_err()
-        && error
-            .get(clap::error::ContextKind::SuggestedSubcommand)
-            .is_some()
-    {
+    let exercises = || course.exercises.iter();
+    let known = word.parse::<u32>().is_ok()
+        || course.stage_by_id(word).is_some()
+        || exercises().any(|exercise| exercise.answers_to(word));
+    if !known && error.get(ContextKind::SuggestedSubcommand).is_some() {
         return None;
     }
-    let exercises = || course.exercises.iter();
     let stages = course.stages.iter().map(|stage| stage.id.as_str());
     let ids = exercises().map(|exercise| exercise.id.as_str());
     let near = close(
@@ -82,6 +81,8 @@ mod tests {
             ("k01", "perflings check k01 "),
             ("k01-swiglu", "perflings check k01 "),
             ("brokn-init", "`broken-init` is a stage"),
+            // clap takes this for `report`.
+            ("rope", "`rope` is an exercise"),
             ("k010", "perflings check k01 "),
             ("99", "stages go from 1 to 6"),
         ] {

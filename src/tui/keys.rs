@@ -56,7 +56,7 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
 fn key(event: KeyEvent) -> KeyCode {
     match event.code {
         KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => {
-            let control = c.is_ascii_alphabetic().then(|| c as u8 & 0x1f);
+            let control = c.is_ascii_alphabetic().then_some(c as u8 & 0x1f);
             control.map_or(KeyCode::Null, |it| KeyCode::Char(it as char))
         }
         KeyCode::Char(_) if event.modifiers.contains(KeyModifiers::ALT) => KeyCode::Null,
