@@ -202,7 +202,10 @@ pub fn first_light(app: &App) -> Option<Vec<Piece>> {
             format!("CPU first; the GPU warms up: {kernels} kernels compiled")
         }
         FirstLight::Ready { device, .. } => {
-            format!("{} is ready: {{switch}} moves the run there", device.name)
+            // A device's name may have braces of its own.
+            let mut pieces = named(" is ready: {switch} moves the run there", app);
+            pieces.insert(0, Piece::Text(device.name.clone()));
+            return Some(pieces);
         }
         FirstLight::Failed { .. } => "CPU; the GPU could not be opened".to_owned(),
     };
