@@ -90,7 +90,7 @@ impl Walk<'_> {
                     break_if,
                 } => {
                     let mut inner = state.entering();
-                    // The second round starts with whoever is left of the first.
+                    // The second round starts with the invocations that remain from the first.
                     for _ in 0..2 {
                         self.block(places, body, apart, &mut inner);
                         self.block(places, continuing, apart, &mut inner);
