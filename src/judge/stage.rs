@@ -107,8 +107,7 @@ fn figure(name: &str, check: &Check, measured: Measured<'_>, config: &RunConfig)
     let Some(run) = measured.finished else {
         return not_measured("no run yet");
     };
-    let is_reference = |config: &RunConfig| config.reference() == *config;
-    if name == "parity" && measured.config.is_some_and(is_reference) {
+    if name == "parity" && measured.config.is_some_and(RunConfig::is_reference) {
         return ("0, this is the reference itself".to_owned(), Some(true));
     }
     let Some(found) = metric::value(name, run) else {

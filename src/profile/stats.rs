@@ -69,11 +69,6 @@ impl Series {
         self.total += 1;
     }
 
-    /// Number of step times seen, the forgotten ones included.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
     /// Statistics of the window; `n` counts all steps.
     pub fn spread(&self) -> Option<Spread> {
         if self.recent.is_empty() {
