@@ -128,6 +128,12 @@ fn every_stage_has_all_its_parts() {
             assert!(kinds.contains(&kind), "{}: no {kind:?}", stage.id);
         }
         assert_eq!(stage.hints.len(), 3);
+        let offered = stage.offers.len();
+        assert!(
+            offered >= 6 && offered > stage.varies.len(),
+            "{} offers {offered} knobs: too few to decide between",
+            stage.id
+        );
         assert!(
             stage.quiz.len() >= 3 && !stage.claims.is_empty() && stage.estimate.is_some(),
             "{}",

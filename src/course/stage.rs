@@ -47,8 +47,12 @@ pub struct Stage {
     pub fix: String,
     /// What a CPU device cannot show of this stage, if anything: shown only after the prediction.
     pub cpu_note: Option<String>,
-    /// Paths at which broken and fixed may differ.
+    /// Paths under study: those at which broken and fixed may differ.
     pub varies: Vec<String>,
+    /// Paths that a learner may change: those under study, and others that could be the fault and are not. Without the
+    /// key, `varies`.
+    #[serde(default)]
+    pub offers: Vec<String>,
     /// Steps that `check` trains before it looks.
     #[serde(default = "few_steps")]
     pub steps: u64,
@@ -267,6 +271,15 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
         file.fail("varies", what);
     }
     check_keys(file, "varies", &stage.varies);
+    if stage.offers.is_empty() {
+        stage.offers.clone_from(&stage.varies);
+    }
+    check_keys(file, "offers", &stage.offers);
+    let missing = |path: &&String| !stage.offers.contains(path);
+    if let Some(path) = stage.varies.iter().find(missing) {
+        let what = format!("`offers` lacks `{path}`, which `varies` names; add it");
+        file.fail("offers", what);
+    }
     if stage.checks_toml.is_empty() {
         file.fail("check", "has no check; write at least one `[[check]]`");
     }

@@ -30,17 +30,16 @@ pub fn evaluate(stage: &Stage, measured: Measured<'_>) -> Report {
     }
 }
 
-/// A comparison is worth something when nothing but the knobs under study changed.
+/// A comparison is worth something when nothing but the knobs that the stage offers changed.
 fn scope(stage: &Stage, config: &RunConfig) -> Line {
     let started = stage.broken_at(config.preset);
     let mut other = started.differences(config);
-    other.retain(|path| !stage.varies.iter().any(|v| v == path));
+    other.retain(|path| !stage.offers.iter().any(|it| it == path));
     let measured = match other.as_slice() {
         [] => "nothing else differs".to_owned(),
         other => format!("{} differs", other.join(", ")),
     };
-    let varies = stage.varies.join(", ");
-    let asked = format!("only {varies} may differ from the starter");
+    let asked = "only knobs of this stage may differ from the starter".to_owned();
     let passed = Some(other.is_empty());
     Line::new("nothing else changed", asked, (measured, passed))
 }

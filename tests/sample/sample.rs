@@ -130,6 +130,16 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         broken,
         fixed,
         varies: vec!["model.init".to_owned()],
+        offers: [
+            "model.init",
+            "model.qkv",
+            "model.norm",
+            "model.loss",
+            "model.gradient",
+            "train.learning-rate",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         claims: vec![Claim {
             text: "First loss 942".to_owned(),
             source: "the source workshop, 2025".to_owned(),
