@@ -9,6 +9,7 @@ pub mod formula;
 pub mod lesson;
 mod load;
 pub mod metric;
+pub mod mystery;
 pub mod named;
 pub mod placeholder;
 pub mod progress;

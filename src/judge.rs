@@ -4,6 +4,7 @@
 pub mod configs;
 pub mod course;
 pub mod kernel;
+pub mod mystery;
 pub mod stage;
 mod truth;
 

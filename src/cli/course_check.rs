@@ -9,11 +9,12 @@ use clap::Parser;
 use serde_json::json;
 
 use super::args::{Cli, CourseArgs, EngineArgs};
-use crate::config::RunConfig;
+use crate::config::{Preset, RunConfig};
 use crate::course::context::CourseContext;
+use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
 use crate::engine::client::split_words;
-use crate::judge::course::{Compare, Tried, behaviour};
+use crate::judge::course::{Compare, Tried, behaviour, mysteries};
 use crate::lints;
 use crate::measure::runner::{Measured, Work};
 use crate::out::{self, Exit, Stop, progress, result};
@@ -76,9 +77,10 @@ pub fn course_check(
 /// What the last line says; what was skipped is said loudly.
 fn passed(context: &CourseContext, tried: &[Tried]) -> String {
     let mut text = format!(
-        "passed: {} stages and {} exercises, every starter fails by name, every solution passes",
+        "passed: {} stages, {} exercises and {} mysteries, every starter fails by name, every solution passes",
         context.course.stages.len(),
-        context.course.exercises.len()
+        context.course.exercises.len(),
+        mystery::all(Preset::Tiny).len()
     );
     let skipped = tried
         .iter()
@@ -93,7 +95,7 @@ fn passed(context: &CourseContext, tried: &[Tried]) -> String {
     text
 }
 
-/// What was tried with the stages; an error where a missing device or ctrl-c makes the rest pointless.
+/// What was tried with the stages and the faults of mystery runs; an error where a missing device or ctrl-c makes the rest pointless.
 fn try_stages(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
     let (mut runner, mut fatal) = (engine.runner()?, None);
     let ask = RefCell::new(|what: String, work: Work| -> Result<Measured, String> {
@@ -124,8 +126,9 @@ fn try_stages(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Resu
         let measured = ask.borrow_mut()("a paired comparison".to_owned(), work)?;
         Ok(measured.pair.unwrap_or_default())
     };
-    let compare: Option<&mut Compare<'_>> = if timed { Some(&mut compare) } else { None };
-    let tried = behaviour(&context.course, &mut run, compare);
+    let mut compare: Option<&mut Compare<'_>> = if timed { Some(&mut compare) } else { None };
+    let mut tried = behaviour(&context.course, &mut run, compare.as_deref_mut());
+    tried.extend(mysteries(&mut run, compare));
     fatal.map_or(Ok(tried), Err)
 }
 

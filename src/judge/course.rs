@@ -1,9 +1,11 @@
-//! The part of `course check` that runs: every starter must fail by name, every solution must pass.
+//! The part of `course check` that runs: every starter must fail by name, every solution must pass; so must every fault of a
+//! mystery run and the configuration without it.
 
-use super::Outcome;
 use super::stage::{Measured, evaluate};
-use crate::config::RunConfig;
+use super::{Line, Outcome, mystery};
+use crate::config::{Preset, RunConfig};
 use crate::course::check::{Metric, Starter};
+use crate::course::mystery::{self as riddles, Criterion, FAULTS, Fault, Riddle};
 use crate::course::{Course, Stage};
 use crate::protocol::{Finished, Pair};
 
@@ -15,6 +17,9 @@ pub struct Tried {
     pub passed: bool,
     pub detail: String,
 }
+
+/// Steps of a run whose fault shows from the beginning.
+const FEW_STEPS: u64 = 8;
 
 /// Runs a configuration for so many steps.
 pub type Run<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> + 'a;
@@ -54,6 +59,144 @@ pub fn behaviour(
         }
     }
     tried
+}
+
+/// Tries each fault of mystery runs alone: it must fail the criterion that it names, and the known-good configuration must meet all.
+/// A fault of speed is tried with `compare` only. Combinations are made of faults at different keys, and every fault fails by
+/// itself: so a combination fails until all are mended, and then it is the known-good configuration. That is checked from values.
+pub fn mysteries(run: &mut Run<'_>, mut compare: Option<&mut Compare<'_>>) -> Vec<Tried> {
+    let mut tried: Vec<Tried> = Vec::new();
+    let mut goods: Vec<RunConfig> = Vec::new();
+    for fault in FAULTS {
+        let riddle = Riddle::of(0, vec![fault], Preset::Tiny);
+        if !goods.contains(&riddle.good) {
+            let (passed, detail) = known_good(run, &riddle.good);
+            let what = format!("mystery, known-good configuration {}", goods.len() + 1);
+            tried.push(Tried {
+                what,
+                passed,
+                detail,
+            });
+            goods.push(riddle.good.clone());
+        }
+        let (passed, detail) = match (fault.fails, compare.as_mut()) {
+            (Criterion::Speed, None) => (true, "its speed is judged with --measure".to_owned()),
+            (Criterion::Speed, Some(compare)) => slower(&riddle, *compare),
+            _ => fails(run, &riddle.broken, fault),
+        };
+        tried.push(Tried {
+            what: format!("mystery, {}", fault.id),
+            passed,
+            detail,
+        });
+    }
+    tried.push(combinations());
+    tried
+}
+
+fn known_good(run: &mut Run<'_>, config: &RunConfig) -> (bool, String) {
+    match run(config, mystery::STEPS) {
+        Err(error) => (false, format!("did not run: {error}")),
+        Ok(finished) => {
+            let report = of_run(config, &finished);
+            let open = |line: &&Line| line.outcome != Outcome::Passed;
+            let open = report.lines.iter().filter(open);
+            let wrong = open.filter(|line| line.name != Criterion::Speed.name());
+            match told(wrong) {
+                wrong if wrong.is_empty() => {
+                    let passed = |line: &&Line| line.outcome == Outcome::Passed;
+                    (true, told(report.lines.iter().filter(passed)))
+                }
+                wrong => (false, format!("must pass: {wrong}")),
+            }
+        }
+    }
+}
+
+fn fails(run: &mut Run<'_>, config: &RunConfig, fault: &Fault) -> (bool, String) {
+    // Only a falling loss takes time to be seen.
+    let steps = match fault.fails {
+        Criterion::LossFalls => mystery::STEPS,
+        _ => FEW_STEPS,
+    };
+    match run(config, steps) {
+        Err(error) => (false, format!("did not run: {error}")),
+        Ok(finished) => {
+            let report = of_run(config, &finished);
+            let named = |line: &&Line| line.name == fault.fails.name();
+            let line = told(report.lines.iter().filter(named));
+            match mystery::unmet(&report).contains(&fault.fails.name()) {
+                true => (true, line),
+                false => (false, format!("must fail: {line}")),
+            }
+        }
+    }
+}
+
+fn slower(riddle: &Riddle, compare: &mut Compare<'_>) -> (bool, String) {
+    match compare(&riddle.good, &riddle.broken) {
+        Err(error) => (false, format!("did not run: {error}")),
+        Ok(pair) => {
+            let line = mystery::speed_line(Some(&pair));
+            let fails = line.outcome == Outcome::Failed;
+            let said = told(std::iter::once(&line));
+            (
+                fails,
+                if fails {
+                    said
+                } else {
+                    format!("must fail: {said}")
+                },
+            )
+        }
+    }
+}
+
+fn of_run(config: &RunConfig, finished: &Finished) -> super::Report {
+    mystery::evaluate(Measured {
+        config: Some(config),
+        finished: Some(finished),
+        ..Measured::default()
+    })
+}
+
+fn told<'a>(lines: impl Iterator<Item = &'a Line>) -> String {
+    let line = |line: &Line| {
+        format!(
+            "`{}`: {}, measured {}",
+            line.name, line.asked, line.measured
+        )
+    };
+    lines.map(line).collect::<Vec<_>>().join("; ")
+}
+
+fn combinations() -> Tried {
+    let all = riddles::all(Preset::Tiny);
+    let broken = all.iter().filter_map(|riddle| {
+        // Mending all but one fault leaves that one as it was tried; mending it, too, leaves the known-good configuration.
+        let alone = |fault: &&'static Fault| {
+            let one = Riddle::of(0, vec![fault], Preset::Tiny);
+            one.good.differences(&one.broken).len() == fault.sets.len()
+        };
+        let keys: usize = riddle.faults.iter().map(|fault| fault.sets.len()).sum();
+        let apart = riddle.good.differences(&riddle.broken).len() == keys;
+        let runs = riddle.good.problems().is_empty() && riddle.broken.problems().is_empty();
+        (!(apart && runs && riddle.faults.iter().all(alone))).then(|| riddle.name())
+    });
+    let broken: Vec<String> = broken.collect();
+    let what = format!("mystery, {} single faults and combinations", all.len());
+    let (passed, detail) = match broken.is_empty() {
+        true => (
+            true,
+            "each fails until all of its faults are mended, and is the known-good configuration then".to_owned(),
+        ),
+        false => (false, format!("cannot be solved: {}", broken.join("; "))),
+    };
+    Tried {
+        what,
+        passed,
+        detail,
+    }
 }
 
 fn verdict(

@@ -1,0 +1,337 @@
+//! Mystery runs: which faults there are, which of them go together, and which a seed draws. Plain data from the table of
+//! knobs: nothing here trains, and nothing knows how a riddle is shown or judged.
+
+use crate::config::{Knob, Preset, RunConfig, Value};
+use crate::random::Rng;
+
+/// Most faults of one riddle.
+pub const LEVELS: u8 = 3;
+/// The version that is known to be good: every operation in its fast and correct form.
+const GOOD: &str = "v3";
+/// Keys that the panel offers although no riddle has a fault there: each looks as if it could be one.
+const DECOYS: &[&str] = &["model.qkv", "measure.warmup", "measure.profile-every"];
+
+/// What a fault looks like from outside. Faults that look alike are told apart by what the panels show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Looks {
+    /// The loss is right, every token takes too long.
+    Slow,
+    /// The loss starts wrong, does not fall, or falls less than it could.
+    BadLoss,
+    /// Nothing seems wrong, or it seems better than it can be.
+    TooGood,
+}
+
+impl Looks {
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Slow => "a slow step",
+            Self::BadLoss => "a loss that is wrong",
+            Self::TooGood => "nothing wrong, or too good",
+        }
+    }
+}
+
+/// The criterion that a fault alone does not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Criterion {
+    Parity,
+    Gradients,
+    Ledger,
+    LossStarts,
+    LossFalls,
+    Speed,
+}
+
+impl Criterion {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Parity => "the outputs are those of the reference",
+            Self::Gradients => "every parameter gets a gradient",
+            Self::Ledger => "the times are true and add up",
+            Self::LossStarts => "the loss starts near ln V",
+            Self::LossFalls => "the loss falls",
+            Self::Speed => "no slower for each token than the known-good configuration",
+        }
+    }
+}
+
+type Sets = &'static [(&'static str, &'static str)];
+
+/// One fault: the values that are wrong, and what they do.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// A short name for lists and messages; it stays the same.
+    pub id: &'static str,
+    /// Keys and their faulty values.
+    pub sets: Sets,
+    /// What the known-good configuration has to be for the fault to show.
+    pub on: Sets,
+    pub looks: Looks,
+    pub fails: Criterion,
+    /// What it does, told at the end.
+    pub does: &'static str,
+}
+
+macro_rules! fault {
+    ($id:literal, $looks:ident, $fails:ident, $sets:expr, $on:expr, $does:literal) => {
+        Fault {
+            id: $id,
+            sets: &$sets,
+            on: &$on,
+            looks: Looks::$looks,
+            fails: Criterion::$fails,
+            does: $does,
+        }
+    };
+}
+
+#[rustfmt::skip] // A table reads best with one line for each fault.
+/// Every fault, by what it looks like.
+pub static FAULTS: &[Fault] = &[
+    fault!("naive-kernel", Slow, Speed, [("model.swiglu", "naive-kernel")], [], "One thread computes each element of the feed-forward block and reads both matrices for it: one row of the kernel list takes most of the step."),
+    fault!("scores-in-memory", Slow, Speed, [("model.attention", "composed")], [], "Attention writes its scores to memory and reads them again, in place of one kernel that keeps them in tiles."),
+    fault!("strided-attention", Slow, Speed, [("model.attention", "kernel")], [], "A plain attention kernel, one row at a time, does what flash attention does in tiles."),
+    fault!("nothing-fused", Slow, Speed, [("model.attention", "composed"), ("model.norm", "composed"), ("model.loss", "composed"), ("train.optimizer", "library")], [], "Norms, attention, loss and optimizer run as many small operations, each of which reads and writes memory."),
+    fault!("one-row", Slow, Speed, [("train.batch", "1")], [], "One row a step: launches and the optimizer cost as much as for many rows, so every token takes longer."),
+    fault!("two-rows", Slow, Speed, [("train.batch", "2")], [], "Two rows a step: launches and the optimizer cost as much as for many rows, so every token takes longer."),
+    fault!("short-rows", Slow, Speed, [("train.context", "8")], [], "Eight tokens a row: launches and the optimizer cost as much as for long rows, so every token takes longer."),
+    fault!("library-init", BadLoss, LossStarts, [("model.init", "library-default")], [], "The library's initial weights make confident wrong predictions: the first loss lies far above ln V."),
+    fault!("rate-too-high", BadLoss, LossFalls, [("train.learning-rate", "0.3")], [], "Every update overshoots: the loss jumps and stays about where it began, while gradients arrive everywhere."),
+    fault!("rate-far-too-high", BadLoss, LossFalls, [("train.learning-rate", "3")], [], "Every update overshoots by far: the loss rises above the one of guessing, while gradients arrive everywhere."),
+    fault!("rate-too-low", BadLoss, LossFalls, [("train.learning-rate", "1e-7")], [], "Updates are too small to change anything: the loss stays at ln V, although gradients arrive everywhere."),
+    fault!("noise", BadLoss, LossFalls, [("train.data", "noise")], [], "The tokens are noise: their entropy is ln V, so no model can lose less."),
+    fault!("detached", BadLoss, Gradients, [("model.gradient", "detached-norm")], [], "The final norm is cut from the graph: only the output layer gets a gradient, and backward is suspiciously short."),
+    fault!("assumed-layout", TooGood, Parity, [("model.kv-layout", "assumed")], [("model.attention", "kernel")], "The attention kernel reads keys and values as if they were contiguous: the loss looks right, the outputs are not those of the reference."),
+    fault!("no-sync", TooGood, Ledger, [("measure.sync", "never")], [], "Nothing waits for the device: the clock measures how fast work is handed over, and the phases miss the step."),
+];
+
+/// Faults that cannot be seen beside each other, with the reason.
+const HIDE_EACH_OTHER: &[(&str, &str)] = &[
+    // On noise no learning rate can be judged.
+    ("noise", "rate-too-high"),
+    ("noise", "rate-far-too-high"),
+    ("noise", "rate-too-low"),
+];
+
+impl Fault {
+    fn keys(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.sets.iter().chain(self.on).map(|(key, _)| *key)
+    }
+
+    /// Whether both show in one run.
+    fn goes_with(&self, other: &Self) -> bool {
+        let same_key = self.keys().any(|key| other.keys().any(|it| it == key));
+        let hidden = HIDE_EACH_OTHER
+            .iter()
+            .any(|(a, b)| (*a, *b) == (self.id, other.id) || (*b, *a) == (self.id, other.id));
+        !same_key && !hidden
+    }
+}
+
+/// One to three faults, and the configurations with and without them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Riddle {
+    pub seed: u64,
+    pub faults: Vec<&'static Fault>,
+    /// The known-good configuration.
+    pub good: RunConfig,
+    /// The same with the faults: what the learner finds.
+    pub broken: RunConfig,
+}
+
+impl Riddle {
+    /// The riddle of a seed: the same on every machine.
+    pub fn draw(seed: u64, level: u8, preset: Preset) -> Self {
+        let mut all = combinations(level);
+        let at = Rng::named(seed, "mystery", u64::from(level)).below(all.len());
+        Self::of(seed, all.swap_remove(at), preset)
+    }
+
+    /// The riddle with these faults.
+    pub fn of(seed: u64, faults: Vec<&'static Fault>, preset: Preset) -> Self {
+        let mut good = RunConfig::version(GOOD).unwrap_or_else(|| RunConfig::preset(preset));
+        good.set_preset(preset);
+        for fault in &faults {
+            set(&mut good, fault.on);
+        }
+        let mut broken = good.clone();
+        for fault in &faults {
+            set(&mut broken, fault.sets);
+        }
+        Self {
+            seed,
+            faults,
+            good,
+            broken,
+        }
+    }
+
+    pub fn level(&self) -> u8 {
+        u8::try_from(self.faults.len()).unwrap_or(LEVELS)
+    }
+
+    /// `scores-in-memory + noise`.
+    pub fn name(&self) -> String {
+        let ids: Vec<&str> = self.faults.iter().map(|fault| fault.id).collect();
+        ids.join(" + ")
+    }
+}
+
+/// Every combination of so many faults that a seed can draw, in the order of the table.
+pub fn combinations(level: u8) -> Vec<Vec<&'static Fault>> {
+    let mut found: Vec<Vec<&'static Fault>> = vec![Vec::new()];
+    for _ in 0..level.clamp(1, LEVELS) {
+        let longer = |some: &Vec<&'static Fault>| {
+            let from = some.last().map_or(0, |last| place(last) + 1);
+            let fits = |fault: &&Fault| some.iter().all(|it| it.goes_with(fault));
+            let more = FAULTS[from..].iter().filter(fits);
+            more.map(|fault| [some.as_slice(), &[fault]].concat())
+                .collect::<Vec<_>>()
+        };
+        found = found.iter().flat_map(longer).collect();
+    }
+    found
+}
+
+/// Every riddle that there is, the single faults first.
+pub fn all(preset: Preset) -> Vec<Riddle> {
+    let levels = (1..=LEVELS).flat_map(combinations);
+    levels.map(|faults| Riddle::of(0, faults, preset)).collect()
+}
+
+/// Keys that the knobs panel offers in every riddle, in the order of the table of knobs: those where a fault can be, and some
+/// where none is.
+pub fn offers() -> impl Iterator<Item = &'static Knob> {
+    let at_fault = |path: &str| {
+        FAULTS
+            .iter()
+            .any(|fault| fault.keys().any(|key| key == path))
+    };
+    crate::config::KNOBS
+        .iter()
+        .filter(move |knob| at_fault(knob.path) || DECOYS.contains(&knob.path))
+}
+
+fn place(fault: &Fault) -> usize {
+    FAULTS.iter().position(|it| it == fault).unwrap_or(0)
+}
+
+/// Sets keys to values that they take: see the test.
+fn set(config: &mut RunConfig, values: Sets) {
+    for (path, word) in values {
+        if let Some(knob) = Knob::known(path) {
+            let _ = knob.set(config, &Value::from_word(word));
+        }
+    }
+}
+
+/// What a solved riddle is worth: 100 for each fault, less 1 for each panel that was opened, 10 for each configuration that was
+/// tried, and 1 for each minute begun; at least 10 for each fault.
+pub fn score(level: u8, looks: usize, changes: usize, seconds: u64) -> u32 {
+    let whole = 100 * u64::from(level);
+    let cost = looks as u64 + 10 * changes as u64 + seconds.div_ceil(60);
+    let least = 10 * u64::from(level);
+    u32::try_from(whole.saturating_sub(cost).max(least)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_always_draws_the_same_riddle() {
+        let seeds = [
+            (1, 1),
+            (2, 1),
+            (14, 1),
+            (7, 2),
+            (2026, 2),
+            (7, 3),
+            (2026, 3),
+        ];
+        let names = seeds.map(|(seed, level)| {
+            let riddle = Riddle::draw(seed, level, Preset::Tiny);
+            assert_eq!(riddle.level(), level);
+            let small = Riddle::draw(seed, level, Preset::Small);
+            assert_eq!(small.faults, riddle.faults, "the size is no part of it");
+            riddle.name()
+        });
+        assert_eq!(
+            names,
+            [
+                "strided-attention",
+                "noise",
+                "rate-too-low",
+                "rate-too-low + assumed-layout",
+                "noise + no-sync",
+                "strided-attention + one-row + short-rows",
+                "naive-kernel + short-rows + rate-far-too-high",
+            ]
+        );
+        let drawn: std::collections::BTreeSet<String> = (0..200)
+            .map(|seed| Riddle::draw(seed, 1, Preset::Tiny).name())
+            .collect();
+        assert_eq!(
+            drawn.len(),
+            FAULTS.len(),
+            "every fault is drawn by some seed"
+        );
+    }
+
+    #[test]
+    fn every_riddle_differs_from_its_known_good_configuration_at_each_fault() {
+        for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
+            let all = all(preset);
+            let distinct: std::collections::BTreeSet<String> =
+                all.iter().map(|riddle| riddle.broken.hash()).collect();
+            assert_eq!(distinct.len(), all.len(), "no two riddles are the same");
+            assert!(all.len() >= 40, "{}", all.len());
+            for riddle in &all {
+                let (name, differs) = (riddle.name(), riddle.good.differences(&riddle.broken));
+                let wanted: usize = riddle.faults.iter().map(|fault| fault.sets.len()).sum();
+                assert_eq!(differs.len(), wanted, "{name}: {differs:?}");
+                assert!(riddle.good.problems().is_empty(), "{name}");
+                assert!(riddle.broken.problems().is_empty(), "{name}");
+                // Setting every faulty key back is a solution.
+                let mut mended = riddle.broken.clone();
+                for knob in riddle.good.differing(&riddle.broken) {
+                    let value = Value::from_word(&(knob.get)(&riddle.good));
+                    knob.set(&mut mended, &value).expect("its own value");
+                    assert!(offers().any(|it| it.path == knob.path), "{}", knob.path);
+                }
+                assert_eq!(mended, riddle.good, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn faults_that_hide_each_other_are_not_drawn_together() {
+        for (a, b) in HIDE_EACH_OTHER {
+            let of = |id: &str| {
+                FAULTS
+                    .iter()
+                    .find(|fault| fault.id == id)
+                    .expect("in the table")
+            };
+            assert!(!of(a).goes_with(of(b)) && !of(b).goes_with(of(a)));
+        }
+        let pairs = combinations(2);
+        let layout = pairs
+            .iter()
+            .filter(|two| two.iter().any(|it| it.id == "assumed-layout"));
+        // Another attention does not read the layout at all.
+        assert!(
+            layout
+                .flatten()
+                .all(|it| !it.sets.iter().any(|(key, _)| *key == "model.attention"))
+        );
+    }
+
+    #[test]
+    fn looks_are_cheap_and_guesses_are_not() {
+        assert_eq!(score(1, 3, 1, 61), 100 - 3 - 10 - 2);
+        assert_eq!(score(2, 0, 40, 0), 20, "at least 10 for each fault");
+        assert!(score(1, 9, 1, 0) > score(1, 0, 3, 0));
+    }
+}

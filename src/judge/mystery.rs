@@ -1,0 +1,288 @@
+//! Judges a configuration in a mystery run: whatever way it was reached, it is held against what is right, not against the
+//! solution. The reports name what is not right, never a key.
+
+use super::stage::Measured;
+use super::{Found, Line, Outcome, Report, interval, not_measured};
+use crate::config::{RunConfig, Sync};
+use crate::course::metric;
+use crate::course::mystery::Criterion;
+use crate::course::placeholder::measured as shown;
+use crate::protocol::{Finished, Pair, Verdict};
+use crate::units::show;
+
+/// Steps of the run that is judged: enough for the loss to fall, few enough to wait for.
+pub const STEPS: u64 = 60;
+/// How far the loss has to be below ln V after so many steps, in nats.
+const FALLS_BY: f64 = 0.05;
+/// How far the first loss may be from ln V.
+const STARTS_WITHIN: f64 = 0.03;
+/// Largest relative difference from the reference's logits.
+const PARITY: f64 = 1e-4;
+/// Share of the step by which its phases may miss it.
+const LEDGER: f64 = 0.05;
+
+/// Answers every criterion. The pair is the known-good configuration (A) against the learner's (B).
+pub fn evaluate(measured: Measured<'_>) -> Report {
+    let run = measured.finished.filter(|run| run.steps > 0);
+    let of_run = |criterion: Criterion, asked: String, find: &dyn Fn(&Finished) -> Found| {
+        let found = run.map_or_else(|| not_measured("no run yet"), find);
+        Line::new(criterion.name(), asked, found)
+    };
+    let config = measured.config;
+    let lines = vec![
+        of_run(
+            Criterion::Parity,
+            format!("parity at most {PARITY}"),
+            &|run| parity(run, config),
+        ),
+        of_run(
+            Criterion::Gradients,
+            "100 % of the parameters".to_owned(),
+            &|run| figure("grad.params_pct", run, |percent| percent >= 100.0),
+        ),
+        of_run(
+            Criterion::Ledger,
+            format!(
+                "times end at a sync, phases miss the step by at most {} %",
+                100.0 * LEDGER
+            ),
+            &|run| ledger(run, config),
+        ),
+        of_run(
+            Criterion::LossStarts,
+            format!("first loss within {} % of ln V", 100.0 * STARTS_WITHIN),
+            &|run| {
+                figure("loss_first", run, |loss| {
+                    (loss - run.ln_vocab).abs() <= STARTS_WITHIN * run.ln_vocab
+                })
+            },
+        ),
+        of_run(
+            Criterion::LossFalls,
+            format!("loss {FALLS_BY} below ln V after {STEPS} steps"),
+            &falls,
+        ),
+        speed_line(measured.pair),
+    ];
+    Report {
+        stage: "mystery".to_owned(),
+        lines,
+    }
+}
+
+/// Whether everything is met that one run can tell, so that speed is worth measuring.
+pub fn only_speed_is_open(report: &Report) -> bool {
+    report
+        .lines
+        .iter()
+        .all(|line| line.outcome == Outcome::Passed || line.name == Criterion::Speed.name())
+}
+
+/// The criteria that are not met, by name.
+pub fn unmet(report: &Report) -> Vec<&str> {
+    let failed = report
+        .lines
+        .iter()
+        .filter(|line| line.outcome == Outcome::Failed);
+    failed.map(|line| line.name.as_str()).collect()
+}
+
+fn figure(name: &str, run: &Finished, passes: impl Fn(f64) -> bool) -> Found {
+    match metric::value(name, run) {
+        Some(value) => (shown(name, value), Some(passes(value))),
+        None => not_measured("this run did not measure it"),
+    }
+}
+
+fn parity(run: &Finished, config: Option<&RunConfig>) -> Found {
+    if config.is_some_and(RunConfig::is_reference) {
+        return ("0, this is the reference itself".to_owned(), Some(true));
+    }
+    // NaN is not at most anything.
+    figure("parity", run, |parity| parity <= PARITY)
+}
+
+/// Where the host waits once a step, its phases are times of handing over, and only the whole step is true.
+fn ledger(run: &Finished, config: Option<&RunConfig>) -> Found {
+    if run.step_ms.is_none() {
+        return not_measured("no step was timed");
+    }
+    if run.clock != "host-sync" {
+        return ("times do not end at a sync".to_owned(), Some(false));
+    }
+    if config.is_some_and(|config| config.measure.sync == Sync::PerStep) {
+        return ("each step ends at a sync".to_owned(), Some(true));
+    }
+    figure("phases.residual_pct", run, |percent| {
+        percent <= 100.0 * LEDGER
+    })
+}
+
+fn falls(run: &Finished) -> Found {
+    let last = run.loss_last.0;
+    let text = format!("{} after {} steps", show(last, 3), run.steps);
+    if run.ended.is_some() && !last.is_finite() {
+        return (text, Some(false));
+    }
+    let falls = last <= run.ln_vocab - FALLS_BY;
+    if !falls && run.steps < STEPS {
+        return not_measured(format!("{} of {STEPS} steps", run.steps));
+    }
+    (text, Some(falls))
+}
+
+/// Whether the learner's configuration is as fast as the known-good one.
+pub fn speed_line(pair: Option<&Pair>) -> Line {
+    let found = match pair.filter(|pair| pair.done && pair.n > 0) {
+        Some(pair) => (interval(pair), Some(pair.verdict != Verdict::Slower)),
+        None => not_measured("needs a paired comparison"),
+    };
+    let asked = "compared in pairs, not `slower`".to_owned();
+    Line::new(Criterion::Speed.name(), asked, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Preset;
+    use crate::protocol::{Evidence, GradSummary, Num, Phases, Spread};
+
+    fn right() -> Finished {
+        Finished {
+            steps: STEPS,
+            loss_first: Num(6.93),
+            loss_last: Num(6.78),
+            ln_vocab: 6.908,
+            step_ms: Some(Spread::default()),
+            clock: "host-sync".to_owned(),
+            grad: GradSummary {
+                tensors: 39,
+                with_grad: 39,
+                params_pct: 100.0,
+            },
+            phases_ms: Some(Phases {
+                forward: 10.0,
+                backward: 20.0,
+                optimizer: 10.0,
+                residual: 0.1,
+                step: 40.1,
+            }),
+            evidence: Some(Evidence {
+                parity: Some(Num(5e-7)),
+                ..Evidence::default()
+            }),
+            ..Finished::default()
+        }
+    }
+
+    fn pair(verdict: Verdict) -> Pair {
+        Pair {
+            n: 40,
+            done: true,
+            verdict,
+            ..Pair::default()
+        }
+    }
+
+    fn unmet_by(change: fn(&mut Finished), sync: Sync, verdict: Verdict) -> Vec<String> {
+        let mut run = right();
+        change(&mut run);
+        let mut config = RunConfig::version("v3").expect("known");
+        config.measure.sync = sync;
+        let pair = pair(verdict);
+        let report = evaluate(Measured {
+            config: Some(&config),
+            finished: Some(&run),
+            pair: Some(&pair),
+            quiz_right: None,
+        });
+        unmet(&report).into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn each_fault_is_told_by_its_criterion_alone() {
+        let good = Verdict::Same;
+        type Case = (Criterion, fn(&mut Finished), Sync, Verdict);
+        let cases: [Case; 8] = [
+            (
+                Criterion::Parity,
+                |run| run.evidence.as_mut().expect("there").parity = Some(Num(0.3)),
+                Sync::PerPhase,
+                good,
+            ),
+            (
+                Criterion::Parity,
+                |run| run.evidence.as_mut().expect("there").parity = Some(Num(f64::NAN)),
+                Sync::PerPhase,
+                good,
+            ),
+            (
+                Criterion::Gradients,
+                |run| run.grad.params_pct = 11.5,
+                Sync::PerPhase,
+                good,
+            ),
+            (
+                Criterion::Ledger,
+                |run| run.clock = "enqueue".to_owned(),
+                Sync::Never,
+                good,
+            ),
+            (
+                Criterion::Ledger,
+                |run| run.phases_ms.as_mut().expect("there").residual = 9.0,
+                Sync::PerPhase,
+                good,
+            ),
+            (
+                Criterion::LossStarts,
+                |run| run.loss_first = Num(122.0),
+                Sync::PerPhase,
+                good,
+            ),
+            (
+                Criterion::LossFalls,
+                |run| run.loss_last = Num(6.93),
+                Sync::PerPhase,
+                good,
+            ),
+            (Criterion::Speed, |_| {}, Sync::PerPhase, Verdict::Slower),
+        ];
+        for (criterion, change, sync, verdict) in cases {
+            assert_eq!(unmet_by(change, sync, verdict), [criterion.name()]);
+        }
+    }
+
+    #[test]
+    fn another_truthful_configuration_is_as_good() {
+        let waits_once =
+            |run: &mut Finished| run.phases_ms.as_mut().expect("there").residual = 39.0;
+        for verdict in [Verdict::Same, Verdict::Faster, Verdict::Unclear] {
+            assert!(unmet_by(|_| {}, Sync::PerPhase, verdict).is_empty());
+            assert!(unmet_by(waits_once, Sync::PerStep, verdict).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_has_not_passed() {
+        let config = RunConfig::preset(Preset::Tiny);
+        let report = evaluate(Measured::default());
+        assert_eq!(report.outcome(), Outcome::NotMeasured);
+        let mut run = right();
+        let measured = |run: &Finished| {
+            evaluate(Measured {
+                config: Some(&config),
+                finished: Some(run),
+                ..Measured::default()
+            })
+        };
+        let report = measured(&run);
+        assert!(only_speed_is_open(&report) && !report.passed());
+        // A loss that has not fallen yet may fall still; one that is no number will not.
+        (run.steps, run.loss_last) = (8, Num(6.92));
+        assert!(unmet(&measured(&run)).is_empty());
+        assert!(!only_speed_is_open(&measured(&run)));
+        (run.loss_last, run.ended) = (Num(f64::NAN), Some("not-finite: loss".to_owned()));
+        assert_eq!(unmet(&measured(&run)), [Criterion::LossFalls.name()]);
+    }
+}
