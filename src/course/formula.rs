@@ -52,6 +52,7 @@ formulas! {
     "forward_gflop" 2 |c| c.forward_flops() / 1e9;
     // The backward pass computes two products for each one forward.
     "step_gflop" 2 |c| 3.0 * c.forward_flops() / 1e9;
+    "step_mflop" 1 |c| 3.0 * c.forward_flops() / 1e6;
     "attention_flops_pct" 1 |c| 100.0 * attention_flops(c) / c.forward_flops();
     // The most a step could gain if attention cost nothing and time followed FLOPs.
     "attention_limit" 2 |c| 1.0 / (1.0 - attention_flops(c) / c.forward_flops());

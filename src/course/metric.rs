@@ -78,6 +78,10 @@ fn profiled(f: &Finished) -> Option<&Finished> {
     (f.kernels.reason.is_none() && f.kernels.launches_per_step > 0).then_some(f)
 }
 
+fn launches(f: &Finished) -> Option<f64> {
+    Some(f64::from(profiled(f)?.kernels.launches_per_step))
+}
+
 fn audited(f: &Finished) -> Option<&Finished> {
     (f.grad.tensors > 0).then_some(f)
 }
@@ -140,8 +144,13 @@ metrics! {
     "grad.with_grad" 0 "" |f| Some(f64::from(audited(f)?.grad.with_grad));
     // The share of parameters that received a gradient.
     "grad.params_pct" 2 "%" |f| Some(audited(f)?.grad.params_pct);
-    "kernels.launches_per_step" 0 "" |f| Some(f64::from(profiled(f)?.kernels.launches_per_step));
+    "kernels.launches_per_step" 0 "" launches;
     "kernels.unique" 0 "" |f| Some(f64::from(profiled(f)?.kernels.unique));
+    // The step divided by its launches, and its tokens.
+    "kernels.us_per_launch" 1 "µs" |f| Some(1e3 * f.step_ms?.median / launches(f)?);
+    "kernels.tokens_per_launch" 2 "" |f| {
+        Some(f.tokens_per_s? * f.step_ms?.median / 1e3 / launches(f)?)
+    };
     "kernels.device_ms" 2 "ms" |f| Some(profiled(f)?.kernels.device_ms);
     // The share of the step that rows explain.
     "kernels.coverage_pct" 1 "%" |f| Some(100.0 * profiled(f)?.kernels.coverage);
