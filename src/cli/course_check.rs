@@ -77,7 +77,7 @@ pub fn course_check(
 /// What the last line says; what was skipped is said loudly.
 fn passed(context: &CourseContext, tried: &[Tried]) -> String {
     let mut text = format!(
-        "passed: {} stages, {} exercises and {} mysteries, every starter fails by name, every solution passes",
+        "passed: {} stages, {} exercises and {} mysteries, every starter and every wrong solution fails by name, every solution passes",
         context.course.stages.len(),
         context.course.exercises.len(),
         mystery::all(Preset::Tiny).len()

@@ -106,6 +106,20 @@ pub struct Kernels {
     /// Part of the model whose kernel this can replace while it trains.
     pub replaces: Option<String>,
     pub checks: Vec<KernelCheck>,
+    pub wrong: Vec<Wrong>,
+}
+
+/// A solution that looks right and misses an idea. `course check` proves that it is refused, and that the message names
+/// the idea.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// `no-running-maximum`.
+    pub name: String,
+    /// Number of the kernel that it stands for.
+    pub kernel: usize,
+    pub text: String,
+    /// Words of the message.
+    pub refused: String,
 }
 
 /// One WGSL file.

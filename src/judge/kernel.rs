@@ -4,9 +4,9 @@ use serde::{Serialize, Serializer};
 
 use super::{Found, Line, Outcome};
 use crate::protocol::{
-    KernelCheck, KernelError, KernelFacts, KernelFault, KernelFaultKind, KernelFile, KernelJob,
-    KernelMetric, KernelProgress, KernelRatio, KernelReport, KernelResult, KernelStarter,
-    KernelSwap, KernelText, KernelTime, KernelUntimed, Num, Spread,
+    KernelAccess, KernelCheck, KernelError, KernelFacts, KernelFault, KernelFaultKind, KernelFile,
+    KernelJob, KernelMetric, KernelProgress, KernelRatio, KernelReport, KernelResult, KernelRole,
+    KernelShape, KernelStarter, KernelSwap, KernelText, KernelTime, KernelUntimed, Num, Spread,
 };
 use crate::units::{duration, rate, show};
 
@@ -139,16 +139,19 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Lin
         KernelMetric::Speed => format!("at least {least} times as fast as the starter"),
         KernelMetric::Invocations => format!("at least {least} invocations in a workgroup"),
         KernelMetric::Shared => "uses workgroup memory".to_owned(),
+        KernelMetric::Fetches => format!("each number fetched at most {} times", check.at_most),
+        KernelMetric::Neighbours => format!("{least} invocations in a row take neighbours"),
     };
-    Line::new(&check.name, asked, found(report, job, check.metric, least))
+    Line::new(&check.name, asked, found(report, job, check))
 }
 
-fn found(report: &KernelReport, job: &KernelJob, metric: KernelMetric, least: f64) -> Found {
+fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
+    let least = check.at_least;
     if let Some(broken) = report.files.iter().find(|result| result.error.is_some()) {
         return (format!("{} does not compile", broken.name), Some(false));
     }
     let facts = report.files.iter().filter_map(|result| result.facts);
-    match metric {
+    match check.metric {
         KernelMetric::Invocations => {
             let size = |facts: KernelFacts| facts.workgroup.map(u64::from).iter().product::<u64>();
             let fewest = facts.map(size).min().unwrap_or(0);
@@ -157,8 +160,14 @@ fn found(report: &KernelReport, job: &KernelJob, metric: KernelMetric, least: f6
         }
         KernelMetric::Shared => match facts.map(|facts| facts.workgroup_bytes).max() {
             None | Some(0) => ("no var<workgroup> is used".to_owned(), Some(false)),
+            Some(_) if is_shared_idle(report) => {
+                let said = "no element of a var<workgroup> is read or written when it runs";
+                (said.to_owned(), Some(false))
+            }
             Some(bytes) => (shared(bytes), Some(true)),
         },
+        KernelMetric::Fetches => fetches(report, job, check.at_most),
+        KernelMetric::Neighbours => neighbours(report, least),
         KernelMetric::Speed if report.failed.is_none() => speed(report, job, least),
         KernelMetric::Correct if report.failed.is_none() => {
             let mut faults = report
@@ -175,6 +184,59 @@ fn found(report: &KernelReport, job: &KernelJob, metric: KernelMetric, least: f6
             }
         }
         KernelMetric::Correct | KernelMetric::Speed => ("not run".to_owned(), None),
+    }
+}
+
+/// Whether the kernel ran, and no place that takes elements of workgroup memory was passed.
+fn is_shared_idle(report: &KernelReport) -> bool {
+    let mut access = report.files.iter().flat_map(|result| &result.access);
+    let ran = access.clone().next().is_some();
+    ran && !access.any(|one| one.binding.is_none() && one.fetches > 0.0)
+}
+
+/// How often each number of an input is fetched, where that is most.
+fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
+    let files = job.files.iter().zip(&report.files);
+    let inputs = files.flat_map(|(file, result)| {
+        let is_input = |at: u64| {
+            let binding = file.spec.bindings.get(at as usize);
+            binding.is_some_and(|binding| binding.role == KernelRole::In)
+        };
+        let access = result.access.iter();
+        access.filter(move |one| one.binding.is_some_and(is_input))
+    });
+    match inputs.max_by(|a, b| a.fetches.total_cmp(&b.fetches)) {
+        None => ("not counted".to_owned(), None),
+        Some(KernelAccess { array, fetches, .. }) => {
+            let said = format!(
+                "each number of `{array}` is fetched {fetches:.1} times at most; up to {most} is asked for"
+            );
+            (said, Some(*fetches <= most))
+        }
+    }
+}
+
+/// How many invocations in a row take neighbouring elements of a buffer, at the place where they are fewest.
+fn neighbours(report: &KernelReport, least: f64) -> Found {
+    let access = report.files.iter().flat_map(|result| &result.access);
+    let buffers = access.filter(|one| one.binding.is_some() && one.fetches > 0.0);
+    match buffers.min_by_key(|one| one.neighbours) {
+        None => ("not counted".to_owned(), None),
+        Some(one) => {
+            let found = one.neighbours as f64;
+            let said = match one.neighbours {
+                _ if found >= least => format!("{least} or more in a row, everywhere"),
+                0 | 1 => format!(
+                    "line {}: invocations 0 and 1 take elements of `{}` that lie apart",
+                    one.line, one.array
+                ),
+                count => format!(
+                    "line {}: {count} invocations in a row take neighbours in `{}`, {least} asked for",
+                    one.line, one.array
+                ),
+            };
+            (said, Some(found >= least))
+        }
     }
 }
 
@@ -247,10 +309,19 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
     }
     if let Some(fault) = &result.fault {
         let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
-        let sizes = shape.iter().flat_map(|shape| &shape.sizes);
-        let sizes: Vec<_> = sizes.map(|(name, n)| format!("{name} = {n}")).collect();
-        let (label, sizes, text) = (&fault.shape, sizes.join(", "), &fault.text);
+        let sizes = shape.map(sizes_of).unwrap_or_default();
+        let (label, text) = (&fault.shape, &fault.text);
         card.push(bad(format!("fails at `{label}` ({sizes}): {text}")));
+        let numbers = [
+            KernelFaultKind::Wrong,
+            KernelFaultKind::Unwritten,
+            KernelFaultKind::Races,
+        ];
+        if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
+            && numbers.contains(&fault.kind)
+        {
+            card.push(remark(format!("think about this: {idea}")));
+        }
         return;
     }
     let errors = result.shapes.iter().map(|shape| shape.error);
@@ -321,6 +392,13 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
             card.push(remark(format!("{faster} ({took})")));
         }
     }
+}
+
+/// `M = 17, N = 33`.
+fn sizes_of(shape: &KernelShape) -> String {
+    let sizes = shape.sizes.iter();
+    let sizes: Vec<_> = sizes.map(|(name, n)| format!("{name} = {n}")).collect();
+    sizes.join(", ")
 }
 
 /// `starter.wgsl:13:5 `upp`: no definition in scope`.
@@ -402,13 +480,12 @@ fn sentence(fault: &KernelFault, array_length: bool) -> String {
 
 /// An output with a number that is too far off.
 fn wrong(fault: &KernelFault) -> String {
-    let shown = |x: Option<Num>| x.map_or("NaN".to_owned(), |x| number(x.0));
+    let value = |x: Option<Num>| x.map_or(f64::NAN, |x| x.0);
+    let (found, expected) = apart(value(fault.found), value(fault.expected));
     let mut text = format!(
-        "`{}[{}]` is {} and should be {}; ",
+        "`{}[{}]` is {found} and should be {expected}; ",
         fault.buffer,
         fault.at.unwrap_or_default(),
-        shown(fault.found),
-        shown(fault.expected)
     );
     text += &match fault.of {
         1 => "it is the only element".to_owned(),
@@ -436,16 +513,24 @@ fn tolerance(allowed: f64) -> String {
     }
 }
 
-/// Six digits, without zeros at the end.
-fn number(x: f64) -> String {
+/// Two numbers with six digits, or as many as they need to differ.
+fn apart(found: f64, expected: f64) -> (String, String) {
+    let both = |digits| (number(found, digits), number(expected, digits));
+    let differ = (6..=17).map(both).find(|(one, other)| one != other);
+    differ.unwrap_or_else(|| both(6))
+}
+
+/// So many digits, without zeros at the end.
+fn number(x: f64, digits: usize) -> String {
     let size = x.abs();
     if !x.is_finite() || x == 0.0 {
         return x.to_string();
     }
     if !(1e-3..1e6).contains(&size) {
-        return format!("{x:.4e}");
+        let decimals = digits - 2;
+        return format!("{x:.decimals$e}");
     }
-    let decimals = 5_usize.saturating_sub(size.max(1.0).log10() as usize);
+    let decimals = (digits - 1).saturating_sub(size.max(1.0).log10() as usize);
     let text = format!("{x:.decimals$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -469,4 +554,22 @@ fn bad(text: String) -> CardLine {
 
 fn remark(text: impl Into<String>) -> CardLine {
     card_line(None, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_differ() {
+        let text = |found: f32, expected: f32| {
+            let (found, expected) = apart(found.into(), expected.into());
+            format!("{found} for {expected}")
+        };
+        assert_eq!(text(1.01768, 0.01768), "1.01768 for 0.01768");
+        assert_eq!(text(-1.111_25, -1.111_251), "-1.11125 for -1.111251");
+        assert_eq!(text(1e-9, 1.001e-9), "1.0000e-9 for 1.0010e-9");
+        assert_eq!(text(f32::INFINITY, 2.0), "inf for 2");
+        assert_eq!(text(0.5, 0.5), "0.5 for 0.5");
+    }
 }

@@ -1,5 +1,7 @@
 //! A learner's kernel on its way to the engine, and what became of it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::run::{Device, Num, Spread};
@@ -95,10 +97,19 @@ pub enum KernelReference {
     Residual,
 }
 
-/// A named choice of sizes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A named choice of sizes, and of numbers where an idea needs its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelShape {
     pub label: String,
+    /// What a kernel that is wrong here has to think about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idea: Option<String>,
+    /// By the name of a buffer: what it holds here instead.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fill: BTreeMap<String, KernelFill>,
+    /// The tolerance here, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
     #[serde(flatten)]
     pub sizes: Sizes,
 }
@@ -134,8 +145,21 @@ pub enum KernelFill {
     Normal,
     /// N(0, 1) · 100: large enough to overflow a careless exp.
     Large,
+    /// N(0, 1) / 1000.
+    Small,
+    /// N(0, 1) · 1e-8.
+    Tiny,
+    Zero,
     /// Uniform in 0 to 1.
     Positive,
+    /// N(0, 1) + 5.
+    Above,
+    /// N(0, 1) · 10 − 200.
+    Below,
+    /// N(0, 1) + 4 · i for element i.
+    Rising,
+    /// N(0, 1) − 4 · i.
+    Falling,
 }
 
 /// A criterion: `[[check]]` of exercise.toml.
@@ -144,9 +168,12 @@ pub enum KernelFill {
 pub struct KernelCheck {
     pub name: String,
     pub metric: KernelMetric,
-    /// The limit of `speed` and `invocations`.
+    /// The limit of `speed`, `invocations` and `neighbours`.
     #[serde(default)]
     pub at_least: f64,
+    /// The limit of `fetches`.
+    #[serde(default)]
+    pub at_most: f64,
     /// Whether the starter passes it, too.
     #[serde(default)]
     pub starter: KernelStarter,
@@ -163,8 +190,12 @@ pub enum KernelMetric {
     Speed,
     /// At least so many invocations in a workgroup.
     Invocations,
-    /// Uses `var<workgroup>` memory.
+    /// Reads or writes `var<workgroup>` memory when it runs.
     Shared,
+    /// Fetches each number of an input at most so many times.
+    Fetches,
+    /// At least so many invocations in a row take elements that lie side by side.
+    Neighbours,
 }
 
 /// What a check says of the starter.
@@ -239,6 +270,9 @@ pub struct KernelResult {
     pub facts: Option<KernelFacts>,
     /// Shapes that were right.
     pub shapes: Vec<KernelMatch>,
+    /// How it takes elements of buffers and of workgroup memory, counted at the small shapes.
+    #[serde(default)]
+    pub access: Vec<KernelAccess>,
     /// What went wrong when it ran.
     pub fault: Option<KernelFault>,
     /// Label of the shape that was not run.
@@ -256,6 +290,22 @@ pub enum KernelUntimed {
     OneShape,
     CpuDriver,
     NotAsked,
+}
+
+/// How one place in the text takes elements of an array that invocations share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelAccess {
+    /// Number of the place.
+    pub site: u64,
+    pub line: u32,
+    /// The array's name in the learner's file.
+    pub array: String,
+    /// Of a buffer; `None` for workgroup memory.
+    pub binding: Option<u64>,
+    /// Elements taken, here and at other places, over the elements there are; the most of any shape.
+    pub fetches: f64,
+    /// How many invocations of the first workgroup, from its first on, take elements side by side; the most of any shape.
+    pub neighbours: u64,
 }
 
 /// A shape whose outputs are right.

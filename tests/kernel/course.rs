@@ -1,5 +1,9 @@
-//! The exercises of the course: every solution passes, every starter fails where it says it does.
+//! The exercises of the course: every solution passes, every starter fails where it says it does, and every wrong solution
+//! is refused with words that name its idea.
 
+use std::path::Path;
+
+use perflings::course::{Course, Source};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::protocol::KernelStarter;
@@ -59,4 +63,46 @@ fn every_starter_fails_as_declared() {
             );
         }
     }
+}
+
+/// From the folder, so that a new one needs no new build.
+#[test]
+fn every_wrong_solution_is_refused_by_its_idea() {
+    let root = Source::folder(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the course");
+    let course = Course::open(&root, "en");
+    let mut failures = Vec::new();
+    let mut tried = 0;
+    for exercise in &course.exercises {
+        let Some(kernels) = exercise.kernels() else {
+            continue;
+        };
+        assert!(kernels.wrong.len() >= 4, "{} has too few", exercise.path);
+        for wrong in &kernels.wrong {
+            let mut job = kernels.job(&exercise.id, |name| {
+                let mut all = kernels.kernels.iter();
+                let found = all.find(|kernel| kernel.file.name == name);
+                Ok(found.expect("is there").file.solution.clone())
+            });
+            job.files[wrong.kernel].text.clone_from(&wrong.text);
+            let Some(report) = on_lavapipe(&job) else {
+                return;
+            };
+            tried += 1;
+            let lines: Vec<_> = report
+                .card
+                .iter()
+                .filter(|line| line.good != Some(true))
+                .collect();
+            if report.passed || !lines.iter().any(|line| line.text.contains(&wrong.refused)) {
+                let at = format!("{}/wrong/{}", exercise.path, wrong.name);
+                failures.push(format!("{at}: passed: {}, {lines:#?}", report.passed));
+            }
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{} of {tried}:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }

@@ -8,7 +8,7 @@ use super::super::check::detective;
 use crate::cli::args::EngineArgs;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
-use crate::course::exercise::{Body, ConfigMetric, Configs, Detective, Exercise, Kernels};
+use crate::course::exercise::{Body, ConfigMetric, Configs, Detective, Exercise, Kernels, Wrong};
 use crate::course::placeholder::NOT_MEASURED;
 use crate::course::sweep::SweepRuns;
 use crate::engine::kernel::checker::Checker;
@@ -38,17 +38,18 @@ pub fn all(
         let Some(kernels) = exercise.kernels() else {
             continue;
         };
-        for starter in [true, false] {
-            let what = named(exercise, starter);
+        let texts = [Text::Starter, Text::Solution].into_iter();
+        for text in texts.chain(kernels.wrong.iter().map(Text::Wrong)) {
+            let what = format!("{} {}, {}", exercise.label(), exercise.id, text.name());
             let (passed, detail) = match skipped.clone() {
                 Some(outcome) => outcome,
                 None => {
                     progress(&what);
-                    let mut job = job(exercise, kernels, starter);
+                    let mut job = job(exercise, kernels, text);
                     job.timed = timed;
                     let facts = checker.check(&engine.device, job);
                     let report = kernel_judge::verdict(checker.job(), facts);
-                    verdict(kernels, &report, starter)
+                    verdict(kernels, &report, text)
                 }
             };
             if skipped.is_none() && detail.starts_with(NO_ADAPTER) {
@@ -87,26 +88,50 @@ fn named(exercise: &Exercise, starter: bool) -> String {
     format!("{} {}, {which}", exercise.label(), exercise.id)
 }
 
-/// The check of an exercise's starters, or of its solutions.
-fn job(exercise: &Exercise, kernels: &Kernels, starter: bool) -> KernelJob {
-    let text = |name: &str| {
-        let kernel = kernels.kernels.iter().find(|k| k.file.name == name);
-        let file = kernel.map(|kernel| &kernel.file);
-        Ok(file.map_or_else(String::new, |file| match starter {
-            true => file.starter.clone(),
-            false => file.solution.clone(),
-        }))
-    };
-    kernels.job(&exercise.id, text)
+/// What is tried of a kernel exercise.
+#[derive(Clone, Copy)]
+enum Text<'a> {
+    Starter,
+    Solution,
+    Wrong(&'a Wrong),
 }
 
-/// What a report says of a starter, which must fail the checks that say so and no others, or of a solution.
-fn verdict(kernels: &Kernels, report: &KernelVerdict, starter: bool) -> (bool, String) {
+impl Text<'_> {
+    fn name(self) -> String {
+        match self {
+            Self::Starter => "starter".to_owned(),
+            Self::Solution => "solution".to_owned(),
+            Self::Wrong(wrong) => format!("wrong: {}", wrong.name),
+        }
+    }
+}
+
+/// The check of an exercise's starters, of its solutions, or of a wrong solution beside the right ones.
+fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
+    let read = |name: &str| {
+        let mut all = kernels.kernels.iter().enumerate();
+        let found = all.find(|(_, kernel)| kernel.file.name == name);
+        Ok(found.map_or_else(String::new, |(at, kernel)| match text {
+            Text::Starter => kernel.file.starter.clone(),
+            Text::Wrong(wrong) if wrong.kernel == at => wrong.text.clone(),
+            Text::Solution | Text::Wrong(_) => kernel.file.solution.clone(),
+        }))
+    };
+    kernels.job(&exercise.id, read)
+}
+
+/// What a report says of a starter, which must fail the checks that say so and no others, of a solution, or of a wrong one,
+/// which must be refused with the words that it names.
+fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (bool, String) {
     if let Some(why) = &report.facts.failed {
         let nothing = report.facts.device.is_none() && why.starts_with("nothing here can run");
         let detail = if nothing { NO_ADAPTER } else { NOT_RUN };
         return (nothing, format!("{detail}: {why}"));
     }
+    if let Text::Wrong(wrong) = text {
+        return refused(wrong, report);
+    }
+    let starter = matches!(text, Text::Starter);
     let mut files = report.facts.files.iter();
     if let Some((name, error)) = files.find_map(|file| Some((&file.name, file.error.as_ref()?))) {
         let what = format!("does not compile: {name}:{}: {}", error.line, error.message);
@@ -133,6 +158,25 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, starter: bool) -> (bool, S
     match wrong.is_empty() {
         true => (true, said.join("; ")),
         false => (false, wrong.join("; ")),
+    }
+}
+
+/// A wrong solution has to be refused with its words.
+fn refused(wrong: &Wrong, report: &KernelVerdict) -> (bool, String) {
+    let said = report.card.iter().filter(|line| line.good != Some(true));
+    let said = said.map(|line| line.text.as_str()).collect::<Vec<_>>();
+    match report.passed {
+        true => (false, "passes, and must be refused".to_owned()),
+        false if said.iter().any(|line| line.contains(&wrong.refused)) => {
+            (true, format!("refused: {}", wrong.refused))
+        }
+        false => {
+            let (words, said) = (&wrong.refused, said.join(" / "));
+            (
+                false,
+                format!("is refused without the words “{words}”: {said}"),
+            )
+        }
     }
 }
 
@@ -273,14 +317,14 @@ mod tests {
     fn a_starter_and_a_solution_that_changed_places_are_named() {
         let solution = report([Some(true), Some(true), None]);
         let starter = report([Some(true), Some(false), Some(false)]);
-        assert!(verdict(&matmul(), &solution, false).0);
-        assert!(verdict(&matmul(), &starter, true).0);
-        let (passed, detail) = verdict(&matmul(), &solution, true);
+        assert!(verdict(&matmul(), &solution, Text::Solution).0);
+        assert!(verdict(&matmul(), &starter, Text::Starter).0);
+        let (passed, detail) = verdict(&matmul(), &solution, Text::Starter);
         assert!(
             !passed && detail == "must fail: `uses workgroup memory`: so",
             "{detail}"
         );
-        let (passed, detail) = verdict(&matmul(), &starter, false);
+        let (passed, detail) = verdict(&matmul(), &starter, Text::Solution);
         assert!(
             !passed && detail.starts_with("must pass: `uses workgroup memory`"),
             "{detail}"
@@ -299,7 +343,7 @@ mod tests {
             }),
             ..KernelResult::default()
         }];
-        let (passed, detail) = verdict(&matmul(), &broken, true);
+        let (passed, detail) = verdict(&matmul(), &broken, Text::Starter);
         assert!(!passed, "{detail}");
         assert_eq!(detail, "does not compile: starter.wgsl:3: expected `;`");
     }
@@ -314,8 +358,8 @@ mod tests {
             ..KernelVerdict::default()
         };
         let none = failed("nothing here can run a WGSL kernel: …");
-        let (passed, detail) = verdict(&matmul(), &none, true);
+        let (passed, detail) = verdict(&matmul(), &none, Text::Starter);
         assert!(passed && detail.starts_with(NO_ADAPTER), "{detail}");
-        assert!(!verdict(&matmul(), &failed("the device was lost"), true).0);
+        assert!(!verdict(&matmul(), &failed("the device was lost"), Text::Starter).0);
     }
 }

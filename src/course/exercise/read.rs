@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::config::{ANSWERS, ConfigCheck, ConfigMetric, FigureTest, starter};
-use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, Sweep, apply};
+use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, Sweep, Wrong, apply};
 use crate::config::nearest;
 use crate::course::metric;
 use crate::course::source::Loader;
@@ -15,8 +15,8 @@ use crate::course::stage::{
 };
 use crate::course::toml_file::TomlFile;
 use crate::protocol::{
-    KernelBinding, KernelCheck, KernelMetric, KernelReference, KernelRole, KernelShape, KernelSpec,
-    KernelStarter, MAX_SIZE, Product, Sizes, is_size_name,
+    KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
+    KernelSpec, KernelStarter, MAX_SIZE, Product, is_size_name,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -44,7 +44,7 @@ struct ExerciseToml<C> {
     check: Vec<C>,
     // Of a kernel exercise.
     replaces: Option<String>,
-    shape: Vec<BTreeMap<String, LabelOrSize>>,
+    shape: Vec<BTreeMap<String, ShapeValue>>,
     kernel: Vec<KernelToml>,
     // Of a config exercise.
     steps: Option<u64>,
@@ -57,10 +57,15 @@ struct ExerciseToml<C> {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "it takes a whole number, or a text for `label`")]
-enum LabelOrSize {
+#[serde(
+    untagged,
+    expecting = "it takes a whole number, or a text for `label` and `idea`, a number for `tolerance`, a table for `fill`"
+)]
+enum ShapeValue {
     Size(i64),
-    Label(String),
+    Tolerance(f64),
+    Text(String),
+    Fill(BTreeMap<String, KernelFill>),
 }
 
 #[derive(Deserialize)]
@@ -162,9 +167,15 @@ impl Reader<'_> {
             file.fail("kernel", "has no kernel; write at least one `[[kernel]]`");
         }
         for (at, check) in found.check.iter().enumerate() {
-            let limited = [KernelMetric::Speed, KernelMetric::Invocations].contains(&check.metric);
+            let limited = matches!(
+                check.metric,
+                KernelMetric::Speed | KernelMetric::Invocations | KernelMetric::Neighbours
+            );
             if limited && check.at_least == 0.0 {
                 file.missing(&format!("check.{at}.at-least"), "1.5");
+            }
+            if check.metric == KernelMetric::Fetches && check.at_most == 0.0 {
+                file.missing(&format!("check.{at}.at-most"), "8");
             }
         }
         let fails = |check: &KernelCheck| check.starter == KernelStarter::Fails;
@@ -176,49 +187,100 @@ impl Reader<'_> {
         let kernels: Vec<Option<Kernel>> = kernels
             .map(|(at, raw)| self.kernel(&format!("kernel.{at}"), raw, &shapes))
             .collect();
+        let kernels: Vec<Kernel> = kernels.into_iter().collect::<Option<_>>()?;
+        let bindings = kernels.iter().flat_map(|kernel| &kernel.spec.bindings);
+        let read = bindings.filter(|binding| binding.role != KernelRole::Out);
+        let read: Vec<&str> = read.map(|binding| binding.name.as_str()).collect();
+        for (at, shape) in shapes.iter().enumerate() {
+            for name in shape
+                .fill
+                .keys()
+                .filter(|name| !read.contains(&name.as_str()))
+            {
+                let near = nearest(name, read.iter().copied());
+                let what = format!("`{name}` is no buffer that is read; the nearest is `{near}`");
+                file.fail(&format!("shape.{at}.fill"), what);
+            }
+        }
         Some(Body::Kernel(Kernels {
-            kernels: kernels.into_iter().collect::<Option<_>>()?,
+            wrong: self.wrong(&kernels),
+            kernels,
             shapes,
             replaces: found.replaces.take(),
             checks: std::mem::take(&mut found.check),
         }))
     }
 
-    fn shape(&self, path: &str, raw: BTreeMap<String, LabelOrSize>) -> KernelShape {
-        let (mut label, mut sizes) = (None, Sizes::new());
+    fn shape(&self, path: &str, raw: BTreeMap<String, ShapeValue>) -> KernelShape {
+        let (mut label, mut shape) = (None, KernelShape::default());
         for (key, value) in raw {
             let fail = |what: String| self.file.fail(&format!("{path}.{key}"), what);
-            match value {
-                LabelOrSize::Label(text) if key == "label" => label = Some(text),
-                LabelOrSize::Size(_) if key == "label" => {
-                    fail("`label` is a number; it takes a quoted text".to_owned());
+            match (key.as_str(), value) {
+                ("label", ShapeValue::Text(text)) => label = Some(text),
+                ("idea", ShapeValue::Text(text)) => shape.idea = Some(text),
+                ("fill", ShapeValue::Fill(fill)) => shape.fill = fill,
+                ("tolerance", ShapeValue::Tolerance(most)) => shape.tolerance = Some(most),
+                ("label", _) => {
+                    fail("`label` is no text; it takes a quoted text".to_owned());
                     label = Some(String::new());
                 }
+                ("idea", _) => fail("`idea` is no text; it takes a quoted text".to_owned()),
+                ("fill", _) => fail("`fill` takes a table, such as { x = \"large\" }".to_owned()),
+                ("tolerance", _) => fail("`tolerance` takes a number, such as 1e-6".to_owned()),
                 _ if !is_size_name(&key) => {
                     let what = "is not a size; name sizes in capitals, such as N";
                     fail(format!("`{key}` {what}"));
                 }
-                LabelOrSize::Size(n) if (1..=MAX_SIZE as i64).contains(&n) => {
-                    sizes.insert(key, n as u64);
+                (_, ShapeValue::Size(n)) if (1..=MAX_SIZE as i64).contains(&n) => {
+                    shape.sizes.insert(key, n as u64);
                 }
-                wrong => {
+                (_, wrong) => {
                     let wrong = match wrong {
-                        LabelOrSize::Size(n) => n.to_string(),
-                        LabelOrSize::Label(_) => "a text".to_owned(),
+                        ShapeValue::Size(n) => n.to_string(),
+                        ShapeValue::Tolerance(x) => x.to_string(),
+                        ShapeValue::Text(_) => "a text".to_owned(),
+                        ShapeValue::Fill(_) => "a table".to_owned(),
                     };
                     let what = format!("it takes a whole number from 1 to {MAX_SIZE}");
                     fail(format!("`{key}` is {wrong}; {what}"));
-                    sizes.insert(key, 1);
+                    shape.sizes.insert(key, 1);
                 }
             }
         }
         if label.is_none() {
             self.file.missing(&format!("{path}.label"), "\"…\"");
         }
-        KernelShape {
-            label: label.unwrap_or_default(),
-            sizes,
-        }
+        shape.label = label.unwrap_or_default();
+        shape
+    }
+
+    /// The solutions in `wrong/`, each with what its first line says. A name that begins with that of a kernel's file stands
+    /// for that file, any other for the first.
+    fn wrong(&self, kernels: &[Kernel]) -> Vec<Wrong> {
+        let folder = format!("{}/wrong", self.path);
+        let entries = self.loader.source.entries(&folder).into_iter();
+        let texts = entries.filter(|entry| entry.name.ends_with(".wgsl"));
+        let read = texts.filter_map(|entry| {
+            let path = format!("{folder}/{}", entry.name);
+            let text = self.loader.clean(&path)?;
+            let first = text.lines().next().unwrap_or_default();
+            let Some(refused) = first.strip_prefix("// refused: ") else {
+                let what = "begins with `// refused: ` and words of the message that refuses it";
+                self.loader.fail(&path, 1, what);
+                return None;
+            };
+            let stands_for = |kernel: &Kernel| {
+                let stem = kernel.file.name.trim_end_matches(".wgsl");
+                entry.name.starts_with(&format!("{stem}-"))
+            };
+            Some(Wrong {
+                name: entry.name.trim_end_matches(".wgsl").to_owned(),
+                kernel: kernels.iter().position(stands_for).unwrap_or(0),
+                refused: refused.trim().to_owned(),
+                text,
+            })
+        });
+        read.collect()
     }
 
     fn kernel(&self, path: &str, raw: KernelToml, shapes: &[KernelShape]) -> Option<Kernel> {

@@ -208,7 +208,10 @@ impl Worker<'_> {
             _ => trial.reference(&inputs),
         };
         self.at(Some(index), &shape.label, true);
-        match trial.judge(&kernel, &inputs, &expected)? {
+        let mut access = std::mem::take(&mut self.result(index).access);
+        let judged = trial.judge(&kernel, &inputs, &expected, &mut access);
+        self.result(index).access = access;
+        match judged? {
             Err(fault) => {
                 self.result(index).fault = Some(*fault);
                 return Ok(false);

@@ -1,19 +1,26 @@
 //! The same kernel with probes in it. In every index: is there such an element? Devices drop or bend what lies outside, so
-//! that nothing shows in the results; the unchecked launch in the model would hit a neighbour. In every loop: how many
-//! rounds? So a loop without end ends here, and is named.
+//! that nothing shows in the results; the unchecked launch in the model would hit a neighbour. In every index into memory that
+//! invocations share: how often, and which element do the first invocations take? In every loop: how many rounds? So a loop
+//! without end ends here, and is named.
 
 use std::ops::Range;
 
+use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
 use naga::{
-    AddressSpace, ArraySize, Block, Expression, Function, Handle, Module, Statement, TypeInner,
+    AddressSpace, ArraySize, Block, BuiltIn, Expression, Function, Handle, Module, Statement,
+    TypeInner,
 };
 
 use super::source::without_comments;
-use super::tree::functions;
+use super::tree::root;
 
-/// Numbers in the probe's own buffer: how many went outside, site and index of the first; how many left a loop because it
-/// went on too long, and that loop's site.
-pub const WORDS: usize = 5;
+/// Numbers at the beginning of the probe's own buffer: how many went outside, site and index of the first; how many left a
+/// loop because it went on too long, and that loop's site.
+const WORDS: usize = 5;
+/// Invocations, from a workgroup's first on, of which each site keeps the first index.
+const LANES: usize = 8;
+/// Numbers for each site after that: how often, and one more than the first index of each lane.
+const SITE: usize = 1 + LANES;
 
 /// A text that records indices outside of their array, and loops with too many rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,28 +38,89 @@ pub struct Site {
     pub range: Range<usize>,
     pub array: String,
     pub count: u64,
+    /// Which memory it is in, where that is more than an invocation's own.
+    pub memory: Option<Memory>,
+}
+
+/// Memory that invocations share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// The buffer with this binding.
+    Buffer(usize),
+    Workgroup,
+}
+
+/// What the probes of a launch saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The first index outside of its array: site and index.
+    pub outside: Option<(usize, u32)>,
+    /// The first loop that went on too long.
+    pub endless: Option<usize>,
+    /// For each site, how often it was passed, and how many lanes took elements side by side.
+    pub sites: Vec<(u32, usize)>,
+}
+
+impl Probed {
+    /// Numbers in the probe's own buffer.
+    pub fn words(&self) -> usize {
+        WORDS + SITE * self.sites.len()
+    }
+
+    /// What the numbers in the buffer say.
+    pub fn read(&self, words: &[u32]) -> Seen {
+        let word = |at: usize| words.get(at).copied().unwrap_or_default();
+        let site = |site: usize| {
+            let at = WORDS + SITE * site;
+            let first = (1..=LANES).map(|lane| word(at + lane));
+            (word(at), side_by_side(&first.collect::<Vec<_>>()))
+        };
+        Seen {
+            outside: (word(0) > 0).then(|| (word(1) as usize, word(2))),
+            endless: (word(3) > 0).then(|| word(4) as usize),
+            sites: (0..self.sites.len()).map(site).collect(),
+        }
+    }
+}
+
+/// How many lanes take the element after the one of the lane before, from the first on. All lanes may take the same one.
+fn side_by_side(first: &[u32]) -> usize {
+    let steps = [0, 1].map(|step| {
+        let mut lanes = first.iter().zip(0..);
+        lanes.position(|(index, lane)| *index == 0 || *index != first[0] + step * lane)
+    });
+    let runs = steps.map(|end| end.unwrap_or(first.len()));
+    if runs[0] == first.len() {
+        runs[0]
+    } else {
+        runs[1]
+    }
 }
 
 /// Puts probes into a text that has been validated; `counts` are the lengths of the buffers, `rounds` what an invocation
 /// may do in all its loops together. Without `indices` only loops are probed. `None` when there is nothing to probe.
 pub fn probe(text: &str, counts: &[usize], rounds: u32, indices: bool) -> Option<Probed> {
     let module = naga::front::wgsl::parse_str(text).ok()?;
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+    let info = validator.validate(&module).ok()?;
     let code = without_comments(text);
     let mut sites: Vec<(Site, Range<usize>)> = Vec::new();
     let mut loops: Vec<Range<usize>> = Vec::new();
-    for function in functions(&module) {
+    for (function, types) in functions(&module, &info) {
         for (handle, expression) in function.expressions.iter().filter(|_| indices) {
             // A text stands for itself once, however often the tree refers to it.
             if let Expression::Access { base, .. } = expression
-                && let Some((array, count)) = array(&module, function, *base, counts)
+                && let Some((count, memory)) = length(&module, function, types, *base, counts)
                 && let Some(range) = function.expressions.get_span(handle).to_range()
                 && let Some(index) = index(&code, &range)
                 && sites.iter().all(|(_, known)| *known != index)
             {
+                let array = code[range.start..index.start - 1].trim().to_owned();
                 let site = Site {
                     range,
                     array,
                     count,
+                    memory,
                 };
                 sites.push((site, index));
             }
@@ -62,12 +130,24 @@ pub fn probe(text: &str, counts: &[usize], rounds: u32, indices: bool) -> Option
     if sites.is_empty() && loops.is_empty() {
         return None;
     }
-    let text = insert(text, &sites, &loops, counts.len(), rounds);
+    let lane = lane(&module, &code);
+    let text = insert(text, &sites, &loops, lane, counts.len(), rounds);
     Some(Probed {
         text,
         sites: sites.into_iter().map(|(site, _)| site).collect(),
         loops,
     })
+}
+
+/// Every function with the types of its expressions.
+fn functions<'a>(
+    module: &'a Module,
+    info: &'a ModuleInfo,
+) -> impl Iterator<Item = (&'a Function, &'a FunctionInfo)> {
+    let plain = module.functions.iter();
+    let plain = plain.map(|(handle, function)| (function, &info[handle]));
+    let entries = module.entry_points.iter().enumerate();
+    plain.chain(entries.map(|(at, entry)| (&entry.function, info.get_entry_point(at))))
 }
 
 /// The text of every loop up to its opening brace.
@@ -104,32 +184,91 @@ fn heads(code: &str, block: &Block, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Name and length of the array that `base` is. An invocation's own arrays are left alone: an index outside of those
-/// spoils nobody else's numbers.
-fn array(
+/// How many elements `base` has, an array or a vector, and which shared memory it lies in.
+fn length(
     module: &Module,
     function: &Function,
+    types: &FunctionInfo,
     base: Handle<Expression>,
     counts: &[usize],
-) -> Option<(String, u64)> {
-    let Expression::GlobalVariable(global) = function.expressions[base] else {
-        return None;
+) -> Option<(u64, Option<Memory>)> {
+    let variable = match root(function, base) {
+        Expression::GlobalVariable(global) => Some(&module.global_variables[*global]),
+        _ => None,
     };
-    let variable = &module.global_variables[global];
-    let count = match (&variable.binding, &module.types[variable.ty].inner) {
-        (Some(place), _) if matches!(variable.space, AddressSpace::Storage { .. }) => {
-            *counts.get(place.binding as usize)? as u64
-        }
-        (
-            _,
-            TypeInner::Array {
-                size: ArraySize::Constant(count),
-                ..
-            },
-        ) => count.get().into(),
+    let buffer = variable.and_then(|variable| Some(variable.binding?.binding as usize));
+    let memory = match variable.map(|variable| variable.space) {
+        Some(AddressSpace::Storage { .. }) => buffer.map(Memory::Buffer),
+        Some(AddressSpace::WorkGroup) => Some(Memory::Workgroup),
+        _ => None,
+    };
+    let inner = match *types[base].ty.inner_with(&module.types) {
+        TypeInner::Pointer { base, .. } => &module.types[base].inner,
+        ref value => value,
+    };
+    let count = match inner {
+        TypeInner::Array {
+            size: ArraySize::Constant(count),
+            ..
+        } => count.get().into(),
+        TypeInner::Array { .. } => *counts.get(buffer?)? as u64,
+        TypeInner::Vector { size, .. }
+        | TypeInner::Matrix { columns: size, .. }
+        | TypeInner::ValuePointer {
+            size: Some(size), ..
+        } => *size as u64,
         _ => return None,
     };
-    Some((variable.name.clone()?, count))
+    Some((count, memory))
+}
+
+/// What has to be inserted so that an invocation of the first workgroup knows its number: places and pieces of text.
+fn lane(module: &Module, code: &str) -> Vec<(usize, String)> {
+    let given = |wanted: BuiltIn| {
+        let entry = module.entry_points.first()?;
+        let is = |binding: &Option<naga::Binding>| *binding == Some(naga::Binding::BuiltIn(wanted));
+        entry.function.arguments.iter().find_map(|argument| {
+            let name = argument.name.as_ref()?;
+            match &module.types[argument.ty].inner {
+                _ if is(&argument.binding) => Some(name.clone()),
+                TypeInner::Struct { members, .. } => {
+                    let member = members.iter().find(|member| is(&member.binding))?;
+                    Some(format!("{name}.{}", member.name.as_ref()?))
+                }
+                _ => None,
+            }
+        })
+    };
+    let places = || {
+        let name = code.find("fn main")?;
+        let open = name + code[name..].find('(')? + 1;
+        let body = open + code[open..].find('{')? + 1;
+        Some((open, body))
+    };
+    let Some((open, body)) = places() else {
+        return Vec::new();
+    };
+    let mut arguments = String::new();
+    let mut own = |wanted: BuiltIn, name: &str, declared: &str| {
+        given(wanted).unwrap_or_else(|| {
+            arguments += declared;
+            name.to_owned()
+        })
+    };
+    let index = own(
+        BuiltIn::LocalInvocationIndex,
+        "perflings_local",
+        "@builtin(local_invocation_index) perflings_local: u32, ",
+    );
+    let group = own(
+        BuiltIn::WorkGroupId,
+        "perflings_group",
+        "@builtin(workgroup_id) perflings_group: vec3<u32>, ",
+    );
+    let first = format!(
+        " perflings_lane = select({LANES}u, {index}, all({group} == vec3<u32>(0u, 0u, 0u))); "
+    );
+    vec![(open, arguments), (body, first)]
 }
 
 /// The text between the last brackets of `a[…]`.
@@ -152,14 +291,19 @@ fn insert(
     text: &str,
     sites: &[(Site, Range<usize>)],
     loops: &[Range<usize>],
+    lane: Vec<(usize, String)>,
     binding: usize,
     rounds: u32,
 ) -> String {
-    let mut pieces: Vec<(usize, String)> = Vec::new();
+    let mut pieces = lane;
     for (number, (site, index)) in sites.iter().enumerate() {
+        let probe = match site.memory {
+            Some(_) => "perflings_shared",
+            None => "perflings_index",
+        };
         pieces.push((
             index.start,
-            format!("perflings_index({number}u, {}u, u32(", site.count),
+            format!("{probe}({number}u, {}u, u32(", site.count),
         ));
         pieces.push((index.end, "))".to_owned()));
     }
@@ -182,6 +326,15 @@ fn insert(
         "
 @group(0) @binding({binding}) var<storage, read_write> perflings_seen: array<atomic<u32>>;
 var<private> perflings_rounds: u32;
+var<private> perflings_lane: u32 = {LANES}u;
+fn perflings_shared(site: u32, count: u32, index: u32) -> u32 {{
+    let at = {WORDS}u + {SITE}u * site;
+    atomicAdd(&perflings_seen[at], 1u);
+    if (perflings_lane < {LANES}u && atomicLoad(&perflings_seen[at + 1u + perflings_lane]) == 0u) {{
+        atomicStore(&perflings_seen[at + 1u + perflings_lane], index + 1u);
+    }}
+    return perflings_index(site, count, index);
+}}
 fn perflings_index(site: u32, count: u32, index: u32) -> u32 {{
     if (index >= count && atomicAdd(&perflings_seen[0], 1u) == 0u) {{
         atomicStore(&perflings_seen[1], site);
@@ -220,6 +373,10 @@ var<workgroup> w: array<f32, 4>;
         while (true) { if (k > 1u) { break; } continue; }
     }
     loop { break; }
+    var own: array<f32, 3>;
+    var v = vec4(1.0);
+    own[i] = 1.0;
+    v[i] = own[i + 2u];
 }";
         let probed = probe(text, &[10, 20], 1000, true).expect("has indices");
         let found: Vec<_> = probed
@@ -233,6 +390,9 @@ var<workgroup> w: array<f32, 4>;
             ("x[i + 1u]", 10),
             ("y[u32(x[i + 1u])]", 20),
             ("w[/* ] */ i]", 4),
+            ("own[i]", 3),
+            ("own[i + 2u]", 3),
+            ("v[i]", 4),
         ];
         wanted.sort_unstable();
         let mut sorted = found.clone();
@@ -255,5 +415,23 @@ var<workgroup> w: array<f32, 4>;
         let loops = probe(text, &[10, 20], 1000, false).expect("has loops");
         assert_eq!((loops.sites.len(), loops.loops.len()), (0, 3));
         assert!(probe("fn f() {}", &[], 1, true).is_none());
+        let array = |text: &str| {
+            let mut sites = probed.sites.iter();
+            let site = sites.find(|site| site.array == text);
+            site.map(|site| site.memory)
+        };
+        assert_eq!(array("y"), Some(Some(Memory::Buffer(1))));
+        assert_eq!(array("w"), Some(Some(Memory::Workgroup)));
+        assert_eq!(array("own"), Some(None));
+    }
+
+    #[test]
+    fn lanes_side_by_side_are_counted() {
+        assert_eq!(side_by_side(&[5, 6, 7, 8]), 4);
+        assert_eq!(side_by_side(&[5, 6, 9, 8]), 2);
+        assert_eq!(side_by_side(&[5, 5, 5, 5]), 4);
+        assert_eq!(side_by_side(&[5, 5, 6, 6]), 1);
+        assert_eq!(side_by_side(&[0, 0, 0, 0]), 0);
+        assert_eq!(side_by_side(&[1, 0, 0, 0]), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! What the kernels of the exercises have to compute, in the plainest Rust: inputs in, outputs out, sums in f64. Slow on
 //! purpose; every kernel is held against it. Inputs come from a seeded generator of our own.
 
-use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, Sizes};
+use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, KernelShape, Sizes};
 use crate::random::Rng;
 
 /// RMSNorm's ε, AdamW's constants and RoPE's base, as everywhere in this program.
@@ -34,32 +34,42 @@ pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -
     found.into_iter().map(narrow).collect()
 }
 
-/// Values for the buffers that a kernel reads, in binding order; equal seeds give equal values.
+/// Values for the buffers that a kernel reads at a shape, in binding order; equal seeds give equal values.
 ///
 /// # Errors
 /// When a size is missing, or a buffer would be too large.
 pub fn inputs(
     bindings: &[KernelBinding],
-    sizes: &Sizes,
+    shape: &KernelShape,
     seed: u64,
 ) -> Result<Vec<Vec<f32>>, String> {
     let read = (0..)
         .zip(bindings)
         .filter(|(_, binding)| binding.role != KernelRole::Out);
     read.map(|(number, binding)| {
-        let count = binding.count.value(sizes)?;
+        let count = binding.count.value(&shape.sizes)?;
+        let fill = shape.fill.get(&binding.name).unwrap_or(&binding.fill);
         let mut rng = Rng::named(seed, "kernel input", number);
-        Ok((0..count).map(|_| draw(binding.fill, &mut rng)).collect())
+        Ok((0..count).map(|at| draw(*fill, at, &mut rng)).collect())
     })
     .collect()
 }
 
-fn draw(fill: KernelFill, rng: &mut Rng) -> f32 {
-    match fill {
-        KernelFill::Positive => rng.uniform() as f32,
-        KernelFill::Normal => rng.normal() as f32,
-        KernelFill::Large => (100.0 * rng.normal()) as f32,
-    }
+/// Element `at` of a buffer.
+fn draw(fill: KernelFill, at: u64, rng: &mut Rng) -> f32 {
+    let drawn = match fill {
+        KernelFill::Positive => rng.uniform(),
+        KernelFill::Normal => rng.normal(),
+        KernelFill::Large => 100.0 * rng.normal(),
+        KernelFill::Small => 1e-3 * rng.normal(),
+        KernelFill::Tiny => 1e-8 * rng.normal(),
+        KernelFill::Zero => 0.0,
+        KernelFill::Above => 5.0 + rng.normal(),
+        KernelFill::Below => 10.0 * rng.normal() - 200.0,
+        KernelFill::Rising => rng.normal() + 4.0 * at as f64,
+        KernelFill::Falling => rng.normal() - 4.0 * at as f64,
+    };
+    drawn as f32
 }
 
 /// An expected output and what a kernel wrote.

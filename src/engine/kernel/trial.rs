@@ -7,12 +7,12 @@ use burn_wgpu::wgpu;
 
 use super::gpu::{Gpu, Launchable, Trouble};
 use super::message;
-use super::probe;
+use super::probe::{self, Memory, Probed, Seen};
 use super::reference::{self, Difference};
 use super::validate::SizedText;
 use crate::protocol::{
-    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch, KernelRole,
-    KernelShape,
+    KernelAccess, KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch,
+    KernelRole, KernelShape,
 };
 
 /// Numbers behind the end of each buffer in the second run.
@@ -48,8 +48,7 @@ pub type Verdict = Result<KernelMatch, Box<KernelFault>>;
 impl Trial<'_> {
     /// Numbers for the buffers that are read, in binding order.
     pub fn inputs(&self) -> Result<Vec<Vec<f32>>, Trouble> {
-        reference::inputs(&self.file.spec.bindings, &self.shape.sizes, SEED)
-            .map_err(Trouble::Refused)
+        reference::inputs(&self.file.spec.bindings, self.shape, SEED).map_err(Trouble::Refused)
     }
 
     /// What the plain Rust reference makes of the inputs.
@@ -72,14 +71,16 @@ impl Trial<'_> {
         })
     }
 
-    /// Runs it and judges. The kernel with probes comes first: where a loop has no end, the plain one is never run.
+    /// Runs it and judges, and adds to what is known of its access to arrays. The kernel with probes comes first: where a loop
+    /// has no end, the plain one is never run.
     pub fn judge(
         &self,
         kernel: &Launchable,
         inputs: &[Vec<f32>],
         expected: &Expected,
+        access: &mut Vec<KernelAccess>,
     ) -> Result<Verdict, Trouble> {
-        let outside = match self.probe(inputs)? {
+        let outside = match self.probe(inputs, access)? {
             Some(fault) if fault.kind == Kind::Endless => return Ok(Err(Box::new(fault))),
             outside => outside,
         };
@@ -180,10 +181,10 @@ impl Trial<'_> {
     }
 
     fn compare(&self, found: &[Vec<f32>], expected: &Expected) -> Verdict {
-        let tolerance = if expected.from == "reference" {
-            self.file.spec.tolerance
-        } else {
-            2.0 * self.file.spec.tolerance
+        let tolerance = self.shape.tolerance.unwrap_or(self.file.spec.tolerance);
+        let tolerance = match expected.from {
+            "reference" => tolerance,
+            _ => 2.0 * tolerance,
         };
         let mut worst = 0.0_f64;
         for ((binding, found), expected) in self.outputs(found).zip(&expected.values) {
@@ -262,7 +263,11 @@ impl Trial<'_> {
     }
 
     /// What the kernel with probes finds: a loop without end, or the first index outside of its array.
-    fn probe(&self, inputs: &[Vec<f32>]) -> Result<Option<KernelFault>, Trouble> {
+    fn probe(
+        &self,
+        inputs: &[Vec<f32>],
+        access: &mut Vec<KernelAccess>,
+    ) -> Result<Option<KernelFault>, Trouble> {
         let mut lengths = self.text.counts.clone();
         // CPU drivers cut loops short on their own, after 65,535 rounds.
         let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
@@ -275,13 +280,13 @@ impl Trial<'_> {
             return Ok(None);
         };
         let mut buffers = self.fill(inputs, 0)?;
-        let seen = self.gpu.upload(&[0.0; probe::WORDS])?;
+        let seen = self.gpu.upload(&vec![0.0; probed.words()])?;
         buffers.push(seen.clone());
-        lengths.push(probe::WORDS);
+        lengths.push(probed.words());
         let bound = self.gpu.bind(&kernel, &buffers, &lengths)?;
         self.gpu.launch(&kernel, &bound)?;
         let words = self.gpu.read(&seen)?.into_iter().map(f32::to_bits);
-        let words: Vec<u32> = words.collect();
+        let seen = probed.read(&words.collect::<Vec<u32>>());
         let place = |range: &Range<usize>| {
             let (message, instead) = (String::new(), String::new());
             message::error(&self.file.text, &filled.origin(range), message, instead)
@@ -291,22 +296,64 @@ impl Trial<'_> {
             shape: self.shape.label.clone(),
             ..KernelFault::default()
         };
-        if words[3] > 0 {
+        if let Some(endless) = seen.endless {
             return Ok(Some(KernelFault {
-                place: probed.loops.get(words[4] as usize).map(place),
+                place: probed.loops.get(endless).map(place),
                 limit: f64::from(rounds),
                 ..found(Kind::Endless)
             }));
         }
-        let site = probed.sites.get(words[1] as usize).filter(|_| words[0] > 0);
-        Ok(site.map(|site| KernelFault {
-            buffer: site.array.clone(),
-            // What lies beyond the largest i32 is a negative number, read as an unsigned one.
-            at: Some(i64::from(words[2] as i32)),
-            of: site.count,
-            place: Some(place(&site.range)),
-            ..found(Kind::OutOfBounds)
+        for (number, site) in probed.sites.iter().enumerate() {
+            if let Some(memory) = site.memory {
+                let place = place(&site.range);
+                add_access(access, &probed, &seen, number, memory, place.line);
+            }
+        }
+        Ok(seen.outside.and_then(|(site, index)| {
+            let site = probed.sites.get(site)?;
+            Some(KernelFault {
+                buffer: site.array.clone(),
+                // What lies beyond the largest i32 is a negative number, read as an unsigned one.
+                at: Some(i64::from(index as i32)),
+                of: site.count,
+                place: Some(place(&site.range)),
+                ..found(Kind::OutOfBounds)
+            })
         }))
+    }
+}
+
+/// Adds what a launch showed of site `number` to what is known from other shapes.
+fn add_access(
+    access: &mut Vec<KernelAccess>,
+    probed: &Probed,
+    seen: &Seen,
+    number: usize,
+    memory: Memory,
+    line: u32,
+) {
+    let site = &probed.sites[number];
+    let sites = probed.sites.iter().zip(&seen.sites);
+    let same = sites.filter(|(other, _)| other.array == site.array);
+    let taken: u64 = same.map(|(_, (times, _))| u64::from(*times)).sum();
+    let fetches = taken as f64 / site.count.max(1) as f64;
+    let neighbours = seen.sites.get(number).map_or(0, |(_, lanes)| *lanes as u64);
+    match access.iter_mut().find(|known| known.site == number as u64) {
+        Some(known) => {
+            known.fetches = known.fetches.max(fetches);
+            known.neighbours = known.neighbours.max(neighbours);
+        }
+        None => access.push(KernelAccess {
+            site: number as u64,
+            array: site.array.clone(),
+            line,
+            binding: match memory {
+                Memory::Buffer(binding) => Some(binding as u64),
+                Memory::Workgroup => None,
+            },
+            fetches,
+            neighbours,
+        }),
     }
 }
 

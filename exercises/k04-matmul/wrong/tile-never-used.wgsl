@@ -1,0 +1,31 @@
+// refused: no element of a var<workgroup> is read or written
+// C = A·B, one output element for each invocation. Right, and slow: every number of A and B is fetched anew for every
+// product it takes part in.
+
+const M: u32 = {{M}}u;
+const N: u32 = {{N}}u;
+const K: u32 = {{K}}u;
+const TILE: u32 = 16u;
+
+@group(0) @binding(0) var<storage, read_write> a: array<f32>; // [M, K]
+@group(0) @binding(1) var<storage, read_write> b: array<f32>; // [K, N]
+@group(0) @binding(2) var<storage, read_write> c: array<f32>; // [M, N]
+
+var<workgroup> tile: array<f32, TILE * TILE>;
+
+@compute @workgroup_size(TILE, TILE)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let row = id.y;
+    let col = id.x;
+    if (row >= M || col >= N) {
+        return;
+    }
+    if (K == 0u) {
+        tile[id.x % TILE] = 1.0;
+    }
+    var sum = 0.0;
+    for (var k = 0u; k < K; k += 1u) {
+        sum += a[row * K + k] * b[k * N + col];
+    }
+    c[row * N + col] = sum;
+}

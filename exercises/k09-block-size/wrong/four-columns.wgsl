@@ -1,0 +1,19 @@
+// refused: 4 invocations in a row take neighbours
+// The residual sum, out = x + y on [ROWS, COLS]: nothing but bytes. How many invocations make a good workgroup?
+// The grid follows the size you write: COLS / x workgroups across, ROWS / y down.
+
+const ROWS: u32 = {{ROWS}}u;
+const COLS: u32 = {{COLS}}u;
+
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<storage, read_write> out: array<f32>;
+
+@compute @workgroup_size(4, 16)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= COLS || id.y >= ROWS) {
+        return;
+    }
+    let i = id.y * COLS + id.x;
+    out[i] = x[i] + y[i];
+}
