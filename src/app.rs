@@ -3,6 +3,7 @@
 
 mod actions;
 mod beats;
+pub mod busy;
 pub mod clean;
 pub mod devices;
 pub mod estimate;
@@ -28,7 +29,8 @@ use std::sync::Arc;
 use crate::config::Preset;
 use crate::course::progress::Progress;
 use crate::course::{Course, Exercise, Stage};
-use crate::protocol::{Device, RunSpec, Slot};
+use crate::profile::roofline::better;
+use crate::protocol::{Device, Load, RunSpec, Slot};
 
 pub use crate::panel::Panel;
 pub use message::{Action, Effect, Limits, Message};
@@ -126,6 +128,19 @@ impl Run {
         other.started.is_some().then_some(other)
     }
 
+    /// Both slots are shown against the best peaks that are known of their device.
+    fn share_peaks(&mut self) {
+        let [Some(a), Some(b)] = self.slots.each_mut().map(|slot| slot.started.as_mut()) else {
+            return;
+        };
+        if let (Some(of_a), Some(of_b)) = (&mut a.roof, &mut b.roof)
+            && a.device == b.device
+        {
+            **of_a = better(of_a.as_ref().clone(), of_b.as_ref().clone());
+            of_b.clone_from(of_a);
+        }
+    }
+
     /// The loss of step 0, before any update, of the weights that train now: a run that went on with another's weights has
     /// that one's.
     pub fn first_loss(&self) -> Option<f64> {
@@ -148,6 +163,8 @@ pub struct App {
     pub run: Run,
     pub devices: Devices,
     pub log: Log,
+    /// What other programs take of the machine, as the engine last said.
+    pub load: Option<Load>,
     pub view: View,
     pub notice: Option<Notice>,
     pub preset: Option<Preset>,
@@ -178,6 +195,7 @@ impl App {
             run: Run::default(),
             devices: Devices::new(&options.device),
             log: Log::default(),
+            load: None,
             view: View {
                 size: (80, 24),
                 focus: Some(Panel::Lesson),

@@ -8,6 +8,7 @@ pub mod client;
 pub mod devices;
 mod host;
 pub mod kernel;
+pub mod load;
 mod observer;
 mod pair;
 mod queue;

@@ -23,13 +23,14 @@ type Finding = (String, &'static str);
 type Rule = fn(&Facts) -> Option<Finding>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
-const LINTS: [(&str, Rule); 10] = [
+const LINTS: [(&str, Rule); 11] = [
     ("not-finite", not_finite),
     ("first-loss", first_loss),
     ("gradient-coverage", gradient_coverage),
     ("backward-too-short", backward_too_short),
     ("ledger-open", ledger_open),
     ("above-peak", above_peak),
+    ("peak-too-low", peak_too_low),
     ("wrong-logits", wrong_logits),
     ("stuck-at-ln-vocab", stuck_at_ln_vocab),
     ("below-entropy", below_entropy),
@@ -191,13 +192,35 @@ fn ledger_open(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn above_peak(f: &Facts) -> Option<Finding> {
-    let t = f.throughput.as_ref()?;
+/// FLOP/s that the step times claim, where they are above the peak, and that peak.
+fn claimed(f: &Facts, t: &Throughput) -> Option<(f64, f64)> {
     let reached = match t.flops {
         Some(flops) => flops,
         None => 3.0 * f.config.forward_flops() / (t.step_ms.median * 1e-3),
     };
     let peak = t.peak_flops.filter(|peak| reached > 1.05 * peak)?;
+    Some((reached, peak))
+}
+
+/// A peak that other programs disturbed accuses nobody.
+fn peak_too_low(f: &Facts) -> Option<Finding> {
+    let t = f.throughput.as_ref()?;
+    let load = t.peak_load?;
+    let (reached, peak) = claimed(f, t)?;
+    Some((
+        format!(
+            "{:.3} TFLOP/s are above the peak of {:.3}, which was measured while other programs used {:.0} % of this machine.",
+            reached / 1e12,
+            peak / 1e12,
+            100.0 * load
+        ),
+        "The peak is too low: close the other programs and restart the run, or `perflings doctor --calibrate`.",
+    ))
+}
+
+fn above_peak(f: &Facts) -> Option<Finding> {
+    let t = f.throughput.as_ref().filter(|t| t.peak_load.is_none())?;
+    let (reached, peak) = claimed(f, t)?;
     Some((
         format!(
             "{:.3} TFLOP/s claimed; the most this device was measured to do is {:.3}.",
@@ -270,4 +293,33 @@ fn no_kernels(f: &Facts) -> Option<Finding> {
         ),
         "Absent is not zero: check that the profiler saw this device.",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Preset;
+
+    #[test]
+    fn a_disturbed_peak_accuses_nobody() {
+        let said = |flops: f64, peak_load: Option<f64>| {
+            let mut facts = Facts::new(&RunConfig::preset(Preset::Tiny), None);
+            facts.observe(&Event::Throughput(Throughput {
+                flops: Some(flops),
+                peak_flops: Some(65e9),
+                peak_load,
+                ..Throughput::default()
+            }));
+            facts.lints()
+        };
+        assert_eq!(said(60e9, None), []);
+        assert_eq!(said(60e9, Some(0.6)), []);
+        assert_eq!(said(140e9, None)[0].name, "above-peak");
+        let lints = said(140e9, Some(0.6));
+        assert_eq!(lints.len(), 1);
+        assert_eq!(lints[0].name, "peak-too-low");
+        let why = "0.140 TFLOP/s are above the peak of 0.065, which was measured while other programs used 60 % of this machine.";
+        assert_eq!(lints[0].why, why);
+        assert!(lints[0].next.contains("doctor --calibrate"));
+    }
 }

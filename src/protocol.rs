@@ -114,6 +114,7 @@ pub enum Event {
     Gradients(Gradients),
     Evidence(Evidence),
     Memory(Memory),
+    Load(Load),
     /// All plausibility lints that hold now; an empty list clears them.
     Lints {
         slot: Slot,

@@ -44,6 +44,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     } else {
         panels::header::draw(s.at(it.header));
         panels::header::draw_vitals(s.at(it.vitals));
+        panels::header::draw_busy(s.at(it.busy));
         for (panel, area) in &it.panels {
             limits
                 .panels

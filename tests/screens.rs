@@ -79,6 +79,20 @@ fn paired() -> App {
     app
 }
 
+/// Beside other programs; the peaks were measured then.
+fn busy() -> App {
+    let mut app = first();
+    let load = Load {
+        others: Some(0.62),
+        busy: true,
+        reason: None,
+    };
+    hear(&mut app, Event::Load(load));
+    let started = app.run.slots[0].started.as_mut().expect("a run");
+    started.roof.as_mut().expect("peaks").flops.load = Some(0.5);
+    app
+}
+
 /// 11.5 % of the parameters have a gradient.
 fn detached() -> App {
     let mut app = first();
@@ -223,6 +237,7 @@ fn whole_screens_at_every_size() {
     for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
         dark("first", &mut first(), width, height);
         dark("toggled", &mut toggled(), width, height);
+        dark("busy", &mut busy(), width, height);
     }
 }
 

@@ -9,6 +9,7 @@ mod sample;
 #[path = "support/session.rs"]
 mod session;
 
+use perflings::app::busy;
 use perflings::app::devices::FirstLight;
 use perflings::app::pages::Page;
 use perflings::app::source::{FromEngine, ReplayControl};
@@ -951,6 +952,96 @@ fn nothing_new_is_nothing_to_draw() {
     let run = wanted(&app);
     hear(&mut app, sample::step(&run, 4));
     assert!(app.revision > before);
+}
+
+fn load(others: f64, busy: bool) -> Event {
+    Event::Load(Load {
+        others: Some(others),
+        busy,
+        reason: None,
+    })
+}
+
+#[test]
+fn other_programs_are_named_while_they_keep_the_machine_busy() {
+    let mut app = running(3);
+    let said = |app: &App| busy::busy(app).map(|[full, ..]| full);
+    for (others, is_busy, expected) in [
+        (0.05, false, None),
+        (0.62, true, Some("60 %")),
+        // Between the limits the engine leaves it as it was.
+        (0.12, true, Some("10 %")),
+        (0.12, false, None),
+    ] {
+        hear(&mut app, load(others, is_busy));
+        let said = said(&app);
+        assert_eq!(said.is_some(), expected.is_some(), "{others}: {said:?}");
+        let names = |text: String| expected.is_some_and(|share| text.contains(share));
+        assert!(said.is_none_or(names), "{others}");
+    }
+    // Digits that nobody reads are nothing to draw.
+    hear(&mut app, load(0.61, true));
+    let before = app.revision;
+    hear(&mut app, load(0.59, true));
+    assert_eq!(app.revision, before);
+    hear(&mut app, load(0.90, true));
+    assert!(app.revision > before);
+    // What an engine said that is gone is not known any more.
+    let gone = FromEngine::Gone {
+        reason: "it ended".to_owned(),
+    };
+    update(&mut app, Message::Engine(gone));
+    assert_eq!(said(&app), None);
+}
+
+#[test]
+fn where_the_system_tells_nothing_the_spread_of_the_steps_does() {
+    let mut app = running(3);
+    let unknown = Load {
+        reason: Some("/proc/stat: no such file".to_owned()),
+        ..Load::default()
+    };
+    let steps = |state, n| {
+        Event::Throughput(Throughput {
+            state,
+            step_ms: Spread {
+                n,
+                ..Spread::default()
+            },
+            ..Throughput::default()
+        })
+    };
+    hear(&mut app, steps(State::Noisy, 100));
+    assert_eq!(busy::busy(&app), None, "the engine may know better");
+    hear(&mut app, Event::Load(unknown));
+    let said = busy::busy(&app).expect("a banner");
+    assert!(said[0].starts_with("Step times vary a lot"), "{said:?}");
+    for quiet in [steps(State::Noisy, 10), steps(State::Steady, 100)] {
+        hear(&mut app, quiet);
+        assert_eq!(busy::busy(&app), None);
+    }
+}
+
+#[test]
+fn both_slots_are_shown_against_the_best_peaks() {
+    let mut app = running(3);
+    let run = wanted(&app);
+    let started = |best: f64, slot: Slot| {
+        let Event::Started(mut started) = sample::started(&run, 0) else {
+            unreachable!()
+        };
+        let mut roof = sample::roof();
+        (roof.flops.best, started.run.slot) = (best, slot);
+        started.roof = Some(Box::new(roof));
+        Event::Started(started)
+    };
+    app.run.pending.clear();
+    hear(&mut app, started(65e9, Slot::A));
+    hear(&mut app, started(265e9, Slot::B));
+    for slot in [Slot::A, Slot::B] {
+        let started = app.run.slot(slot).started.as_ref().expect("a run");
+        assert_eq!(started.roof.as_ref().map(|it| it.flops.best), Some(265e9));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::busy;
 use super::clean::sanitize;
 use super::devices::FirstLight;
 use super::figures::{figures, summary};
@@ -60,6 +61,7 @@ impl App {
             self.tell("The recording ends here", false);
             return;
         }
+        self.load = None;
         self.log
             .add(Level::Error, &format!("The engine is gone: {reason}"));
         if !matches!(self.run.state, RunState::EngineGone { .. }) {
@@ -77,6 +79,12 @@ impl App {
     fn event(&mut self, event: Event) {
         match sanitize(event) {
             Event::Heartbeat => self.revision -= 1,
+            Event::Load(load) => {
+                if !busy::changes(self.load.as_ref(), &load) {
+                    self.revision -= 1;
+                }
+                self.load = Some(load);
+            }
             Event::Hello(hello) => {
                 self.log.add(
                     Level::Info,
@@ -192,6 +200,7 @@ impl App {
             run.active = slot;
             run.slots[slot as usize].start(started);
         }
+        run.share_peaks();
         run.compiling = None;
         if recorded || run.state == RunState::Starting {
             run.state = RunState::Warming;

@@ -99,6 +99,7 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         }),
         lints: slot.lints.clone(),
         pair: None,
+        others: None,
         ended: None,
     })
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::args::DoctorArgs;
 use crate::drivers::harmless;
 use crate::engine::client::{Client, EngineCommand, Heard};
+use crate::engine::load;
 use crate::engine::roof::words::rate;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result, usage};
@@ -22,6 +23,8 @@ use crate::tui::theme::Colours;
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the peaks of one device may take; a driver that opens slowly is most of it.
 const CALIBRATE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it is looked what other programs do.
+const LOOK: Duration = Duration::from_millis(300);
 /// Lines of drivers that are shown.
 const MAX_LINES: usize = 20;
 
@@ -31,6 +34,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if args.calibrate {
         found.calibrate(&command);
     }
+    found.others = load::look(LOOK);
     found.advise();
     if args.json {
         out::json(&found)?;
@@ -52,6 +56,8 @@ struct Found {
     engine: Option<Hello>,
     devices: Vec<DeviceInfo>,
     problem: Option<String>,
+    /// The share of this machine's cores that other programs use now, 0 to 1.
+    others: Option<f64>,
     /// What drivers wrote beside the stream.
     driver_output: Vec<String>,
     /// Nothing has to be done about these: lines of drivers that are known to mean nothing, peaks that changed.
@@ -265,6 +271,24 @@ impl Found {
             let name = &d.device.name;
             format!("{name} has no timestamps: its kernels are timed with the host's clock.")
         }));
+        let busy = self.others.filter(|it| load::disturbs(*it));
+        found.extend(busy.map(|it| {
+            format!(
+                "Other programs use {:.0} % of this machine: end them, or times are longer than they need be.",
+                100.0 * it
+            )
+        }));
+        let marked = self
+            .devices
+            .iter()
+            .filter(|d| d.roof.as_ref().is_some_and(|it| it.load().is_some()));
+        found.extend(marked.map(|d| {
+            format!(
+                "The peaks of {} were measured beside other programs: `perflings doctor --calibrate` once they are quiet; \
+                 otherwise a run that begins in a quiet moment does it.",
+                d.select
+            )
+        }));
         let terminal = &self.terminal;
         if !terminal.utf8 {
             found.push("Charts are drawn in ASCII: this terminal or its locale has no UTF-8. Set LANG=C.UTF-8 where it can show it.".to_owned());
@@ -293,6 +317,16 @@ impl Found {
                 hello.version, hello.os, hello.cores
             ));
         }
+        lines.push(match self.others {
+            Some(others) => format!(
+                "load       other programs use {:.0} % of this machine's cores",
+                100.0 * others
+            ),
+            None => {
+                "load       what other programs use is not known: this system has no /proc/stat"
+                    .to_owned()
+            }
+        });
         for info in &self.devices {
             let clock = if info.timestamps { "device" } else { "host" };
             let note = match info.note.as_str() {
@@ -352,9 +386,15 @@ fn peaks(info: &DeviceInfo) -> String {
         return "peaks not measured yet; the first run does, or `perflings doctor --calibrate`"
             .to_owned();
     };
-    let noisy = match apart(&roof.flops) || apart(&roof.bytes) {
-        true => "; the repeats lie far apart: measure again on a quiet machine",
-        false => "",
+    let noisy = match roof.load() {
+        Some(load) => format!(
+            "; measured while other programs used {:.0} % of this machine: measure again on a quiet one",
+            100.0 * load
+        ),
+        None if apart(&roof.flops) || apart(&roof.bytes) => {
+            "; the repeats lie far apart: measure again on a quiet machine".to_owned()
+        }
+        None => String::new(),
     };
     format!(
         "peak {}, {}; arithmetic binds from {:.1} FLOP/byte on; {} clock, {}{noisy}",
@@ -404,6 +444,7 @@ mod tests {
             p25,
             p75: best,
             n: 9,
+            load: None,
         };
         let roof = Roof {
             flops: rate(61.23e12, 61e12),
@@ -425,6 +466,10 @@ mod tests {
             (roof.bytes.p25, roof.bytes.p75) = (2e12, 2.1e12);
         }
         assert!(peaks(&info).ends_with("quiet machine"));
+        if let Some(roof) = &mut info.roof {
+            roof.flops.load = Some(0.6);
+        }
+        assert!(peaks(&info).contains("while other programs used 60 % of this machine"));
         assert!(peaks(&DeviceInfo::default()).contains("--calibrate"));
     }
 }

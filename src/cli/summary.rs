@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::engine::load;
 use crate::export::report::short;
 use crate::profile::operations;
 use crate::protocol::{Finished, Phases};
@@ -62,6 +63,13 @@ fn figures(f: &Finished) -> Vec<String> {
         row("kernels", &kernels(f)),
         row("memory", &memory(f)),
     ]);
+    lines.extend(f.others.filter(|it| load::disturbs(*it)).map(|it| {
+        let said = format!(
+            "other programs used {:.0} % of it: times are longer than they need be",
+            100.0 * it
+        );
+        row("machine", &said)
+    }));
     lines
 }
 

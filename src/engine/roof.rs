@@ -1,5 +1,6 @@
 //! What each device was measured to do at most: once per device and driver, kept in a file for later engines. It is measured
-//! before a model is built, so that no timed step runs beside it.
+//! before a model is built, so that no timed step runs beside it. Where other programs disturb that, the peak is marked, and
+//! measured again once they are quiet.
 
 mod cache;
 mod host;
@@ -8,16 +9,21 @@ pub mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
 use super::allocator;
 use super::devices::Opened;
+use super::load;
 use crate::profile::roofline;
 use crate::protocol::{Device, Roof};
 
 /// Engines that measure a device again while its numbers lie far apart.
 const TRIES: u32 = 4;
+/// How long it is looked whether other programs are quiet, and how long `anew` waits for that.
+const LOOK: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where roofs are kept.
 fn folder() -> Option<PathBuf> {
@@ -48,16 +54,44 @@ pub fn of(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
     let before = entries
         .into_iter()
         .find(|it| it.is(&opened.info, &opened.driver));
-    // A busy machine's numbers lie apart: a few later engines measure again, then it is left at that.
-    let steady = |rate| !roofline::unsteady(rate);
     match before {
         None => keep(opened, measured(opened)?, 1, say),
-        Some(it) if it.tries >= TRIES || steady(&it.roof.flops) && steady(&it.roof.bytes) => {
-            Ok(it.roof)
-        }
+        Some(it) if !due(&it) || it.roof.load().is_some() && !quiet() => Ok(it.roof),
         Some(it) => {
             let roof = both(it.roof, measured(opened)?);
             keep(opened, roof, it.tries + 1, say)
+        }
+    }
+}
+
+/// Whether a kept roof is measured again: while it bears the mark of other programs; once, where nobody looked for them; and where
+/// its numbers lie apart, a few times.
+fn due(kept: &cache::Entry) -> bool {
+    let unsteady = |rate| roofline::unsteady(rate);
+    let apart = unsteady(&kept.roof.flops) || unsteady(&kept.roof.bytes);
+    kept.roof.load().is_some() || !kept.watched || apart && kept.tries < TRIES
+}
+
+/// Whether other programs leave the cores alone, as far as the system tells.
+fn quiet() -> bool {
+    load::look(LOOK).is_none_or(|others| !load::disturbs(others))
+}
+
+/// Waits for other programs to become quiet, a while at most.
+fn wait_until_quiet(say: &mut impl FnMut(String)) {
+    let until = Instant::now() + PATIENCE;
+    let mut told = false;
+    while let Some(others) = load::look(LOOK)
+        && load::disturbs(others)
+        && Instant::now() < until
+    {
+        if !told {
+            told = true;
+            say(format!(
+                "other programs use {:.0} % of this machine: waiting up to {} s until they are quiet",
+                100.0 * others,
+                PATIENCE.as_secs()
+            ));
         }
     }
 }
@@ -69,6 +103,9 @@ pub fn of(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
 /// When the device could not be measured, with the reason.
 pub fn anew(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
     let before = known(&opened.info, &opened.driver);
+    if on_cores(&opened.info) {
+        wait_until_quiet(&mut say);
+    }
     let now = measured(opened)?;
     let kept = match before {
         Some(before) => {
@@ -93,13 +130,21 @@ fn both(before: Roof, now: Roof) -> Roof {
     }
 }
 
-/// What the device does now, if that can be true.
+/// Whether a device computes on the cores of this machine, so that other programs take its time.
+fn on_cores(device: &Device) -> bool {
+    device.kind != "gpu"
+}
+
+/// What the device does now, if that can be true; marked where other programs disturbed it.
 fn measured(opened: &Opened) -> Result<Roof> {
-    let measured = catch_unwind(AssertUnwindSafe(|| measure::roof(opened)));
+    let (measured, others) =
+        load::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
     // The arrays are large and are not asked for again.
     allocator::release();
     allocator::reset_peak();
-    let roof = measured.map_err(|_| anyhow!("the device gave up while it was measured"))??;
+    let mut roof = measured.map_err(|_| anyhow!("the device gave up while it was measured"))??;
+    let load = others.filter(|it| on_cores(&opened.info) && load::disturbs(*it));
+    (roof.flops.load, roof.bytes.load) = (load, load);
     roofline::plausible(&roof).map_err(|why| anyhow!("{why}; it is not kept"))?;
     Ok(roof)
 }
@@ -113,6 +158,7 @@ fn keep(opened: &Opened, roof: Roof, tries: u32, mut say: impl FnMut(String)) ->
                 driver: opened.driver.clone(),
                 roof: roof.clone(),
                 tries,
+                watched: true,
             };
             cache::keep(&folder, entry)
         });
@@ -122,4 +168,41 @@ fn keep(opened: &Opened, roof: Roof, tries: u32, mut say: impl FnMut(String)) ->
         ));
     }
     Ok(roof)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::roofline::rate;
+
+    #[test]
+    fn what_was_disturbed_is_measured_again_and_what_is_steady_is_not() {
+        let rate = |seconds: &[f64]| rate(1e9, seconds).expect("it took time");
+        let steady = rate(&[1.0; 9]);
+        let apart = rate(&[1.0, 1.0, 2.0, 2.0, 4.0]);
+        let disturbed = crate::protocol::Rate {
+            load: Some(0.5),
+            ..steady
+        };
+        for (flops, watched, tries, expected) in [
+            (steady, true, 1, false),
+            (steady, false, 1, true),
+            (apart, true, TRIES - 1, true),
+            (apart, true, TRIES, false),
+            (disturbed, true, TRIES, true),
+        ] {
+            let entry = cache::Entry {
+                device: Device::default(),
+                driver: String::new(),
+                roof: Roof {
+                    flops,
+                    bytes: steady,
+                    ..Roof::default()
+                },
+                tries,
+                watched,
+            };
+            assert_eq!(due(&entry), expected, "{entry:?}");
+        }
+    }
 }

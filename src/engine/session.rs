@@ -10,7 +10,8 @@ use super::host::{ensure_memory, today};
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Outlet;
-use super::{allocator, roof};
+use super::{allocator, load, roof};
+use crate::profile::load::Reading;
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
 };
@@ -30,6 +31,8 @@ struct Session<'a> {
     work: Work,
     /// Kernels that were let in since the last step.
     swaps: Vec<KernelSwap>,
+    /// The clocks of the cores when the work began.
+    began: Result<Reading, String>,
 }
 
 /// Serves commands until `quit` or the end of input.
@@ -39,6 +42,7 @@ pub fn run(outlet: &Outlet, commands: &Receiver<Command>) {
         opened: Vec::new(),
         work: Work::Nothing,
         swaps: Vec::new(),
+        began: load::read(),
     };
     loop {
         let next = match session.work {
@@ -139,13 +143,18 @@ impl Session<'_> {
     }
 
     fn open(&mut self, select: &str) -> Result<Opened> {
-        if let Some((_, opened)) = self.opened.iter().find(|(name, _)| name == select) {
-            return Ok(opened.clone());
-        }
-        let mut opened = devices::open(select)?;
-        match roof::of(&opened, |text| self.warn(text)) {
-            Ok(roof) => opened.roof = Some(roof),
-            Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
+        let known = self.opened.iter().position(|(name, _)| name == select);
+        let mut opened = match known {
+            Some(at) => self.opened.remove(at).1,
+            None => devices::open(select)?,
+        };
+        // Peaks that other programs disturbed are measured again between two runs, once it is quiet.
+        let marked = opened.roof.as_ref().is_some_and(|it| it.load().is_some());
+        if known.is_none() || marked && matches!(self.work, Work::Nothing) {
+            match roof::of(&opened, |text| self.warn(text)) {
+                Ok(roof) => opened.roof = Some(roof),
+                Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
+            }
         }
         self.opened.push((select.to_owned(), opened.clone()));
         Ok(opened)
@@ -194,6 +203,7 @@ impl Session<'_> {
             self.fail(FailedKind::Usage, &error);
             return None;
         }
+        self.began = load::read();
         Some(opened)
     }
 
@@ -284,7 +294,7 @@ impl Session<'_> {
 
     /// Ends the current work with its summary.
     fn end(&mut self, why: Option<&str>) {
-        let summary = match std::mem::replace(&mut self.work, Work::Nothing) {
+        let mut summary = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
             Work::Training(trainer) | Work::Paused(trainer, _) => trainer.finish(why),
             Work::Comparing(paired, opened) => {
@@ -303,6 +313,7 @@ impl Session<'_> {
                 }
             }
         };
+        summary.others = load::since(&self.began);
         self.outlet.send(Event::Finished(Box::new(summary)));
         allocator::release();
         for (_, opened) in &self.opened {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::load::Meter;
 use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
 
 /// Time between two heartbeats.
@@ -42,9 +43,15 @@ pub fn open() -> Result<(Outlet, Receiver<Command>, JoinHandle<()>)> {
     let outlet = Outlet(sender);
     let heart = outlet.clone();
     Builder::new().name("heartbeat".into()).spawn(move || {
-        loop {
+        let mut meter = Meter::start();
+        for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
             heart.send(Event::Heartbeat);
+            if beat.is_multiple_of(2)
+                && let Some(load) = meter.window()
+            {
+                heart.send(Event::Load(load));
+            }
         }
     })?;
 

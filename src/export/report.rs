@@ -37,6 +37,8 @@ struct Section {
     memory: Option<Memory>,
     lints: Vec<Lint>,
     ended: Option<String>,
+    /// The share of the machine that other programs used.
+    others: Option<f64>,
 }
 
 impl Collector {
@@ -58,6 +60,7 @@ impl Collector {
                 self.keep(f.slot, |s| {
                     s.lints.clone_from(&f.lints);
                     s.ended.clone_from(&f.ended);
+                    s.others = f.others;
                 });
                 if let Some(pair) = &f.pair {
                     self.pair(pair);
@@ -87,6 +90,7 @@ impl Collector {
             memory: None,
             lints: Vec::new(),
             ended: None,
+            others: None,
         };
         // Seen again: the later run replaces the earlier one, and a side of a comparison none.
         if at == self.sections.len() {
@@ -211,6 +215,12 @@ impl Section {
         let reason = memory.and_then(|m| m.reason.as_deref());
         let peak = peak.unwrap_or(missing(reason.unwrap_or("not reported")));
         row("memory, peak", peak);
+        if let Some(others) = self.others {
+            row(
+                "other programs",
+                format!("{:.0} % of the cores", 100.0 * others),
+            );
+        }
         self.write_kernels(out);
         for lint in &self.lints {
             out.push_str(&format!(
@@ -264,12 +274,13 @@ impl Section {
         out.push_str(&match roof {
             None => format!("\nThe roof: {}.\n", missing("this device's peaks were not known")),
             Some(roof) => format!(
-                "\nThe roof: {:.1} GFLOP/s and {:.1} GB/s, measured on {} on the {} clock (best of {}; medians {:.1} and {:.1}). \
+                "\nThe roof: {:.1} GFLOP/s and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
                  A dash: the work is not known there.\n",
                 roof.flops.best / 1e9,
                 roof.bytes.best / 1e9,
                 plain(&roof.date),
                 plain(&roof.clock),
+                roof.load().map_or("", |_| ", beside other programs"),
                 roof.flops.n,
                 roof.flops.median / 1e9,
                 roof.bytes.median / 1e9,

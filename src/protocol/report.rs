@@ -143,6 +143,9 @@ pub struct Throughput {
     pub flops: Option<f64>,
     /// The device's measured peak in FLOP/s, once calibrated.
     pub peak_flops: Option<f64>,
+    /// The share of the cores that other programs used while that peak was measured, where it was disturbed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_load: Option<f64>,
     /// `host-sync` or `enqueue`.
     pub clock: String,
 }
@@ -196,6 +199,18 @@ pub struct Clocks {
     pub enqueue: f64,
     pub host_sync: f64,
     pub device: Option<f64>,
+}
+
+/// What other programs take of the machine's cores: the median of some windows of a second, told once a second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Their share of the cores that the engine may use, 0 to 1. The engine and its reader are not among them.
+    pub others: Option<f64>,
+    /// It is so much that steps take longer than they need to. This changes slowly.
+    pub busy: bool,
+    /// Why it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Memory of the engine's device work, in bytes.
@@ -289,6 +304,9 @@ pub struct Finished {
     pub evidence: Option<Evidence>,
     pub lints: Vec<Lint>,
     pub pair: Option<Pair>,
+    /// The share of the cores that other programs used while this was measured, 0 to 1, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<f64>,
     /// Why the run ended before its steps were done: `stopped`, `not-finite: <tensor>`.
     pub ended: Option<String>,
 }

@@ -15,6 +15,16 @@ pub struct Roof {
     pub date: String,
 }
 
+impl Roof {
+    /// The largest share that other programs had while one of the rates was measured, where they disturbed it.
+    pub fn load(&self) -> Option<f64> {
+        [self.flops.load, self.bytes.load]
+            .into_iter()
+            .flatten()
+            .reduce(f64::max)
+    }
+}
+
 /// A rate per second over several repeats. Noise only slows, so the best is the roof; the rest says how sure it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
@@ -23,4 +33,7 @@ pub struct Rate {
     pub p25: f64,
     pub p75: f64,
     pub n: u32,
+    /// The share of the cores that other programs used meanwhile, where it was so much that the rate may be too low.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
 }

@@ -26,6 +26,7 @@ impl Thinning {
             Event::Gradients(gradients) => ("gradients", gradients.slot, 5.0),
             Event::Evidence(evidence) => ("evidence", evidence.slot, 5.0),
             Event::Memory(memory) => ("memory", memory.slot, 5.0),
+            Event::Load(_) => ("load", Slot::A, 2.0),
             Event::Started(_) => {
                 self.last.clear();
                 return true;

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use super::panels::{CARDS, PANELS, PanelRow, Place};
 use super::surface::{centred, take_bottom, take_left, take_top};
 use super::theme::{Terminal, Theme};
+use crate::app::busy::busy;
 use crate::app::{App, Overlay, Room, ThemeName, View};
 use crate::panel::Panel;
 
@@ -15,6 +16,8 @@ pub struct Arrangement {
     pub room: Option<Room>,
     pub header: Rect,
     pub vitals: Rect,
+    /// What is said while other programs keep the machine busy.
+    pub busy: Rect,
     /// Between the top lines and the bottom lines.
     pub body: Rect,
     pub panels: Vec<(Panel, Rect)>,
@@ -52,6 +55,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     let mut rest = area;
     it.header = take_top(&mut rest, u16::from(area.height >= 20));
     it.vitals = take_top(&mut rest, 1);
+    it.busy = take_top(&mut rest, u16::from(busy(app).is_some()));
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
     // A beat of presenter mode and a pointer of the evidence have up to three lines.

@@ -50,6 +50,7 @@ fn roof(peak: f64) -> Roof {
         p25: peak,
         p75: peak,
         n: 9,
+        load: Some(0.5),
     };
     Roof {
         flops: rate,
@@ -334,6 +335,7 @@ pub fn event() -> impl Strategy<Value = Event> {
             samples_per_s: speed,
             flops,
             peak_flops: flops,
+            peak_load: flops,
             clock: "host-sync".to_owned(),
             ..Throughput::default()
         });
@@ -366,6 +368,16 @@ pub fn event() -> impl Strategy<Value = Event> {
             }
         )),
         Just(Event::Heartbeat),
+        (
+            prop::option::of(number()),
+            any::<bool>(),
+            prop::option::of(text())
+        )
+            .prop_map(|(others, busy, reason)| Event::Load(Load {
+                others,
+                busy,
+                reason
+            })),
         (text(), text()).prop_map(|(level, text)| Event::Log(Log { level, text })),
         prop::collection::vec(info, 0..3).prop_map(|devices| Event::Devices { devices }),
         device().prop_map(|device| Event::DeviceReady { device }),

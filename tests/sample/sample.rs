@@ -216,6 +216,7 @@ pub fn roof() -> Roof {
         p25: 0.97 * best,
         p75: 0.99 * best,
         n: 9,
+        load: None,
     };
     Roof {
         flops: rate(98e9),
@@ -320,6 +321,7 @@ pub fn throughput(run: &RunSpec, step: u64) -> Event {
         phases: None,
         flops: (run.config.measure.sync != Sync::Never).then_some(13.1e9),
         peak_flops: Some(98e9),
+        peak_load: None,
         clock: if run.config.measure.sync == Sync::Never {
             "enqueue"
         } else {

@@ -25,6 +25,9 @@ pub struct Entry {
     pub roof: Roof,
     /// How often it was measured.
     pub tries: u32,
+    /// Other programs were looked for. Older versions did not.
+    #[serde(default)]
+    pub watched: bool,
 }
 
 impl Entry {
@@ -118,6 +121,7 @@ mod tests {
             p25: best,
             p75: best,
             n: 5,
+            load: None,
         };
         Entry {
             device: Device {
@@ -126,6 +130,7 @@ mod tests {
             },
             driver: driver.to_owned(),
             tries: 1,
+            watched: true,
             roof: Roof {
                 flops: rate(peak),
                 bytes: rate(1e12),

@@ -63,6 +63,7 @@ mod tests {
             p25: 0.8 * best,
             p75: 0.95 * best,
             n: 9,
+            load: None,
         };
         Roof {
             flops: rate(flops),

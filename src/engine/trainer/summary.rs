@@ -38,6 +38,7 @@ impl Trainer {
                 .spec_synced()
                 .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
             peak_flops: self.opened.roof.as_ref().map(|roof| roof.flops.best),
+            peak_load: self.opened.roof.as_ref().and_then(|roof| roof.flops.load),
             clock: self.clock().to_owned(),
         })
     }
@@ -130,6 +131,7 @@ impl Trainer {
             evidence: self.stats.evidence,
             lints: self.stats.lints,
             pair: None,
+            others: None,
             ended: self.ended.or_else(|| why.map(str::to_owned)),
         }
     }

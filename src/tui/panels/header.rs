@@ -4,8 +4,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::exercise;
+use crate::app::busy::busy;
 use crate::app::guide::{Mark, Vital, first_light, vitals};
 use crate::app::{Action, App, Overlay};
+use crate::profile::roofline;
 use crate::tui::prose::sentence;
 use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
@@ -55,7 +57,9 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
     let light = first_light(app).map(|light| sentence(&light, app, theme, style).spans);
-    let line = |with_name: bool, with_light: bool, with_log: bool| {
+    let peak = app.run.shown().started.as_ref();
+    let peak = peak.and_then(|it| it.roof.as_deref()).map(roofline::words);
+    let line = |with_peak: bool, with_name: bool, with_light: bool, with_log: bool| {
         let mut spans = Vec::new();
         if let Some(light) = light.as_ref().filter(|_| with_light) {
             spans.extend(light.clone());
@@ -68,6 +72,9 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
             };
             spans.push(Span::styled(text, theme.text));
         }
+        if let Some(peak) = peak.as_ref().filter(|_| with_peak) {
+            spans.push(Span::styled(format!(" · {peak}"), theme.dim));
+        }
         if with_log && app.log.unseen > 0 {
             let key = keys::label(Action::Open(Overlay::Log), app);
             let said = format!("  {} in the log ", app.log.unseen);
@@ -78,12 +85,15 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
         Line::from(spans)
     };
     vec![
-        line(true, true, true),
-        line(false, true, true),
-        line(false, true, false),
-        line(true, false, true),
-        line(false, false, true),
-        line(false, false, false),
+        line(true, true, true, true),
+        line(false, true, true, true),
+        line(false, false, true, true),
+        line(false, false, true, false),
+        line(true, true, false, true),
+        line(true, false, false, true),
+        line(false, true, false, true),
+        line(false, false, false, true),
+        line(false, false, false, false),
     ]
 }
 
@@ -108,6 +118,22 @@ pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     let first = &all[..all.len().saturating_sub(1)];
     let fits = fits.unwrap_or_else(|| line(first, " ", "", tight, theme));
     s.put(s.area, fits);
+}
+
+/// That other programs keep the machine busy, in the longest wording that fits.
+pub fn draw_busy(s: &mut Surface<'_, '_>) {
+    let Some(wordings) = busy(s.app).filter(|_| !s.area.is_empty()) else {
+        return;
+    };
+    let room = usize::from(s.area.width);
+    let mark = s.theme.symbols.warning;
+    let mut lines = wordings
+        .map(|it| Line::styled(format!(" {mark} {it}"), s.theme.warning))
+        .into_iter();
+    let line = lines
+        .find(|line| line.width() <= room)
+        .or(lines.next_back());
+    s.put(s.area, line.unwrap_or_default());
 }
 
 /// Figures in one wording, with this gap between them and this space after a mark.

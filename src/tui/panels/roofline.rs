@@ -42,7 +42,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
     let aside = roof.map_or(String::new(), |it| {
-        format!("{} clock · peaks measured {}", it.clock, it.date)
+        let load = it.load().map_or("", |_| " under load");
+        format!("{} clock · peaks measured {}{load}", it.clock, it.date)
     });
     s.open(Panel::Roofline, &aside);
     // Every operation of each slot, the longest first.

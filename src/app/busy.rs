@@ -1,0 +1,56 @@
+//! What is said while other programs keep this machine busy. The engine decides when that is; where it does not know, step times
+//! that vary a lot are the sign.
+
+use super::App;
+use super::devices::FirstLight;
+use crate::protocol::{Load, State};
+
+/// Timed steps before their spread is a sign.
+const MANY: u64 = 64;
+
+/// The wordings, the fullest first; none while the machine is quiet.
+pub fn busy(app: &App) -> Option<[String; 3]> {
+    // A second engine of our own takes time as well; the header and the card of the check say so.
+    let own = matches!(app.devices.first_light, FirstLight::Warming { .. });
+    if own || app.checking().is_some() || app.mode.is_watching() {
+        return None;
+    }
+    let recorded = app.recording().is_some();
+    let (use_it, machine, are) = match recorded {
+        true => ("used", "the recorded machine", "were"),
+        false => ("use", "this machine", "are"),
+    };
+    let so = format!("times {are} longer than they need be; pairs still compare fairly");
+    if let Some(share) = share(app.load.as_ref()?) {
+        let said = format!("Other programs {use_it} {share} % of {machine}");
+        return Some([
+            format!("{said}: {so}"),
+            format!("{said}: steps {are} slowed; pairs stay fair"),
+            format!("Others {use_it} {share} %: steps {are} slowed; pairs stay fair"),
+        ]);
+    }
+    let times = app.run.shown().throughput.as_ref();
+    let varies = times.is_some_and(|it| it.state == State::Noisy && it.step_ms.n >= MANY);
+    let unknown = app.load.as_ref().is_some_and(|it| it.others.is_none());
+    (unknown && varies).then(|| {
+        let said = "Step times vary a lot: other programs may use";
+        [
+            format!("{said} {machine}. Pairs still compare fairly"),
+            format!("{said} {machine}; pairs stay fair"),
+            "Step times vary a lot; pairs stay fair".to_owned(),
+        ]
+    })
+}
+
+/// The share that is shown, in steps of 5 %: digits that change with every window tell nothing more.
+fn share(load: &Load) -> Option<u32> {
+    let others = load.others.filter(|_| load.busy)?;
+    Some(((20.0 * others).round() as u32 * 5).max(5))
+}
+
+/// Whether another reading is shown in other words.
+pub fn changes(before: Option<&Load>, now: &Load) -> bool {
+    before.is_none_or(|before| {
+        share(before) != share(now) || before.others.is_none() != now.others.is_none()
+    })
+}

@@ -1,0 +1,129 @@
+//! Reads how busy other programs keep this machine's cores. The engine's own time does not count, nor that of the program that
+//! reads its stream.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::profile::load::{Reading, Watch, limit, others};
+use crate::protocol::Load;
+
+/// What the system says now, or why it says nothing.
+pub fn read() -> Result<Reading, String> {
+    let text = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+    let stat = text("/proc/stat")?;
+    let engine = text("/proc/self/stat")?;
+    let parent = parent(&engine).and_then(|id| text(&format!("/proc/{id}/stat")).ok());
+    let status = text("/proc/self/status")?;
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let may_use = |core| allowed.is_none_or(|list| names(list, core));
+    Reading::parse(&stat, &[&engine, &parent.unwrap_or_default()], may_use)
+        .ok_or_else(|| "/proc/stat counts no time of the cores".to_owned())
+}
+
+fn parent(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether a list such as `0-3,8` names a core.
+fn names(list: &str, core: u32) -> bool {
+    list.trim().split(',').any(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let within = |from: u32, to: u32| (from..=to).contains(&core);
+        from.parse()
+            .is_ok_and(|from| to.parse().is_ok_and(|to| within(from, to)))
+    })
+}
+
+/// The share of the cores that others use over a while from now on; waits that long.
+pub fn look(window: Duration) -> Option<f64> {
+    during(|| std::thread::sleep(window)).1
+}
+
+/// The share that others used while something was done here.
+pub fn during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
+    let before = read();
+    let done = work();
+    (done, since(&before))
+}
+
+/// The share that others used since a reading.
+pub fn since(before: &Result<Reading, String>) -> Option<f64> {
+    others(before.as_ref().ok()?, &read().ok()?)
+}
+
+/// Whether a share disturbs what is measured on all cores.
+pub fn disturbs(share: f64) -> bool {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    share >= limit(cores)
+}
+
+/// Readings from window to window.
+pub struct Meter {
+    before: Result<Reading, String>,
+    watch: Watch,
+    /// That nothing is known here was said.
+    told: bool,
+}
+
+impl Meter {
+    /// The first window begins now.
+    pub fn start() -> Self {
+        Self {
+            before: read(),
+            watch: Watch::default(),
+            told: false,
+        }
+    }
+
+    /// Ends the window and begins the next. Says once why nothing is known here.
+    pub fn window(&mut self) -> Option<Load> {
+        let now = read();
+        let before = std::mem::replace(&mut self.before, now);
+        match (&before, &self.before) {
+            (Ok(before), Ok(now)) => self.watch.take(others(before, now)?, now.cores),
+            (_, Err(why)) if !self.told => {
+                self.told = true;
+                Some(Load {
+                    reason: Some(why.clone()),
+                    ..Load::default()
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cores_names_them() {
+        let named: Vec<u32> = (0..10).filter(|core| names("\t0-2,8\n", *core)).collect();
+        assert_eq!(named, [0, 1, 2, 8]);
+        assert!(!names("", 0));
+        assert!(!names("3-1", 2));
+    }
+
+    #[test]
+    fn the_parent_is_the_second_field_after_the_name() {
+        assert_eq!(parent("5 (a) b) S 41 5 5"), Some(41));
+        assert_eq!(parent("5 a"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn own_work_counts_as_own() {
+        let before = read().expect("a reading");
+        // Work until the system has counted some of it, however long that takes.
+        while read().expect("a reading").own < before.own + 10 {
+            std::hint::black_box((0..100_000_u64).sum::<u64>());
+        }
+        let after = read().expect("a reading");
+        assert!(after.busy - before.busy >= 8, "{before:?} {after:?}");
+        assert!(after.all >= after.busy);
+    }
+}
