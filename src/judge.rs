@@ -71,10 +71,7 @@ fn not_measured(why: impl std::fmt::Display) -> Found {
 
 /// A paired comparison in figures: `1.200x [1.100, 1.300], n=30, faster`.
 fn interval(pair: &Pair) -> String {
-    format!(
-        "{:.3}x [{:.3}, {:.3}], n={}, {}",
-        pair.ratio, pair.low, pair.high, pair.n, pair.verdict
-    )
+    format!("{}, n={}, {}", pair.figures(), pair.n, pair.verdict)
 }
 
 /// All criteria of a stage.

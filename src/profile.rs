@@ -5,4 +5,5 @@ pub mod load;
 pub mod operations;
 pub mod roofline;
 pub mod rows;
+pub mod sequential;
 pub mod stats;

@@ -47,7 +47,8 @@ pub enum Command {
     Apply {
         run: RunSpec,
     },
-    /// Both configurations, interleaved A B B A, until `pairs` pairs are measured (0: until the verdict is clear, at least 30).
+    /// Both configurations in turn, until a look gives a clear verdict, or at most `pairs` pairs (0: as many as the pace of
+    /// the warm-up allows).
     Pair {
         device: String,
         stage: u32,

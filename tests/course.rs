@@ -479,18 +479,20 @@ fn an_unclear_ratio_passes_by_its_whole_interval_alone() {
     let mut pair = Pair {
         n: 30,
         ratio: 3.0,
-        low: 0.97,
-        high: 3.5,
+        low: Some(0.97),
+        high: Some(3.5),
         verdict: Verdict::Unclear,
         ..Pair::default()
     };
     assert_eq!(ratio(&pair), Outcome::NotMeasured);
-    pair.low = 2.5;
+    pair.low = Some(2.5);
     assert_eq!(ratio(&pair), Outcome::Passed);
     pair.verdict = Verdict::Faster;
     assert_eq!(ratio(&pair), Outcome::Passed);
-    (pair.low, pair.verdict) = (0.98, Verdict::Same);
+    (pair.low, pair.verdict) = (Some(0.98), Verdict::Same);
     assert_eq!(ratio(&pair), Outcome::Failed);
+    (pair.low, pair.verdict) = (None, Verdict::Unclear);
+    assert_eq!(ratio(&pair), Outcome::NotMeasured);
 }
 
 #[test]

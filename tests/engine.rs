@@ -286,7 +286,7 @@ fn knobs_that_keep_parameters_change_in_mid_run() {
 
 #[test]
 fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
-    // A 99.5 % interval is wrong in one of 200 comparisons; wrong twice in a row is a fault.
+    // One of several hundred is told apart wrongly; two in a row are a fault.
     let verdicts = [compare_with_itself(), compare_with_itself()];
     assert!(
         verdicts
@@ -311,8 +311,66 @@ fn compare_with_itself() -> Pair {
         panic!("{:?}", events.last())
     };
     let pair = finished.pair.clone().expect("a comparison");
-    assert_eq!(pair.n, 40);
+    let planned = events.iter().find_map(|event| match event {
+        Event::Pair(pair) => Some(pair),
+        _ => None,
+    });
+    let planned = planned.expect("a plan");
+    let looks: Vec<u32> = planned.looks.iter().map(|look| look.pairs).collect();
+    assert_eq!(
+        (planned.n, planned.limit_pairs, looks),
+        (0, 40, vec![10, 20, 40])
+    );
+    let all = events.iter().filter_map(|event| match event {
+        Event::Pair(pair) => Some(pair),
+        _ => None,
+    });
+    for pair in all {
+        let limits = (pair.limit_pairs, pair.limit_s);
+        assert_eq!(limits, (40, planned.limit_s), "a limit moved");
+        assert_eq!(pair.low.is_some(), pair.n >= 10, "{pair:?}");
+        if let (Some(low), Some(high)) = (pair.low, pair.high) {
+            let medians = pair.a_ms.median / pair.b_ms.median;
+            assert!(low <= pair.ratio && pair.ratio <= high, "{pair:?}");
+            assert!(low <= medians && medians <= high, "{pair:?}");
+        }
+    }
     pair
+}
+
+#[test]
+fn steps_of_more_tokens_are_compared_per_token() {
+    let mut engine = Engine::start();
+    let a = spec(small(&[]), None);
+    let mut b = a.clone();
+    b.config.train.batch *= 2;
+    let tokens = [&a, &b].map(|run| run.config.tokens_per_step() as u64);
+    engine.send(&Command::Pair {
+        device: "cpu".into(),
+        stage: 0,
+        a,
+        b,
+        pairs: 2,
+    });
+    let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
+    let taken = events
+        .iter()
+        .skip_while(|event| !matches!(event, Event::Pair(_)));
+    let mut ratio = tokens[1] as f64 / tokens[0] as f64;
+    for event in taken {
+        match event {
+            // Of two pairs the ratio is the geometric mean.
+            Event::Step(step) if step.slot == Slot::A => ratio *= step.ms.sqrt(),
+            Event::Step(step) => ratio /= step.ms.sqrt(),
+            _ => {}
+        }
+    }
+    let Some(Event::Finished(finished)) = events.last() else {
+        panic!("{:?}", events.last())
+    };
+    let pair = finished.pair.as_ref().expect("a comparison");
+    assert_eq!((pair.n, pair.tokens, pair.low), (2, Some(tokens), None));
+    assert!((pair.ratio / ratio - 1.0).abs() < 1e-9, "{pair:?}, {ratio}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn paired() -> App {
             hear(&mut app, event);
         }
     }
-    hear(&mut app, sample::pair(30, true));
+    hear(&mut app, sample::pair(40, true));
     app
 }
 
@@ -482,7 +482,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     act(&mut result, Action::Lesson);
     let mut quiz = result.clone();
     act(&mut quiz, Action::Pair);
-    hear(&mut quiz, sample::pair(30, true));
+    hear(&mut quiz, sample::pair(40, true));
     act(&mut quiz, Action::Lesson);
     act(&mut quiz, Action::TurnPage(2));
     act(&mut quiz, Action::Answer(0));
@@ -722,8 +722,8 @@ fn hostile() -> App {
             n: u32::MAX,
             wanted: 1,
             ratio: value,
-            low: value,
-            high: value,
+            low: Some(value),
+            high: Some(value),
             remaining_s: value,
             ..Pair::default()
         });

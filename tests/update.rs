@@ -288,7 +288,7 @@ fn pairs_before_the_toggle_draw_the_side_that_never_ran() {
     assert_eq!(last(&app, Slot::A), Some(5), "its own run stays");
     assert_eq!(last(&app, Slot::B), Some(2), "the pairs are all it has");
     assert_eq!(app.run.active, Slot::A);
-    hear(&mut app, sample::pair(30, true));
+    hear(&mut app, sample::pair(40, true));
     let started = &app.run.slot(Slot::B).started;
     assert_eq!(
         started.as_ref().map(|it| it.run.config.clone()),
@@ -328,7 +328,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
         app.study.pair.as_ref().map(|pair| (pair.n, pair.verdict)),
         Some((6, Verdict::Unclear))
     );
-    hear(&mut app, sample::pair(30, true));
+    hear(&mut app, sample::pair(40, true));
     assert_eq!(
         (app.run.state.clone(), app.run.pairing),
         (RunState::Finished, false)
@@ -654,7 +654,7 @@ fn the_quiz_comes_in_the_debrief() {
     let mut app = running(1);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::Pair);
-    hear(&mut app, sample::pair(30, true));
+    hear(&mut app, sample::pair(40, true));
     assert!(
         app.study
             .question(app.stage().expect("a stage"))

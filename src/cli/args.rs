@@ -187,7 +187,7 @@ pub struct CompareArgs {
     pub a: String,
     /// The second; above 1 it is faster
     pub b: String,
-    /// Pairs to measure; 0 goes on until the verdict is clear, at least 30
+    /// Pairs at most; with 0, as many as the warm-up's pace allows. A clear verdict ends them at 10, 20, 40, …
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub pairs: u32,
     #[command(flatten)]

@@ -19,7 +19,7 @@ use crate::measure::{ablation, gate};
 use crate::out::{self, Exit, notice, progress, result, usage};
 use crate::protocol::Event;
 use args::{BenchArgs, Extent};
-use sheet::{digits, interval};
+use sheet::{digits, worth};
 
 /// The smallest ratio of speeds that passes where `--min-ratio` names none.
 const MIN_RATIO: f64 = 0.95;
@@ -165,7 +165,7 @@ fn say(now: Progress<'_>) -> Result<()> {
             let speed = finished.and_then(|f| Some((f.samples_per_s?, f.step_ms?.median)));
             let said = match (&measured.pair, speed) {
                 (Some(pair), _) => {
-                    let worth = interval(pair.ratio, pair.low, pair.high);
+                    let worth = worth(pair.ratio, pair.low, pair.high);
                     format!("{worth} {}", pair.verdict)
                 }
                 (None, Some((speed, ms))) => {

@@ -29,11 +29,18 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         match &line.event {
             _ if args.json => result(text)?,
-            Event::Pair(pair) if pair.n >= shown + 5 => {
+            Event::Pair(pair) if pair.n == 0 => progress(&format!(
+                "at most {} pairs, {:.0} s",
+                pair.limit_pairs, pair.limit_s
+            )),
+            Event::Pair(pair) if pair.n >= shown + 5 && !pair.done => {
                 shown = pair.n;
                 progress(&format!(
-                    "{} of {} pairs, ratio {:.3} so far, {:.0} s left",
-                    pair.n, pair.wanted, pair.ratio, pair.remaining_s
+                    "pair {}, next look at {}: {} so far, at most {:.0} s left",
+                    pair.n,
+                    pair.wanted,
+                    pair.figures(),
+                    pair.remaining_s
                 ));
             }
             Event::Started(started) => progress(&format!(
@@ -70,7 +77,8 @@ fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
         .differences(&b.config)
         .into_iter()
         .filter_map(Knob::known)
-        .filter(|knob| knob.changes_work() && !studied(knob.path))
+        // Times per token are compared where steps differ in tokens.
+        .filter(|knob| knob.changes_work() && !knob.changes_tokens() && !studied(knob.path))
         // Sizes follow from the preset; naming it says it all.
         .filter(|knob| !other_preset || knob.path == "preset" || knob.changes != Changes::Size)
         .map(|knob| {
@@ -91,12 +99,12 @@ fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
 
 /// One line, and below it what it rests on.
 fn verdict(pair: &Pair, a: &str, b: &str) -> String {
-    let (ratio, low, high, n) = (pair.ratio, pair.low, pair.high, pair.n);
-    let interval = format!("{ratio:.3}x [{low:.3}, {high:.3}], n = {n}");
+    let n = pair.n;
+    let interval = format!("{}, n = {n}", pair.figures());
     let line = match pair.verdict {
         Verdict::Faster => format!("{b} is faster than {a}: {interval}"),
         Verdict::Slower => format!("{b} is slower than {a}: {interval}"),
-        Verdict::Same => format!("{b} and {a} are the same within noise: {interval}"),
+        Verdict::Same => format!("{b} and {a} differ by less than 1 %: {interval}"),
         Verdict::Unclear => format!("unclear (n={n}): {interval}"),
     };
     let differs = match pair.differs.join(", ") {
@@ -109,8 +117,12 @@ fn verdict(pair: &Pair, a: &str, b: &str) -> String {
             s.median, s.p25, s.p75, s.p95
         )
     };
+    let of_tokens = pair
+        .tokens
+        .map(|both| both.map(|n| format!(" for {n} tokens")));
+    let [a_tokens, b_tokens] = of_tokens.unwrap_or_default();
     format!(
-        "{line}\n  A  {a}: {}\n  B  {b}: {}\n  differ in {differs}",
+        "{line}\n  A  {a}: {}{a_tokens}\n  B  {b}: {}{b_tokens}\n  differ in {differs}",
         spread(&pair.a_ms),
         spread(&pair.b_ms)
     )
@@ -131,8 +143,11 @@ mod tests {
             varies: vec!["train.batch".to_owned()],
         };
         let mut b = a.clone();
-        b.config.train.batch = 4;
+        (b.config.train.batch, b.config.train.context) = (4, 32);
+        assert!(refuse_different_work(&a, &b).is_ok(), "time per token");
+        b.config.model.layers += 1;
         assert!(refuse_different_work(&a, &b).is_err());
+        a.varies = vec!["model.layers".to_owned()];
         (a.stage, b.stage) = (7, 7);
         assert!(refuse_different_work(&a, &b).is_ok());
     }

@@ -233,6 +233,11 @@ impl Knob {
         matches!(self.changes, Changes::Size | Changes::Task)
     }
 
+    /// Steps at two values of this key train on more or fewer tokens, so that times are compared per token.
+    pub fn changes_tokens(&self) -> bool {
+        ["train.batch", "train.context"].contains(&self.path)
+    }
+
     /// Writes the value into `config`, or says what it should have been.
     pub fn set(&self, config: &mut RunConfig, value: &Value) -> Result<(), String> {
         if let Value::Integer(n) = value

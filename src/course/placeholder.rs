@@ -140,8 +140,8 @@ pub fn number(name: &str, from: &Figures<'_>) -> Option<f64> {
             let pair = from.pair()?;
             match rest {
                 "ratio" => Some(pair.ratio),
-                "low" => Some(pair.low),
-                "high" => Some(pair.high),
+                "low" => pair.low,
+                "high" => pair.high,
                 _ => None,
             }
         }

@@ -106,7 +106,10 @@ fn ranked(configs: &Configs, found: &SweepRuns) -> Table {
             name: format!("{letter} {}", rank.label),
             cells: vec![
                 pair.map(|pair| times(pair.ratio)),
-                pair.map(|pair| format!("{:.2} to {:.2}", pair.low, pair.high)),
+                pair.and_then(|pair| {
+                    let (low, high) = pair.low.zip(pair.high)?;
+                    Some(format!("{low:.2} to {high:.2}"))
+                }),
                 pair.map(|pair| pair.n.to_string()),
             ],
             why: change.as_ref().err().cloned(),

@@ -1,6 +1,6 @@
 //! Two configurations on one device, the same seed and batches, interleaved A B B A or B A A B, so that drift cancels.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 
@@ -10,25 +10,30 @@ use super::queue::Queue;
 use super::trainer::started;
 use super::wire::Outlet;
 use super::worker::Worker;
-use crate::config::Sync;
+use crate::config::{Knob, Sync};
 use crate::data::Source;
-use crate::profile::stats::{MIN_PAIRS, compare, spread};
-use crate::protocol::{Event, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
+use crate::profile::sequential::{FIRST_LOOK, Plan, ratio};
+use crate::profile::stats::{median, spread};
+use crate::protocol::{Event, Look, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
 use crate::random::Rng;
 
-/// Most pairs that are taken while the verdict stays unclear and no number was asked for.
-const MAX_PAIRS: u32 = 240;
+/// Where no number of pairs is asked for: the seconds that they may take, and the fewest and most of them.
+const SECONDS: f64 = 60.0;
+const FEWEST: u32 = 2 * FIRST_LOOK;
+const MOST: u32 = 16 * FIRST_LOOK;
+/// How many times as long as at the warm-up's pace the pairs may take before they are ended.
+const PATIENCE: f64 = 1.5;
 
 /// A comparison in progress.
 pub struct Paired {
     sides: [Side; 2],
-    wanted: u32,
-    asked: bool,
+    plan: Plan,
     times: Vec<(f64, f64)>,
+    /// For the order in which the sides run.
+    seed: u64,
     began: Instant,
     pub last: Pair,
     outlet: Outlet,
-    differs: Vec<String>,
 }
 
 struct Side {
@@ -103,7 +108,10 @@ impl Paired {
             ensure_memory("a paired run holds two models:", need)?;
         }
         let differs = a.config.differences(&b.config).into_iter();
-        let differs = differs.map(str::to_owned).collect();
+        let differs: Vec<_> = differs.map(str::to_owned).collect();
+        let other_tokens = |path: &String| Knob::known(path).is_some_and(Knob::changes_tokens);
+        let tokens = [&a, &b].map(|side| side.config.tokens_per_step() as u64);
+        let tokens = differs.iter().any(other_tokens).then_some(tokens);
         let warmup = a.config.measure.warmup.clamp(2, 10);
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
@@ -117,25 +125,48 @@ impl Paired {
                 ..started(&side.spec, opened, tensors, &side.source)
             }));
         }
+        let mut pace = 0.0;
         for side in &mut sides {
+            let mut seconds = Vec::new();
             for _ in 0..warmup {
+                let began = Instant::now();
                 side.step(&outlet)?;
+                seconds.push(began.elapsed().as_secs_f64());
             }
+            // The first step may compile or fill caches.
+            pace += median(&seconds[1..]);
         }
-        let wanted = if pairs == 0 { MIN_PAIRS as u32 } else { pairs };
+        let limit_pairs = match pairs {
+            0 => affordable(pace),
+            asked => asked,
+        };
+        let plan = Plan::new(limit_pairs);
+        let looks: Vec<Look> = plan.looks().map(planned).collect();
+        let limit_s = (PATIENCE * pace * f64::from(limit_pairs)).ceil();
+        let last = Pair {
+            wanted: looks.first().map_or(limit_pairs, |look| look.pairs),
+            remaining_s: pace * f64::from(limit_pairs),
+            limit_pairs,
+            limit_s,
+            looks,
+            differs,
+            tokens,
+            ..Pair::default()
+        };
+        outlet.send(Event::Pair(last.clone()));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
             sides,
-            wanted,
-            asked: pairs > 0,
+            plan,
             times: Vec::new(),
+            seed: now.map_or(0, |now| now.as_nanos() as u64),
             began: Instant::now(),
-            last: Pair::default(),
+            last,
             outlet,
-            differs,
         })
     }
 
-    /// Whether the verdict is in, or will not come.
+    /// Whether the verdict is in, or a limit was reached.
     pub fn done(&self) -> bool {
         self.last.done
     }
@@ -143,46 +174,58 @@ impl Paired {
     /// Measures one pair.
     pub fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
-        if a_goes_first(self.times.len()) {
+        if a_goes_first(self.seed, self.times.len()) {
             let first = a.step(&self.outlet)?;
             self.times.push((first, b.step(&self.outlet)?));
         } else {
             let first = b.step(&self.outlet)?;
             self.times.push((a.step(&self.outlet)?, first));
         }
+        let elapsed = self.began.elapsed().as_secs_f64();
         let n = self.times.len() as u32;
-        // Intervals cost a few milliseconds; early ones and every tenth are enough to watch.
-        if n.is_multiple_of(5) || n >= self.wanted || n < 5 {
-            self.report(n);
+        let pace = elapsed / f64::from(n);
+        let pair = &mut self.last;
+        // Another pair would go beyond a limit.
+        let last = n >= pair.limit_pairs || elapsed + pace > pair.limit_s;
+        if last && pair.wanted > n {
+            pair.looks.retain(|look| look.pairs < n);
+            pair.looks.push(planned(n));
+            pair.wanted = n;
         }
+        pair.n = n;
+        let most = (pair.limit_s - elapsed).max(0.0);
+        pair.remaining_s = (pace * f64::from(pair.limit_pairs - n)).min(most);
+        if n <= FIRST_LOOK || n == pair.wanted {
+            self.look(last);
+        }
+        self.outlet.send(Event::Pair(self.last.clone()));
         Ok(())
     }
 
-    fn report(&mut self, n: u32) {
-        let result = compare(&self.times);
-        if result.verdict == Verdict::Unclear
-            && n >= self.wanted
-            && !self.asked
-            && self.wanted < MAX_PAIRS
-        {
-            self.wanted = (self.wanted * 2).min(MAX_PAIRS);
-        }
+    /// Judges the pairs so far; at a look it may end the comparison.
+    fn look(&mut self, last: bool) {
+        let pair = &mut self.last;
+        let [a, b] = pair.tokens.unwrap_or([1, 1]).map(|tokens| tokens as f64);
+        let per_token = self.times.iter().map(|times| (times.0 / a, times.1 / b));
+        let pairs: Vec<_> = per_token.collect();
         let (a, b): (Vec<f64>, Vec<f64>) = self.times.iter().copied().unzip();
-        let pace = self.began.elapsed().as_secs_f64() / f64::from(n);
-        self.last = Pair {
-            n,
-            wanted: self.wanted,
-            ratio: result.ratio,
-            low: result.low,
-            high: result.high,
-            verdict: result.verdict,
-            a_ms: spread(&a),
-            b_ms: spread(&b),
-            remaining_s: pace * f64::from(self.wanted.saturating_sub(n)),
-            done: n >= self.wanted,
-            differs: self.differs.clone(),
-        };
-        self.outlet.send(Event::Pair(self.last.clone()));
+        (pair.a_ms, pair.b_ms) = (spread(&a), spread(&b));
+        if pair.n < pair.wanted {
+            pair.ratio = ratio(&pairs);
+            return;
+        }
+        let found = self.plan.look(&pairs, last);
+        let (low, high) = found.interval.unzip();
+        (pair.ratio, pair.low, pair.high, pair.verdict) = (found.ratio, low, high, found.verdict);
+        pair.done = last || found.verdict != Verdict::Unclear;
+        for look in &mut pair.looks {
+            if look.pairs == pair.n {
+                (look.low, look.high) = (low, high);
+            } else if look.pairs > pair.n && !pair.done {
+                pair.wanted = look.pairs;
+                break;
+            }
+        }
     }
 
     /// The B side's specification, for the summary.
@@ -191,10 +234,27 @@ impl Paired {
     }
 }
 
+const fn planned(pairs: u32) -> Look {
+    Look {
+        pairs,
+        low: None,
+        high: None,
+    }
+}
+
+/// As many pairs of `pace` seconds as the time allows: 20, 40, 80 or 160.
+fn affordable(pace: f64) -> u32 {
+    let doubled = std::iter::successors(Some(MOST), |n| Some(n / 2));
+    let mut fitting = doubled.take_while(|n| *n > FEWEST);
+    fitting
+        .find(|n| pace * f64::from(*n) <= SECONDS)
+        .unwrap_or(FEWEST)
+}
+
 /// A B B A or B A A B: either order cancels linear drift. Which of the two it is gets drawn for every four steps, so that a
 /// disturbance of the same period, such as a scheduler's tick, does not always fall on one side.
-fn a_goes_first(pair: usize) -> bool {
-    let first = Rng::named(0, "order", pair as u64 / 2).bits() >> 63 == 0;
+fn a_goes_first(seed: u64, pair: usize) -> bool {
+    let first = Rng::named(seed, "order", pair as u64 / 2).bits() >> 63 == 0;
     pair.is_multiple_of(2) == first
 }
 
@@ -204,7 +264,7 @@ mod tests {
 
     #[test]
     fn both_go_first_equally_often_and_without_a_period() {
-        let order: Vec<bool> = (0..400).map(a_goes_first).collect();
+        let order: Vec<bool> = (0..400).map(|pair| a_goes_first(0, pair)).collect();
         assert!(order.chunks(2).all(|two| two[0] != two[1]));
         let starts: Vec<bool> = order.iter().copied().step_by(2).collect();
         for period in 1..20 {

@@ -66,7 +66,7 @@ impl Collector {
                     self.pair(pair);
                 }
             }
-            Event::Pair(pair) => self.pair(pair),
+            Event::Pair(pair) if pair.n > 0 => self.pair(pair),
             _ => {}
         }
     }
@@ -296,16 +296,23 @@ fn comparison(stage: u32, pair: &Pair) -> String {
     };
     let verdict = match pair.verdict {
         Verdict::Unclear => format!("unclear (n={})", pair.n),
+        Verdict::Same => "A and B differ by less than 1 %".to_owned(),
         verdict => format!("B is {verdict}"),
     };
+    let per_step = pair.tokens.map_or_else(String::new, |[a, b]| {
+        format!(" for {a} and {b} tokens a step")
+    });
     let differs = match plain(&pair.differs.join(", ")) {
         none if none.is_empty() => "nothing".to_owned(),
         differs => differs,
     };
     format!(
-        "\n## {title}\n\n{verdict}: time of A over time of B {:.3}, 95 % interval {:.3} to {:.3}, n = {} pairs.\n\
-         A median {:.3} ms, B median {:.3} ms. They differ in {differs}.\n",
-        pair.ratio, pair.low, pair.high, pair.n, pair.a_ms.median, pair.b_ms.median
+        "\n## {title}\n\n{verdict}: time of A over time of B {} (95 % interval), n = {} pairs.\n\
+         A median {:.3} ms, B median {:.3} ms{per_step}. They differ in {differs}.\n",
+        pair.figures(),
+        pair.n,
+        pair.a_ms.median,
+        pair.b_ms.median
     )
 }
 

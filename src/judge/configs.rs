@@ -153,7 +153,7 @@ fn inversions(
     for (i, a) in changes.iter().enumerate() {
         for (j, b) in changes.iter().enumerate() {
             if let (Ok(a), Ok(b)) = (a, b)
-                && a.low > b.high
+                && a.low.zip(b.high).is_some_and(|(low, high)| low > high)
             {
                 clear += 1;
                 wrong += u64::from(place(i) > place(j));

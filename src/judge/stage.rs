@@ -126,10 +126,10 @@ fn ratio(pair: &Pair, check: &Check, config: &RunConfig, run: Option<&Finished>)
         Test::Below(_) | Test::AtMost(_) => pair.high,
         _ => pair.low,
     };
-    let passed = passes(&check.test, worst, config, run).unwrap_or(false);
+    let passed = worst.and_then(|worst| passes(&check.test, worst, config, run));
     // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
-    let open = !passed && pair.verdict == Verdict::Unclear;
-    (shown, (!open).then_some(passed))
+    let open = passed != Some(true) && pair.verdict == Verdict::Unclear;
+    (shown, passed.filter(|_| !open))
 }
 
 /// The number a target stands for.

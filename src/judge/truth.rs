@@ -94,12 +94,9 @@ fn order(configs: &Configs, found: &SweepRuns) -> Option<Truth> {
         }
     }
     measured.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
-    let said = measured.iter().map(|(letter, pair)| {
-        let Pair {
-            ratio, low, high, ..
-        } = pair;
-        format!("{letter} {ratio:.2}x [{low:.2}, {high:.2}]")
-    });
+    let said = measured
+        .iter()
+        .map(|(letter, pair)| format!("{letter} {}", pair.figures()));
     Some(Truth {
         said: said.collect::<Vec<_>>().join(", "),
         answer: Some(measured.into_iter().map(|(letter, _)| letter).collect()),

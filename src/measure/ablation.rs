@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::config::{Knob, RunConfig, Value};
 use crate::out::usage;
-use crate::profile::stats::mean_ratio;
+use crate::profile::sequential::{FIRST_LOOK, Found, verdict};
 use crate::protocol::{Pair, Verdict};
 
 /// Which knobs have their faster value: bit k is the k-th knob of [`Knob::with_fast_version`].
@@ -43,9 +43,9 @@ pub struct Effect {
     pub name: String,
     pub place: Place,
     pub ratio: f64,
-    /// 95 % interval.
-    pub low: f64,
-    pub high: f64,
+    /// 95 % interval: none below 10 pairs or combinations.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
     pub n: u32,
     pub verdict: Verdict,
 }
@@ -188,8 +188,8 @@ pub fn means(effects: &[Effect]) -> Vec<Effect> {
             name: assignment(knob),
             place: Place::Mean,
             ratio: mean.ratio,
-            low: mean.low,
-            high: mean.high,
+            low: mean.interval.map(|it| it.0),
+            high: mean.interval.map(|it| it.1),
             n: logs.len() as u32,
             verdict: mean.verdict,
         }
@@ -197,6 +197,21 @@ pub fn means(effects: &[Effect]) -> Vec<Effect> {
     let means = knobs().into_iter().enumerate().map(mean);
     // A mean of one figure has no interval.
     rank(means.filter(|effect| effect.n > 1).collect())
+}
+
+/// The mean of log ratios as a ratio, and mean ± 2·s/√n as its interval, from 10 of them on.
+fn mean_ratio(logs: &[f64]) -> Found {
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let variance = logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let half = 2.0 * (variance / n).sqrt();
+    let interval =
+        (logs.len() >= FIRST_LOOK as usize).then(|| ((mean - half).exp(), (mean + half).exp()));
+    Found {
+        ratio: mean.exp(),
+        interval,
+        verdict: verdict(interval),
+    }
 }
 
 #[cfg(test)]

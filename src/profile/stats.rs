@@ -1,23 +1,11 @@
-//! Medians with spread, the state of a series of step times, and the verdict of a paired comparison.
+//! Medians with spread, and the state of a series of step times.
 
-use crate::protocol::{Spread, State, Verdict};
-use crate::random::Rng;
+use crate::protocol::{Spread, State};
 
 /// Step times kept for the headline.
 const WINDOW: usize = 256;
 /// Steps after which a series can be called settled.
 const SETTLE: usize = 16;
-/// Half of the dead band: effects below 1 % are no effect.
-const DEAD_BAND: f64 = 0.01;
-/// Share of bootstrap samples that may contradict `faster` or `slower`.
-const CAUTION: f64 = 0.0025;
-/// Bootstrap samples for an interval.
-const RESAMPLES: usize = 2000;
-/// Consecutive pairs drawn together, because neighbouring step times are not independent.
-const BLOCK: usize = 4;
-/// Pairs below which no verdict is given.
-pub const MIN_PAIRS: usize = 30;
-
 /// The value below which the share `q` of `sorted` lies, interpolated.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
@@ -107,92 +95,6 @@ impl Series {
     }
 }
 
-/// Interval and verdict of a paired comparison.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Comparison {
-    /// Median of time A / time B: above 1, B is faster.
-    pub ratio: f64,
-    pub low: f64,
-    pub high: f64,
-    pub verdict: Verdict,
-}
-
-/// Compares pairs of step times (A, B): the median log ratio with a block bootstrap 95 % interval (Künsch, 1989).
-/// The bootstrap's draws depend on the number of pairs alone, so equal data give an equal interval.
-pub fn compare(pairs: &[(f64, f64)]) -> Comparison {
-    let logs: Vec<f64> = pairs
-        .iter()
-        .map(|(a, b)| (a / b).ln())
-        .filter(|x| x.is_finite())
-        .collect();
-    if logs.is_empty() {
-        return Comparison {
-            ratio: f64::NAN,
-            low: f64::NAN,
-            high: f64::NAN,
-            verdict: Verdict::Unclear,
-        };
-    }
-    let mut rng = Rng::named(logs.len() as u64, "bootstrap", 0);
-    let block = BLOCK.min(logs.len());
-    let mut medians: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let mut sample = Vec::with_capacity(logs.len() + block);
-            while sample.len() < logs.len() {
-                let from = rng.below(logs.len() - block + 1);
-                sample.extend_from_slice(&logs[from..from + block]);
-            }
-            sample.truncate(logs.len());
-            median(&sample)
-        })
-        .collect();
-    medians.sort_by(f64::total_cmp);
-    let (low, high) = (quantile(&medians, 0.025), quantile(&medians, 0.975));
-    // A comparison is looked at again and again while it grows, so the verdict asks for more than the interval shown.
-    let surely = [
-        quantile(&medians, CAUTION),
-        quantile(&medians, 1.0 - CAUTION),
-    ];
-    let verdict = verdict(logs.len(), surely, [low, high]);
-    Comparison {
-        ratio: median(&logs).exp(),
-        low: low.exp(),
-        high: high.exp(),
-        verdict,
-    }
-}
-
-/// The mean of log ratios as a ratio, with mean ± 2·s/√n and the same verdict as a paired comparison.
-pub fn mean_ratio(logs: &[f64]) -> Comparison {
-    let n = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / n;
-    let variance = logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let half = 2.0 * (variance / n).sqrt();
-    let interval = [mean - half, mean + half];
-    Comparison {
-        ratio: mean.exp(),
-        low: interval[0].exp(),
-        high: interval[1].exp(),
-        verdict: verdict(logs.len(), interval, interval),
-    }
-}
-
-/// What an interval of log ratios says beyond the dead band: `surely` decides faster and slower, `interval` same.
-fn verdict(pairs: usize, surely: [f64; 2], interval: [f64; 2]) -> Verdict {
-    let band = DEAD_BAND.ln_1p();
-    if pairs < MIN_PAIRS {
-        Verdict::Unclear
-    } else if surely[0] > band {
-        Verdict::Faster
-    } else if surely[1] < -band {
-        Verdict::Slower
-    } else if interval[0] >= -band && interval[1] <= band {
-        Verdict::Same
-    } else {
-        Verdict::Unclear
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,33 +105,6 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
         assert_eq!(spread(&[1.0, 2.0, 3.0, 4.0, 5.0]).p25, 2.0);
-    }
-
-    fn noisy(n: usize, ratio: f64, seed: u64) -> Vec<(f64, f64)> {
-        let mut rng = Rng::named(seed, "test", 0);
-        (0..n)
-            .map(|_| {
-                (
-                    10.0 * ratio * (0.05 * rng.normal()).exp(),
-                    10.0 * (0.05 * rng.normal()).exp(),
-                )
-            })
-            .collect()
-    }
-
-    #[test]
-    fn verdicts() {
-        assert_eq!(compare(&noisy(60, 2.0, 1)).verdict, Verdict::Faster);
-        assert_eq!(compare(&noisy(60, 0.5, 2)).verdict, Verdict::Slower);
-        assert_eq!(compare(&noisy(10, 2.0, 3)).verdict, Verdict::Unclear);
-        assert_eq!(compare(&[(1.0, 1.0); 40]).verdict, Verdict::Same);
-        for seed in 0..50 {
-            let verdict = compare(&noisy(60, 1.0, seed)).verdict;
-            assert!(
-                matches!(verdict, Verdict::Same | Verdict::Unclear),
-                "seed {seed}: {verdict}"
-            );
-        }
     }
 
     #[test]

@@ -394,7 +394,7 @@ pub struct KernelTime {
     pub clock: String,
 }
 
-/// A ratio of medians with its 95 % interval.
+/// A ratio of times with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelRatio {
     pub ratio: f64,

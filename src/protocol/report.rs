@@ -249,7 +249,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Self::Faster => "faster",
             Self::Slower => "slower",
-            Self::Same => "same within noise",
+            Self::Same => "less than 1 % apart",
             Self::Unclear => "unclear",
         })
     }
@@ -258,23 +258,59 @@ impl fmt::Display for Verdict {
 /// A paired comparison so far. Ratios are time of A / time of B: above 1, B is faster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
+    /// Pairs measured. Before the first one only the limits and the looks are known.
     pub n: u32,
-    /// Pairs needed before a verdict.
+    /// Pairs at the next look, where the verdict is given.
     pub wanted: u32,
+    /// Ratio, interval, verdict and the times of both sides are those of the latest look; before the first look, of all
+    /// pairs so far.
     pub ratio: f64,
-    /// Bootstrap 95 % interval of the ratio.
-    pub low: f64,
-    pub high: f64,
+    /// 95 % interval of the ratio: none below 10 pairs.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
     pub verdict: Verdict,
     pub a_ms: Spread,
     pub b_ms: Spread,
-    /// Seconds left at the present pace.
+    /// Seconds left at the present pace, if no look ends it before.
     pub remaining_s: f64,
     /// The last one of this comparison.
     pub done: bool,
     /// Paths at which the two configurations differ.
     pub differs: Vec<String>,
+    /// Most pairs and seconds; both are fixed before the first pair.
+    #[serde(default)]
+    pub limit_pairs: u32,
+    #[serde(default)]
+    pub limit_s: f64,
+    #[serde(default)]
+    pub looks: Vec<Look>,
+    /// Tokens of a step of A and of B, where these differ in batch or context: the ratio is that of times per token then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<[u64; 2]>,
 }
+
+/// A look at so many pairs, and the interval it gave, once it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    pub pairs: u32,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+impl Pair {
+    /// `1.200x [1.100, 1.300]`, or why there is no interval.
+    pub fn figures(&self) -> String {
+        let per = self.tokens.map_or("", |_| " per token");
+        let interval = match self.low.zip(self.high) {
+            Some((low, high)) => format!("[{low:.3}, {high:.3}]"),
+            None => NO_INTERVAL.to_owned(),
+        };
+        format!("{:.3}x{per} {interval}", self.ratio)
+    }
+}
+
+/// Said where an interval would stand.
+pub const NO_INTERVAL: &str = "(no interval below 10 pairs)";
 
 /// The summary that ends a run: the last line of `--json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

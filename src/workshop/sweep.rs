@@ -125,7 +125,7 @@ fn measure(
                 steps += 1;
                 sweep.done = format!("step {} of {}", configs.steps.min(steps), configs.steps);
             }
-            News::Event(Event::Pair(pair)) => {
+            News::Event(Event::Pair(pair)) if pair.n > 0 => {
                 sweep.done = format!("{} pairs, {:.2}x so far", pair.n, pair.ratio);
             }
             News::Event(Event::Compiling { kernels, .. }) => {

@@ -147,7 +147,7 @@ fn comparing_different_work_is_refused() {
     );
     learner
         .run(&["compare", "v1", &other])
-        .fails(2, &["train.batch (8 and 4), train.seed (42 and 7)"]);
+        .fails(2, &["train.seed (42 and 7)"]);
     learner
         .run(&["compare", "v1", "v7"])
         .fails(2, &["`v7` is not a stage variant", "v1 to v4"]);

@@ -180,10 +180,10 @@ fn a_comparison_gives_one_line_with_its_interval() {
     let learner = Learner::new();
     let pair = |n, verdict, done| Pair {
         n,
-        wanted: 30,
+        wanted: 40,
         ratio: 1.5,
-        low: 1.4,
-        high: 1.6,
+        low: (n >= 10).then_some(1.4),
+        high: (n >= 10).then_some(1.6),
         verdict,
         done,
         differs: vec!["model.norm".to_owned()],
@@ -213,7 +213,7 @@ fn a_comparison_gives_one_line_with_its_interval() {
     }))]);
     learner
         .run(&["compare", "1:broken", "1:fixed", "--engine", &unclear])
-        .succeeds(&["unclear (n=6): 1.500x"]);
+        .succeeds(&["unclear (n=6): 1.500x (no interval below 10 pairs)"]);
 }
 
 #[test]

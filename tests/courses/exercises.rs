@@ -236,8 +236,8 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
         let pair = Pair {
             n: 30,
             ratio: 3.0,
-            low,
-            high: 3.5,
+            low: Some(low),
+            high: Some(3.5),
             verdict,
             ..Pair::default()
         };

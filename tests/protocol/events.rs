@@ -176,24 +176,33 @@ fn pair() -> impl Strategy<Value = Pair> {
     ];
     (
         any::<(u32, u32, bool)>(),
-        [number(), number(), number()],
+        number(),
+        prop::option::of([number(), number()]),
         verdict,
         spread(),
         prop::collection::vec(text(), 0..3),
     )
         .prop_map(
-            |((n, wanted, done), [ratio, low, high], verdict, ms, differs)| Pair {
+            |((n, wanted, done), ratio, interval, verdict, ms, differs)| Pair {
                 n,
                 wanted,
                 ratio,
-                low,
-                high,
+                low: interval.map(|it| it[0]),
+                high: interval.map(|it| it[1]),
                 verdict,
                 a_ms: ms,
                 b_ms: ms,
                 remaining_s: 1.5,
                 done,
                 differs,
+                limit_pairs: wanted,
+                limit_s: 2.5,
+                looks: vec![Look {
+                    pairs: wanted,
+                    low: interval.map(|it| it[0]),
+                    high: interval.map(|it| it[1]),
+                }],
+                tokens: done.then_some([64, 8]),
             },
         )
 }

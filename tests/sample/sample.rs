@@ -485,22 +485,42 @@ pub fn pair(n: u32, done: bool) -> Event {
         p95: median + 8.0,
         n: u64::from(n),
     };
+    let planned = [
+        (10, (0.991, 1.262)),
+        (20, (1.083, 1.207)),
+        (40, (1.121, 1.154)),
+        (80, (0.0, 0.0)),
+    ];
+    let looks = planned.map(|(pairs, (low, high))| Look {
+        pairs,
+        low: (n >= pairs).then_some(low),
+        high: (n >= pairs).then_some(high),
+    });
+    let latest = looks.iter().rev().find(|look| look.low.is_some());
     Event::Pair(Pair {
         n,
-        wanted: 30,
+        wanted: looks
+            .iter()
+            .map(|look| look.pairs)
+            .find(|pairs| *pairs > n)
+            .unwrap_or(n),
         ratio: 1.138,
-        low: 1.121,
-        high: 1.154,
-        verdict: if n >= 30 {
+        low: latest.and_then(|look| look.low),
+        high: latest.and_then(|look| look.high),
+        verdict: if n >= 20 {
             Verdict::Faster
         } else {
             Verdict::Unclear
         },
         a_ms: spread(205.0),
         b_ms: spread(180.1),
-        remaining_s: f64::from(30 - n.min(30)) * 0.4,
+        remaining_s: f64::from(80 - n.min(80)) * 0.4,
         done,
         differs: vec!["model.kv-layout".to_owned()],
+        limit_pairs: 80,
+        limit_s: 48.0,
+        looks: looks.to_vec(),
+        tokens: None,
     })
 }
 

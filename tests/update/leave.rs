@@ -28,7 +28,7 @@ fn looking_back() -> App {
     act(&mut app, Action::Toggle);
     train(&mut app, 20);
     act(&mut app, Action::Pair);
-    hear(&mut app, sample::pair(30, true));
+    hear(&mut app, sample::pair(40, true));
     app
 }
 

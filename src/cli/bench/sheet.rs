@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::protocol::NO_INTERVAL;
 use crate::units;
 
 /// A whole result, from top to bottom.
@@ -145,6 +146,14 @@ pub fn digits(x: f64) -> String {
 /// `12.3 [12.0, 12.9]`.
 pub fn interval(x: f64, low: f64, high: f64) -> String {
     format!("{} [{}, {}]", digits(x), digits(low), digits(high))
+}
+
+/// A measured ratio with its interval, where it has one.
+pub fn worth(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
+    match low.zip(high) {
+        Some((low, high)) => interval(ratio, low, high),
+        None => format!("{} {NO_INTERVAL}", digits(ratio)),
+    }
 }
 
 /// What stands for a figure that is not there.

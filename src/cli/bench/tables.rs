@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::sheet::{Block, Sheet, Table, absent, digits, interval};
+use super::sheet::{Block, Sheet, Table, absent, digits, interval, worth};
 use crate::config::Knob;
 use crate::measure::ablation::{Effect, Group, Place, rank};
 use crate::measure::cell::{Cell, Memory, Speed};
@@ -331,7 +331,7 @@ fn effect_table(head: &str, effects: &[Effect]) -> Table {
     let table = Table::of(effects.iter().enumerate(), &[
         ("rank", &|(at, it)| Ok(rank(*at, it))),
         (head, &|(_, it)| Ok(it.name.clone())),
-        ("worth [95 %]", &|(_, it)| Ok(interval(it.ratio, it.low, it.high))),
+        ("worth [95 %]", &|(_, it)| Ok(worth(it.ratio, it.low, it.high))),
         ("n", &|(_, it)| Ok(it.n.to_string())),
         ("verdict", &|(_, it)| Ok(it.verdict.to_string())),
     ]);
@@ -416,8 +416,8 @@ mod tests {
             let pair = Pair {
                 n: 30,
                 ratio,
-                low: 1.0,
-                high: 3.0,
+                low: Some(1.0),
+                high: Some(3.0),
                 verdict,
                 ..Pair::default()
             };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::gpu::{Launchable, Trouble};
 use super::trial::Trial;
 use super::work;
+use crate::profile::sequential::{FIRST_LOOK, Plan};
 use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelTime};
 
@@ -14,7 +15,7 @@ const TURNOVER: usize = 256 << 20;
 const MAX_SETS: usize = 16;
 /// Rounds; fewer than the first when a round takes long.
 const ROUNDS: u32 = 40;
-const MIN_ROUNDS: u32 = 6;
+const MIN_ROUNDS: u32 = FIRST_LOOK;
 const BUDGET: Duration = Duration::from_millis(1500);
 
 /// Times `kernel`, and beside it the starter and the solution where they are other kernels.
@@ -71,13 +72,14 @@ pub fn time(
     }
     let column = |which: usize| -> Vec<f64> { rounds.iter().map(|round| round[which]).collect() };
     let against = |which: usize| {
-        let pairs = rounds.iter().map(|round| (round[which], round[0]));
-        let found = stats::compare(&pairs.collect::<Vec<_>>());
-        KernelRatio {
-            ratio: found.ratio,
-            low: found.low,
-            high: found.high,
-        }
+        let pairs: Vec<_> = rounds
+            .iter()
+            .map(|round| (round[which], round[0]))
+            .collect();
+        let found = Plan::new(ROUNDS).look(&pairs, true);
+        let (low, high) = found.interval?;
+        let ratio = found.ratio;
+        Some(KernelRatio { ratio, low, high })
     };
     let starter = starter.map(|_| 1);
     let solution = solution.map(|_| 1 + usize::from(starter.is_some()));
@@ -86,8 +88,8 @@ pub fn time(
         ms: stats::spread(&column(0)),
         starter_ms: starter.map(|which| stats::spread(&column(which))),
         solution_ms: solution.map(|which| stats::spread(&column(which))),
-        against_starter: starter.map(against),
-        against_solution: solution.map(against),
+        against_starter: starter.and_then(against),
+        against_solution: solution.and_then(against),
         clock: if gpu.timestamps { "device" } else { "host" }.to_owned(),
         ..shares(trial, stats::median(&column(0)))
     })

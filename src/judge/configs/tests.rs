@@ -104,8 +104,8 @@ fn an_order_fails_on_pairs_that_are_clearly_apart() {
         Ok(Pair {
             n: 30,
             ratio,
-            low: ratio - 0.02,
-            high: ratio + 0.02,
+            low: Some(ratio - 0.02),
+            high: Some(ratio + 0.02),
             ..Pair::default()
         })
     };

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::guide::next_move;
 use crate::app::{App, RunState};
-use crate::protocol::{FailedKind, Verdict};
+use crate::protocol::{FailedKind, Look, Pair, Spread, Verdict};
 use crate::tui::prose::{Writer, sentence};
 use crate::tui::surface::{Surface, centred, height};
 use crate::tui::text;
@@ -59,18 +59,18 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
     s.show(s.area, w.lines, 0);
 }
 
-/// The verdict of a paired run, while it is measured and after.
+/// The verdict of a paired run, while it is measured and after: what was found, the limits, and the interval at each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = &app.study.pair else {
-        let waiting = Line::styled("pairs: the first one is running", theme.dim);
+        let waiting = Line::styled("pairs: both warm up", theme.dim);
         return app.run.pairing.then_some(waiting).into_iter().collect();
     };
     let (good, warning) = (theme.symbols.good, theme.symbols.warning);
     let n = pair.n;
     let (mark, style, said) = match pair.verdict {
-        Verdict::Faster => (good, theme.good, "fixed is faster".to_owned()),
-        Verdict::Slower => (warning, theme.bad, "fixed is slower".to_owned()),
-        Verdict::Same => ("=", theme.text, "no difference beyond noise".to_owned()),
+        Verdict::Faster => (good, theme.good, "B is faster".to_owned()),
+        Verdict::Slower => (warning, theme.bad, "B is slower".to_owned()),
+        Verdict::Same => ("=", theme.text, "less than 1 % apart".to_owned()),
         Verdict::Unclear if pair.done => (
             theme.symbols.ghost,
             theme.warning,
@@ -84,33 +84,68 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     };
     let mut head = vec![Span::styled(format!("{mark} {said}"), style)];
     if n > 0 {
-        let [ratio, low, high] = [pair.ratio, pair.low, pair.high].map(three_decimals);
-        head.push(Span::styled(format!("  {ratio}x"), theme.strong));
-        let long = format!("  95 % between {low} and {high}");
+        let per = pair.tokens.map_or("", |_| " per token");
+        let ratio = three_decimals(pair.ratio);
+        head.push(Span::styled(format!("  {ratio}x{per}"), theme.strong));
+        let interval = pair.low.zip(pair.high);
+        let [long, short] = match interval.map(|(low, high)| [low, high].map(three_decimals)) {
+            Some([low, high]) => [
+                format!("  95 % between {low} and {high}"),
+                format!("  95 %: {low}–{high}"),
+            ],
+            None => ["  no interval below 10 pairs", ""].map(str::to_owned),
+        };
         let fits = text::width_of(&head) + text::width(&long) <= width;
-        let short = format!("  95 %: {low}–{high}");
         head.push(Span::styled(if fits { long } else { short }, theme.text));
     }
     let progress = if pair.done {
-        let (a, b) = (ms(pair.a_ms.median), ms(pair.b_ms.median));
+        let side = |spread: &Spread, tokens: Option<u64>| {
+            let tokens = tokens.map_or_else(String::new, |n| format!(" for {n} tokens"));
+            format!("{} ms{tokens}", ms(spread.median))
+        };
+        let a = side(&pair.a_ms, pair.tokens.map(|it| it[0]));
+        let b = side(&pair.b_ms, pair.tokens.map(|it| it[1]));
         // How far from 1 the interval reaches.
-        let beyond = 100.0 * (1.0 - pair.low).abs().max((pair.high - 1.0).abs());
-        let still = match pair.verdict {
-            Verdict::Unclear => format!("; a difference beyond {beyond:.1} % is ruled out"),
+        let beyond = pair
+            .low
+            .zip(pair.high)
+            .map(|(low, high)| 100.0 * (1.0 - low).abs().max((high - 1.0).abs()));
+        let still = match (pair.verdict, beyond) {
+            (Verdict::Unclear, Some(beyond)) => {
+                format!("; a difference beyond {beyond:.1} % is ruled out")
+            }
             _ => String::new(),
         };
-        format!("{n} pairs, the median of A over B; A {a} ms, B {b} ms{still}")
+        format!("{n} pairs; medians A {a}, B {b}{still}")
     } else {
-        let left = pair.remaining_s.clamp(0.0, 1e6);
-        format!("pair {n} of {}, about {left:.0} s left", pair.wanted)
+        let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
+        format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")
     };
-    let mut lines = vec![Line::from(head), Line::styled(progress, theme.dim)];
-    if !pair.done && pair.wanted > 0 && width > 20 {
-        let share = f64::from(n) / f64::from(pair.wanted);
-        let bar = theme.symbols.bar(share, width.min(40) as u16);
-        lines.push(Line::styled(bar, theme.b));
+    let progress = Line::styled(progress, theme.dim);
+    vec![Line::from(head), progress, looks(pair, width, theme)]
+}
+
+/// The interval at each look so far, then the looks to come: `10: 0.912–1.320  20: 0.981–1.152  40  80`.
+fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
+    let look = |look: &Look| match look.low.zip(look.high) {
+        Some((low, high)) => {
+            let [low, high] = [low, high].map(three_decimals);
+            Span::styled(format!("{}: {low}–{high}  ", look.pairs), theme.text)
+        }
+        None => Span::styled(format!("{}  ", look.pairs), theme.dim),
+    };
+    let made = pair
+        .looks
+        .iter()
+        .filter(|it| !pair.done || it.pairs <= pair.n);
+    let mut spans: Vec<_> = made.map(look).collect();
+    let head = Span::styled("looks  ", theme.dim);
+    // The earliest say least.
+    while head.width() + text::width_of(&spans) > width && spans.len() > 1 {
+        spans.remove(0);
     }
-    lines
+    spans.insert(0, head);
+    Line::from(spans)
 }
 
 fn three_decimals(ratio: f64) -> String {
