@@ -141,7 +141,7 @@ impl Paired {
             asked => asked,
         };
         let plan = Plan::new(limit_pairs);
-        let looks: Vec<Look> = plan.looks().map(planned).collect();
+        let looks: Vec<Look> = plan.looks().into_iter().map(planned).collect();
         let limit_s = (PATIENCE * pace * f64::from(limit_pairs)).ceil();
         let last = Pair {
             wanted: looks.first().map_or(limit_pairs, |look| look.pairs),

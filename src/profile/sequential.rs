@@ -49,10 +49,10 @@ impl Plan {
     }
 
     /// Pairs at which it is looked: 10, 20, 40, … and the most.
-    pub fn looks(&self) -> impl Iterator<Item = u32> + use<> {
+    pub fn looks(&self) -> Vec<u32> {
         let most = self.most;
         let doubled = std::iter::successors(Some(FIRST_LOOK), |n| n.checked_mul(2));
-        doubled.take_while(move |n| *n < most).chain([most])
+        doubled.take_while(|n| *n < most).chain([most]).collect()
     }
 
     /// What these pairs (time of A, time of B) say at a look. The last look may spend all the error that is left.
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn looks_double_up_to_the_most() {
-        let looks = |most| Plan::new(most).looks().collect::<Vec<_>>();
+        let looks = |most| Plan::new(most).looks();
         assert_eq!(looks(80), [10, 20, 40, 80]);
         assert_eq!(looks(33), [10, 20, 33]);
         assert_eq!(looks(5), [5]);
