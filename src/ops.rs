@@ -25,6 +25,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use burn::backend::{Cube, Flex};
+use burn::cubecl::future::block_on;
 use burn::tensor::Tensor;
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::base::Checkpointer;
@@ -38,6 +39,24 @@ use live::Live;
 pub use trace::{Cost, Phase, Scope};
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
+
+/// Whether a learner's kernels gave what the part's own give; asked of the first launches only.
+fn agrees<B: Kernels, const N: usize>(
+    live: &Live,
+    found: &[Float<B>],
+    own: impl FnOnce() -> [Float<B>; N],
+) -> bool {
+    let values = |tensor: Float<B>| -> Option<Vec<f32>> {
+        let read = block_on(B::float_into_data(tensor)).ok()?;
+        Some(read.iter::<f32>().collect())
+    };
+    // What cannot be read is found elsewhere.
+    let agree = |(found, own): (&Float<B>, Float<B>)| {
+        let both = values(found.clone()).zip(values(own));
+        both.is_none_or(|(found, own)| live.agrees(&found, &own))
+    };
+    !live.is_new() || found.iter().zip(own()).all(agree)
+}
 
 /// A differentiable operation with `N` float inputs and one output.
 pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
@@ -154,7 +173,11 @@ impl<O> Call<O> {
         };
         let live = live::of(self.scope.part);
         trace::span(row, || {
-            let learner = live.and_then(|live| self.op.forward_live::<B>(&live, &inputs));
+            let learner = live.and_then(|live| {
+                let found = self.op.forward_live::<B>(&live, &inputs)?;
+                let own = || [self.op.forward::<B>(inputs.clone()).0];
+                agrees::<B, 1>(&live, std::slice::from_ref(&found.0), own).then_some(found)
+            });
             match learner {
                 Some(result) => {
                     trace::by_learner();
@@ -211,7 +234,11 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
             .adds_onto()
             .and_then(|input| ops.parents[input].clone());
         let gradients = trace::span(row, || {
-            let learner = live.and_then(|live| call.op.backward_live::<B>(&live, &saved, &dy));
+            let learner = live.and_then(|live| {
+                let found = call.op.backward_live::<B>(&live, &saved, &dy)?;
+                let own = || call.op.backward::<B>(saved.clone(), dy.clone());
+                agrees::<B, N>(&live, &found, own).then_some(found)
+            });
             match learner {
                 Some(gradients) => {
                     trace::by_learner();

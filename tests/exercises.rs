@@ -133,6 +133,7 @@ fn swap() -> KernelSwap {
         exercise: "swiglu".to_owned(),
         part: "mlp.activation".to_owned(),
         kernels: vec![KernelText::default(), KernelText::default()],
+        sizes: Vec::new(),
     }
 }
 

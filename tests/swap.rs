@@ -24,6 +24,7 @@ fn own(id: &str) -> KernelJob {
         .find(|it| it.id == id)
         .expect("the exercise exists");
     let kernels = exercise.kernels().expect("it is about kernels");
+    let kernels = kernels.clone().in_model(&small());
     let text = |name: &str| {
         let file = kernels.kernels.iter().find(|it| it.file.name == name);
         Ok(format!(
@@ -32,6 +33,13 @@ fn own(id: &str) -> KernelJob {
         ))
     };
     kernels.job(&exercise.id, text)
+}
+
+/// A model that is trained quickly.
+fn small() -> RunConfig {
+    let mut config = RunConfig::preset(Preset::Tiny);
+    (config.train.batch, config.model.layers) = (2, 2);
+    config
 }
 
 /// Logits, loss and gradients of one batch.
@@ -75,8 +83,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         return adapter::skip("neither vulkan-cpu nor gpu opens");
     };
     let device = opened.device;
-    let mut config = RunConfig::preset(Preset::Tiny);
-    (config.train.batch, config.model.layers) = (2, 2);
+    let mut config = small();
     let before = computed(&config, &device);
     // Our fused backward of the norms goes on from a learner's forward as well.
     let mut fused = config.clone();
@@ -109,6 +116,44 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
             assert!(difference(old, new) < 1e-4, "{name}");
         }
     }
+    // At another size nothing was proven: the part keeps its own kernel and says so.
+    let mut larger = config.clone();
+    larger.train.batch = 3;
+    let before = computed(&larger, &device);
+    adopt(&swaps[0]).expect("fits");
+    let after = computed(&larger, &device);
+    assert!(difference(&before[0].1, &after[0].1) < 1e-4);
+    let why = why_not("mlp.activation", false).expect("not launched");
+    assert!(
+        why.contains("it was not checked at this model's N = "),
+        "{why}"
+    );
+    // One that is wrong all the same, forward or backward, never reaches the model: it is taken out, and the reason kept.
+    let (own, _) = (computed(&config, &device), live::take_dropped());
+    for file in 0..2 {
+        let mut swap = swaps[0].clone();
+        let text = &mut swap.kernels[file].text;
+        let wrong = text.replace("s * up[i];", "s * up[i] * 1.5;");
+        *text = wrong.replace("* g * s;", "* g * s * 1.5;");
+        adopt(&swap).expect("reads");
+        let after = computed(&config, &device);
+        for ((name, old), (_, new)) in own.iter().zip(&after) {
+            assert!(difference(old, new) < 1e-4, "{name}");
+        }
+        let dropped = live::take_dropped();
+        assert_eq!(dropped.len(), 1, "{dropped:?}");
+        assert_eq!(
+            (dropped[0].exercise.as_str(), dropped[0].part),
+            ("swiglu", "mlp.activation")
+        );
+        assert!(
+            dropped[0].why.contains("and the model's own kernel gives"),
+            "{dropped:?}"
+        );
+        assert!(live::of("mlp.activation").is_none());
+    }
+    adopt(&swaps[0]).expect("fits");
+    computed(&config, &device);
     // What does not fit leaves the last good kernels where they are.
     let mut wrong = swaps[0].clone();
     wrong.kernels[0].text = "nonsense".to_owned();

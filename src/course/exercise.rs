@@ -12,7 +12,7 @@ pub use read::read;
 
 use super::placeholder::{Piece, pieces};
 use super::{Level, Question, StageFile};
-use crate::config::nearest;
+use crate::config::{RunConfig, nearest};
 use crate::protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
 };
@@ -130,6 +130,45 @@ pub struct Kernel {
 }
 
 impl Kernels {
+    /// The same with the sizes at which a model of this configuration launches them, in front of the one to time.
+    pub fn in_model(mut self, config: &RunConfig) -> Self {
+        let (model, train) = (&config.model, &config.train);
+        let tokens = (train.batch * train.context) as u64;
+        let head = (model.hidden / model.heads.max(1)) as u64;
+        let turned = |heads: usize| {
+            vec![
+                ("T", train.context as u64),
+                ("H", heads as u64),
+                ("D", head),
+            ]
+        };
+        let launches = match self.replaces.as_deref() {
+            Some("mlp.activation") => vec![vec![("N", tokens * model.ffn as u64)]],
+            Some("norm1") => vec![vec![("ROWS", tokens), ("COLS", model.hidden as u64)]],
+            Some("attention.rope") => vec![turned(model.heads), turned(model.kv_heads)],
+            _ => Vec::new(),
+        };
+        for sizes in launches {
+            let sizes = sizes.into_iter().map(|(name, n)| (name.to_owned(), n));
+            let sizes: Sizes = sizes.collect();
+            let last = self.shapes.len().saturating_sub(1);
+            let known = self.shapes[..last].iter().any(|shape| shape.sizes == sizes);
+            if !known {
+                let words: Vec<_> = sizes
+                    .iter()
+                    .map(|(name, n)| format!("{name} = {n}"))
+                    .collect();
+                let shape = KernelShape {
+                    label: format!("this model, {}", words.join(", ")),
+                    sizes,
+                    ..KernelShape::default()
+                };
+                self.shapes.insert(last, shape);
+            }
+        }
+        self
+    }
+
     /// The job for the engine: each file by its name, as `read` finds it.
     pub fn job(
         &self,

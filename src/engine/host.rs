@@ -16,6 +16,14 @@ pub fn memory_available() -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// Bytes of memory that this process occupies now, where the system says.
+pub fn memory_resident() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 /// Refuses work that needs more bytes than this host has free, where it says; `what` begins the sentence.
 pub fn ensure_memory(what: &str, need: u64) -> Result<()> {
     let free = memory_available().unwrap_or(u64::MAX);

@@ -29,13 +29,19 @@ use std::time::Duration;
 
 use crate::protocol::{Event, KernelJob};
 
-/// How long a reader has to end a process in which a kernel still runs.
-const KILL_DELAY: Duration = Duration::from_secs(2);
+/// How long a reader has to end a process in which a kernel still runs, or is still compiled.
+const KILL_DELAY: Duration = Duration::from_millis(500);
+/// Bytes that a check may take.
+const MEMORY: u64 = 2 << 30;
 
 /// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
 /// ends itself soon after the report, in case its reader does not end it.
 pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
-    let report = check_telling(job, device, Limits::default(), |progress| {
+    let limits = Limits {
+        memory: Some(MEMORY),
+        ..Limits::default()
+    };
+    let report = check_telling(job, device, limits, |progress| {
         send(Event::KernelChecking {
             progress: Box::new(progress),
         });

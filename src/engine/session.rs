@@ -287,6 +287,14 @@ impl Session<'_> {
             Work::Comparing(_, opened) => opened.queued,
             Work::Nothing | Work::Paused(..) => return,
         };
+        for dropped in super::kernel::live::take_dropped() {
+            self.swaps.retain(|swap| swap.part != dropped.part);
+            self.outlet.send(Event::KernelUsed {
+                exercise: dropped.exercise,
+                part: dropped.part.to_owned(),
+                why_not: Some(dropped.why),
+            });
+        }
         for swap in std::mem::take(&mut self.swaps) {
             self.used(&swap, super::kernel::why_not(&swap.part, on_cpu));
         }

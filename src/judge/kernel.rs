@@ -5,8 +5,9 @@ use serde::{Serialize, Serializer};
 use super::{Found, Line, Outcome};
 use crate::protocol::{
     KernelAccess, KernelCheck, KernelError, KernelFacts, KernelFault, KernelFaultKind, KernelFile,
-    KernelJob, KernelMetric, KernelProgress, KernelRatio, KernelReport, KernelResult, KernelRole,
-    KernelShape, KernelStarter, KernelSwap, KernelText, KernelTime, KernelUntimed, Num, Spread,
+    KernelJob, KernelMatch, KernelMetric, KernelProgress, KernelRatio, KernelReport, KernelResult,
+    KernelRole, KernelShape, KernelStarter, KernelSwap, KernelText, KernelTime, KernelUntimed, Num,
+    Sizes, Spread,
 };
 use crate::units::{duration, rate, show};
 
@@ -78,6 +79,7 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
         exercise: job.exercise.clone(),
         part: part.clone(),
         kernels: texts.collect(),
+        sizes: right_at(&facts, job),
     });
     let mut card = lines(&facts.files, job);
     if let Some(why) = &facts.failed {
@@ -130,6 +132,16 @@ fn right(report: &KernelReport, job: &KernelJob) -> bool {
         && !job.files.is_empty()
         && report.files.len() == job.files.len()
         && report.files.iter().all(fine)
+}
+
+/// The sizes at which every file was right.
+fn right_at(report: &KernelReport, job: &KernelJob) -> Vec<Sizes> {
+    let shapes = job.shapes.iter().filter(|shape| {
+        let here = |found: &KernelMatch| found.shape == shape.label;
+        let mut files = report.files.iter();
+        files.all(|result| result.shapes.iter().any(here))
+    });
+    shapes.map(|shape| shape.sizes.clone()).collect()
 }
 
 fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Line {
@@ -331,15 +343,18 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
         } else {
             format!("largest error {worst:.1e} of the largest value")
         };
-        let (count, allowed) = (result.shapes.len(), tolerance(file.spec.tolerance));
-        let text = format!("correct at {count} shapes: {error}, {allowed} allowed");
+        let at = result.shapes.iter().filter_map(|found| {
+            let mut shapes = job.shapes.iter();
+            shapes.find(|shape| shape.label == found.shape)
+        });
+        let at: Vec<String> = at.map(sizes_of).collect();
+        let (at, allowed) = (at.join(" · "), tolerance(file.spec.tolerance));
+        let text = format!("correct at {at}: {error}, {allowed} allowed");
         card.push(good(text));
     }
     if let Some(shape) = &result.skipped {
         let why = match result.time_reason {
-            Some(KernelUntimed::CpuDriver) => {
-                "on a CPU driver being right counts, and speed does not"
-            }
+            Some(KernelUntimed::CpuDriver) => "it is too large for a CPU driver",
             _ => "nobody asked for it",
         };
         card.push(remark(format!(
@@ -471,6 +486,10 @@ fn sentence(fault: &KernelFault, array_length: bool) -> String {
             "does not end: it was still running after {} s. A loop's condition stays true, or it is far too slow",
             fault.limit
         ),
+        (KernelFaultKind::TooMuch, place) => {
+            let place = place.map_or_else(String::new, |place| format!("; look at {place}"));
+            format!("{}, and the check was given up{place}", fault.reason)
+        }
         (KernelFaultKind::Device, _) => format!("the driver refused it: {}", fault.reason),
         (KernelFaultKind::Lost, _) => {
             format!("the device was lost while it ran: {}", fault.reason)

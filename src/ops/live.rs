@@ -1,5 +1,6 @@
 //! The learner's kernels in the running model: for each part that can be replaced, the last text that passed its check.
-//! An operation asks here before it launches its own kernel. Nothing that failed a check ever gets in.
+//! An operation asks here before it launches its own kernel. Nothing that failed a check ever gets in, no kernel is launched
+//! at a size at which it was not checked, and what the first launches compute is held against the part's own kernel.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,6 +16,10 @@ use burn_cubecl::tensor::CubeTensor;
 
 /// Largest number of workgroups along an axis.
 const MAX_WORKGROUPS: u64 = 65_535;
+/// The first launches, forward and backward, that are held against the part's own kernel: some steps.
+const COMPARED: u64 = 32;
+/// The largest difference of the two, relative to the largest value.
+const AGREES: f32 = 5e-3;
 /// Where a binding may begin inside a buffer, on every device.
 const ALIGNMENT: u64 = 256;
 
@@ -27,6 +32,15 @@ pub const PARTS: &[Part] = &[
 
 static ANY: AtomicBool = AtomicBool::new(false);
 static NOW: Mutex<BTreeMap<&'static str, Arc<Live>>> = Mutex::new(BTreeMap::new());
+static DROPPED: Mutex<Vec<Dropped>> = Mutex::new(Vec::new());
+
+/// A learner's kernels that were taken out because they computed something else than the part's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    pub exercise: String,
+    pub part: &'static str,
+    pub why: String,
+}
 
 /// The kernels of a part.
 #[derive(Debug)]
@@ -35,6 +49,8 @@ pub struct Live {
     pub exercise: String,
     name: &'static str,
     kernels: Vec<Text>,
+    /// At which they were right.
+    proven: Vec<BTreeMap<String, u64>>,
     launches: AtomicU64,
     refused: Mutex<Option<String>>,
 }
@@ -69,11 +85,17 @@ pub enum Cover {
     Invocations(u64),
 }
 
-/// Lets kernels, each a text with its workgroup size, take over a part from the next launch on.
+/// Lets kernels, each a text with its workgroup size, take over a part from the next launch on, at the sizes that are
+/// `proven`.
 ///
 /// # Errors
 /// When no part has this name, or it takes another number of kernels. What was there stays.
-pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Result<(), String> {
+pub fn install(
+    part: &str,
+    exercise: &str,
+    kernels: &[(String, [u32; 3])],
+    proven: &[BTreeMap<String, u64>],
+) -> Result<(), String> {
     let (name, count, _) = find(part)?;
     if kernels.len() != *count {
         return Err(format!(
@@ -90,6 +112,7 @@ pub fn install(part: &str, exercise: &str, kernels: &[(String, [u32; 3])]) -> Re
         exercise: exercise.to_owned(),
         name,
         kernels: kernels.collect(),
+        proven: proven.to_vec(),
         launches: AtomicU64::new(0),
         refused: Mutex::new(None),
     };
@@ -156,7 +179,50 @@ pub fn of(part: &str) -> Option<Arc<Live>> {
         .cloned()
 }
 
+/// What was taken out since the last call.
+pub fn take_dropped() -> Vec<Dropped> {
+    std::mem::take(&mut DROPPED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 impl Live {
+    /// Whether its results are still held against those of the part's own kernel.
+    pub fn is_new(&self) -> bool {
+        self.launches() <= COMPARED
+    }
+
+    /// Whether a launch gave what the part's own kernel gives. If not, the kernels are taken out.
+    pub fn agrees(&self, found: &[f32], own: &[f32]) -> bool {
+        let largest = own
+            .iter()
+            .fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
+        // NaN agrees with nothing.
+        let agree = |(found, own): (&f32, &f32)| {
+            found.to_bits() == own.to_bits() || (found - own).abs() <= AGREES * largest
+        };
+        let Some(at) = found.iter().zip(own).position(|pair| !agree(pair)) else {
+            return true;
+        };
+        let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
+        if now
+            .get(self.name)
+            .is_some_and(|live| std::ptr::eq(&**live, self))
+        {
+            now.remove(self.name);
+            ANY.store(!now.is_empty(), Ordering::Release);
+            let launch = self.launches();
+            let (found, own) = (found[at], own[at]);
+            let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+            dropped.push(Dropped {
+                exercise: self.exercise.clone(),
+                part: self.name,
+                why: format!(
+                    "at launch {launch} element {at} was {found}, and the model's own kernel gives {own}; yours was taken out"
+                ),
+            });
+        }
+        false
+    }
+
     /// Launches so far.
     pub fn launches(&self) -> u64 {
         self.launches.load(Ordering::Acquire)
@@ -191,6 +257,18 @@ impl Use<'_> {
         let (Some(text), Some(first)) = (kernel, buffers.first()) else {
             return Err("there is no kernel for this direction".to_owned());
         };
+        let at: BTreeMap<String, u64> = self
+            .sizes
+            .iter()
+            .map(|(name, n)| ((*name).to_owned(), *n))
+            .collect();
+        if !self.live.proven.contains(&at) {
+            let at: Vec<_> = at.iter().map(|(name, n)| format!("{name} = {n}")).collect();
+            return Err(format!(
+                "it was not checked at this model's {}; save the file again to check it there",
+                at.join(", ")
+            ));
+        }
         let runtime = first.client.name();
         if !runtime.contains("wgsl") {
             return Err(format!("this device runs {runtime} and takes no WGSL"));

@@ -335,6 +335,8 @@ pub enum KernelFaultKind {
     Races,
     /// Did not end within the limit.
     Endless,
+    /// Took more memory than a check may, or longer to compile.
+    TooMuch,
     /// The driver refused the kernel.
     Device,
     /// The device was lost while it ran.
@@ -409,6 +411,9 @@ pub struct KernelSwap {
     pub part: String,
     /// Forward, then backward where there is one: text with its places, and workgroup size.
     pub kernels: Vec<KernelText>,
+    /// Sizes at which they were right. At others the part keeps its own kernel.
+    #[serde(default)]
+    pub sizes: Vec<Sizes>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -74,7 +74,11 @@ impl Workshop {
         source: &mut dyn source::Source,
     ) -> Result<Option<String>> {
         match effect {
-            Effect::Send(command) => source.send(command),
+            Effect::Send(command) => {
+                let checked = self.exercise.heard(&self.context, &command);
+                source.send(command);
+                checked?;
+            }
             Effect::Restart => source.restart(),
             Effect::Kill => source.kill(),
             Effect::Replay(control) => match &mut self.replay {

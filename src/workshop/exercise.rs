@@ -11,6 +11,7 @@ use super::sweep::Sweeping;
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{Answer, Measured};
+use crate::config::RunConfig;
 use crate::config::file::{MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
@@ -21,6 +22,7 @@ use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
 use crate::judge::{configs as judge, kernel};
+use crate::protocol::Command;
 
 /// Lines of the checking process that are taken in before the screen has its turn.
 const AT_ONCE: usize = 256;
@@ -30,6 +32,8 @@ pub struct ExerciseRunner {
     command: EngineCommand,
     checker: Checker,
     sweeping: Option<Sweeping>,
+    /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
+    model: Option<RunConfig>,
     open: Option<Open>,
     news: VecDeque<Message>,
 }
@@ -50,8 +54,26 @@ impl ExerciseRunner {
             checker: Checker::new(command.clone()),
             command,
             sweeping: None,
+            model: None,
             open: None,
             news: VecDeque::new(),
+        }
+    }
+
+    /// A command goes to the engine. Where it changes the sizes of the model, the open kernel is checked at the new ones.
+    pub fn heard(&mut self, context: &CourseContext, command: &Command) -> Result<()> {
+        let (Command::Start { run, .. } | Command::Apply { run } | Command::Pair { b: run, .. }) =
+            command
+        else {
+            return Ok(());
+        };
+        let before = self.model.replace(run.config.clone());
+        let open = self.open.as_ref().map(|open| open.id.clone());
+        let kernels = open.and_then(|id| known(context, &id).ok()?.kernels());
+        let shapes = |config: &RunConfig| Some(kernels?.clone().in_model(config).shapes);
+        match before.is_some_and(|before| shapes(&before) != shapes(&run.config)) {
+            true => self.look(context, false),
+            false => Ok(()),
         }
     }
 
@@ -284,7 +306,11 @@ impl ExerciseRunner {
         let kernels = exercise
             .kernels()
             .ok_or_else(|| anyhow!("{} has nothing to check", exercise.label()))?;
-        let job = in_folder(exercise, kernels, &open.folder);
+        let kernels = match &self.model {
+            Some(config) => kernels.clone().in_model(config),
+            None => kernels.clone(),
+        };
+        let job = in_folder(exercise, &kernels, &open.folder);
         let device = open.device.clone();
         self.checker.start(&device, job);
         self.tell(ExerciseNews::Begun);

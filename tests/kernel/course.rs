@@ -29,9 +29,9 @@ fn every_solution_passes() {
                 .iter()
                 .all(|criterion| criterion.outcome != Outcome::Failed)
         );
-        assert!(report.facts.files.iter().all(|file| file.skipped.is_some()
-            && file.time.is_none()
-            && file.time_reason.is_some()));
+        assert!(report.facts.files.iter().all(|file| file.time.is_none()
+            && file.time_reason.is_some()
+            && (file.skipped.is_none() || ["matmul", "flash"].contains(&exercise.id.as_str()))));
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use perflings::config::{Preset, RunConfig};
 use perflings::engine::kernel::Limits;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::protocol::KernelFaultKind as Kind;
 
-use super::{adapter, check, complaints, edited, job_of, on_lavapipe};
+use super::{adapter, check, complaints, edited, exercises, job_of, on_lavapipe};
 
 /// The fault of the first file.
 #[track_caller]
@@ -199,6 +200,7 @@ fn launches_that_take_too_long_are_given_up() {
         "vulkan-cpu",
         Limits {
             launch: Duration::from_millis(400),
+            ..Limits::default()
         },
     );
     if let Some(why) = report.facts.failed {
@@ -232,12 +234,58 @@ fn a_broken_file_beside_a_right_one() {
             "write instead: a `;` at the end of the statement before",
             "backward.wgsl",
             "compiles: workgroups of 64 × 1 × 1",
-            "correct at 3 shapes: largest error 1.5e-7 of the largest value, 1e-5 is allowed",
-            "`small's feed-forward block` was neither run nor timed: on a CPU driver being right counts, and speed does not",
+            "correct at N = 1 · N = 997 · N = 130 · N = 2097152: largest error 1.5e-7 of the largest value, 1e-5 is allowed",
             "every output is right, forward and backward: starter.wgsl does not compile",
         ]
     );
     assert!(!report.passed && report.swap.is_none());
+}
+
+/// At the sizes of the model that trains, on every device: what is right only where it is small does not get in.
+#[test]
+fn what_is_wrong_at_the_models_sizes_is_refused() {
+    let config = RunConfig::preset(Preset::Tiny);
+    let in_model = |id: &str, from: &str, to: &str| {
+        let mut job = edited(id, from, to);
+        let found = exercises().find(|(exercise, _)| exercise.id == id);
+        job.shapes = found.expect("is there").1.in_model(&config).shapes;
+        job.timed = false;
+        job
+    };
+    let guard = "let g = gate[i];";
+    for (cheat, kind) in [
+        ("if (N > 1000u) { out[i] = 1e9; return; }", Kind::Wrong),
+        (
+            "if (N > 1000u) { loop { if (N < 2u) { break; } } }",
+            Kind::Endless,
+        ),
+        ("if (N > 1000u && i > 1000u) { return; }", Kind::Unwritten),
+    ] {
+        let job = in_model("swiglu", guard, &format!("{cheat}\n    {guard}"));
+        let Some(report) = on_lavapipe(&job) else {
+            return;
+        };
+        let (found, text) = fault(&report);
+        assert_eq!(found, kind, "{text}");
+        let line = &complaints(&report)[0];
+        let tokens = config.train.batch * config.train.context * config.model.ffn;
+        assert!(
+            line.starts_with(&format!("fails at `this model, N = {tokens}`")),
+            "{line}"
+        );
+    }
+    let report = on_lavapipe(&in_model(
+        "rope",
+        "let t = row / H;",
+        "// Mine.\n    let t = row / H;",
+    ));
+    let swap = report.expect("there is a driver").swap.expect("it passed");
+    let turned = |heads: usize| swap.sizes.iter().any(|sizes| sizes["H"] == heads as u64);
+    assert!(
+        turned(config.model.heads) && turned(config.model.kv_heads),
+        "{:?}",
+        swap.sizes
+    );
 }
 
 #[test]

@@ -158,3 +158,30 @@ fn an_engine_that_knows_no_kernels_says_so() {
         format!("not checked: {why}")
     );
 }
+
+/// Copies of whole arrays, which only the driver spells out: the process is watched, and given up when it takes too long or
+/// too much.
+#[test]
+fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
+    let copies = "b = a;\n    a = b;\n    a[i % 2000u] += 1.0;\n    ".repeat(3000);
+    let arrays = "var a: array<f32, 1000>;\n    var b: array<f32, 1000>;\n    ";
+    let mut job = edited(
+        "swiglu",
+        "let g",
+        &format!("{arrays}{copies}let h = 10000u;\n    let g"),
+    );
+    job.files.truncate(1);
+    if on_lavapipe(&job_of("copy", |_, _, solution| Ok(solution.to_owned()))).is_none() {
+        return;
+    }
+    let began = Instant::now();
+    let mut checker = Checker::new(engine());
+    let report = checker.check("vulkan-cpu", job);
+    assert!(began.elapsed() < Duration::from_secs(30), "{report:#?}");
+    let verdict = judged(checker.job(), report);
+    let said: Vec<_> = verdict.card.iter().map(|line| line.text.as_str()).collect();
+    println!("{said:?} after {:?}", began.elapsed());
+    assert!(!verdict.passed && verdict.facts.restart, "{said:?}");
+    let why = "and the check was given up; look at line ";
+    assert!(said.iter().any(|line| line.contains(why)), "{said:?}");
+}

@@ -284,6 +284,40 @@ fn deep_texts_do_not_break_the_reader() {
 }
 
 #[test]
+fn what_would_take_gigabytes_is_refused_before_it_is_compiled() {
+    refused(
+        "let s = g",
+        "let big = array<f32, 25000000>();\n    let s = big[i % 7u] + g",
+        "17:26 `25000000`: an array of 25000000 elements, 100000000 bytes; up to 65536 are compiled, and an invocation may keep 8192",
+        "a smaller array; what is large belongs into a buffer",
+    );
+    let many = (0..20).map(|k| format!("let b{k} = array<f32, 16000>()[i + {k}u];\n"));
+    let job = edited(
+        "swiglu",
+        "let s = g",
+        &format!("{} let s = g", many.collect::<String>()),
+    );
+    let (message, _) = said(&job).expect("is refused");
+    assert!(message.contains("320"), "{message}");
+    let mut chain = "fn f0(x: f32) -> f32 { return sin(x) + 1.0; }\n".to_owned();
+    for k in 1..28 {
+        let one = k - 1;
+        chain += &format!("fn f{k}(x: f32) -> f32 {{ return f{one}(x) + f{one}(x + 1.0); }}\n");
+    }
+    let mut job = edited("swiglu", "@compute", &format!("{chain}@compute"));
+    job.files[0].text = job.files[0].text.replace("s * up[i]", "f27(s) * up[i]");
+    let (message, instead) = said(&job).expect("is refused");
+    assert!(
+        message.contains("`: with all that it calls and constructs, this function is "),
+        "{message}"
+    );
+    assert_eq!(
+        instead,
+        "a loop instead of calls that double, and smaller constructors"
+    );
+}
+
+#[test]
 fn files_that_are_no_text() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("starter.wgsl");
@@ -294,6 +328,10 @@ fn files_that_are_no_text() {
     assert_eq!(
         read(b"fn main() {}\r\n\tx"),
         Ok("fn main() {}\r\n\tx".to_owned())
+    );
+    assert_eq!(
+        read(b"\xef\xbb\xbffn main() {}"),
+        Ok("fn main() {}".to_owned())
     );
     assert_eq!(
         read(b"fn\n \xff"),

@@ -33,7 +33,7 @@ pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
             });
         kernels.push((plain.collect::<Vec<_>>().join("{{"), kernel.workgroup));
     }
-    live::install(&swap.part, &swap.exercise, &kernels)
+    live::install(&swap.part, &swap.exercise, &kernels, &swap.sizes)
 }
 
 /// Why the kernels of a part do not compute for the model although they were let in; asked after a step. None: they do.

@@ -11,12 +11,17 @@ use super::timing;
 use super::trial::Trial;
 use super::validate::{self, Checked};
 use super::watch::{Limits, State, fault, watch};
+use super::work;
 use crate::protocol::{
-    KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelUntimed, same_text,
+    KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape, KernelUntimed,
+    same_text,
 };
 
 /// Deep expressions are walked by recursion, here and in the libraries.
 const STACK: usize = 256 << 20;
+
+/// Floating-point operations of the last shape up to which a CPU driver runs it, too.
+const CPU_FLOPS: f64 = 1e8;
 
 /// An open device outlives a check, because opening one takes longer than most checks.
 static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
@@ -60,7 +65,7 @@ pub fn check_telling(
         .stack_size(STACK)
         .spawn(work);
     let mut report = match thread {
-        Ok(thread) => watch(state, &inbox, thread, limits, tell),
+        Ok(thread) => watch(job, state, &inbox, thread, limits, tell),
         Err(error) => KernelReport {
             failed: Some(format!("the check could not be started: {error}")),
             ..state.report
@@ -80,7 +85,9 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn run(&mut self, device: &str) {
         let files = self.job.files.iter();
-        let texts: Vec<Option<Checked>> = files.map(|file| self.validate(file)).collect();
+        let numbered = files.enumerate();
+        let texts = numbered.map(|(index, file)| self.validate(index, file));
+        let texts: Vec<Option<Checked>> = texts.collect();
         if texts.iter().all(Option::is_none) {
             return;
         }
@@ -112,17 +119,19 @@ impl Worker<'_> {
         &mut self.state.report.files[index]
     }
 
-    fn validate(&mut self, file: &KernelFile) -> Option<Checked> {
+    fn validate(&mut self, index: usize, file: &KernelFile) -> Option<Checked> {
+        self.state.report.files.push(KernelResult {
+            name: file.name.clone(),
+            ..KernelResult::default()
+        });
+        self.compiles(index, "");
         let checked = match &file.unreadable {
             Some(error) => Err(error.clone()),
             None => validate::validate(&file.text, &file.spec, &self.job.shapes),
         };
-        self.state.report.files.push(KernelResult {
-            name: file.name.clone(),
-            facts: checked.as_ref().ok().map(|checked| checked.facts),
-            error: checked.as_ref().err().cloned(),
-            ..KernelResult::default()
-        });
+        let result = self.result(index);
+        result.facts = checked.as_ref().ok().map(|checked| checked.facts);
+        result.error = checked.as_ref().err().cloned();
         checked.ok()
     }
 
@@ -142,7 +151,14 @@ impl Worker<'_> {
     fn at(&mut self, file: Option<usize>, shape: &str, running: bool) {
         self.state.file = file;
         self.state.shape = shape.to_owned();
-        self.state.running = running;
+        (self.state.running, self.state.compiling) = (running, false);
+        self.tell();
+    }
+
+    /// Tells the watcher that a file is read or compiled now.
+    fn compiles(&mut self, file: usize, shape: &str) {
+        self.at(Some(file), shape, false);
+        self.state.compiling = true;
         self.tell();
     }
 
@@ -155,12 +171,17 @@ impl Worker<'_> {
         let shapes = &self.job.shapes;
         let last = shapes.len().saturating_sub(1);
         let timed = self.job.timed && !gpu.on_cpu;
+        let flops = |shape: &KernelShape| {
+            let reference = self.job.files[index].spec.reference;
+            work::flops(reference, &shape.sizes)
+        };
         for (number, shape) in shapes.iter().enumerate() {
-            if number == last && number > 0 && !timed {
+            let runs = self.job.timed && (!gpu.on_cpu || flops(shape) <= CPU_FLOPS);
+            if number == last && number > 0 && !runs {
                 self.result(index).skipped = Some(shape.label.clone());
                 break;
             }
-            if !self.shape(gpu, index, checked, number)? {
+            if !self.shape(gpu, index, checked, number, timed)? {
                 return Ok(());
             }
         }
@@ -173,13 +194,14 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// One shape; at the last one, on a GPU, its time as well. Says whether it was right.
+    /// One shape; at the last one its time as well, if it is `timed`. Says whether it was right.
     fn shape(
         &mut self,
         gpu: &Gpu,
         index: usize,
         checked: &Checked,
         number: usize,
+        timed: bool,
     ) -> Result<bool, Trouble> {
         let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
@@ -193,8 +215,11 @@ impl Worker<'_> {
         };
         self.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
+        self.compiles(index, &shape.label);
         let kernel = gpu.compile(&trial.text.filled.text, trial.text.grid)?;
-        let solution = if real {
+        self.at(Some(index), &shape.label, false);
+        let timed = real && timed;
+        let solution = if timed {
             self.other(gpu, &file.solution, file, number)?
         } else {
             None
@@ -218,7 +243,7 @@ impl Worker<'_> {
             }
             Ok(matched) => self.result(index).shapes.push(matched),
         }
-        if real {
+        if timed {
             let starter = self
                 .other(gpu, &file.starter, file, number)?
                 .filter(|_| !same_text(&file.starter, &file.text));

@@ -344,7 +344,8 @@ fn perflings_index(site: u32, count: u32, index: u32) -> u32 {{
 }}
 fn perflings_round(site: u32) -> bool {{
     perflings_rounds += 1u;
-    if (perflings_rounds <= {rounds}u) {{
+    // Once one has gone on too long, the others need not.
+    if (perflings_rounds <= {rounds}u && (perflings_rounds % 256u != 0u || atomicLoad(&perflings_seen[3]) == 0u)) {{
         return false;
     }}
     if (atomicAdd(&perflings_seen[3], 1u) == 0u) {{

@@ -31,7 +31,7 @@ pub fn read(path: &Path) -> Result<String, KernelError> {
     text(std::fs::read(path).map_err(failed)?)
 }
 
-/// Bytes as text.
+/// Bytes as text; a byte order mark in front of it is left out.
 ///
 /// # Errors
 /// When they are not text.
@@ -46,7 +46,10 @@ pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
         ))
     };
     let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
+        Ok(text) => text
+            .strip_prefix('\u{feff}')
+            .map(str::to_owned)
+            .unwrap_or(text),
         Err(error) => {
             let good = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());

@@ -2,10 +2,12 @@
 //! exercise and the limits of plain WebGPU, and every invocation of a workgroup reaches the same barriers. Loops without
 //! end and indices outside of a buffer are found by running it, with probes.
 
+use std::collections::HashMap;
+
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{
-    AddressSpace, ArraySize, EntryPoint, Expression, Function, Handle, Module, Scalar, ShaderStage,
-    Span, StorageAccess, Type, TypeInner,
+    AddressSpace, ArraySize, Block, EntryPoint, Expression, Function, Handle, Module, Scalar,
+    ShaderStage, Span, Statement, StorageAccess, Type, TypeInner,
 };
 
 use super::explain;
@@ -22,6 +24,10 @@ const MAX_INVOCATIONS: u32 = 256;
 const MAX_WORKGROUP_BYTES: u64 = 16 * 1024;
 const MAX_WORKGROUPS: u64 = 65_535;
 const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
+/// Largest array that is compiled; more than any memory but a buffer's may hold.
+const MAX_TYPE_BYTES: u64 = 64 * 1024;
+/// Expressions and statements of a kernel, with every call replaced by what it calls.
+const MAX_LENGTH: u64 = 200_000;
 
 /// A text that may be run.
 #[derive(Clone, Debug)]
@@ -135,6 +141,7 @@ impl Source<'_> {
         }
         let module = naga::front::wgsl::parse_str(&self.filled.text)
             .map_err(|e| explain::parse(self.text, self.filled, &e))?;
+        self.sizes(&module)?;
         let entry = self.entry(&module)?;
         self.workgroup(entry)?;
         self.declared(&module, spec)?;
@@ -157,6 +164,54 @@ impl Source<'_> {
             workgroup_bytes,
             array_length,
         })
+    }
+
+    /// What a driver would need gigabytes for is refused before it is compiled: large types, and calls that multiply.
+    fn sizes(&self, module: &Module) -> Result<(), KernelError> {
+        for (handle, ty) in module.types.iter() {
+            let TypeInner::Array {
+                size: ArraySize::Constant(count),
+                stride,
+                ..
+            } = ty.inner
+            else {
+                continue;
+            };
+            let bytes = u64::from(count.get()) * u64::from(stride);
+            if bytes > MAX_TYPE_BYTES {
+                let message = format!(
+                    "an array of {count} elements, {bytes} bytes; up to {MAX_TYPE_BYTES} are compiled, and an invocation may keep {MAX_PRIVATE_BYTES}"
+                );
+                let instead = "a smaller array; what is large belongs into a buffer";
+                let span = module.types.get_span(handle);
+                return Err(match span.is_defined() {
+                    true => self.spanned(span, message, instead),
+                    false => self.near(&[&count.to_string(), "array<"], message, instead),
+                });
+            }
+        }
+        let mut written: HashMap<Handle<Function>, u64> = HashMap::new();
+        let plain = module.functions.iter();
+        let plain = plain.map(|(handle, function)| (Some(handle), function));
+        let entries = module.entry_points.iter();
+        for (handle, function) in plain.chain(entries.map(|entry| (None, &entry.function))) {
+            let own = function.expressions.iter();
+            let own = own.map(|(_, expression)| spelled_out(module, expression));
+            let own = own.fold(0, u64::saturating_add);
+            let length = own.saturating_add(inlined(&function.body, &written));
+            if length > MAX_LENGTH {
+                let message = format!(
+                    "with all that it calls and constructs, this function is {length} instructions long, because a driver copies what is called; {MAX_LENGTH} is the most"
+                );
+                let instead = "a loop instead of calls that double, and smaller constructors";
+                let name = function.name.as_deref().unwrap_or("main");
+                return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
+            }
+            if let Some(handle) = handle {
+                written.insert(handle, length);
+            }
+        }
+        Ok(())
     }
 
     fn entry<'m>(&self, module: &'m Module) -> Result<&'m EntryPoint, KernelError> {
@@ -351,6 +406,36 @@ impl Source<'_> {
         }
         Ok(counts)
     }
+}
+
+/// What a driver makes of an expression: one instruction, or as many as a constructor has elements.
+fn spelled_out(module: &Module, expression: &Expression) -> u64 {
+    let elements = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx())) / 4;
+    match expression {
+        Expression::ZeroValue(ty) | Expression::Compose { ty, .. } => elements(*ty).max(1),
+        Expression::Constant(constant) => elements(module.constants[*constant].ty).max(1),
+        _ => 1,
+    }
+}
+
+/// Statements of a block, with those of the functions that it calls.
+fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>) -> u64 {
+    let lengths = block.iter().map(|statement| match statement {
+        Statement::Block(inner) => inlined(inner, written),
+        Statement::If { accept, reject, .. } => {
+            inlined(accept, written).saturating_add(inlined(reject, written))
+        }
+        Statement::Switch { cases, .. } => {
+            let cases = cases.iter().map(|case| inlined(&case.body, written));
+            cases.fold(0, u64::saturating_add)
+        }
+        Statement::Loop {
+            body, continuing, ..
+        } => inlined(body, written).saturating_add(inlined(continuing, written)),
+        Statement::Call { function, .. } => written.get(function).copied().unwrap_or(1),
+        _ => 1,
+    });
+    lengths.fold(0, u64::saturating_add)
 }
 
 fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {
