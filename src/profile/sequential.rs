@@ -14,7 +14,7 @@
 //!
 //! The order is drawn once for two pairs, A B B A or B A A B. Noise that lasts for a few steps then ties two pairs together
 //! and costs up to 1 % more. That is why 4 % are spent for an interval of 95 %; the simulation below shows that it is
-//! enough.
+//! enough. `faster` and `slower` ask for more than that interval: all looks together spend 0.1 % on each of them.
 
 use super::stats::{median, quantile};
 use crate::protocol::Verdict;
@@ -23,6 +23,9 @@ use crate::protocol::Verdict;
 pub const FIRST_LOOK: u32 = 10;
 /// The chance of an error on one side that all looks together may spend.
 const ONE_SIDE: f64 = 0.02;
+/// The same for `faster` and `slower`: so little that twenty comparisons of equal speeds in a row hardly ever have one of
+/// them, however noisy the machine.
+const VERDICT: f64 = 0.001;
 /// Effects below 1 % are no effect.
 const DEAD_BAND: f64 = 0.01;
 
@@ -31,6 +34,7 @@ const DEAD_BAND: f64 = 0.01;
 pub struct Plan {
     most: u32,
     spent: f64,
+    spent_on_verdicts: f64,
 }
 
 /// What a look found.
@@ -45,7 +49,11 @@ pub struct Found {
 impl Plan {
     /// A plan of at most so many pairs.
     pub const fn new(most: u32) -> Self {
-        Self { most, spent: 0.0 }
+        Self {
+            most,
+            spent: 0.0,
+            spent_on_verdicts: 0.0,
+        }
     }
 
     /// Pairs at which it is looked: 10, 20, 40, … and the most.
@@ -58,30 +66,34 @@ impl Plan {
     /// What these pairs (time of A, time of B) say at a look. The last look may spend all the error that is left.
     pub fn look(&mut self, pairs: &[(f64, f64)], last: bool) -> Found {
         let averages = walsh_averages(&logs(pairs));
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        let medians = median(&a) / median(&b);
         let share = if last {
             1.0
         } else {
-            pairs.len() as f64 / f64::from(self.most)
+            (pairs.len() as f64 / f64::from(self.most)).min(1.0)
         };
-        let until = ONE_SIDE
-            * (std::f64::consts::E - 1.0)
-                .mul_add(share.min(1.0), 1.0)
-                .ln();
-        let outside = (pairs.len() >= FIRST_LOOK as usize)
-            .then(|| outside(pairs.len(), until - self.spent))
-            .flatten();
-        let interval = outside.map(|(outside, error)| {
-            self.spent += error;
-            let ends = (averages[outside], averages[averages.len() - 1 - outside]);
+        let spend = (1.0 + (std::f64::consts::E - 1.0) * share).ln();
+        let interval = |error: f64, spent: &mut f64| {
+            if pairs.len() < FIRST_LOOK as usize {
+                return None;
+            }
+            let (outside, used) = outside(pairs.len(), error * spend - *spent)?;
+            *spent += used;
+            let (low, high) = (averages[outside], averages[averages.len() - 1 - outside]);
             // Where the sides' medians say something else than the pairs, neither is certain.
-            let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-            let medians = median(&a) / median(&b);
-            (ends.0.exp().min(medians), ends.1.exp().max(medians))
-        });
+            Some((low.exp().min(medians), high.exp().max(medians)))
+        };
+        let shown = interval(ONE_SIDE, &mut self.spent);
+        let sure = interval(VERDICT, &mut self.spent_on_verdicts);
+        let verdict = match (verdict(shown), verdict(sure)) {
+            (Verdict::Same, _) => Verdict::Same,
+            (_, sure) => sure,
+        };
         Found {
             ratio: quantile(&averages, 0.5).exp(),
-            interval,
-            verdict: verdict(interval),
+            interval: shown,
+            verdict,
         }
     }
 }
@@ -144,8 +156,11 @@ mod tests {
     /// What a machine does to the logarithm of one step's time; the number is kept from step to step.
     type Noise = fn(&mut Rng, &mut f64, usize) -> f64;
 
-    const NOISES: [(&str, Noise); 6] = [
+    const NOISES: [(&str, Noise); 7] = [
         ("white", |rng, _, _| 0.05 * rng.normal()),
+        ("so strong that the dead band is no help", |rng, _, _| {
+            0.3 * rng.normal()
+        }),
         ("drift", |rng, slope, step| {
             if step == 0 {
                 *slope = 0.002 * rng.normal();
@@ -213,7 +228,7 @@ mod tests {
         assert!(low <= medians && medians <= high, "{found:?}, {medians}");
     }
 
-    /// 12,000 comparisons of equal speeds.
+    /// 14,000 comparisons of equal speeds.
     #[test]
     fn equal_speeds_are_rarely_told_apart() {
         for (name, noise) in NOISES {
@@ -226,7 +241,7 @@ mod tests {
                 missed += u32::from(miss);
             }
             println!("{name}: {faster} faster, {slower} slower, {missed} missed, of 2000");
-            assert!(faster < 50 && slower < 50, "{name}: {faster}, {slower}");
+            assert!(faster <= 8 && slower <= 8, "{name}: {faster}, {slower}");
             assert!(missed <= 100, "{name}: {missed} of 2000 missed");
         }
     }
@@ -238,14 +253,14 @@ mod tests {
             for _ in 0..50 {
                 let (verdict, pairs, _) = compared(160, &mut rng, noise, 3.1);
                 assert_eq!(verdict, Verdict::Faster, "{name}");
-                assert!(pairs <= 40, "{name}: {pairs}");
+                assert!(pairs <= 80, "{name}: {pairs}");
             }
         }
         let (white, mut rng) = (NOISES[0].1, Rng::named(3, "white", 0));
         for _ in 0..100 {
             let ended = [3.1, 1.0 / 3.1].map(|truth| compared(80, &mut rng, white, truth));
             assert_eq!(ended.map(|it| it.0), [Verdict::Faster, Verdict::Slower]);
-            assert_eq!(ended.map(|it| it.1), [10, 10]);
+            assert_eq!(ended.map(|it| it.1), [20, 20]);
             assert_eq!(compared(80, &mut rng, white, 1.1).0, Verdict::Faster);
         }
     }
@@ -268,6 +283,10 @@ mod tests {
         assert!((found.ratio - 2.0).abs() < 1e-12);
         let sure = Plan::new(80).look(&[(2.0, 1.0); 10], true);
         assert_eq!(sure.verdict, Verdict::Faster);
+        assert_eq!(
+            Plan::new(80).look(&[(1.0, 1.0); 10], false).verdict,
+            Verdict::Same
+        );
     }
 
     #[test]
