@@ -27,6 +27,7 @@ const PATIENCE: f64 = 1.5;
 /// A comparison in progress.
 pub struct Paired {
     sides: [Side; 2],
+    both: Both,
     plan: Plan,
     times: Vec<(f64, f64)>,
     /// For the order in which the sides run.
@@ -36,41 +37,75 @@ pub struct Paired {
     outlet: Outlet,
 }
 
+/// The workers of both sides in turn on one thread, so that where the system runs it does not favour one of them.
+struct Both {
+    queue: Queue,
+    /// The worker of the side that is not in the queue.
+    parked: Option<Worker>,
+    active: Slot,
+}
+
+impl Both {
+    fn new(a: &RunSpec, b: &RunSpec, opened: &Opened) -> Result<Self> {
+        let [make_a, make_b] = [a, b].map(|spec| {
+            let (config, device) = (spec.config.clone(), opened.device.clone());
+            move || Worker::new(&config, &device)
+        });
+        let mut queue = Queue::new(opened.queued, make_a)?;
+        let parked = Some(queue.ask(move |_| make_b())??);
+        Ok(Self {
+            queue,
+            parked,
+            active: Slot::A,
+        })
+    }
+
+    /// The queue with the worker of this side.
+    fn of(&mut self, slot: Slot) -> Result<&mut Queue> {
+        if slot != self.active
+            && let Some(other) = self.parked.take()
+        {
+            let swapped = self
+                .queue
+                .ask(move |worker| std::mem::replace(worker, other))?;
+            (self.parked, self.active) = (Some(swapped), slot);
+        }
+        Ok(&mut self.queue)
+    }
+}
+
 struct Side {
     spec: RunSpec,
-    queue: Queue,
     source: Source,
     step: u64,
 }
 
 impl Side {
-    fn new(spec: RunSpec, opened: &Opened) -> Result<Self> {
-        let (config, device) = (spec.config.clone(), opened.device.clone());
-        let queue = Queue::new(opened.queued, move || Worker::new(&config, &device))?;
-        Ok(Self {
+    fn new(spec: RunSpec) -> Self {
+        Self {
             source: Source::new(&spec.config),
             spec,
-            queue,
             step: 0,
-        })
+        }
     }
 
     /// One step in milliseconds, bracketed by syncs; inside, the syncs its configuration asks for.
-    fn step(&mut self, outlet: &Outlet) -> Result<f64> {
+    fn step(&mut self, both: &mut Both, outlet: &Outlet) -> Result<f64> {
+        let queue = both.of(self.spec.slot)?;
         let batch = self.source.batch(self.step);
-        self.queue.ask(move |worker| worker.load(&batch))?;
-        self.queue.sync()?;
+        queue.ask(move |worker| worker.load(&batch))?;
+        queue.sync()?;
         let phases = self.spec.config.measure.sync == Sync::PerPhase;
         let began = Instant::now();
         for task in [Worker::forward, Worker::backward, Worker::update] {
-            self.queue.submit(task)?;
+            queue.submit(task)?;
             if phases {
-                self.queue.sync()?;
+                queue.sync()?;
             }
         }
-        self.queue.sync()?;
+        queue.sync()?;
         let ms = began.elapsed().as_secs_f64() * 1e3;
-        let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+        let loss = queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
         outlet.send(Event::Step(Step {
             slot: self.spec.slot,
             step: self.step,
@@ -115,10 +150,11 @@ impl Paired {
         let warmup = a.config.measure.warmup.clamp(2, 10);
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
-        let mut sides = [Side::new(a, opened)?, Side::new(b, opened)?];
+        let mut both = Both::new(&a, &b, opened)?;
+        let mut sides = [a, b].map(Side::new);
         for side in &mut sides {
-            let tensors = side
-                .queue
+            let tensors = both
+                .of(side.spec.slot)?
                 .ask(|worker| worker.model.parameters().len() as u32)?;
             outlet.send(Event::Started(Started {
                 paired: true,
@@ -130,7 +166,7 @@ impl Paired {
             let mut seconds = Vec::new();
             for _ in 0..warmup {
                 let began = Instant::now();
-                side.step(&outlet)?;
+                side.step(&mut both, &outlet)?;
                 seconds.push(began.elapsed().as_secs_f64());
             }
             // The first step may compile or fill caches.
@@ -157,6 +193,7 @@ impl Paired {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
             sides,
+            both,
             plan,
             times: Vec::new(),
             seed: now.map_or(0, |now| now.as_nanos() as u64),
@@ -175,11 +212,13 @@ impl Paired {
     pub fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
         if a_goes_first(self.seed, self.times.len()) {
-            let first = a.step(&self.outlet)?;
-            self.times.push((first, b.step(&self.outlet)?));
+            let first = a.step(&mut self.both, &self.outlet)?;
+            let second = b.step(&mut self.both, &self.outlet)?;
+            self.times.push((first, second));
         } else {
-            let first = b.step(&self.outlet)?;
-            self.times.push((a.step(&self.outlet)?, first));
+            let first = b.step(&mut self.both, &self.outlet)?;
+            let second = a.step(&mut self.both, &self.outlet)?;
+            self.times.push((second, first));
         }
         let elapsed = self.began.elapsed().as_secs_f64();
         let n = self.times.len() as u32;
