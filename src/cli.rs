@@ -8,6 +8,7 @@ mod compare;
 mod course_check;
 mod doctor;
 mod export;
+mod journey;
 mod list;
 mod progress;
 mod replay;

@@ -5,6 +5,7 @@ pub mod ablation;
 pub mod cell;
 pub mod exercise;
 pub mod gate;
+pub mod journey;
 pub mod machine;
 pub mod plan;
 pub mod report;

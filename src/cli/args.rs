@@ -139,9 +139,10 @@ pub enum As {
 Examples:
   perflings run 1 --as broken --device cpu
   perflings run 6 --as fixed --preset small --steps 20 --json
+  perflings run all --device cpu --steps 20 --out journey
   perflings run --config mine.toml --set model.norm=fused --record run.jsonl")]
 pub struct RunArgs {
-    /// The stage: its number or id
+    /// The stage: its number or id; or `all`: every stage broken and fixed, in turns, against the plain baseline, as one table
     #[arg(required_unless_present = "config", conflicts_with = "config")]
     pub stage: Option<String>,
     /// Run this configuration file instead of a stage
@@ -160,12 +161,21 @@ pub struct RunArgs {
     /// Steps to train
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     pub steps: u64,
-    /// One event a line on stdout; the last is `finished`
+    /// One event a line on stdout; the last is `finished`. Of `all`, the table as one object
     #[arg(long)]
     pub json: bool,
     /// Write the stream to this file as well, for `replay`, `report` and `export`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// With `all`: runs of each configuration [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// With `all`: a new folder for the log, the kernels and the trace of each configuration, and the table
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// With `all`: the table as Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     #[command(flatten)]
     pub engine: EngineArgs,
     #[command(flatten)]

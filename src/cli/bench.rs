@@ -2,7 +2,7 @@
 //! Markdown; against an earlier result, knob by knob, or over sizes. Figures come from the runs and from nowhere else.
 
 pub mod args;
-mod sheet;
+pub mod sheet;
 mod tables;
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::measure::report::{self, Fitted, Report};
 use crate::measure::runner::{Runner, Work, engine_command};
 use crate::measure::{ablation, gate};
 use crate::out::{self, Exit, notice, progress, result, usage};
-use crate::protocol::Event;
+use crate::protocol::{Event, Line};
 use args::{BenchArgs, Extent};
 use sheet::{digits, worth};
 
@@ -176,10 +176,16 @@ fn say(now: Progress<'_>) -> Result<()> {
             progress(&format!("{label}: {said}"));
         }
         News::Failed(stop) => progress(&format!("{label}: {}", stop.text)),
-        News::Event(Event::Log(log)) if log.level == "error" => {
+        News::Line(
+            Line {
+                event: Event::Log(log),
+                ..
+            },
+            _,
+        ) if log.level == "error" => {
             progress(&format!("error: {}", log.text));
         }
-        News::Begins { .. } | News::Event(_) => {}
+        News::Begins { .. } | News::Line(..) => {}
     }
     Ok(())
 }

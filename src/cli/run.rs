@@ -4,6 +4,7 @@
 use anyhow::Result;
 
 use super::args::{As, RunArgs};
+use super::journey::{self, ALL};
 use super::progress::say_file;
 use super::summary;
 use super::variant::change;
@@ -14,6 +15,20 @@ use crate::protocol::{Event, RunSpec, Slot};
 use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
+    if args.stage.as_deref() == Some(ALL) {
+        return journey::run(args);
+    }
+    for (given, flag) in [
+        (args.out.is_some(), "--out"),
+        (args.rounds.is_some(), "--rounds"),
+        (args.markdown, "--markdown"),
+    ] {
+        if given {
+            return Err(usage(format!(
+                "{flag} belongs to `run all`; of one run, --record FILE keeps the stream"
+            )));
+        }
+    }
     let preset = args.change.preset;
     let mut named = match (&args.config, &args.stage) {
         (Some(file), _) => NamedConfig::file(file, preset)?,

@@ -58,6 +58,9 @@ pub struct Cell {
     pub loss_last: Num,
     /// Every lint of every round, once.
     pub lints: Vec<Lint>,
+    /// The largest share of the machine that other programs used in a round, where the system tells.
+    #[serde(default)]
+    pub others: Option<f64>,
 }
 
 /// Speed over the rounds.
@@ -133,6 +136,7 @@ impl Cell {
             grad: fewest.cloned().unwrap_or_default(),
             loss_first: first.loss_first,
             loss_last: last.loss_last,
+            others: finished.iter().filter_map(|f| f.others).reduce(f64::max),
             lints,
         })
     }

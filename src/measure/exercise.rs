@@ -51,7 +51,7 @@ pub fn measure_exercise(
                 return Err(anyhow!(stop.text.clone()));
             }
             News::Failed(stop) => add(&mut runs, &parts[progress.at], Err(stop.text.clone())),
-            News::Begins { .. } | News::Event(_) => {}
+            News::Begins { .. } | News::Line(..) => {}
         }
         tell(progress, &runs);
         Ok(())

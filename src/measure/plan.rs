@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::runner::{Measured, Runner, Work};
 use crate::out::{Exit, Stop};
-use crate::protocol::Event;
+use crate::protocol::Line;
 
 /// One thing to measure on one device.
 #[derive(Clone, Debug)]
@@ -37,7 +37,8 @@ pub enum News<'a> {
         number: usize,
         of: usize,
     },
-    Event(&'a Event),
+    /// A line of the stream, and its text.
+    Line(&'a Line, &'a str),
     Measured(&'a Measured),
     Failed(&'a Stop),
 }
@@ -92,8 +93,8 @@ pub fn measure(
         if job.fresh {
             runner.restart();
         }
-        let measured = runner.measure(&job.device, &job.work, |line, _| {
-            let news = News::Event(&line.event);
+        let measured = runner.measure(&job.device, &job.work, |line, text| {
+            let news = News::Line(line, text);
             tell(Progress { at, job, news })
         });
         let stop = match measured {

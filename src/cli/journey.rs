@@ -1,0 +1,313 @@
+//! `perflings run all`: every stage broken and fixed against the plain baseline, as one table; and in a folder, for each of them,
+//! a log, its kernels and a trace. Measuring is `measure::journey`'s; here it is printed and written.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::args::RunArgs;
+use super::bench::sheet::{Block, Sheet, Table, digits, interval};
+use crate::config::Preset;
+use crate::engine::load;
+use crate::export::report::short;
+use crate::export::{csv, perfetto};
+use crate::measure::cell::Cell;
+use crate::measure::journey::{self, BASELINE, Journey, Plan, Row};
+use crate::measure::plan::{News, Progress};
+use crate::measure::runner::{Runner, engine_command};
+use crate::out::{self, Exit, progress, result, usage};
+use crate::profile::operations;
+use crate::protocol::{Event, KernelSummary};
+use crate::record::{Recorder, Recording};
+use crate::units::{bytes, percent, show};
+
+/// The word that stands for every stage.
+pub const ALL: &str = "all";
+/// Runs of each configuration, where `--rounds` does not say.
+const ROUNDS: u32 = 3;
+
+pub fn run(args: &RunArgs) -> Result<Exit> {
+    for (given, flag) in [
+        (args.variant.is_some(), "--as"),
+        (!args.change.sets.is_empty(), "--set"),
+        (args.record.is_some(), "--record"),
+    ] {
+        if given {
+            return Err(usage(format!(
+                "`run all` takes no {flag}: it runs every stage as shipped, broken and fixed, and --out DIR keeps their logs"
+            )));
+        }
+    }
+    let context = args.course.open()?;
+    let mut folder = args.out.as_deref().map(Folder::create).transpose()?;
+    let mut runner = Runner::new(engine_command(args.engine.engine.as_deref())?, None)?;
+    let plan = Plan {
+        preset: args.change.preset.unwrap_or(Preset::Tiny),
+        device: args.engine.device.clone(),
+        steps: args.steps,
+        rounds: args.rounds.unwrap_or(ROUNDS),
+    };
+    let began = Instant::now();
+    let mut last = (0, 0);
+    let tell = &mut |row: &Row, now: Progress<'_>| {
+        if let (Some(folder), News::Line(line, text)) = (&mut folder, now.news) {
+            folder.recorder(row)?.add(line, text)?;
+        }
+        if let News::Begins { number, of } = now.news {
+            last = (number, of);
+        }
+        say(row, now, last, began);
+        Ok(())
+    };
+    let mut found = journey::measure(&mut runner, &context.course, &plan, tell)?;
+    if let Some(folder) = folder {
+        folder.finish(&mut found)?;
+    }
+    let text = match (args.json, args.markdown) {
+        (true, _) => serde_json::to_string(&found)?,
+        (_, true) => sheet(&found).markdown(),
+        _ => sheet(&found).text(),
+    };
+    result(text.trim_end())?;
+    Ok(found.exit())
+}
+
+/// Says on stderr what was measured, and about how long the rest takes.
+fn say(row: &Row, now: Progress<'_>, (number, of): (usize, usize), began: Instant) {
+    let name = row.name();
+    let so_far = || {
+        let pace = began.elapsed().as_secs_f64() / number.max(1) as f64;
+        match pace * of.saturating_sub(number) as f64 {
+            _ if number == of => String::new(),
+            left if left < 90.0 => format!("; about {left:.0} s left"),
+            left => format!("; about {:.0} min left", left / 60.0),
+        }
+    };
+    match now.news {
+        News::Measured(measured) => {
+            let finished = measured.finished.as_ref();
+            let speed = finished.and_then(|f| Some((f.samples_per_s?, f.step_ms?.median)));
+            let said = match speed {
+                Some((speed, ms)) => format!("{} samples/s, step {} ms", digits(speed), digits(ms)),
+                None => "no step waited for the device".to_owned(),
+            };
+            progress(&format!("{number} of {of}, {name}: {said}{}", so_far()));
+        }
+        News::Failed(stop) => progress(&format!("{number} of {of}, {name}: {}", stop.text)),
+        News::Line(line, _) => {
+            if let Event::Log(log) = &line.event
+                && log.level != "info"
+            {
+                progress(&format!("{}: {}", log.level, log.text));
+            }
+        }
+        News::Begins { .. } => {}
+    }
+}
+
+/// Where files go: all rounds of a row are one log.
+struct Folder {
+    path: PathBuf,
+    recorders: BTreeMap<String, Recorder>,
+}
+
+impl Folder {
+    /// A folder that is not there yet, or is empty: nobody's files are mixed with others.
+    fn create(path: &Path) -> Result<Self> {
+        let taken = |path: &Path| match std::fs::read_dir(path) {
+            Ok(mut entries) => entries.next().is_some(),
+            Err(_) => path.exists(),
+        };
+        if taken(path) {
+            let free = (2..).map(|n| PathBuf::from(format!("{}-{n}", path.display())));
+            let free = free.into_iter().find(|it| !taken(it)).unwrap_or_default();
+            return Err(usage(format!(
+                "--out: {} is there already and not empty; write --out {}, or remove it",
+                path.display(),
+                free.display()
+            )));
+        }
+        std::fs::create_dir_all(path)
+            .map_err(|error| usage(format!("--out: cannot make {}: {error}", path.display())))?;
+        Ok(Self {
+            path: path.to_owned(),
+            recorders: BTreeMap::new(),
+        })
+    }
+
+    fn recorder(&mut self, row: &Row) -> Result<&mut Recorder> {
+        let name = file_name(row);
+        if !self.recorders.contains_key(&name) {
+            let path = self.path.join(format!("{name}.jsonl"));
+            self.recorders
+                .insert(name.clone(), Recorder::create(&path)?);
+        }
+        self.recorders.get_mut(&name).context("it was just made")
+    }
+
+    /// Completes the logs, writes what follows from them, and the table.
+    fn finish(self, found: &mut Journey) -> Result<()> {
+        for (name, recorder) in self.recorders {
+            let log = recorder.finish()?;
+            let recording = Recording::read(&log)?;
+            let beside = |end: &str| self.path.join(format!("{name}{end}"));
+            let write = |path: PathBuf, bytes: &[u8]| {
+                let written = std::fs::write(&path, bytes);
+                written.with_context(|| format!("Failed to write {}", path.display()))?;
+                anyhow::Ok(path)
+            };
+            let files = [
+                log,
+                write(
+                    beside("-kernels.csv"),
+                    csv::kernels(recording.iter()).as_bytes(),
+                )?,
+                write(
+                    beside(".pftrace"),
+                    &perfetto::trace(recording.iter(), &recording.badge()),
+                )?,
+            ];
+            let files = files.iter().filter_map(|it| it.file_name());
+            let files = files.map(|it| it.to_string_lossy().into_owned()).collect();
+            if let Some(row) = found.rows.iter_mut().find(|row| file_name(row) == name) {
+                row.files = files;
+            }
+        }
+        out::file(
+            &self.path.join("journey.json"),
+            serde_json::to_string(found)?.as_bytes(),
+        )?;
+        out::file(
+            &self.path.join("journey.md"),
+            sheet(found).markdown().as_bytes(),
+        )
+    }
+}
+
+/// `2-strides-broken`, `v1`, `v1-for-2-7`.
+fn file_name(row: &Row) -> String {
+    if row.stage > 0 {
+        return format!("{}-{}-{}", row.stage, row.id, row.variant);
+    }
+    let words = row.variant.split([' ', ',']).filter(|it| !it.is_empty());
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// The table for people.
+fn sheet(found: &Journey) -> Sheet {
+    let mut blocks = vec![Block::Title(format!("Every stage at {}", found.preset))];
+    let m = &found.machine;
+    let device = found.rows.iter().find_map(|row| row.cell.as_ref());
+    let device = device.map_or(String::new(), |it| format!(" on {}", it.device.name));
+    blocks.push(Block::Intro(format!(
+        "{} steps a run, {} of each in turns, an engine of its own for each{device}; perflings {} on {}, {} threads, {}.",
+        found.steps,
+        match found.rounds {
+            1 => "one run".to_owned(),
+            n => format!("{n} runs"),
+        },
+        m.version,
+        m.os,
+        m.cores,
+        m.date
+    )));
+    blocks.push(Block::Intro(format!(
+        "samples/s: the median step, and where it lies over the runs. ratio: tokens/s over those of the plain baseline ({BASELINE}) with \
+         the same model and context, so that a stage with sizes of its own is compared with what they cost."
+    )));
+    if found.interrupted {
+        let text = "Interrupted: what follows was measured before.";
+        blocks.push(Block::Intro(text.to_owned()));
+    }
+    let cell = |row: &&Row, figure: &dyn Fn(&Cell) -> Option<String>| {
+        let found = row.cell.as_ref().and_then(figure);
+        Ok(found.unwrap_or_else(|| "-".to_owned()))
+    };
+    let kernels = |row: &&Row, figure: &dyn Fn(&KernelSummary) -> Option<String>| {
+        cell(row, &|it| figure(it.kernels.as_ref()?))
+    };
+    let table = Table::of(
+        found.rows.iter().filter(|row| row.cell.is_some()),
+        &[
+            ("stage", &|row| {
+                Ok(match row.stage {
+                    0 => row.variant.clone(),
+                    stage => format!("{stage} {}", row.variant),
+                })
+            }),
+            ("first loss", &|row| {
+                cell(row, &|it| Some(short(it.loss_first)))
+            }),
+            ("last", &|row| cell(row, &|it| Some(short(it.loss_last)))),
+            ("samples/s", &|row| {
+                cell(row, &|it| {
+                    let speed = it.speed.as_ref()?;
+                    let rate = |ms: f64| 1e3 * it.batch as f64 / ms;
+                    let (low, high) = (rate(speed.high_ms), rate(speed.low_ms));
+                    Some(interval(speed.samples_per_s, low, high))
+                })
+            }),
+            ("ratio", &|row| {
+                let ratio = row.ratio.map(|it| interval(it.ratio, it.low, it.high));
+                Ok(ratio.unwrap_or_else(|| if row.stage == 0 { "1" } else { "-" }.to_owned()))
+            }),
+            ("launches", &|row| {
+                kernels(row, &|it| Some(show(f64::from(it.launches_per_step), 0)))
+            }),
+            ("device ms", &|row| {
+                kernels(row, &|it| Some(digits(it.device_ms)))
+            }),
+            ("memory", &|row| cell(row, &|it| it.memory.peak.map(bytes))),
+            ("trained", &|row| {
+                cell(row, &|it| {
+                    Some(format!("{} %", percent(it.grad.params_pct)))
+                })
+            }),
+            ("top kernel", &|row| {
+                kernels(row, &|it| {
+                    let top = it.top.first()?;
+                    let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
+                    let name = operations::name(&top.op, part, phase);
+                    Some(format!("{name} {} ms", digits(top.ms)))
+                })
+            }),
+            ("what it is", &|row| Ok(row.phrase.clone())),
+        ],
+    );
+    let others = found
+        .rows
+        .iter()
+        .filter_map(|row| row.cell.as_ref()?.others);
+    if let Some(most) = others.reduce(f64::max).filter(|it| load::disturbs(*it)) {
+        blocks.push(Block::Intro(format!(
+            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than they need be, and the spreads wider.",
+            100.0 * most
+        )));
+    }
+    blocks.push(Block::Heading("Stages".to_owned()));
+    blocks.push(Block::Table(table));
+    for row in &found.rows {
+        let why = [
+            row.reason
+                .as_ref()
+                .map(|why| format!("not measured: {why}")),
+            row.cell
+                .as_ref()
+                .and_then(|it| it.speed_reason.clone())
+                .map(|why| format!("no speed: {why}")),
+            row.cell
+                .as_ref()
+                .and_then(|it| it.kernels_reason.clone())
+                .map(|why| format!("no kernels: {why}")),
+            row.cell
+                .as_ref()
+                .and_then(|it| it.memory.reason.clone())
+                .map(|why| format!("no memory: {why}")),
+        ];
+        let why = why.into_iter().flatten();
+        blocks.extend(why.map(|why| Block::Remark(format!("{}: {why}", row.name()))));
+    }
+    Sheet(blocks)
+}

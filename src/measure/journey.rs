@@ -1,0 +1,299 @@
+//! The journey: every stage of a course, broken and fixed, and the plain baseline, each measured in turns at one size on one
+//! device. A table as data: the command prints it, and whoever shows it later reads the same rows.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, Subject};
+use super::plan::Progress;
+use super::report::{self, Kind, Machine, Missing, Report};
+use super::runner::{Runner, Work};
+use crate::config::{Preset, RunConfig};
+use crate::course::{Course, Stage};
+use crate::exit::Exit;
+use crate::protocol::RunSpec;
+
+/// Version of the JSON form.
+pub const FORMAT: u32 = 1;
+/// What the stages are compared with: every operation in its plain version.
+pub const BASELINE: &str = "v1";
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub preset: Preset,
+    pub device: String,
+    /// Steps of each run.
+    pub steps: u64,
+    pub rounds: u32,
+}
+
+/// The whole table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Journey {
+    pub format: u32,
+    pub machine: Machine,
+    pub preset: String,
+    pub steps: u64,
+    pub rounds: u32,
+    /// Baselines first, then the stages in their order, broken before fixed.
+    pub rows: Vec<Row>,
+    /// Whether it was broken off before all was measured.
+    pub interrupted: bool,
+}
+
+/// One configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// 0: a baseline.
+    pub stage: u32,
+    /// Of the stage; empty for a baseline.
+    pub id: String,
+    pub title: String,
+    /// `broken`, `fixed`; of a baseline its version, and the stages for whose sizes it is.
+    pub variant: String,
+    /// What is wrong, or what was changed, in a phrase.
+    pub phrase: String,
+    /// What was measured.
+    pub cell: Option<Cell>,
+    /// Why nothing was, and of what kind that is.
+    pub reason: Option<String>,
+    pub missing: Option<Kind>,
+    /// Speed over the baseline's; none for a baseline.
+    pub ratio: Option<Ratio>,
+    /// Why there is no ratio.
+    pub ratio_reason: Option<String>,
+    /// Files about it, where they were asked for.
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// Tokens per second over those of the baseline with the same model and context, and where that lies given both spreads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A row that is to be measured.
+struct Planned {
+    row: Row,
+    config: RunConfig,
+    /// Its place among the baselines, or that of the one it is compared with.
+    baseline: usize,
+}
+
+/// What is measured: the baseline at the preset's sizes, at those of each stage that has its own, and every stage twice.
+fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
+    let mut baselines = vec![RunConfig::preset(preset)];
+    let mut stages = Vec::new();
+    for stage in &course.stages {
+        let fixed = stage.fixed_at(preset);
+        let plain = plain(&fixed, preset);
+        let known = baselines.iter().position(|it| *it == plain);
+        let baseline = known.unwrap_or(baselines.len());
+        if known.is_none() {
+            baselines.push(plain);
+        }
+        for (variant, config) in [("broken", stage.broken_at(preset)), ("fixed", fixed)] {
+            let row = Row {
+                stage: stage.number,
+                id: stage.id.clone(),
+                title: stage.title.clone(),
+                variant: variant.to_owned(),
+                phrase: phrase(stage, variant),
+                ..Row::default()
+            };
+            stages.push(Planned {
+                row,
+                config,
+                baseline,
+            });
+        }
+    }
+    let baseline = |(at, config): (usize, RunConfig)| {
+        let of: Vec<String> = stages
+            .iter()
+            .filter(|it| it.baseline == at && it.row.variant == "fixed")
+            .map(|it| it.row.stage.to_string())
+            .collect();
+        let row = Row {
+            title: "plain baseline".to_owned(),
+            variant: match at {
+                0 => BASELINE.to_owned(),
+                _ => format!("{BASELINE} for {}", of.join(", ")),
+            },
+            phrase: match at {
+                0 => "every operation in its plain version".to_owned(),
+                _ => format!("the same at the sizes of stage {}", of.join(", ")),
+            },
+            ..Row::default()
+        };
+        Planned {
+            row,
+            config,
+            baseline: at,
+        }
+    };
+    let mut all: Vec<Planned> = baselines.into_iter().enumerate().map(baseline).collect();
+    all.append(&mut stages);
+    all
+}
+
+/// The baseline with the sizes of a configuration.
+fn plain(like: &RunConfig, preset: Preset) -> RunConfig {
+    let mut plain = RunConfig::preset(preset);
+    let (model, of) = (&mut plain.model, &like.model);
+    (model.hidden, model.layers, model.ffn) = (of.hidden, of.layers, of.ffn);
+    (model.heads, model.kv_heads, model.vocab) = (of.heads, of.kv_heads, of.vocab);
+    (plain.train.batch, plain.train.context) = (like.train.batch, like.train.context);
+    plain
+}
+
+/// The beginning of what the stage says is wrong; of the fixed variant, what was changed.
+fn phrase(stage: &Stage, variant: &str) -> String {
+    if variant == "fixed" {
+        return stage.fix.trim().to_owned();
+    }
+    let fault = stage.fault.trim();
+    let ends = [". ", ": ", "; ", "{{"]
+        .iter()
+        .filter_map(|end| fault.find(end));
+    fault[..ends.min().unwrap_or(fault.len())]
+        .trim_end_matches(['.', ' '])
+        .to_owned()
+}
+
+/// Measures every row in so many rounds. A configuration that does not fit into this machine's memory is a row with its reason.
+/// `tell` learns which row a job belongs to.
+///
+/// # Errors
+/// What `tell` said, or an engine that never greeted.
+pub fn measure(
+    runner: &mut Runner,
+    course: &Course,
+    plan: &Plan,
+    tell: &mut dyn FnMut(&Row, Progress<'_>) -> Result<()>,
+) -> Result<Journey> {
+    let mut all = planned(course, plan.preset);
+    let mut subjects = Vec::new();
+    // The row of each subject.
+    let mut places = Vec::new();
+    for (at, it) in all.iter_mut().enumerate() {
+        let work = Work::Run(RunSpec {
+            stage: it.row.stage,
+            variant: it.row.variant.clone(),
+            config: it.config.clone(),
+            steps: Some(plan.steps),
+            slot: crate::protocol::Slot::A,
+        });
+        match runner.check_memory(&plan.device, &work) {
+            Ok(()) => places.push(at),
+            Err(why) => {
+                it.row.reason = Some(format!("{why:#}"));
+                it.row.missing = Some(Kind::Refused);
+                continue;
+            }
+        }
+        subjects.push(Subject {
+            group: 0,
+            device: plan.device.clone(),
+            preset: plan.preset,
+            version: it.row.name(),
+            value: None,
+            contrast: None,
+            work,
+        });
+    }
+    let rows: Vec<&Row> = places.iter().map(|at| &all[*at].row).collect();
+    let report = report::measure(runner, &subjects, plan.rounds, &mut |now| {
+        tell(rows[now.job.subject], now)
+    })?;
+    Ok(table(all, report, plan))
+}
+
+/// Puts what was measured into the rows.
+fn table(mut all: Vec<Planned>, report: Report, plan: &Plan) -> Journey {
+    for it in &mut all {
+        let name = it.row.name();
+        it.row.cell = report
+            .cells
+            .iter()
+            .find(|cell| cell.version == name)
+            .cloned();
+        let about = |missing: &&Missing| missing.version.as_ref().is_none_or(|of| *of == name);
+        if it.row.cell.is_none() && it.row.reason.is_none() {
+            let missing = report.missing.iter().find(about);
+            it.row.reason = missing.map(|it| it.reason.clone());
+            it.row.missing = missing.map(|it| it.kind);
+        }
+    }
+    let baselines: Vec<Row> = all
+        .iter()
+        .filter(|it| it.row.stage == 0)
+        .map(|it| it.row.clone())
+        .collect();
+    for it in &mut all {
+        if it.row.stage == 0 {
+            continue;
+        }
+        match against(&it.row, &baselines[it.baseline]) {
+            Ok(ratio) => it.row.ratio = Some(ratio),
+            Err(why) => it.row.ratio_reason = Some(why),
+        }
+    }
+    Journey {
+        format: FORMAT,
+        machine: report.machine,
+        preset: plan.preset.to_string(),
+        steps: plan.steps,
+        rounds: plan.rounds,
+        rows: all.into_iter().map(|it| it.row).collect(),
+        interrupted: report.interrupted,
+    }
+}
+
+/// Speed per token over the baseline's, so that a stage with a batch of its own is not compared by its steps.
+fn against(row: &Row, baseline: &Row) -> Result<Ratio, String> {
+    let per_token = |row: &Row| {
+        let missing = || row.reason.clone().unwrap_or_default();
+        let cell = row.cell.as_ref().ok_or_else(missing)?;
+        let why = cell.speed_reason.clone().unwrap_or_default();
+        let speed = cell.speed.as_ref().ok_or(why)?;
+        let tokens = (cell.batch * cell.context) as f64;
+        Ok([speed.step_ms.median, speed.low_ms, speed.high_ms].map(|ms| ms / tokens))
+    };
+    let [now, low, high] = per_token(row)?;
+    let base: Result<[f64; 3], String> = per_token(baseline);
+    let [base, base_low, base_high] = base.map_err(|why| format!("no baseline: {why}"))?;
+    Ok(Ratio {
+        ratio: base / now,
+        low: base_low / high,
+        high: base_high / low,
+    })
+}
+
+impl Row {
+    /// `stage 2 broken`, `v1 for 2`.
+    pub fn name(&self) -> String {
+        match self.stage {
+            0 => self.variant.clone(),
+            stage => format!("stage {stage} {}", self.variant),
+        }
+    }
+}
+
+impl Journey {
+    /// The exit code: a row that cannot be measured here is no failure, a run that broke off is.
+    pub fn exit(&self) -> Exit {
+        let lacks = |kind| self.rows.iter().any(|row| row.missing == Some(kind));
+        match self.rows.iter().any(|row| row.cell.is_some()) {
+            _ if self.interrupted => Exit::Interrupted,
+            _ if lacks(Kind::Failed) => Exit::Failed,
+            true => Exit::Ok,
+            false if lacks(Kind::NoDevice) => Exit::NoDevice,
+            false => Exit::Usage,
+        }
+    }
+}
