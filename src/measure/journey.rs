@@ -151,18 +151,31 @@ fn plain(like: &RunConfig, preset: Preset) -> RunConfig {
     plain
 }
 
-/// The beginning of what the stage says is wrong; of the fixed variant, what was changed.
+/// What the stage says is wrong: its first clause that needs no measured figure. Of the fixed variant, what was changed.
 fn phrase(stage: &Stage, variant: &str) -> String {
     if variant == "fixed" {
         return stage.fix.trim().to_owned();
     }
-    let fault = stage.fault.trim();
-    let ends = [". ", ": ", "; ", "{{"]
+    let sentences = stage
+        .fault
+        .split_inclusive([' ', '\n'])
+        .fold(vec![String::new()], clause);
+    let plain = sentences
         .iter()
-        .filter_map(|end| fault.find(end));
-    fault[..ends.min().unwrap_or(fault.len())]
-        .trim_end_matches(['.', ' '])
-        .to_owned()
+        .map(|it| it.trim().trim_end_matches(['.', ':', ';']));
+    let mut plain = plain.filter(|it| !it.is_empty() && !it.contains("{{"));
+    plain.next().unwrap_or(&stage.title).to_owned()
+}
+
+/// Adds a word to the last clause; one that ends with a mark ends the clause.
+fn clause(mut clauses: Vec<String>, word: &str) -> Vec<String> {
+    if let Some(last) = clauses.last_mut() {
+        *last += word;
+    }
+    if word.trim_end().ends_with(['.', ':', ';']) {
+        clauses.push(String::new());
+    }
+    clauses
 }
 
 /// Measures every row in so many rounds. A configuration that does not fit into this machine's memory is a row with its reason.
