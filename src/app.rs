@@ -10,10 +10,12 @@ pub mod estimate;
 mod events;
 pub mod exercise;
 pub mod figures;
+pub mod fix;
 pub mod guide;
 mod leave;
 pub mod log;
 mod look;
+mod mend;
 pub mod message;
 pub mod mode;
 pub mod pages;
@@ -26,7 +28,7 @@ pub mod view;
 
 use std::sync::Arc;
 
-use crate::config::Preset;
+use crate::config::{Preset, RunConfig};
 use crate::course::progress::Progress;
 use crate::course::{Course, Exercise, Stage};
 use crate::profile::roofline::better;
@@ -41,6 +43,7 @@ pub use view::{AfterSkip, Axis, Confirm, Markers, Overlay, Room, Sort, ThemeName
 
 use devices::Devices;
 use exercise::Exercises;
+use fix::Fix;
 use log::Log;
 use study::Study;
 
@@ -53,6 +56,8 @@ pub struct Options {
     pub preset: Option<Preset>,
     /// The stage to begin with, instead of where the learner was.
     pub stage: Option<u32>,
+    /// Run this without a stage, every knob to be turned.
+    pub free: Option<RunConfig>,
     pub theme: ThemeName,
     pub markers: Markers,
     /// Shown instead of a live engine.
@@ -71,6 +76,7 @@ impl Default for Options {
             device: "auto".to_owned(),
             preset: None,
             stage: None,
+            free: None,
             theme: ThemeName::default(),
             markers: Markers::default(),
             recording: None,
@@ -159,6 +165,8 @@ pub struct App {
     /// Stages are shown to an audience.
     pub presentation: Option<Presentation>,
     pub study: Study,
+    /// A and B, and the knobs between them.
+    pub fix: Fix,
     pub exercises: Exercises,
     pub run: Run,
     pub devices: Devices,
@@ -191,6 +199,7 @@ impl App {
             mode,
             presentation: None,
             study: Study::new(progress, replayed),
+            fix: Fix::default(),
             exercises: Exercises::default(),
             run: Run::default(),
             devices: Devices::new(&options.device),
@@ -232,8 +241,16 @@ impl App {
             );
         }
         let at = at.unwrap_or(0);
-        app.mark_skipped(at);
-        app.enter(at);
+        match options.free {
+            Some(config) => {
+                app.study.at = at;
+                app.run_free(config);
+            }
+            None => {
+                app.mark_skipped(at);
+                app.enter(at);
+            }
+        }
         if options.present {
             app.present();
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
@@ -244,9 +261,10 @@ impl App {
         (app, effects)
     }
 
-    /// The stage the learner is in; none in an empty course.
+    /// The stage the learner is in; none in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
-        self.course.stages.get(self.study.at)
+        let there = !matches!(self.mode, Mode::Free);
+        self.course.stages.get(self.study.at).filter(|_| there)
     }
 
     /// The recording that is shown instead of a live engine's run.
@@ -268,7 +286,8 @@ impl App {
     /// Changes the state with the stage the learner is in at hand; does nothing in an empty course.
     fn with_stage(&mut self, change: impl FnOnce(&mut Self, &Stage)) {
         let course = Arc::clone(&self.course);
-        if let Some(stage) = course.stages.get(self.study.at) {
+        let there = self.stage().is_some();
+        if let Some(stage) = course.stages.get(self.study.at).filter(|_| there) {
             change(self, stage);
         }
     }
@@ -334,7 +353,7 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
         effects.retain(|effect| {
             !matches!(
                 effect,
-                Effect::SaveStage { .. } | Effect::SaveCurrent { .. }
+                Effect::SaveStage { .. } | Effect::SaveCurrent { .. } | Effect::WriteKnobs { .. }
             )
         });
     }
@@ -360,6 +379,7 @@ impl App {
                 self.view.limits = limits.panels.into_iter().collect();
             }
             Message::Saved { config } => self.saved(config),
+            Message::Kept { stage, config } => self.kept(&stage, config),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
             Message::Told { text, warning } => self.tell(&text, warning),
         }
@@ -368,6 +388,7 @@ impl App {
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.now_ms / 1000;
         self.now_ms = now_ms;
+        self.run_when_due();
         let waiting = matches!(
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing

@@ -3,6 +3,7 @@
 mod figures;
 pub mod file;
 mod knobs;
+mod ladder;
 mod problems;
 mod run;
 mod spelling;

@@ -26,7 +26,9 @@ pub use check::Check;
 pub use exercise::Exercise;
 pub use lesson::{Block, Lesson, Section, SectionKind, Span};
 pub use source::Source;
-pub use stage::{Claim, Cue, CueDoes, Estimate, Level, Pointer, Question, Stage, StageFile};
+pub use stage::{
+    Claim, Cue, CueDoes, Estimate, Level, Pointer, Question, Stage, StageFile, at_preset,
+};
 
 use crate::config::file::FileError;
 

@@ -11,7 +11,8 @@ mod kernels;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflings::config::{Data, RunConfig};
+use perflings::config::file::rewritten;
+use perflings::config::{Data, KNOBS, Knob, RunConfig};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Block, Course, SectionKind, Source, Span, lesson, text};
 use perflings::judge::Outcome;
@@ -20,7 +21,8 @@ use perflings::judge::stage::{Measured, evaluate};
 use perflings::protocol::{Finished, Pair, Verdict};
 use proptest::prelude::*;
 
-const KEYS: &str = "v PgDn PgUp 1 2 3 4 5 6 n p a b c d t space r T h s l tab e y m C o x w g ? q";
+const KEYS: &str =
+    "v PgDn PgUp 1 2 3 4 5 6 n p a b c d f t space r T h s l tab e y m C o x w g ? q";
 const COMMANDS: &str = "run compare check course list hint reset init doctor replay export bench";
 
 /// All problems of a course, as lines.
@@ -146,6 +148,23 @@ fn every_stage_has_all_its_parts() {
             stage.id
         );
         assert!(stage.broken.problems().is_empty() && stage.fixed.problems().is_empty());
+    }
+}
+
+/// The learner decides between the knobs of the panel; the file that they edit has the same ones. `BLESS=1` writes the files.
+#[test]
+fn every_starter_says_what_each_offered_knob_takes() {
+    for stage in Course::builtin("en").stages {
+        let offered = |knob: &&Knob| stage.offers.iter().any(|path| path == knob.path);
+        let knobs: Vec<&Knob> = KNOBS.iter().filter(offered).collect();
+        let starter = &stage.files[0].starter;
+        let whole = rewritten(starter, &stage.path, &stage.broken, &knobs).expect("a starter");
+        if std::env::var_os("BLESS").is_some() {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(&stage.path);
+            fs::write(file.join("config.toml"), &whole).expect("written");
+            continue;
+        }
+        assert_eq!(*starter, whole, "{}", stage.path);
     }
 }
 

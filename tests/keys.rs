@@ -18,7 +18,7 @@ use perflings::tui::mouse;
 use perflings::tui::panels::CARDS;
 use ratatui::layout::Rect;
 
-use session::{act, hear, resize, train};
+use session::{act, hear, resize, solve, train};
 
 fn begin(options: Options) -> App {
     session::begin(sample::course(), options).0
@@ -69,6 +69,7 @@ fn states() -> Vec<(&'static str, App)> {
             "toggled",
             with(|app| {
                 act(app, Action::Answer(1));
+                solve(app);
                 act(app, Action::Toggle);
             }),
         ),

@@ -11,7 +11,7 @@ use perflings::app::{Action, App, Markers, Message, Options, Panel, ThemeName, u
 use perflings::protocol::{Event, Started};
 
 use screen::{LOOKS, text, with_styles};
-use session::{act, hear};
+use session::{act, hear, solve};
 
 fn begin() -> App {
     session::begin(sample::course(), Options::default()).0
@@ -30,6 +30,7 @@ fn both() -> App {
     train(&mut app, 40, |event| event);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::GuessKeep);
+    solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 60, faster);
     app

@@ -12,13 +12,14 @@ use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
 };
+use perflings::config::{Preset, RunConfig};
 use perflings::course::{Block, Course, Span};
 use perflings::protocol::*;
 use perflings::tui::panels::CARDS;
 use ratatui::style::Color;
 
 use screen::{LOOKS, text, with_styles};
-use session::{act, hear, open, play_recording, train};
+use session::{act, hear, open, play_recording, solve, train};
 
 /// Makes a state.
 type Make = fn() -> App;
@@ -51,6 +52,7 @@ fn toggled() -> App {
     let mut app = first();
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::GuessKeep);
+    solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 60);
     app
@@ -67,6 +69,7 @@ fn unsynced() -> App {
 /// Measured in pairs.
 fn paired() -> App {
     let mut app = toggled();
+    solve(&mut app);
     act(&mut app, Action::Pair);
     for slot in ["broken", "fixed"] {
         let stage = app.stage().expect("a stage").clone();
@@ -119,6 +122,7 @@ fn went_on() -> App {
     act(&mut app, Action::Stage(2));
     train(&mut app, 40);
     act(&mut app, Action::Answer(1));
+    solve(&mut app);
     act(&mut app, Action::Toggle);
     let run = app.run.wanted.clone().expect("a run");
     hear(&mut app, sample::started(&run, 41));
@@ -309,6 +313,7 @@ fn cards_and_questions() {
         }),
     );
     let mut confirm = first();
+    solve(&mut confirm);
     act(&mut confirm, Action::Toggle);
     let mut lesson = first();
     update(
@@ -477,6 +482,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
         act(&mut cause, Action::NextPointer);
     }
     let mut result = cause.clone();
+    solve(&mut result);
     act(&mut result, Action::Toggle);
     train(&mut result, 60);
     act(&mut result, Action::Lesson);
@@ -500,6 +506,89 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     }
 }
 
+/// At the knobs: one was changed and runs, another one is selected, a third could not be.
+fn knobs() -> App {
+    let mut app = first();
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::Knobs);
+    act(&mut app, Action::KnobRow(2));
+    act(&mut app, Action::KnobTurn(1));
+    train(&mut app, 50);
+    act(&mut app, Action::KnobRow(3));
+    app
+}
+
+/// A run without a stage, with a value that cannot be.
+fn free() -> App {
+    let options = Options {
+        free: Some(RunConfig::preset(Preset::Tiny)),
+        ..Options::default()
+    };
+    let mut app = session::begin(sample::course(), options).0;
+    train(&mut app, 40);
+    let heads = app
+        .fix
+        .offers
+        .iter()
+        .position(|it| it.path == "model.kv-heads");
+    app.fix.select(heads.expect("a knob"));
+    act(&mut app, Action::KnobTurn(1));
+    act(&mut app, Action::KnobTurn(1));
+    app
+}
+
+#[test]
+fn the_knobs_stand_beside_the_panels_or_over_them() {
+    let mut broken = knobs();
+    let config = Err(
+        "config.toml:5: unknown key `model.nrom`; the nearest known key is `model.norm`".to_owned(),
+    );
+    update(&mut broken, Message::Saved { config });
+    for (name, app) in [
+        ("knobs", knobs()),
+        ("knobs_broken_file", broken),
+        ("knobs_free", free()),
+    ] {
+        for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+            dark(name, &mut app.clone(), width, height);
+        }
+    }
+}
+
+/// Nothing of what a knob takes is cut, on any screen.
+#[test]
+fn what_a_knob_takes_stands_on_every_screen() {
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        let mut app = free();
+        for at in 0..app.fix.offers.len() {
+            app.fix.select(at);
+            let knob = app.fix.offers[at];
+            let shown = text(&screen::screen(
+                &mut app,
+                width,
+                height,
+                ThemeName::Dark,
+                Markers::Braille,
+            ));
+            let flat: String = shown
+                .split(['│', '\n'])
+                .map(str::trim)
+                .collect::<Vec<_>>()
+                .join(" ");
+            let words: Vec<&str> = flat.split_whitespace().collect();
+            let flat = words.join(" ");
+            let wanted = format!("{}", knob.allowed());
+            let last = wanted.split_whitespace().last().expect("words");
+            assert!(
+                flat.contains(last) && flat.contains(knob.name()),
+                "{}: {shown}",
+                knob.path
+            );
+        }
+    }
+}
+
 /// States in which something is missing, wrong or too much.
 fn all_states() -> Vec<App> {
     let mut states = vec![
@@ -514,6 +603,8 @@ fn all_states() -> Vec<App> {
         begin(Course::default()),
         shipped(),
         recorded("d03"),
+        knobs(),
+        free(),
     ];
     for card in &CARDS {
         let mut app = toggled();

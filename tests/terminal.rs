@@ -5,7 +5,7 @@
 #[path = "pty/terminal.rs"]
 mod pty;
 
-use perflings::course::progress;
+use perflings::course::progress::{self, State};
 use pty::{Terminal, is_engine, state, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, OutputModes, tcgetattr};
@@ -46,9 +46,13 @@ fn a_session_from_the_first_frame_to_a_restored_terminal() {
     terminal.press("\u{1b}");
     terminal.see_that("panels", |text| !text.contains("── how much ──"));
 
-    // The fix, with the broken run in the background.
+    // The fix, with the broken run in the background: nothing is changed yet, so the knobs come first.
     terminal.press("t");
-    terminal.see(&["running B fixed", "○ A broken 1", "● B fixed 6."]);
+    terminal.see(&["knobs", "B is the same as A"]);
+    terminal.press("\u{1b}[C");
+    terminal.see(&["1 differs", "running B custom"]);
+    terminal.press("f");
+    terminal.see(&["○ A broken 1", "● B custom 6."]);
 
     // Any size, at any time.
     for (cols, rows) in [(200, 50), (20, 5), (120, 36)] {
@@ -57,7 +61,7 @@ fn a_session_from_the_first_frame_to_a_restored_terminal() {
             let lines: Vec<&str> = text.lines().collect();
             let widest = lines.iter().map(|line| line.chars().count()).max();
             // The smallest size has a text of its own; the others end with the keys and reach the right border.
-            text.contains("B fixed")
+            text.contains("B custom")
                 && text.contains("running")
                 && lines.len() <= usize::from(rows)
                 && widest <= Some(cols.into())
@@ -72,12 +76,12 @@ fn a_session_from_the_first_frame_to_a_restored_terminal() {
     let first = terminal.engine();
     let pid = Pid::from_raw(first as i32).expect("not 0");
     kill_process(pid, Signal::KILL).expect("it is ours");
-    terminal.see(&["the engine is gone", "r starts a new one", "○ B fixed 6."]);
+    terminal.see(&["the engine is gone", "r starts a new one", "○ B custom 6."]);
     assert!(terminal.shown().parser.screen().alternate_screen());
     assert!(!is_engine(first));
     terminal.press("r");
     terminal.see_that("run that goes on", |text| {
-        text.contains("running B fixed") && !text.contains("the engine is gone")
+        text.contains("running B custom") && !text.contains("the engine is gone")
     });
     let second = terminal.engine();
     assert_ne!(first, second);
@@ -153,9 +157,65 @@ fn no_color_means_no_colour() {
     terminal.press("t");
     terminal.see(&["Toggle?"]);
     terminal.press("y");
-    terminal.see(&["running B fixed", "● B fixed 6."]);
+    terminal.see(&["B is the same as A"]);
+    terminal.press("\u{1b}[C");
+    terminal.see(&["running B custom"]);
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
     let output = terminal.all_output();
     assert_eq!(colours(&output), Vec::<String>::new());
+}
+
+#[test]
+fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
+    let mut terminal = Terminal::start_with(&["--stage", "2"], &[]);
+    terminal.see(&["running A broken"]);
+    terminal.press("\r");
+    terminal.see(&["Answer the question: a to d"]);
+    terminal.press("b");
+    terminal.see(&["How much?"]);
+    terminal.press("\r");
+    terminal.see(&["evidence"]);
+
+    // The second knob of the stage is the one that matters.
+    terminal.press("f");
+    terminal.see(&["knobs", "initial weights"]);
+    terminal.press("\u{1b}[B");
+    terminal.see(&["how the attention kernel reads keys and values"]);
+    terminal.press("\u{1b}[C");
+    terminal.see(&["1 differs", "running B custom"]);
+    let kept = state(&terminal.home);
+    wait("a pass", || {
+        progress::load(&kept).0.stage("strides").state == State::Passed
+    });
+    // Measured in pairs, whatever comes of it on this machine.
+    terminal.press("T");
+    terminal.press("f");
+    terminal.see(&["B: model.kv-layout contiguous", "next look at"]);
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let file = kept.join("work/strides/config.toml");
+    let of_stage = || progress::load(&kept).0.stage("strides");
+    let text = || std::fs::read_to_string(&file).expect("the learner's file");
+    let (before, mine) = (of_stage(), text());
+    assert!(
+        mine.contains("kv-layout = \"contiguous\"") && mine.contains("layers = 2"),
+        "{mine}"
+    );
+    assert!(
+        mine.contains("contiguous, strided, assumed"),
+        "what it takes: {mine}"
+    );
+
+    let mut terminal = terminal.again(&[]);
+    terminal.see(&["running A broken"]);
+    assert_eq!((of_stage(), text()), (before.clone(), mine.clone()));
+    // B is as it was left.
+    terminal.press("t");
+    terminal.see(&["running B custom"]);
+    terminal.press("f");
+    terminal.see(&["1 differs"]);
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    assert_eq!((of_stage(), text()), (before, mine));
 }

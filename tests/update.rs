@@ -2,6 +2,8 @@
 
 #[path = "update/course.rs"]
 mod course;
+#[path = "update/knobs.rs"]
+mod knobs;
 #[path = "update/leave.rs"]
 mod leave;
 #[path = "sample/sample.rs"]
@@ -21,7 +23,7 @@ use perflings::app::{
 use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
 use perflings::protocol::*;
 
-use session::{act, hear, train, wanted};
+use session::{act, hear, solve, train, wanted};
 
 fn begin() -> (App, Vec<Effect>) {
     begin_with(Options::default())
@@ -169,6 +171,7 @@ fn events_of_a_replaced_run_are_dropped() {
 #[test]
 fn toggling_before_the_prediction_asks_once_and_marks_it_skipped() {
     let mut app = running(10);
+    solve(&mut app);
     assert_eq!(act(&mut app, Action::Toggle), []);
     assert_eq!(
         app.view.confirm,
@@ -203,6 +206,7 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     act(&mut app, Action::Stage(2));
     train(&mut app, 20);
     act(&mut app, Action::Answer(0));
+    solve(&mut app);
     let effects = act(&mut app, Action::Toggle);
     let [Command::Apply { run }] = commands(&effects)[..] else {
         panic!("one apply in {effects:?}")
@@ -241,6 +245,7 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
 fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
     let mut app = running(20);
     act(&mut app, Action::Answer(1));
+    solve(&mut app);
     let effects = act(&mut app, Action::Toggle);
     assert_eq!(start_of(&effects).1.slot, Slot::B);
     train(&mut app, 3);
@@ -270,6 +275,7 @@ fn side(run: &RunSpec) -> Event {
 fn pairs_before_the_toggle_draw_the_side_that_never_ran() {
     let mut app = running(5);
     act(&mut app, Action::Answer(1));
+    solve(&mut app);
     let effects = act(&mut app, Action::Pair);
     let [Command::Pair { a, b, .. }] = commands(&effects)[..] else {
         panic!("one pair in {effects:?}")
@@ -300,6 +306,7 @@ fn pairs_before_the_toggle_draw_the_side_that_never_ran() {
 fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     let mut app = running(5);
     act(&mut app, Action::Answer(1));
+    solve(&mut app);
     let effects = act(&mut app, Action::Pair);
     let [
         Command::Pair {
@@ -362,6 +369,7 @@ fn knobs_that_cannot_be_changed_leave_the_run_alone() {
     act(&mut app, Action::Stage(2));
     train(&mut app, 4);
     act(&mut app, Action::Answer(0));
+    solve(&mut app);
     act(&mut app, Action::Toggle);
     let reason = "needs 70 GiB".to_owned();
     let kind = FailedKind::Usage;
@@ -642,6 +650,7 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
         [],
         "the first range counts"
     );
+    solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 5);
     let known = app.study.of(app.stage().expect("a stage"));
@@ -653,6 +662,7 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
 fn the_quiz_comes_in_the_debrief() {
     let mut app = running(1);
     act(&mut app, Action::Answer(1));
+    solve(&mut app);
     act(&mut app, Action::Pair);
     hear(&mut app, sample::pair(40, true));
     assert!(

@@ -9,6 +9,7 @@ use super::mode::Mode;
 use super::pages::Page;
 use super::source::ReplayControl;
 use super::view::{AfterSkip, Confirm, Overlay, Room};
+use crate::config::RunConfig;
 use crate::course::{Exercise, Stage};
 use crate::panel::Panel;
 use crate::protocol::Command;
@@ -24,7 +25,11 @@ impl App {
             return;
         }
         let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.study.at);
+        let there = self.stage().is_some();
+        let stage = course.stages.get(self.study.at).filter(|_| there);
+        if self.mendable() && self.act_on_knobs(action) {
+            return;
+        }
         let exercise = self.mode.exercise();
         let done = match exercise.and_then(|open| course.exercises.get(open.at)) {
             Some(exercise) => self.act_in_exercise(exercise, action),
@@ -54,6 +59,10 @@ impl App {
             Action::OpenEditor => self.open_editor(),
             Action::Pause => self.pause(),
             Action::Restart if live => self.restart(),
+            // Without a stage nothing is to be predicted.
+            Action::Toggle if live => self.toggle(),
+            Action::Pair if live => self.pair(),
+            Action::NextStage | Action::PreviousStage => self.leave_for(self.study.at),
             Action::Profile if live && self.run.state.is_active() => {
                 self.tell("The next step is profiled", false);
                 self.send(Command::Profile);
@@ -225,8 +234,11 @@ impl App {
     pub(super) fn go_to(&mut self, at: usize) {
         self.view.overlay = None;
         self.leave_exercise();
-        if at == self.study.at {
+        if at == self.study.at && self.stage().is_some() {
             return;
+        }
+        if let Mode::Free = self.mode {
+            self.mode = Mode::Stage;
         }
         self.view.focus = Some(Panel::Lesson);
         (self.view.expanded, self.view.lesson_open) = (false, false);
@@ -283,7 +295,7 @@ impl App {
         if self.view.room() == Room::Compact {
             (self.view.lesson_open, self.view.expanded) = (true, false);
         }
-        self.view.focus = Some(Panel::Lesson);
+        (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
     }
 
     /// Shows the solution; where it was not shown before, it is asked first whether to.
@@ -314,6 +326,7 @@ impl App {
         match then {
             AfterSkip::Toggle => self.toggle(),
             AfterSkip::Pair => self.pair(),
+            AfterSkip::Knobs => return self.open_knobs(),
         }
         self.open_page(Page::Result);
     }
@@ -331,7 +344,11 @@ impl App {
         match self.view.overlay {
             Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {
                 None => self.leave_for(line),
-                Some(at) => self.open_exercise(at),
+                Some(at) if at < self.course.exercises.len() => self.open_exercise(at),
+                Some(_) => {
+                    let preset = self.preset.unwrap_or_default();
+                    self.run_free(RunConfig::preset(preset));
+                }
             },
             Some(Overlay::Devices) => {
                 let Some(info) = self.devices.known.get(line) else {

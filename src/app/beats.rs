@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
+use super::fix::Fix;
 use super::mode::Presentation;
 use super::pages::Page;
+use super::runs::solution;
 use super::study::Study;
 use super::view::AfterSkip;
 use super::{Action, App, Mode, Panel};
 use crate::course::progress::State;
 use crate::course::{Cue, CueDoes, Stage};
-use crate::protocol::RunSpec;
+use crate::protocol::{RunSpec, Slot};
 
 /// The beats of a stage: its own, or the symptom, the pointers and the fix where it names none.
 pub fn cues(stage: &Stage) -> Vec<Cue> {
@@ -64,20 +66,24 @@ impl App {
     /// Presenter mode on, at the first beat of the stage, or off.
     pub(super) fn present(&mut self) {
         if let Some(presentation) = self.presentation.take() {
-            return self.stop_presenting(*presentation.own);
+            return self.stop_presenting(*presentation.own, *presentation.own_fix);
         }
         self.presentation = Some(Presentation {
             beat: 0,
             own: Box::new(self.study.clone()),
+            own_fix: Box::new(self.fix.clone()),
         });
+        self.with_stage(|app, stage| app.fix.take(solution(stage, app.preset), true));
+        self.view.knobs = false;
         self.show_beat(0)
     }
 
     /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
-    fn stop_presenting(&mut self, own: Study) {
+    fn stop_presenting(&mut self, own: Study, fix: Fix) {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         let shown = std::mem::replace(&mut self.study, own).at;
-        let fixed = |run: &RunSpec| run.variant != "broken";
+        self.fix = fix;
+        let fixed = |run: &RunSpec| run.slot == Slot::B;
         let moved = self.study.at != shown || self.run.wanted.as_ref().is_some_and(fixed);
         if moved && self.recording().is_none() {
             self.enter(shown);

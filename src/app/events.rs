@@ -202,6 +202,14 @@ impl App {
         }
         run.share_peaks();
         run.compiling = None;
+        if slot == Slot::B {
+            let config = run.slots[slot as usize]
+                .started
+                .as_ref()
+                .map(|it| it.run.config.clone());
+            config.iter().for_each(|config| self.fix.confirm(config));
+        }
+        let run = &mut self.run;
         if recorded || run.state == RunState::Starting {
             run.state = RunState::Warming;
         }
@@ -280,6 +288,9 @@ impl App {
             };
             return;
         }
+        if self.could_not_change(&failed.reason) {
+            return;
+        }
         // Knobs that could not be changed leave the run as it is.
         if self.run.switching.take().is_some() && self.run.state.is_active() {
             self.run.wanted = self
@@ -320,7 +331,8 @@ impl App {
     /// Compares what was measured with the stage's criteria; a pass is kept.
     pub(super) fn judge(&mut self) {
         let course = Arc::clone(&self.course);
-        let Some(stage) = course.stages.get(self.study.at) else {
+        let there = self.stage().is_some();
+        let Some(stage) = course.stages.get(self.study.at).filter(|_| there) else {
             return;
         };
         if !self.study.tried(stage) {

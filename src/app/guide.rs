@@ -39,7 +39,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<Piece> {
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 31] = [
+const KEYS: [(&str, A); 36] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
@@ -48,6 +48,11 @@ const KEYS: [(&str, A); 31] = [
     ("focus", A::FocusNext),
     ("hint", A::Hint),
     ("keep", A::GuessKeep),
+    ("knob-down", A::KnobRow(1)),
+    ("knob-less", A::KnobTurn(-1)),
+    ("knob-more", A::KnobTurn(1)),
+    ("knob-up", A::KnobRow(-1)),
+    ("knobs", A::Knobs),
     ("leave", A::LeaveExercise),
     ("lesson", A::Lesson),
     ("list", A::Open(Overlay::Stages)),
@@ -101,10 +106,27 @@ fn next_text(app: &App) -> &'static str {
         }
         _ => {}
     }
+    if app.knobs_open() {
+        return knobs_move(app);
+    }
     match (app.exercise(), app.stage()) {
         (Some(exercise), _) => exercise_move(app, exercise),
         (None, Some(stage)) => stage_move(app, stage),
+        (None, None) if app.mendable() => {
+            "{knobs} opens the knobs, {toggle} toggles A and B, {pair} measures both"
+        }
         (None, None) => "This course has no stages",
+    }
+}
+
+/// The next move at the knobs.
+fn knobs_move(app: &App) -> &'static str {
+    if app.fix.same() {
+        "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
+    } else if app.run.pairing {
+        "A and B run in turns; changing B begins the pairs anew"
+    } else {
+        "B runs with your change; {toggle} toggles, {pair} measures both"
     }
 }
 
@@ -132,16 +154,14 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             }
             None => "{lesson} shows where to look",
         },
-        Beat::Fix if reads => "Read the cause; {toggle} toggles the fix while it trains",
-        Beat::Fix => "{toggle} toggles the fix while it trains; {lesson} reads the cause again",
-        Beat::Check if app.run.pairing => {
-            "Broken and fixed run in turns until the verdict is clear"
-        }
+        Beat::Fix if reads => "Read the cause, then mend it: {knobs} opens the knobs of your B",
+        Beat::Fix => "Mend it: {knobs} opens the knobs of your B; {lesson} reads the cause",
+        Beat::Check if app.run.pairing => "A and B, yours, run in turns until the verdict is clear",
         Beat::Check if app.run.switching.is_some() => "The knobs change at the next step",
         Beat::Check if study.looks_back(stage) => {
             "Passed; your range is still open: {pair} measures both in pairs"
         }
-        Beat::Check => "{toggle} toggles back and forth; {pair} measures both in pairs",
+        Beat::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
         Beat::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
         Beat::Debrief if study.question(stage).is_some() && app.asked_here() => {
             "Answer the question: {a} to {last}; {page-back} reads back"
@@ -164,6 +184,9 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
         }
         Confirm::SkipPrediction(AfterSkip::Pair) => {
             "No prediction yet: it will count as skipped. Measure? {yes} {no}"
+        }
+        Confirm::SkipPrediction(AfterSkip::Knobs) => {
+            "No prediction yet: it will count as skipped. Open the knobs? {yes} {no}"
         }
         Confirm::ShowSolution => "Show the solution? Your progress will say so. {yes} {no}",
         Confirm::Reset if app.mode.exercise().is_some() => {

@@ -66,6 +66,7 @@ impl App {
                 }
                 self.focus(panel);
             }
+            Action::Expand if view.knobs && view.room() == Room::Compact => view.knobs = false,
             Action::Expand => match view.focus {
                 Some(Panel::Lesson) if view.room() == Room::Compact => {
                     view.lesson_open = !view.lesson_open
@@ -81,6 +82,10 @@ impl App {
                 self.view.expanded = true;
             }
             Action::Evidence => self.next_evidence(),
+            Action::Lesson if view.knobs => {
+                view.knobs = false;
+                self.show_lesson();
+            }
             Action::Lesson => match view.room() {
                 Room::Split | Room::Full => {
                     view.expanded = false;
@@ -160,7 +165,7 @@ impl App {
             (view.search, view.overlay_scroll) = (Search::default(), 0);
             return;
         }
-        if view.overlay.take().is_some() || self.leave_walk() {
+        if view.overlay.take().is_some() || std::mem::take(&mut view.knobs) || self.leave_walk() {
             return;
         }
         let view = &mut self.view;
@@ -192,7 +197,7 @@ impl App {
         }
         if view.room() == Room::Compact {
             // A strip has no room for more panels: the focused one lies over the strips.
-            view.lesson_open = panel == Panel::Lesson;
+            (view.lesson_open, view.knobs) = (panel == Panel::Lesson, false);
             view.expanded = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
         }
     }
@@ -203,7 +208,8 @@ impl App {
             Some(list @ (Overlay::Stages | Overlay::Devices)) => {
                 let count = match list {
                     Overlay::Devices => self.devices.known.len(),
-                    _ => self.course.stages.len() + self.course.exercises.len(),
+                    // The last line is the free run.
+                    _ => self.course.stages.len() + self.course.exercises.len() + 1,
                 };
                 let last = count.saturating_sub(1) as i32;
                 view.selected =

@@ -31,6 +31,11 @@ pub enum Message {
     Saved {
         config: Result<Box<RunConfig>, String>,
     },
+    /// What the learner's file of this stage holds as the stage is entered.
+    Kept {
+        stage: String,
+        config: Result<Box<RunConfig>, String>,
+    },
     /// Something happened to an exercise, by id.
     Exercise {
         exercise: String,
@@ -90,6 +95,16 @@ pub enum Action {
     Erase,
     /// Letters are keys again; what they found stays.
     KeepSearch,
+    // The knobs.
+    /// Opens and closes them.
+    Knobs,
+    /// Selects another row, and changes B there.
+    KnobRow(i32),
+    KnobTurn(i32),
+    /// Selects this row; if it is selected, changes B there.
+    KnobAt(usize),
+    /// Runs the shown solution as B.
+    TakeSolution,
     // The run.
     Toggle,
     Pause,
@@ -148,9 +163,15 @@ pub enum Effect {
         stage: String,
         progress: Box<StageProgress>,
     },
-    /// Where the learner is.
+    /// Where the learner is. What their file holds comes back as `Kept`.
     SaveCurrent {
         stage: String,
+    },
+    /// Write these knobs of B to the learner's file of a stage.
+    WriteKnobs {
+        stage: String,
+        config: Box<RunConfig>,
+        offers: Vec<String>,
     },
     /// The welcome was shown: never again unasked.
     SaveWelcomed,

@@ -5,12 +5,14 @@
 //! | `Stage` | live | the stage's | yes |
 //! | `Exercise` | live; it pauses for a measurement | the exercise's | yes |
 //! | `Watching` | the exercise's recording; the engine is stopped | the exercise's | yes |
+//! | `Free` | live, of no stage | none: the knobs | no |
 //! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
 //!
 //! Beside it there may be a presentation (`App::presentation`): it shows the stage by beats, waits while an exercise is open, and
 //! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` begins and ends presentations; `Replay` lasts
 //! for the whole session.
 
+use super::fix::Fix;
 use super::study::Study;
 use crate::protocol::Device;
 
@@ -26,6 +28,7 @@ pub enum Mode {
         /// The engine ended meanwhile; leaving starts a new one.
         engine_gone: bool,
     },
+    Free,
     Replay(Recording),
 }
 
@@ -36,6 +39,7 @@ pub struct Presentation {
     pub beat: usize,
     /// The learner's own study, which comes back afterwards.
     pub own: Box<Study>,
+    pub own_fix: Box<Fix>,
 }
 
 /// The exercise that stands in the place of the stage's text.
@@ -64,7 +68,7 @@ impl Mode {
     pub fn exercise(&self) -> Option<&OpenExercise> {
         match self {
             Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
-            Self::Stage | Self::Replay(_) => None,
+            Self::Stage | Self::Free | Self::Replay(_) => None,
         }
     }
 
@@ -72,7 +76,7 @@ impl Mode {
     pub(super) fn exercise_mut(&mut self) -> Option<&mut OpenExercise> {
         match self {
             Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
-            Self::Stage | Self::Replay(_) => None,
+            Self::Stage | Self::Free | Self::Replay(_) => None,
         }
     }
 
@@ -80,7 +84,7 @@ impl Mode {
     pub fn recording(&self) -> Option<&Recording> {
         match self {
             Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
-            Self::Stage | Self::Exercise(_) => None,
+            Self::Stage | Self::Free | Self::Exercise(_) => None,
         }
     }
 
@@ -88,7 +92,7 @@ impl Mode {
     pub(super) fn recording_mut(&mut self) -> Option<&mut Recording> {
         match self {
             Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
-            Self::Stage | Self::Exercise(_) => None,
+            Self::Stage | Self::Free | Self::Exercise(_) => None,
         }
     }
 

@@ -116,6 +116,8 @@ impl SlotRun {
             (self.throughput, self.finished, self.ledger) = (None, None, None);
             if self.started.as_ref().map(|it| &it.config) != Some(&started.config) {
                 self.profiles.clear();
+                (self.kernels, self.gradients, self.evidence) = (None, None, None);
+                self.memory = None;
             }
             self.lints.clear();
         }

@@ -2,32 +2,27 @@
 
 use std::sync::Arc;
 
+use super::fix::Fix;
 use super::pages::Page;
-use super::{App, Effect, Run, RunState, SlotRun};
+use super::{App, Effect, Mode, Run, RunState, SlotRun};
 use crate::app::source::ReplayControl;
 use crate::config::{Preset, RunConfig};
 use crate::course::Stage;
 use crate::protocol::{Command, RunSpec, Slot};
 
-/// The run of a stage's variant: `broken` goes to slot A, anything else to B.
+/// The run of a stage's variant as shipped: `broken` goes to slot A, anything else, the solution, to B.
 pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {
-    let (slot, config) = match (variant, preset) {
-        ("broken", Some(preset)) => (Slot::A, stage.broken_at(preset)),
-        ("broken", None) => (Slot::A, stage.broken.clone()),
-        (_, Some(preset)) => (Slot::B, stage.fixed_at(preset)),
-        (_, None) => (Slot::B, stage.fixed.clone()),
-    };
-    of_stage(stage, variant, slot, config)
+    let mut fix = Fix::of_stage(stage, preset);
+    if variant == "broken" {
+        return fix.a();
+    }
+    fix.take(solution(stage, preset), true);
+    fix.b()
 }
 
-fn of_stage(stage: &Stage, variant: &str, slot: Slot, config: RunConfig) -> RunSpec {
-    RunSpec {
-        stage: stage.number,
-        variant: variant.to_owned(),
-        slot,
-        config,
-        steps: None,
-    }
+/// The stage's solution, at another preset if one is given.
+pub(super) fn solution(stage: &Stage, preset: Option<Preset>) -> RunConfig {
+    stage.fixed_at(preset.unwrap_or(stage.fixed.preset))
 }
 
 impl App {
@@ -50,13 +45,33 @@ impl App {
         }
         let first = self.run.wanted.is_none();
         self.run.slots = [SlotRun::default(), SlotRun::default()];
-        self.start(spec(stage, "broken", self.preset));
+        self.fix = Fix::of_stage(stage, self.preset);
+        self.view.knobs = false;
+        if self.presentation.is_some() {
+            self.fix.take(solution(stage, self.preset), true);
+        }
+        self.start(self.fix.a());
         if first {
             self.first_contact();
         }
         self.effects.push(Effect::SaveCurrent {
             stage: stage.id.clone(),
         });
+    }
+
+    /// Runs a configuration without a stage.
+    pub(super) fn run_free(&mut self, config: RunConfig) {
+        self.leave_exercise();
+        (self.mode, self.presentation) = (Mode::Free, None);
+        (self.study.pair, self.study.report) = (None, None);
+        let first = self.run.wanted.is_none();
+        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.fix = Fix::free(config);
+        self.start(self.fix.a());
+        self.open_knobs();
+        if first {
+            self.first_contact();
+        }
     }
 
     /// Asks once what devices there are, after the first run is on its way.
@@ -104,7 +119,7 @@ impl App {
     }
 
     /// Moves a run to other knobs: at a step boundary where the parameters can stay, else from the same start.
-    fn change_to(&mut self, run: RunSpec) {
+    pub(super) fn change_to(&mut self, run: RunSpec) {
         let live = matches!(
             self.run.state,
             RunState::Running
@@ -128,36 +143,41 @@ impl App {
         }
     }
 
-    /// From broken to fixed, and back.
+    /// From A to B, and back. While both are the same there is nothing to see: the knobs are opened instead.
     pub(super) fn toggle(&mut self) {
-        let is_broken = |run: &RunSpec| run.variant == "broken";
-        let to_fixed = self.run.wanted.as_ref().is_none_or(is_broken);
-        self.with_stage(|app, stage| {
-            if to_fixed {
-                app.study.tries(stage);
-            }
-            let variant = if to_fixed { "fixed" } else { "broken" };
-            app.change_to(spec(stage, variant, app.preset));
-        });
+        if self.knobs_first() {
+            return;
+        }
+        self.fix.due_ms = None;
+        // A B that the learner has changed since counts as another one.
+        let mine = |run: &RunSpec| run.slot == Slot::B && run.config == self.fix.mine;
+        let to_b = !self.run.wanted.as_ref().is_some_and(mine);
+        if to_b {
+            self.with_stage(|app, stage| app.study.tries(stage));
+        }
+        let run = if to_b { self.fix.b() } else { self.fix.a() };
+        self.change_to(run);
     }
 
-    /// Runs broken and fixed in pairs, until the verdict is clear.
+    /// Runs A and B in pairs, until the verdict is clear.
     pub(super) fn pair(&mut self) {
-        self.with_stage(|app, stage| {
-            app.restart_if_gone();
-            let [a, b] = ["broken", "fixed"].map(|variant| spec(stage, variant, app.preset));
-            app.expect(vec![a.clone(), b.clone()]);
-            // What both have shown so far stays: pairs measure times, the lesson is about the rest.
-            app.run.pairing = true;
-            app.study.pair = None;
-            app.study.tries(stage);
-            app.send(Command::Pair {
-                device: app.devices.using.clone(),
-                stage: stage.number,
-                a,
-                b,
-                pairs: 0,
-            });
+        if self.knobs_first() {
+            return;
+        }
+        self.fix.due_ms = None;
+        self.restart_if_gone();
+        let (a, b) = (self.fix.a(), self.fix.b());
+        self.expect(vec![a.clone(), b.clone()]);
+        // What both have shown so far stays: pairs measure times, the lesson is about the rest.
+        self.run.pairing = true;
+        self.study.pair = None;
+        self.with_stage(|app, stage| app.study.tries(stage));
+        self.send(Command::Pair {
+            device: self.devices.using.clone(),
+            stage: self.fix.stage,
+            a,
+            b,
+            pairs: 0,
         });
     }
 
@@ -168,6 +188,7 @@ impl App {
         }
         match self.run.wanted.clone() {
             Some(run) => self.start(run),
+            None if self.mendable() => self.start(self.fix.a()),
             None => self.enter(self.study.at),
         }
     }
@@ -203,19 +224,6 @@ impl App {
         self.run.slots = [SlotRun::default(), SlotRun::default()];
         self.study.pair = None;
         self.restart()
-    }
-
-    /// The learner's own configuration was saved: it runs in slot B, beside the stage as it was found.
-    pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) {
-        match config {
-            Err(what) => self.tell(&what, true),
-            Ok(config) => self.with_stage(|app, stage| {
-                if *config != stage.broken && !app.waits_for_measurement() {
-                    app.study.tries(stage);
-                    app.change_to(of_stage(stage, "custom", Slot::B, *config));
-                }
-            }),
-        }
     }
 }
 

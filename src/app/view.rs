@@ -105,6 +105,7 @@ pub enum Confirm {
 pub enum AfterSkip {
     Toggle,
     Pair,
+    Knobs,
 }
 
 /// How much room there is.
@@ -162,6 +163,8 @@ pub struct View {
     pub expanded: bool,
     /// In a compact layout: the lesson lies over the strips.
     pub lesson_open: bool,
+    /// The knobs stand in the lesson's place.
+    pub knobs: bool,
     pub overlay: Option<Overlay>,
     pub confirm: Option<Confirm>,
     /// Page of the glossary: 0 its words, then the background texts.
@@ -197,6 +200,7 @@ impl View {
     /// Whether the lesson, and with it the question, can be read now.
     pub fn lesson_visible(&self) -> bool {
         match self.room() {
+            _ if self.knobs => false,
             _ if self.expanded => self.focus == Some(Panel::Lesson),
             Room::Numbers => false,
             Room::Compact => self.lesson_open,

@@ -113,6 +113,12 @@ pub struct WorkshopArgs {
     /// Model size for every stage
     #[arg(long, value_name = "PRESET", value_parser = preset())]
     pub preset: Option<Preset>,
+    /// No stage: every knob, any preset, nothing asked
+    #[arg(long, conflicts_with_all = ["stage", "present"])]
+    pub free: bool,
+    /// The configuration that a free run begins with
+    #[arg(long, value_name = "FILE", requires = "free")]
+    pub config: Option<PathBuf>,
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,

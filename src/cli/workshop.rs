@@ -9,6 +9,8 @@ use anyhow::Result;
 use super::args::{ChangeArgs, RunArgs, WorkshopArgs};
 use super::run;
 use crate::app::Options;
+use crate::config::RunConfig;
+use crate::course::named::NamedConfig;
 use crate::course::progress;
 use crate::export::report::Collector;
 use crate::measure::runner::engine_command;
@@ -28,6 +30,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         return headless(args);
     }
     let context = args.course.load()?;
+    let free = args.free.then(|| begins_with(args)).transpose()?;
     let stage = args
         .stage
         .as_deref()
@@ -51,6 +54,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         device: args.engine.device.clone(),
         preset: args.preset,
         stage,
+        free,
         theme: args.theme,
         present: args.present,
         welcome: progress.is_first(),
@@ -66,7 +70,20 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     Ok(exit_of(outcome?))
 }
 
+/// What a free run begins with: the file, or the preset as it is.
+fn begins_with(args: &WorkshopArgs) -> Result<RunConfig> {
+    match &args.config {
+        Some(path) => Ok(NamedConfig::file(path, args.preset)?.config),
+        None => Ok(RunConfig::preset(args.preset.unwrap_or_default())),
+    }
+}
+
 fn headless(args: &WorkshopArgs) -> Result<Exit> {
+    if args.free {
+        return Err(usage(
+            "--free shows a screen, and there is no terminal here; `perflings run --config FILE` runs without one",
+        ));
+    }
     let stage = args.stage.clone().unwrap_or_else(|| "1".to_owned());
     notice(&format!(
         "there is no terminal here; running stage {stage} without a screen, as `perflings run {stage}`"

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use toml_edit::{Document, Item};
+use toml_edit::{Document, DocumentMut, Item, Table};
 
 use super::knobs::{KNOBS, Kind, Knob, Value};
 use super::run::{Preset, RunConfig};
@@ -181,6 +181,67 @@ pub fn write(config: &RunConfig) -> String {
     text
 }
 
+/// The text with these keys as `config` has them, each under a comment with what it does and takes. Every other line
+/// stays as it is. A text that is no configuration is refused.
+pub fn rewritten(
+    text: &str,
+    path: &str,
+    config: &RunConfig,
+    knobs: &[&'static Knob],
+) -> Result<String, FileError> {
+    let before = parse(text, path)?;
+    let invalid = |error: toml_edit::TomlError| FileError::new(path, 0, error.message());
+    let mut document: DocumentMut = text.parse().map_err(invalid)?;
+    let plain = RunConfig::preset(before.preset);
+    for knob in knobs {
+        let (head, key) = knob.path.split_once('.').unwrap_or(("", knob.path));
+        let root = document.as_table_mut();
+        let there = match head {
+            "" => root.contains_key(key),
+            head => root
+                .get(head)
+                .and_then(Item::as_table_like)
+                .is_some_and(|table| table.contains_key(key)),
+        };
+        // Numbers follow from the preset until they are set.
+        let follows = knob.plain().is_none() && (knob.get)(config) == (knob.get)(&plain);
+        if !there && follows {
+            continue;
+        }
+        let item = match head {
+            "" => document.as_item_mut(),
+            head => root.entry(head).or_insert(Item::Table(Table::new())),
+        };
+        // In a table on one line a comment would end the line.
+        let commented = item.is_table();
+        let Some(table) = item.as_table_like_mut() else {
+            continue;
+        };
+        if !there || (knob.get)(&before) != (knob.get)(config) {
+            let word = knob.written(config);
+            let mut value: toml_edit::Value = word.parse().map_err(invalid)?;
+            match table.get_mut(key).and_then(Item::as_value_mut) {
+                Some(old) => {
+                    *value.decor_mut() = old.decor().clone();
+                    *old = value;
+                }
+                None => {
+                    table.insert(key, Item::Value(value));
+                }
+            }
+        }
+        if let Some(mut key) = table.key_mut(key).filter(|_| commented) {
+            let decor = key.leaf_decor_mut();
+            let above = decor.prefix().and_then(|it| it.as_str()).unwrap_or("");
+            if !above.contains('#') {
+                let said = format!("{above}# {}: {}\n", knob.about, knob.allowed());
+                decor.set_prefix(said);
+            }
+        }
+    }
+    Ok(document.to_string())
+}
+
 fn item_line(key: Option<std::ops::Range<usize>>, text: &str, item: &Item) -> usize {
     key.or_else(|| item.span())
         .map_or(0, |span| line_of(text, span.start))
@@ -255,6 +316,40 @@ mod tests {
         assert_eq!(
             parse(&write(&config), "x").expect("own output is valid"),
             config
+        );
+    }
+
+    #[test]
+    fn a_change_keeps_the_other_lines_and_says_what_a_key_takes() {
+        let text = "# mine\npreset = \"tiny\" # small enough\n\n[model]\nlayers = 2\n# why not\nnorm = \"fused\"   # !\n";
+        let mut config = parse(text, "x").expect("valid");
+        config.model.norm = Norm::Composed;
+        config.train.learning_rate = 1e-3;
+        let knobs = [
+            "model.norm",
+            "model.loss",
+            "train.learning-rate",
+            "train.batch",
+        ];
+        let knobs = knobs.map(|path| Knob::known(path).expect("known"));
+        let written = rewritten(text, "x", &config, &knobs).expect("valid");
+        assert_eq!(parse(&written, "x").expect("still valid"), config);
+        let want = "# mine\npreset = \"tiny\" # small enough\n\n[model]\nlayers = 2\n# why not\nnorm = \"composed\"   # !\n\
+            # softmax and cross-entropy from primitives, or one kernel: composed, fused\nloss = \"composed\"\n\n\
+            [train]\n# AdamW's learning rate: a number above 0, such as 1e-4, 3e-4 or 1e-3\nlearning-rate = 0.001\n";
+        assert_eq!(written, want);
+        assert_eq!(
+            rewritten(&written, "x", &config, &knobs).expect("valid"),
+            want
+        );
+        let inline = rewritten("train = { batch = 4 }\n", "x", &config, &knobs).expect("valid");
+        assert_eq!(parse(&inline, "x").expect("still valid").train.batch, 8);
+        let broken = rewritten("[model\n", "config.toml", &config, &knobs);
+        assert!(
+            broken
+                .expect_err("refused")
+                .to_string()
+                .starts_with("config.toml:1:")
         );
     }
 

@@ -85,6 +85,7 @@ pub enum Reference {
 }
 
 /// One key of the configuration.
+#[derive(Debug)]
 pub struct Knob {
     /// `section.key`, or `preset`.
     pub path: &'static str,

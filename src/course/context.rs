@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::named::NamedConfig;
 use super::workspace::{self, Workspace};
-use super::{Course, Exercise, Source, Stage, progress};
+use super::{Course, Exercise, Source, Stage, at_preset, progress};
 use crate::config::file::load;
 use crate::config::{Preset, close};
 use crate::exit::usage;
@@ -152,7 +152,7 @@ impl CourseContext {
             (None, None) => return Ok((NamedConfig::broken(stage, preset), None)),
         };
         if let Some(preset) = preset.filter(|preset| *preset != config.preset) {
-            config.set_preset(preset);
+            config = at_preset(&config, preset);
         }
         Ok((NamedConfig::of(stage, "custom", config), Some(path)))
     }

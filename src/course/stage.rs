@@ -43,7 +43,7 @@ pub struct Stage {
     pub symptom: String,
     /// What is wrong: shown only after the prediction.
     pub fault: String,
-    /// One line: what `t` toggles.
+    /// One line: what the solution changes.
     pub fix: String,
     /// What a CPU device cannot show of this stage, if anything: shown only after the prediction.
     pub cpu_note: Option<String>,
@@ -271,10 +271,10 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
         file.fail("varies", what);
     }
     check_keys(file, "varies", &stage.varies);
+    check_keys(file, "offers", &stage.offers);
     if stage.offers.is_empty() {
         stage.offers.clone_from(&stage.varies);
     }
-    check_keys(file, "offers", &stage.offers);
     let missing = |path: &&String| !stage.offers.contains(path);
     if let Some(path) = stage.varies.iter().find(missing) {
         let what = format!("`offers` lacks `{path}`, which `varies` names; add it");
@@ -399,7 +399,8 @@ impl Stage {
     }
 }
 
-fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
+/// A configuration at another preset: sizes follow, but for those that it sets itself.
+pub fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
     if preset == config.preset {
         return config.clone();
     }

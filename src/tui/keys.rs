@@ -6,6 +6,7 @@ mod table;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{Action, App, RunState};
+use crate::protocol::Slot;
 use table::choices;
 pub use table::{BINDINGS, Binding, Group};
 
@@ -114,10 +115,11 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
 /// What the footer calls an action in the present state.
 fn offered_label(binding: &Binding, app: &App) -> &'static str {
     let wanted = app.run.wanted.as_ref();
-    let toggled = || wanted.is_some_and(|run| run.variant != "broken");
+    let toggled = || wanted.is_some_and(|run| run.slot == Slot::B);
     match binding.action {
         Action::Pause if paused(app) => "resume",
-        Action::Toggle if toggled() => "toggle back",
+        Action::Toggle if toggled() => "back to A",
+        Action::Knobs if app.knobs_open() => "lesson",
         Action::Lesson if app.view.lesson_open => "panels",
         Action::Lesson if app.mode.exercise().is_some() => "exercise",
         Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",

@@ -67,7 +67,9 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.overlay = overlay.map(|overlay| (overlay, overlay_area(overlay, rest, app)));
     it.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
-        (_, Room::Compact) if app.view.lesson_open => vec![(Panel::Lesson, rest)],
+        (_, Room::Compact) if app.view.lesson_open || app.knobs_open() => {
+            vec![(Panel::Lesson, rest)]
+        }
         (_, Room::Compact) => strips(rest),
         (_, Room::Split) => split(rest, app),
         _ => full(rest, app),

@@ -5,8 +5,9 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
 use super::layout::{Arrangement, arrange};
-use super::panels::{devices, stages};
+use super::panels::{devices, knobs, stages};
 use crate::app::{Action, App, Overlay};
+use crate::panel::Panel;
 
 /// Lines per turn of the wheel.
 const WHEEL: i32 = 3;
@@ -16,16 +17,17 @@ pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
     let (width, height) = app.view.size;
     let it = arrange(Rect::new(0, 0, width, height), app);
     match event.kind {
-        MouseEventKind::ScrollDown => Some(wheel(&it, event, WHEEL)),
-        MouseEventKind::ScrollUp => Some(wheel(&it, event, -WHEEL)),
+        MouseEventKind::ScrollDown => Some(wheel(&it, event, WHEEL, app)),
+        MouseEventKind::ScrollUp => Some(wheel(&it, event, -WHEEL, app)),
         MouseEventKind::Down(MouseButton::Left) => click(&it, event, app),
         _ => None,
     }
 }
 
-fn wheel(it: &Arrangement, event: MouseEvent, lines: i32) -> Action {
+fn wheel(it: &Arrangement, event: MouseEvent, lines: i32, app: &App) -> Action {
     match (it.overlay, it.panel_at(event.column, event.row)) {
         (Some((Overlay::Stages | Overlay::Devices, _)), _) => Action::Scroll(lines.signum()),
+        (None, Some(Panel::Lesson)) if app.knobs_open() => Action::KnobRow(lines.signum()),
         (None, Some(panel)) => Action::ScrollPanel(panel, lines),
         _ => Action::Scroll(lines),
     }
@@ -36,7 +38,13 @@ fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
         return None;
     }
     let Some((overlay, area)) = it.overlay else {
-        return it.panel_at(event.column, event.row).map(Action::Focus);
+        let panel = it.panel_at(event.column, event.row);
+        if panel == Some(Panel::Lesson) && app.knobs_open() {
+            let mut panels = it.panels.iter();
+            let (_, area) = panels.find(|(panel, _)| *panel == Panel::Lesson)?;
+            return knobs::row_at(event.row, *area, app).map(Action::KnobAt);
+        }
+        return panel.map(Action::Focus);
     };
     if overlay == Overlay::Welcome || !area.contains((event.column, event.row).into()) {
         return Some(Action::Close);

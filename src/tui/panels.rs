@@ -11,6 +11,7 @@ mod gradients;
 pub mod header;
 mod help;
 mod kernels;
+pub mod knobs;
 mod ledger;
 mod lesson;
 mod lints;

@@ -179,7 +179,8 @@ impl<'a> Surface<'a, '_> {
 
 /// Panels stand as strips under a rule, without boxes.
 pub fn is_strip(app: &App) -> bool {
-    app.view.room() <= Room::Compact && !app.view.expanded && !app.view.lesson_open
+    let covered = app.view.expanded || app.view.lesson_open || app.knobs_open();
+    app.view.room() <= Room::Compact && !covered
 }
 
 /// One empty column on both sides, where there is room.

@@ -2,6 +2,7 @@
 //! also tells the screen when a file was saved.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -13,7 +14,8 @@ use super::replay::Replay;
 use super::watch::Watch;
 use crate::app::source::Source as _;
 use crate::app::{Effect, Message, source};
-use crate::config::file::{FileError, load};
+use crate::config::file::{FileError, MAX_BYTES, load, read_text, rewritten};
+use crate::config::{KNOBS, Knob, RunConfig};
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::exercise::config::ANSWERS;
@@ -37,6 +39,8 @@ pub struct Workshop {
     replay: Option<Replay>,
     /// The stage the learner is in.
     current: Option<String>,
+    /// What the screen is told next.
+    news: VecDeque<Message>,
     /// The folder for reports.
     reports: Option<PathBuf>,
 }
@@ -57,6 +61,7 @@ impl Workshop {
             exercise: ExerciseRunner::new(engine),
             replay: None,
             current: None,
+            news: VecDeque::new(),
             reports,
         }
     }
@@ -91,8 +96,14 @@ impl Workshop {
             Effect::SaveCurrent { stage } => {
                 self.current = Some(stage.clone());
                 self.watch_files();
+                self.read_kept(&stage);
                 saved(progress::save_current(self.state()?, &stage))?;
             }
+            Effect::WriteKnobs {
+                stage,
+                config,
+                offers,
+            } => self.write_knobs(&stage, &config, &offers)?,
             Effect::SaveWelcomed => saved(progress::save_welcomed(self.state()?))?,
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
             Effect::WriteReport => {
@@ -172,6 +183,51 @@ impl Workshop {
         copy.into_iter().chain(inside).collect()
     }
 
+    /// What the learner's file of a stage holds, for the screen; nothing where there is none.
+    fn read_kept(&mut self, id: &str) {
+        let Ok(stage) = self.stage(id) else {
+            return;
+        };
+        let config = match self.context.learner(stage, None) {
+            Ok((_, None)) => return,
+            Ok((named, Some(_))) => Ok(Box::new(named.config)),
+            Err(error) => Err(match error.downcast::<FileError>() {
+                Ok(error) => in_short(error),
+                Err(error) => format!("{error:#}"),
+            }),
+        };
+        let stage = id.to_owned();
+        self.news.push_back(Message::Kept { stage, config });
+    }
+
+    /// Writes knobs to the learner's file, made from the starter where there is none. One that cannot be read stays as it is,
+    /// and the screen is told.
+    fn write_knobs(&mut self, id: &str, config: &RunConfig, offers: &[String]) -> Result<()> {
+        let stage = self.stage(id)?;
+        let edited = self.context.learner(stage, None).ok();
+        let path = match edited.and_then(|(_, path)| path) {
+            Some(path) => path,
+            None => self.context.workspace()?.open(stage, "config.toml")?,
+        };
+        let text = read_text(&path, MAX_BYTES)?;
+        let knobs = KNOBS
+            .iter()
+            .filter(|knob| offers.iter().any(|it| it == knob.path));
+        let knobs: Vec<&'static Knob> = knobs.collect();
+        match rewritten(&text, &name_of(&path), config, &knobs) {
+            Ok(written) if written == text => {}
+            Ok(written) => {
+                workspace::write(&path, &written)?;
+                self.watch.acknowledge(&path);
+            }
+            Err(problem) => {
+                let config = Err(in_short(problem));
+                self.news.push_back(Message::Saved { config });
+            }
+        }
+        Ok(())
+    }
+
     fn reset_stage(&mut self, id: &str) -> Result<String> {
         let stage = self.stage(id)?;
         let aside = self.context.reset(stage)?;
@@ -240,7 +296,8 @@ impl Workshop {
 
     /// What happened to files, exercises and the recording since the last call, one message at a time.
     pub fn next_message(&mut self) -> Option<Message> {
-        if let Some(message) = self.exercise.next_message() {
+        let own = self.news.pop_front();
+        if let Some(message) = own.or_else(|| self.exercise.next_message()) {
             return Some(message);
         }
         if let Some(line) = self.replay.as_mut().and_then(Replay::try_recv) {
@@ -250,17 +307,15 @@ impl Workshop {
         if self.exercise.saved(&self.context, &path) {
             return self.exercise.next_message();
         }
-        // The screen has one line for it, and there is only one file that it can be about.
-        let short = |error: FileError| {
-            FileError {
-                path: name_of(&path),
-                ..error
-            }
-            .to_string()
-        };
-        let config = load(&path).map(Box::new).map_err(short);
+        let config = load(&path).map(Box::new).map_err(in_short);
         Some(Message::Saved { config })
     }
+}
+
+/// The screen has one line for it, and there is only one file that it can be about.
+fn in_short(error: FileError) -> String {
+    let path = name_of(Path::new(&error.path));
+    FileError { path, ..error }.to_string()
 }
 
 fn name_of(path: &Path) -> String {

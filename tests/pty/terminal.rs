@@ -91,6 +91,14 @@ impl Terminal {
         Self::start_in(tempfile::tempdir().expect("a folder"), &[], &[])
     }
 
+    /// The same learner comes back: the program is started anew over what it kept.
+    pub fn again(mut self, args: &[&str]) -> Self {
+        let empty = tempfile::tempdir().expect("a folder");
+        let home = std::mem::replace(&mut self.home, empty);
+        drop(self);
+        Self::start_in(home, args, &[])
+    }
+
     fn start_in(home: TempDir, args: &[&str], more: &[(&str, &str)]) -> Self {
         let (child, pty) = launch(&home, Size::new(24, 80), args, more);
         let shown = Arc::new(Mutex::new(Shown {

@@ -63,3 +63,9 @@ pub fn play_recording(app: &mut App) -> usize {
     }
     recording.len()
 }
+
+/// The learner's B is the stage's solution from now on; nothing runs yet.
+pub fn solve(app: &mut App) {
+    let solution = app.stage().expect("a stage").fixed.clone();
+    app.fix.take(solution, true);
+}

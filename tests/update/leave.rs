@@ -5,7 +5,7 @@ use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Re
 use perflings::course::progress::{Prediction, Progress, State};
 use perflings::protocol::Slot;
 
-use super::session::{act, hear, train};
+use super::session::{act, hear, solve, train};
 use super::{begin_with, running, sample, start_of};
 
 /// The open question in words, a key as `_`.
@@ -25,6 +25,7 @@ fn looking_back() -> App {
     let mut app = running(20);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::GuessKeep);
+    solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 20);
     act(&mut app, Action::Pair);
@@ -76,6 +77,7 @@ fn a_stage_under_way_is_left_after_a_yes_and_keeps_its_prediction() {
     }
     // Toggled without a prediction: there is none to keep.
     let mut app = running(20);
+    solve(&mut app);
     act(&mut app, Action::Toggle);
     act(&mut app, Action::Yes);
     act(&mut app, Action::NextStage);

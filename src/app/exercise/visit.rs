@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::app::mode::OpenExercise;
-use crate::app::{App, Effect, Mode, Panel, Recording, Run, RunState, spec};
+use crate::app::{App, Effect, Mode, Panel, Recording, Run, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::{Body, Detective};
 use crate::course::progress::State;
@@ -56,9 +56,11 @@ impl App {
                 engine_gone,
                 ..
             } => (*exercise, Some(*engine_gone)),
-            Mode::Stage | Mode::Replay(_) => return,
+            Mode::Stage | Mode::Free | Mode::Replay(_) => return,
         };
-        self.mode = Mode::Stage;
+        // A free run goes on where it was.
+        let free = self.fix.stage == 0 && !self.fix.offers.is_empty();
+        self.mode = if free { Mode::Free } else { Mode::Stage };
         let course = Arc::clone(&self.course);
         let Some(exercise) = course.exercises.get(open.at) else {
             return;
@@ -125,9 +127,8 @@ impl App {
         if engine_gone {
             self.effects.push(Effect::Restart);
         }
-        let run = self.stage().map(|stage| spec(stage, "broken", self.preset));
-        if let Some(run) = run {
-            self.start(run);
+        if self.stage().is_some() {
+            self.start(self.fix.a());
         }
     }
 
@@ -135,7 +136,7 @@ impl App {
     pub(in crate::app) fn show_text(&mut self) {
         // Also for a frame that gets smaller, as beside an editor.
         (self.view.lesson_open, self.view.expanded) = (true, false);
-        self.view.focus = Some(Panel::Lesson);
+        (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
         self.view.scroll.remove(&Panel::Lesson);
     }
 }

@@ -149,7 +149,27 @@ fn in_exercise(app: &App) -> bool {
 /// The same, and the fix comes next: prediction and evidence are done, and no question is open.
 fn fixable(app: &App) -> bool {
     let ready = |stage| app.study.beat(stage) > Beat::Evidence;
-    in_stage(app) && app.stage().is_some_and(ready) && !asked(app) && !estimating(app)
+    mendable(app) && app.stage().is_none_or(ready) && !asked(app) && !estimating(app)
+}
+
+/// There are knobs, and they can be opened.
+fn mendable(app: &App) -> bool {
+    main(app) && app.mendable()
+}
+
+/// The knobs are on the screen: arrows turn them.
+fn turning(app: &App) -> bool {
+    main(app) && app.knobs_open()
+}
+
+/// There is a solution to show.
+fn solvable(app: &App) -> bool {
+    live(app) && (app.stage().is_some() || app.mode.exercise().is_some())
+}
+
+/// The solution of the stage is shown and can be taken.
+fn takeable(app: &App) -> bool {
+    free(app) && app.view.overlay == Some(Overlay::Solution) && app.mendable()
 }
 
 fn estimating(app: &App) -> bool {
@@ -269,7 +289,7 @@ fn wide(app: &App) -> bool {
 
 fn something_open(app: &App) -> bool {
     let lesson = app.view.lesson_open && app.view.room() == Room::Compact;
-    free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson)
+    free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson || app.knobs_open())
 }
 
 use Action as A;
@@ -282,7 +302,7 @@ const ANY: KeyCode = Null;
 /// Keys whose meaning follows what is open share one line of the help.
 const ENTER: &str = "read on; take what is marked";
 const ESCAPE: &str = "one back: close, leave";
-const SIDEWAYS: &str = "turn pages; move an estimate";
+const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";
 const PAGES: &str = "ten lines; one beat in presenter mode";
 const LINES: &str = "a line; so does the wheel";
@@ -292,8 +312,9 @@ const GOTO: &str = "go to that stage";
 const NEIGHBOUR: &str = "next, previous stage or exercise";
 const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
-const TOGGLE: &str = "toggle the fix, and back";
-const PAIRS: &str = "measure broken and fixed in turns";
+const TOGGLE: &str = "run B, yours; and A again";
+const PAIRS: &str = "measure A and B in turns";
+const KNOBS: &str = "knobs: change B; arrows turn them";
 const EDIT: &str = "edit the file; saving it runs or checks it";
 const WORDS: &str = "glossary and background";
 const LOOK_UP: &str = "look up a word";
@@ -316,6 +337,12 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Esc], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
+    bind(&[Enter], A::TakeSolution, "run it as B", ENTER, Stage, takeable),
+    // The knobs.
+    bind(&[Right], A::KnobTurn(1), "change B", SIDEWAYS, Move, turning),
+    bind(&[Left], A::KnobTurn(-1), "", SIDEWAYS, Move, turning),
+    bind(&[Down, Char('j')], A::KnobRow(1), "knob", LINES, Move, turning),
+    bind(&[Up, Char('k')], A::KnobRow(-1), "", LINES, Move, turning),
     // The stage.
     bind(&[Enter], A::GuessKeep, "keep the range", ENTER, Stage, estimating),
     bind(&[Left], A::GuessShift(-1), "lower", SIDEWAYS, Move, estimating),
@@ -343,7 +370,10 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, presenting),
     bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU", Run, offered),
     bind(&[Char('r')], A::Restart, "restart", AGAIN, Run, down),
-    bind(&[Char('t')], A::Toggle, "toggle the fix", TOGGLE, Stage, fixable),
+    bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, turning),
+    bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixable),
+    bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, mendable),
+    bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixable),
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),
     bind(&[Char('T')], A::Pair, "", PAIRS, Stage, in_stage),
@@ -353,7 +383,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, has_glossary),
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
-    bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, live),
+    bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, solvable),
     bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, has_file),
     bind(&[Char('x')], A::Reset, "", "start afresh; asks first", Stage, live),
     bind(&[Char('n')], A::NextStage, "next", NEIGHBOUR, Stage, main),

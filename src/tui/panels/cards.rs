@@ -59,11 +59,15 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
     s.show(s.area, w.lines, 0);
 }
 
-/// The verdict of a paired run, while it is measured and after: what was found, the limits, and the interval at each look.
+/// The verdict of a paired run, while it is measured and after: what differs, what was found, the limits, and the interval at
+/// each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = &app.study.pair else {
         let waiting = Line::styled("pairs: both warm up", theme.dim);
-        return app.run.pairing.then_some(waiting).into_iter().collect();
+        let waiting = app.run.pairing.then_some(waiting);
+        return waiting
+            .map(|it| [titled(app, width, theme), vec![it]].concat())
+            .unwrap_or_default();
     };
     let (good, warning) = (theme.symbols.good, theme.symbols.warning);
     let n = pair.n;
@@ -122,7 +126,9 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")
     };
     let progress = Line::styled(progress, theme.dim);
-    vec![Line::from(head), progress, looks(pair, width, theme)]
+    let mut lines = titled(app, width, theme);
+    lines.extend([Line::from(head), progress, looks(pair, width, theme)]);
+    lines
 }
 
 /// The interval at each look so far, then the looks to come: `10: 0.912–1.320  20: 0.981–1.152  40  80`.
@@ -146,6 +152,15 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
     }
     spans.insert(0, head);
     Line::from(spans)
+}
+
+/// What the learner's B has that A has not.
+fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    if app.recording().is_some() || app.fix.same() {
+        return Vec::new();
+    }
+    let said = [Span::styled(app.fix.differences(), theme.text)];
+    text::wrap(&said, width, Span::styled("B: ", theme.b), "   ")
 }
 
 fn three_decimals(ratio: f64) -> String {

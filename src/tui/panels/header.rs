@@ -28,6 +28,8 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         let number = format!(" {}/{} ", stage.number, app.course.stages.len());
         spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
+    } else if app.mendable() {
+        spans.push(Span::styled(" a free run", theme.strong));
     }
     let room = usize::from(s.area.width).saturating_sub(text::width_of(&spans) + 2);
     s.put(s.area, Line::from(spans));

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use ratatui::text::{Line, Span};
 
-use super::{cards, exercise, question};
+use super::{cards, exercise, knobs, question};
 use crate::app::figures::{as_found, figures, letter};
 use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
@@ -19,6 +19,9 @@ use crate::tui::surface::{Surface, height, take_bottom};
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let app = s.app;
+    if app.knobs_open() {
+        return knobs::draw(s);
+    }
     if let Some(open) = app.exercise() {
         s.open_as(
             Panel::Lesson,
@@ -34,7 +37,16 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     });
     s.open(Panel::Lesson, &aside);
     let Some(stage) = app.stage() else {
-        return s.missing("this course has no stage");
+        let mut w = s.writer();
+        match app.mendable() {
+            true => w.keys(
+                "A run without a stage: {} opens the knobs.",
+                &[Action::Knobs],
+            ),
+            false => w.plain("This course has no stage.", s.theme.dim),
+        }
+        let lines = w.lines;
+        return s.show_panel(Panel::Lesson, lines);
     };
     // What describes the stage as it was found keeps its figures when something else runs.
     let now = figures(app);

@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::exercise::new_lines;
+use crate::app::Action;
 use crate::config::Knob;
 use crate::course::{Exercise, Stage};
 use crate::tui::prose::{Writer, harmless};
@@ -15,6 +16,10 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     if let Some(open) = s.app.exercise() {
         exercise(open, &mut w);
     } else if let Some(open) = s.app.stage() {
+        if s.app.mendable() {
+            w.keys("{} runs it as your B", &[Action::TakeSolution]);
+            w.blank();
+        }
         stage(open, &mut w);
     }
     s.show_card(w.lines)

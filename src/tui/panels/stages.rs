@@ -29,8 +29,9 @@ const NARROW: usize = 72;
 
 /// The line on which an entry of the list stands.
 fn line_of(entry: usize, app: &App) -> usize {
-    let stage = entry < app.course.stages.len() || app.course.exercises.is_empty();
-    HEAD + entry + if stage { 0 } else { BETWEEN }
+    let (stages, exercises) = (app.course.stages.len(), app.course.exercises.len());
+    let above = usize::from(entry >= stages && exercises > 0) * BETWEEN;
+    HEAD + entry + above + usize::from(entry >= stages + exercises)
 }
 
 /// Rows of the list itself in a card with room for so many lines.
@@ -52,7 +53,7 @@ pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
 }
 
 fn count(app: &App) -> usize {
-    app.course.stages.len() + app.course.exercises.len()
+    app.course.stages.len() + app.course.exercises.len() + 1
 }
 
 /// Lines of the whole list and its foot.
@@ -78,6 +79,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         w.lines
             .extend(exercises.map(|(at, it)| exercise(app, at, it, columns, theme)));
     }
+    w.blank();
+    w.lines.push(free_run(app, columns, theme));
     let rows = s.area.height;
     if rows_of_list(rows) < rows {
         let foot = take_bottom(&mut s.area, FOOT);
@@ -185,6 +188,16 @@ fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) 
     entry.line(columns, theme)
 }
 
+/// The run without a stage, under both lists.
+fn free_run(app: &App, columns: usize, theme: &Theme) -> Line<'static> {
+    let here = app.stage().is_none() && app.mode.exercise().is_none();
+    let selected = app.view.selected + 1 == count(app);
+    let mark = if here { theme.symbols.pointer } else { " " };
+    let said = format!("{mark}   free run: every knob, no questions");
+    let style = if selected { theme.selected } else { theme.text };
+    Line::styled(text::left(&text::cut(&said, columns), columns), style)
+}
+
 fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
     let known = app.study.of(it);
     // Whether it came true is told once the stage is passed.
@@ -200,7 +213,7 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
         (state, _) => state,
     };
     let entry = Entry {
-        here: at == app.study.at && app.mode.exercise().is_none(),
+        here: at == app.study.at && app.mode.exercise().is_none() && app.stage().is_some(),
         selected: at == app.view.selected,
         state,
         label: &it.number.to_string(),

@@ -25,7 +25,7 @@ const WHAT: &str = "A tiny Llama trains in this terminal, and something is wrong
 const STEPS: [(&str, &str); 5] = [
     ("predict", "read the lesson, and say what you think is the cause"),
     ("evidence", "look at the panels that show it"),
-    ("fix", "toggle the fix while it trains, or edit the file"),
+    ("fix", "change B by its knobs or its file; A stays as found"),
     ("check", "measured checks pass or fail; pairs run both in turns"),
     ("look back", "your prediction beside the numbers"),
 ];
@@ -56,7 +56,7 @@ fn five_keys(w: &mut Writer<'_>) {
     let five = [
         (Action::Lesson, "the lesson"),
         (Action::FocusNext, "next panel"),
-        (Action::Toggle, "the fix"),
+        (Action::Knobs, "the knobs"),
         (Action::Hint, "a hint"),
         (Action::Open(Overlay::Help), "every key"),
     ];

@@ -1,0 +1,336 @@
+//! The learner's side of a comparison: A as it was found, B as the learner made it, and the knobs that may be turned. The
+//! panel, the learner's file and every run of B come from this one state. What follows from a change is in `mend.rs`.
+
+use std::collections::BTreeSet;
+
+use crate::config::{KNOBS, Kind, Knob, Parameters, Preset, RunConfig, Value};
+use crate::course::Stage;
+use crate::protocol::{RunSpec, Slot};
+
+/// A, B and what may be changed.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    /// Number of the stage; 0 without one.
+    pub stage: u32,
+    /// What A is called.
+    pub variant: &'static str,
+    pub found: RunConfig,
+    pub mine: RunConfig,
+    /// In the order of the table.
+    pub offers: Vec<&'static Knob>,
+    /// What was found is not shown: it is to be found out.
+    pub hidden: bool,
+    /// The selected row.
+    pub row: usize,
+    /// The stage whose file holds B; without one B is written nowhere.
+    pub file: Option<String>,
+    /// What is wrong with that file, with its line; B keeps its last good values meanwhile.
+    pub problem: Option<String>,
+    /// Knobs that the learner turned.
+    pub touched: BTreeSet<&'static str>,
+    /// B is the built-in solution as it was shown.
+    pub solved: bool,
+    /// The last change that could not be.
+    refused: Option<Refused>,
+    /// The change that no run has confirmed yet: its row, and B before it.
+    trial: Option<(usize, RunConfig)>,
+    /// When B runs with its changes; until then more of them may come.
+    pub(super) due_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Refused {
+    row: usize,
+    value: String,
+    why: String,
+}
+
+/// A line of the panel.
+pub struct Row<'a> {
+    pub knob: &'static Knob,
+    /// Nothing where it is hidden.
+    pub a: Option<String>,
+    pub b: Option<String>,
+    /// Why the last change of this knob could not be.
+    pub refused: Option<&'a str>,
+}
+
+impl Row<'_> {
+    /// Whether the learner gave B another value, as far as it may be known.
+    pub fn differs(&self) -> bool {
+        self.b.is_some() && self.a != self.b
+    }
+}
+
+impl Default for Fix {
+    fn default() -> Self {
+        Self::new(0, "start", RunConfig::preset(Preset::default()), &[])
+    }
+}
+
+impl Fix {
+    /// B equals A, and the knobs with these paths may be turned.
+    pub fn new(stage: u32, variant: &'static str, found: RunConfig, offers: &[String]) -> Self {
+        let offered = |knob: &&Knob| offers.iter().any(|path| path == knob.path);
+        Self {
+            stage,
+            variant,
+            mine: found.clone(),
+            found,
+            offers: KNOBS.iter().filter(offered).collect(),
+            hidden: false,
+            row: 0,
+            file: None,
+            problem: None,
+            touched: BTreeSet::new(),
+            solved: false,
+            refused: None,
+            trial: None,
+            due_ms: None,
+        }
+    }
+
+    /// A stage as the learner finds it, at another preset if one is given.
+    pub fn of_stage(stage: &Stage, preset: Option<Preset>) -> Self {
+        let found = stage.broken_at(preset.unwrap_or(stage.broken.preset));
+        Self {
+            file: Some(stage.id.clone()),
+            ..Self::new(stage.number, "broken", found, &stage.offers)
+        }
+    }
+
+    /// A run without a stage: every knob may be turned.
+    pub fn free(found: RunConfig) -> Self {
+        let all: Vec<String> = KNOBS.iter().map(|knob| knob.path.to_owned()).collect();
+        Self::new(0, "start", found, &all)
+    }
+
+    /// The run of A.
+    pub fn a(&self) -> RunSpec {
+        self.spec(Slot::A, self.variant, &self.found)
+    }
+
+    /// The run of B.
+    pub fn b(&self) -> RunSpec {
+        let variant = if self.solved { "fixed" } else { "custom" };
+        self.spec(Slot::B, variant, &self.mine)
+    }
+
+    fn spec(&self, slot: Slot, variant: &str, config: &RunConfig) -> RunSpec {
+        RunSpec {
+            stage: self.stage,
+            variant: variant.to_owned(),
+            slot,
+            config: config.clone(),
+            steps: None,
+        }
+    }
+
+    /// Whether B is still what A is, as far as it may be known.
+    pub fn same(&self) -> bool {
+        match self.hidden {
+            true => self.touched.is_empty(),
+            false => self.found == self.mine,
+        }
+    }
+
+    /// What the learner changed: `model.loss fused, train.batch 16`.
+    pub fn differences(&self) -> String {
+        let changed = KNOBS.iter().filter(|knob| match self.hidden {
+            true => self.touched.contains(knob.path),
+            false => (knob.get)(&self.found) != (knob.get)(&self.mine),
+        });
+        let named = changed.map(|knob| format!("{} {}", knob.path, (knob.get)(&self.mine)));
+        named.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The lines of the panel.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.offers.iter().enumerate().map(|(at, knob)| {
+            let shown = !self.hidden || self.touched.contains(knob.path);
+            let refused = self.refused.as_ref().filter(|it| it.row == at);
+            Row {
+                knob,
+                a: (!self.hidden).then(|| (knob.get)(&self.found)),
+                b: shown.then(|| (knob.get)(&self.mine)),
+                refused: refused.map(|it| it.why.as_str()),
+            }
+        })
+    }
+
+    /// The selected knob.
+    pub fn knob(&self) -> Option<&'static Knob> {
+        self.offers.get(self.row).copied()
+    }
+
+    /// Whether a change of this knob needs another start, from the same initial weights.
+    pub fn starts_again(knob: &Knob) -> bool {
+        knob.parameters == Parameters::New
+    }
+
+    /// Selects another row.
+    pub fn select(&mut self, row: usize) {
+        self.row = row.min(self.offers.len().saturating_sub(1));
+    }
+
+    /// Gives B the next value of the selected knob, or the one before. One that cannot be is noted with its reason, B
+    /// keeps the old one, and the next step goes on behind it. Tells whether B changed.
+    pub fn step(&mut self, by: i32) -> bool {
+        let Some(knob) = self.knob() else {
+            return false;
+        };
+        let known = !self.hidden || self.touched.contains(knob.path);
+        let refused = self.refused.take().filter(|it| it.row == self.row);
+        let from = match refused {
+            Some(refused) => refused.value,
+            None => (knob.get)(&self.mine),
+        };
+        let next = match (known, knob.kind) {
+            // The first value says nothing about the hidden one.
+            (false, Kind::Choice(names)) => names.first().map(|it| Value::Text((*it).to_owned())),
+            (false, _) => {
+                let plain = (knob.get)(&RunConfig::preset(self.mine.preset));
+                Some(Value::from_word(&plain))
+            }
+            (true, _) => knob.after(&from, by),
+        };
+        match next {
+            Some(value) => self.set(self.row, &value),
+            None => {
+                self.refuse(self.row, from, "there is no value beyond this one");
+                false
+            }
+        }
+    }
+
+    /// Gives B this value of the knob on a row. Tells whether B changed.
+    pub fn set(&mut self, row: usize, value: &Value) -> bool {
+        let Some(knob) = self.offers.get(row) else {
+            return false;
+        };
+        let mut changed = self.mine.clone();
+        let done = knob.set(&mut changed, value);
+        let problem = changed.problems().into_iter().next();
+        let wrong = done.err().or(problem.map(|problem| problem.what));
+        if let Some(why) = wrong {
+            self.refuse(row, (knob.get)(&changed), &why);
+            return false;
+        }
+        self.refused = None;
+        let first = self.touched.insert(knob.path);
+        if changed == self.mine {
+            return first && self.hidden;
+        }
+        let before = std::mem::replace(&mut self.mine, changed);
+        self.trial.get_or_insert((row, before));
+        self.solved = false;
+        true
+    }
+
+    fn refuse(&mut self, row: usize, value: String, why: &str) {
+        let why = why.to_owned();
+        self.refused = Some(Refused { row, value, why });
+    }
+
+    /// B is another configuration as a whole: the learner's file, or the solution.
+    pub fn take(&mut self, config: RunConfig, solved: bool) {
+        let changed = config.differences(&self.mine);
+        self.touched.extend(changed);
+        (self.mine, self.solved) = (config, solved);
+        (self.refused, self.trial) = (None, None);
+    }
+
+    /// A run of B has begun: what was tried is possible.
+    pub(super) fn confirm(&mut self, config: &RunConfig) {
+        if *config == self.mine {
+            self.trial = None;
+        }
+    }
+
+    /// The engine could not run B, for this reason. Where a change was tried, B is again what it was before, and the row
+    /// says why; the result is whether there was one.
+    pub(super) fn could_not(&mut self, why: &str) -> bool {
+        let Some((row, before)) = self.trial.take() else {
+            return false;
+        };
+        let tried = self.offers.get(row).map(|knob| (knob.get)(&self.mine));
+        self.mine = before;
+        self.refuse(row, tried.unwrap_or_default(), why);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Precision;
+
+    fn fix(paths: &[&str]) -> Fix {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        Fix::new(0, "start", RunConfig::preset(Preset::Tiny), &paths)
+    }
+
+    #[test]
+    fn a_knob_goes_through_its_values_and_back_to_what_was_found() {
+        let mut fix = fix(&["model.norm", "train.batch"]);
+        assert!(fix.same() && fix.differences().is_empty());
+        assert!(fix.step(1) && !fix.same());
+        assert_eq!(fix.differences(), "model.norm fused");
+        assert_eq!(fix.b().variant, "custom");
+        assert!(fix.step(1) && fix.same(), "choices go round");
+        fix.select(9);
+        assert!(fix.step(-1));
+        assert_eq!(fix.mine.train.batch, 4);
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_on_its_row_and_stepped_over() {
+        let mut fix = fix(&["model.kv-heads", "model.norm"]);
+        assert!(fix.step(1), "2 to 4");
+        assert!(!fix.step(1), "8 do not divide 4 heads");
+        assert_eq!(fix.mine.model.kv_heads, 4);
+        let said = |fix: &Fix| {
+            fix.rows()
+                .next()
+                .and_then(|row| row.refused.map(str::to_owned))
+        };
+        assert!(said(&fix).is_some_and(|why| why.contains("do not divide heads")));
+        assert!(!fix.step(-1), "back from it to the value that B has");
+        assert_eq!(said(&fix), None);
+        assert!(fix.step(-1), "4 to 2");
+    }
+
+    #[test]
+    fn a_refusal_of_the_engine_takes_the_change_back() {
+        let mut fix = fix(&["train.precision"]);
+        assert!(fix.step(1));
+        assert_eq!(fix.mine.train.precision, Precision::F16);
+        assert!(fix.could_not("this device has no f16"));
+        assert!(fix.same() && !fix.could_not("again"));
+        assert_eq!(
+            fix.rows().next().and_then(|row| row.refused),
+            Some("this device has no f16")
+        );
+        assert!(fix.step(1), "goes on behind it");
+        assert_eq!(fix.mine.train.precision, Precision::Bf16);
+        fix.confirm(&fix.mine.clone());
+        assert!(!fix.could_not("a later failure has nothing to do with it"));
+    }
+
+    #[test]
+    fn hidden_values_are_not_told_by_steps() {
+        let mut fix = fix(&["model.norm", "train.batch"]);
+        (fix.hidden, fix.found.train.batch, fix.mine.train.batch) = (true, 1, 1);
+        assert!(fix.rows().all(|row| row.a.is_none() && row.b.is_none()));
+        assert!(fix.step(-1), "turned, whatever it was");
+        let shown: Vec<Option<String>> = fix.rows().map(|row| row.b).collect();
+        assert_eq!(shown, [Some("composed".to_owned()), None]);
+        assert!(!fix.same());
+        fix.select(1);
+        assert!(fix.step(1));
+        assert_eq!(
+            fix.mine.train.batch, 8,
+            "the preset's, not twice what was hidden"
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! How B is mended: by the knobs, by the learner's file, by the solution they asked for. Each change runs at once where the
+//! weights can stay, else after a moment in which more changes may come, and is written to the learner's file.
+
+use super::runs::solution;
+use super::view::AfterSkip;
+use super::{Action, App, Effect, Panel, Room};
+use crate::config::RunConfig;
+use crate::course::at_preset;
+use crate::protocol::Slot;
+
+/// How long B waits for more changes before it starts again.
+const SETTLE_MS: u64 = 500;
+
+impl App {
+    /// Whether the knobs can be opened: there is something to change, and it can run.
+    pub fn mendable(&self) -> bool {
+        self.mode.exercise().is_none() && self.recording().is_none() && !self.fix.offers.is_empty()
+    }
+
+    /// Whether the knobs are on the screen.
+    pub fn knobs_open(&self) -> bool {
+        let view = &self.view;
+        let covered = view.expanded && view.focus != Some(Panel::Lesson);
+        view.knobs && !covered && self.mendable() && view.room() > Room::Numbers
+    }
+
+    /// What an action means for the knobs; false where it means something else.
+    pub(super) fn act_on_knobs(&mut self, action: Action) -> bool {
+        match action {
+            Action::Knobs => match (self.knobs_open(), self.stage()) {
+                (true, _) => self.view.knobs = false,
+                (false, Some(stage)) if !self.study.predicted(stage) => {
+                    self.view.confirm = Some(super::Confirm::SkipPrediction(AfterSkip::Knobs));
+                }
+                (false, _) => self.open_knobs(),
+            },
+            Action::KnobRow(by) => {
+                let row = self.fix.row.saturating_add_signed(by as isize);
+                self.fix.select(row);
+            }
+            Action::KnobTurn(by) => self.turn(by),
+            Action::KnobAt(row) if row == self.fix.row => self.turn(1),
+            Action::KnobAt(row) => self.fix.select(row),
+            Action::TakeSolution => self.take_solution(),
+            _ => return false,
+        }
+        true
+    }
+
+    pub(super) fn open_knobs(&mut self) {
+        if !self.mendable() {
+            return self.tell("There is nothing to change here", false);
+        }
+        let view = &mut self.view;
+        (view.knobs, view.expanded, view.lesson_open) = (true, false, false);
+        (view.overlay, view.focus) = (None, Some(Panel::Lesson));
+    }
+
+    /// Opens the knobs where B is still what A is, and says so.
+    pub(super) fn knobs_first(&mut self) -> bool {
+        let same = self.fix.same();
+        if same {
+            self.open_knobs();
+            self.tell("B is still the same as A: change a knob first", false);
+        }
+        same
+    }
+
+    fn turn(&mut self, by: i32) {
+        if self.waits_for_measurement() {
+            return;
+        }
+        let knob = self.fix.knob();
+        if !self.fix.step(by) {
+            return;
+        }
+        self.write_mine();
+        self.changed(knob.is_some_and(super::fix::Fix::starts_again));
+    }
+
+    /// B is another one from now on; what was measured against the old one does not count for it.
+    fn changed(&mut self, again: bool) {
+        self.with_stage(|app, stage| app.study.tries(stage));
+        if !self.run.pairing {
+            self.study.pair = None;
+        }
+        let wait = again || self.run.pairing || !self.run.is_current() || self.fix.due_ms.is_some();
+        self.fix.due_ms = wait.then_some(self.now_ms + SETTLE_MS);
+        if !wait {
+            self.run_mine();
+        }
+    }
+
+    /// Runs B when its changes have settled.
+    pub(super) fn run_when_due(&mut self) {
+        if self.fix.due_ms.is_some_and(|due| due <= self.now_ms) {
+            self.revision += 1;
+            self.run_mine();
+        }
+    }
+
+    fn run_mine(&mut self) {
+        self.fix.due_ms = None;
+        let same = self.fix.same();
+        if self.run.pairing && !same {
+            return self.pair();
+        }
+        let run = if same { self.fix.a() } else { self.fix.b() };
+        if self.run.wanted.as_ref() != Some(&run) || self.run.pairing {
+            self.change_to(run);
+        }
+    }
+
+    /// The learner's file follows the panel. A file that cannot be read stays as it is until it can.
+    fn write_mine(&mut self) {
+        let fix = &self.fix;
+        match (&fix.file, &fix.problem) {
+            (Some(stage), None) => self.effects.push(Effect::WriteKnobs {
+                stage: stage.clone(),
+                config: Box::new(fix.mine.clone()),
+                offers: fix.offers.iter().map(|knob| knob.path.to_owned()).collect(),
+            }),
+            (Some(_), Some(problem)) => {
+                let text = format!("B changed; the file did not: {problem}");
+                self.tell(&text, true);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// The learner's configuration was saved: it is B from now on.
+    pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) {
+        let mended = self.fix.problem.take().is_some();
+        match config {
+            Err(what) => {
+                self.tell(&what, true);
+                self.fix.problem = Some(what);
+            }
+            Ok(config) => {
+                let config = self.at_preset(*config);
+                if self.fix.mine == config || self.fix.offers.is_empty() {
+                    return;
+                }
+                if mended {
+                    self.tell("The file can be read again: B is what it says", false);
+                }
+                self.fix.take(config, false);
+                if !self.waits_for_measurement() {
+                    self.changed(false);
+                }
+            }
+        }
+    }
+
+    /// What the learner's file held when the stage was entered.
+    pub(super) fn kept(&mut self, stage: &str, config: Result<Box<RunConfig>, String>) {
+        if self.fix.file.as_deref() != Some(stage) || self.presentation.is_some() {
+            return;
+        }
+        match config {
+            Err(what) => {
+                self.tell(&what, true);
+                self.fix.problem = Some(what);
+            }
+            Ok(config) => {
+                let config = self.at_preset(*config);
+                self.fix.take(config, false);
+                if !self.fix.same() {
+                    let text = format!("B is as you left it: {}", self.fix.differences());
+                    self.tell(&text, false);
+                }
+            }
+        }
+    }
+
+    fn at_preset(&self, config: RunConfig) -> RunConfig {
+        match self.preset {
+            Some(preset) => at_preset(&config, preset),
+            None => config,
+        }
+    }
+
+    /// The solution that was shown becomes B.
+    fn take_solution(&mut self) {
+        self.with_stage(|app, stage| {
+            app.view.overlay = None;
+            app.fix.take(solution(stage, app.preset), true);
+            app.write_mine();
+            app.changed(false);
+        });
+    }
+
+    /// The engine could not run B as it was changed: B is what it was before, and that runs on, or again.
+    pub(super) fn could_not_change(&mut self, reason: &str) -> bool {
+        let tried = self.run.wanted.as_ref();
+        if tried.is_none_or(|run| run.slot == Slot::A) || !self.fix.could_not(reason) {
+            return false;
+        }
+        self.write_mine();
+        self.tell(reason, true);
+        let goes_on = self.run.switching.take().is_some() && self.run.state.is_active();
+        match self.run.shown().started.as_ref().filter(|_| goes_on) {
+            Some(started) => self.run.wanted = Some(started.run.clone()),
+            None if self.fix.same() => self.start(self.fix.a()),
+            None => self.start(self.fix.b()),
+        }
+        true
+    }
+}

@@ -1,0 +1,214 @@
+//! The knobs, in the lesson's place: what the stage offers, in A and in B; under the list what the selected one does, which
+//! values it takes and when a change counts. Where the panel covers the others it also shows what comes of it.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::app::fix::{Fix, Row};
+use crate::app::{App, Room, ThemeName};
+use crate::panel::Panel;
+use crate::tui::prose::Writer;
+use crate::tui::surface::{Surface, height, letter, slots, take_bottom, take_top};
+use crate::tui::text;
+use crate::tui::theme::{Terminal, Theme};
+use crate::units::number;
+
+/// More knobs than these stand under headings.
+const FEW: usize = 12;
+/// Fewest lines of the list that stay beside the texts.
+const LIST: u16 = 2;
+/// A panel with fewer rows says everything about a knob in one paragraph.
+const LOW: u16 = 14;
+
+/// What the panel says, before it is known which lines of the list fit.
+struct Parts {
+    top: Vec<Line<'static>>,
+    /// With the row that a line belongs to.
+    list: Vec<(Option<usize>, Line<'static>)>,
+    foot: Vec<Line<'static>>,
+}
+
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let fix = &s.app.fix;
+    let aside = match fix.rows().filter(Row::differs).count() {
+        0 => "B is the same as A".to_owned(),
+        1 => "1 differs".to_owned(),
+        many => format!("{many} differ"),
+    };
+    s.open_as(Panel::Lesson, "knobs", &aside);
+    let parts = parts(s.app, s.theme, s.area);
+    let (top, list, foot) = areas(s.area, &parts);
+    let from = scrolled(fix.row, list.height, &parts);
+    s.put(top, parts.top);
+    s.put(foot, parts.foot);
+    let lines = parts.list.into_iter().map(|(_, line)| line).collect();
+    s.show(list, lines, from);
+    0
+}
+
+/// The row of the knobs on this row of the screen, the panel being in `area`.
+pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
+    let inner = Rect::new(
+        area.x + 2,
+        area.y + 1,
+        area.width.saturating_sub(4),
+        area.height.saturating_sub(2),
+    );
+    // Text takes the same room in every theme.
+    let plain = Theme::new(ThemeName::Mono, app.view.markers, Terminal::default());
+    let parts = parts(app, &plain, inner);
+    let (_, list, _) = areas(inner, &parts);
+    let at = y.checked_sub(list.y).filter(|at| *at < list.height)?;
+    let from = scrolled(app.fix.row, list.height, &parts);
+    parts.list.get(usize::from(from + at))?.0
+}
+
+fn areas(mut area: Rect, parts: &Parts) -> (Rect, Rect, Rect) {
+    let top = take_top(&mut area, height(parts.top.len()));
+    let most = area.height.saturating_sub(LIST);
+    let foot = take_bottom(&mut area, height(parts.foot.len()).min(most));
+    (top, area, foot)
+}
+
+/// First line of the list shown, so that the selected row stays in view.
+fn scrolled(row: usize, rows: u16, parts: &Parts) -> u16 {
+    let last = parts.list.iter().rposition(|(of, _)| *of == Some(row));
+    height(last.map_or(0, |last| last + 1)).saturating_sub(rows)
+}
+
+fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
+    let columns = usize::from(area.width);
+    let low = area.height < LOW;
+    let fix = &app.fix;
+    let mut top = Writer::new(app, theme, columns);
+    if app.view.room() <= Room::Compact && !(low && fix.problem.is_some()) {
+        top.runs(&effect(app, theme), "", "");
+    }
+    if let Some(problem) = &fix.problem {
+        let mark = (theme.symbols.warning, theme.bad);
+        let said = format!(
+            "{problem}. B keeps its last values; the file is not written until it can be read"
+        );
+        top.marked(mark, &said, theme.bad);
+    }
+    let mut foot = Writer::new(app, theme, columns);
+    about(fix, low, &mut foot);
+    Parts {
+        top: top.lines,
+        list: list(fix, theme, columns),
+        foot: foot.lines,
+    }
+}
+
+/// What came of the changes so far: the figures that a learner would look for in the panels that are covered.
+fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    for (slot, run) in slots(app) {
+        let mut said = Vec::new();
+        if let Some(loss) = run.latest_loss() {
+            said.push(format!("loss {}", number(loss)));
+        }
+        if let Some(it) = &run.throughput {
+            said.push(format!("{}/s", number(it.samples_per_s)));
+        }
+        if let Some(parity) = run.evidence.as_ref().and_then(|it| it.parity) {
+            said.push(format!("parity {}", number(parity.0)));
+        }
+        if said.is_empty() {
+            said.push("starts".to_owned());
+        }
+        let gap = if spans.is_empty() { "" } else { " · " };
+        spans.push(Span::raw(gap));
+        spans.push(Span::styled(letter(slot), theme.slot(slot)));
+        spans.push(Span::styled(format!(" {}", said.join(", ")), theme.text));
+    }
+    if spans.is_empty() {
+        spans.push(Span::styled("the run starts", theme.dim));
+    }
+    spans
+}
+
+/// What the selected knob does, what it takes, when a change counts, and why the last one could not be.
+fn about(fix: &Fix, low: bool, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    let Some((knob, row)) = fix.knob().zip(fix.rows().nth(fix.row)) else {
+        return;
+    };
+    if !low {
+        w.line(theme.symbols.rule.repeat(w.columns), theme.border);
+    }
+    if let Some(why) = row.refused {
+        w.marked((theme.symbols.warning, theme.bad), why, theme.bad);
+    }
+    let when = match Fix::starts_again(knob) {
+        true => "A change starts B again from the same initial weights.",
+        false => "A change counts from the next step on.",
+    };
+    let (name, allowed) = (format!("{}: ", knob.name()), knob.allowed());
+    if low {
+        let said = format!("{}. Takes {allowed}. {when}", knob.about);
+        let runs = [
+            Span::styled(name, theme.key),
+            Span::styled(said, theme.text),
+        ];
+        return w.runs(&runs, "", "");
+    }
+    w.item(&name, theme.key, knob.about, theme.text);
+    w.item("takes ", theme.dim, &allowed, theme.text);
+    w.plain(when, theme.dim);
+}
+
+/// A line for each knob where A and B fit beside the name, else two.
+fn list(fix: &Fix, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'static>)> {
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
+    let widest = |of: &dyn Fn(&Row<'_>) -> usize| fix.rows().map(|row| of(&row)).max().unwrap_or(0);
+    let name = widest(&|row| text::width(row.knob.name()));
+    let a = widest(&|row| text::width(&shown(&row.a))).max(1);
+    let b = widest(&|row| text::width(&shown(&row.b))).max(1);
+    let wide = 2 + name + 2 + a + 2 + b + 4 <= columns;
+    let mut lines = Vec::new();
+    if wide {
+        let head = format!("  {}  {}    B, yours", " ".repeat(name), text::left("A", a));
+        lines.push((None, Line::styled(head, theme.dim)));
+    }
+    let mut section = "";
+    for (at, row) in fix.rows().enumerate() {
+        let head = row.knob.path.split_once('.').map_or("", |(head, _)| head);
+        if fix.offers.len() > FEW && head != section {
+            lines.push((None, Line::styled(head.to_owned(), theme.heading)));
+            section = head;
+        }
+        let selected = at == fix.row;
+        let mark = match (selected, row.refused.is_some()) {
+            (true, _) => theme.symbols.pointer,
+            (false, true) => theme.symbols.warning,
+            (false, false) => " ",
+        };
+        let (left, right) = match selected {
+            true => ("< ", " >"),
+            false => ("  ", "  "),
+        };
+        let (of_a, of_b) = (shown(&row.a), shown(&row.b));
+        let style = |style| if selected { theme.selected } else { style };
+        let yours = if row.differs() { theme.b } else { theme.dim };
+        let named = Span::styled(
+            format!("{mark} {}  ", text::left(row.knob.name(), name)),
+            style(theme.text),
+        );
+        let of_b = Span::styled(
+            format!("{left}{}{right}", text::left(&of_b, b)),
+            style(yours),
+        );
+        if wide {
+            let of_a = Span::styled(format!("{}  ", text::left(&of_a, a)), style(theme.a));
+            lines.push((Some(at), Line::from(vec![named, of_a, of_b])));
+        } else {
+            lines.push((Some(at), Line::from(vec![named, of_b])));
+            if row.differs() || selected {
+                let said = Span::styled(format!("    in A: {of_a}"), style(theme.a));
+                lines.push((Some(at), Line::from(said)));
+            }
+        }
+    }
+    lines
+}

@@ -1,0 +1,349 @@
+//! The knobs panel, the learner's file, and what follows from both for A, B and pairs.
+
+use perflings::app::{Action, App, Confirm, Effect, Message, Mode, Options, RunState, update};
+use perflings::config::{Init, Loss, Norm, Precision, Preset, RunConfig};
+use perflings::protocol::*;
+
+use super::sample;
+use super::session::{act, begin, hear, solve, train, wanted};
+
+/// Stage 1, predicted; A has trained for some steps.
+fn mending() -> App {
+    let (mut app, _) = begin(sample::course(), Options::default());
+    train(&mut app, 30);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
+    app
+}
+
+fn later(app: &mut App, ms: u64) -> Vec<Effect> {
+    let now_ms = app.now_ms + ms;
+    update(app, Message::Tick { now_ms })
+}
+
+fn sent(effects: &[Effect]) -> Vec<&Command> {
+    let sent = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(command) => Some(command),
+        _ => None,
+    });
+    sent.collect()
+}
+
+fn written(effects: &[Effect]) -> Option<&RunConfig> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::WriteKnobs { config, .. } => Some(&**config),
+        _ => None,
+    })
+}
+
+/// Selects the knob with this path.
+fn select(app: &mut App, path: &str) {
+    let mut knobs = app.fix.offers.iter();
+    let row = knobs.position(|knob| knob.path == path).expect("offered");
+    app.fix.select(row);
+}
+
+fn saved(app: &mut App, config: Result<RunConfig, &str>) -> Vec<Effect> {
+    let config = config.map(Box::new).map_err(str::to_owned);
+    update(app, Message::Saved { config })
+}
+
+#[test]
+fn f_opens_the_knobs_in_the_lesson_s_place_and_closes_them() {
+    let mut app = mending();
+    assert!(app.view.lesson_visible());
+    act(&mut app, Action::Knobs);
+    assert!(app.knobs_open() && !app.view.lesson_visible());
+    act(&mut app, Action::KnobRow(2));
+    act(&mut app, Action::KnobRow(-1));
+    assert_eq!(app.fix.row, 1);
+    act(&mut app, Action::KnobRow(99));
+    assert_eq!(app.fix.row + 1, app.fix.offers.len(), "the last one");
+    act(&mut app, Action::Close);
+    assert!(!app.knobs_open() && app.view.lesson_visible());
+    act(&mut app, Action::Knobs);
+    act(&mut app, Action::NextStage);
+    act(&mut app, Action::Yes);
+    assert!(!app.knobs_open(), "another stage begins with its text");
+}
+
+#[test]
+fn before_the_prediction_the_knobs_ask_once() {
+    let (mut app, _) = begin(sample::course(), Options::default());
+    act(&mut app, Action::Knobs);
+    assert!(matches!(app.view.confirm, Some(Confirm::SkipPrediction(_))));
+    act(&mut app, Action::No);
+    assert!(!app.knobs_open());
+    act(&mut app, Action::Knobs);
+    act(&mut app, Action::Yes);
+    assert!(app.knobs_open());
+}
+
+#[test]
+fn a_knob_that_keeps_the_weights_changes_b_at_the_next_step() {
+    let mut app = mending();
+    act(&mut app, Action::Knobs);
+    select(&mut app, "model.norm");
+    let effects = act(&mut app, Action::KnobTurn(1));
+    let [Command::Apply { run }] = sent(&effects)[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((run.variant.as_str(), run.slot), ("custom", Slot::B));
+    assert_eq!(run.config.model.norm, Norm::Fused);
+    assert_eq!(
+        run.config.model.init,
+        Init::LibraryDefault,
+        "the rest is A's"
+    );
+    assert_eq!(written(&effects), Some(&run.config), "the file follows");
+    // Back to what A has: A runs again.
+    train(&mut app, 5);
+    let effects = act(&mut app, Action::KnobTurn(-1));
+    assert_eq!(wanted(&app).slot, Slot::A);
+    assert!(written(&effects).is_some());
+}
+
+#[test]
+fn a_knob_that_needs_new_weights_starts_b_once_the_changes_have_settled() {
+    let mut app = mending();
+    act(&mut app, Action::Knobs);
+    select(&mut app, "model.init");
+    for _ in 0..3 {
+        let effects = act(&mut app, Action::KnobTurn(1));
+        assert_eq!(sent(&effects), Vec::<&Command>::new());
+        assert_eq!(sent(&later(&mut app, 100)), Vec::<&Command>::new());
+    }
+    let effects = later(&mut app, 1000);
+    let [Command::Start { run, .. }] = sent(&effects)[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(
+        (run.config.model.init, run.slot),
+        (Init::Normal002, Slot::B)
+    );
+    assert_eq!(sent(&later(&mut app, 5000)), Vec::<&Command>::new(), "once");
+}
+
+#[test]
+fn t_and_pairs_open_the_knobs_while_b_is_the_same_as_a() {
+    for action in [Action::Toggle, Action::Pair] {
+        let mut app = mending();
+        assert_eq!(sent(&act(&mut app, action)), Vec::<&Command>::new());
+        assert!(app.knobs_open());
+        let said = app.notice.expect("it is said").text;
+        assert!(said.contains("the same as A"), "{said}");
+    }
+}
+
+#[test]
+fn t_goes_between_a_and_b_as_the_learner_has_it() {
+    let mut app = mending();
+    act(&mut app, Action::Knobs);
+    select(&mut app, "model.loss");
+    act(&mut app, Action::KnobTurn(1));
+    train(&mut app, 5);
+    act(&mut app, Action::Toggle);
+    assert_eq!(
+        (wanted(&app).variant.as_str(), wanted(&app).slot),
+        ("broken", Slot::A)
+    );
+    train(&mut app, 5);
+    act(&mut app, Action::Toggle);
+    let run = wanted(&app);
+    assert_eq!((run.slot, run.config.model.loss), (Slot::B, Loss::Fused));
+    let stage = app.stage().expect("a stage");
+    assert_ne!(run.config, stage.fixed, "not the solution");
+}
+
+#[test]
+fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
+    let mut app = mending();
+    select(&mut app, "model.loss");
+    act(&mut app, Action::Knobs);
+    act(&mut app, Action::KnobTurn(1));
+    train(&mut app, 5);
+    let effects = act(&mut app, Action::Pair);
+    let [Command::Pair { a, b, .. }] = sent(&effects)[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(a.config.differences(&b.config), ["model.loss"]);
+    assert_eq!(app.fix.differences(), "model.loss fused", "the title");
+    hear(&mut app, sample::pair(8, false));
+    select(&mut app, "model.norm");
+    let effects = act(&mut app, Action::KnobTurn(1));
+    assert_eq!(sent(&effects), Vec::<&Command>::new(), "more may come");
+    let effects = later(&mut app, 1000);
+    let [Command::Pair { b, .. }] = sent(&effects)[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(
+        (b.config.model.loss, b.config.model.norm),
+        (Loss::Fused, Norm::Fused)
+    );
+    assert!(app.run.pairing && app.study.pair.is_none());
+    // A comparison that is over says nothing about another B.
+    hear(&mut app, sample::pair(30, true));
+    assert!(app.study.pair.is_some());
+    act(&mut app, Action::KnobTurn(1));
+    assert!(app.study.pair.is_none());
+}
+
+#[test]
+fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
+    let (mut app, _) = begin(
+        sample::course(),
+        Options {
+            free: Some(RunConfig::preset(Preset::Tiny)),
+            ..Options::default()
+        },
+    );
+    train(&mut app, 10);
+    select(&mut app, "train.precision");
+    act(&mut app, Action::KnobTurn(1));
+    later(&mut app, 1000);
+    assert_eq!(wanted(&app).config.train.precision, Precision::F16);
+    let effects = hear(
+        &mut app,
+        Event::Failed(Failed {
+            kind: FailedKind::Usage,
+            reason: "this device has no f16".to_owned(),
+        }),
+    );
+    assert!(matches!(sent(&effects)[..], [Command::Start { .. }]));
+    assert_eq!(wanted(&app).config.train.precision, Precision::F32);
+    assert_eq!(app.run.state, RunState::Starting, "no card");
+    let row = app.fix.rows().nth(app.fix.row).expect("selected");
+    assert_eq!(row.refused, Some("this device has no f16"));
+}
+
+#[test]
+fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
+    let mut app = mending();
+    let mut mine = app.fix.found.clone();
+    mine.model.norm = Norm::Fused;
+    let kept = Message::Kept {
+        stage: "broken-init".to_owned(),
+        config: Ok(Box::new(mine.clone())),
+    };
+    let effects = update(&mut app, kept);
+    assert_eq!((sent(&effects), &app.fix.mine), (Vec::new(), &mine));
+    act(&mut app, Action::Toggle);
+    assert_eq!(wanted(&app).config, mine, "as it was left");
+    mine.model.init = Init::Normal002;
+    let effects = saved(&mut app, Ok(mine.clone()));
+    assert!(matches!(sent(&effects)[..], [Command::Start { run, .. }] if run.config == mine));
+    assert_eq!(written(&effects), None, "it is in the file already");
+    let elsewhere = Message::Kept {
+        stage: "strides".to_owned(),
+        config: Ok(Box::new(app.fix.found.clone())),
+    };
+    update(&mut app, elsewhere);
+    assert_eq!(app.fix.mine, mine, "another stage's file");
+}
+
+#[test]
+fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
+    let mut app = mending();
+    act(&mut app, Action::Knobs);
+    select(&mut app, "model.norm");
+    act(&mut app, Action::KnobTurn(1));
+    let before = app.fix.mine.clone();
+    assert_eq!(
+        sent(&saved(&mut app, Err("config.toml:4: unknown key"))),
+        Vec::<&Command>::new()
+    );
+    assert_eq!(app.fix.mine, before);
+    assert!(
+        app.fix
+            .problem
+            .as_deref()
+            .is_some_and(|it| it.contains("config.toml:4"))
+    );
+    select(&mut app, "model.loss");
+    let effects = act(&mut app, Action::KnobTurn(1));
+    assert_eq!(written(&effects), None);
+    assert!(
+        app.notice
+            .as_ref()
+            .is_some_and(|it| it.text.contains("the file did not"))
+    );
+    saved(&mut app, Ok(before.clone()));
+    assert_eq!(
+        (&app.fix.mine, &app.fix.problem),
+        (&before, &None),
+        "the file counts"
+    );
+    assert!(written(&act(&mut app, Action::KnobTurn(1))).is_some());
+}
+
+#[test]
+fn the_solution_is_shown_first_and_then_can_be_taken() {
+    let mut app = mending();
+    act(&mut app, Action::Solution);
+    act(&mut app, Action::Yes);
+    assert!(app.fix.same(), "shown, not taken");
+    let effects = act(&mut app, Action::TakeSolution);
+    let run = wanted(&app);
+    assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
+    assert_eq!(written(&effects), Some(&run.config));
+    let stage = app.stage().expect("a stage").clone();
+    assert!(app.study.of(&stage).solution_shown);
+}
+
+#[test]
+fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
+    let mut app = mending();
+    act(&mut app, Action::Knobs);
+    select(&mut app, "model.norm");
+    act(&mut app, Action::KnobTurn(1));
+    let mine = app.fix.mine.clone();
+    train(&mut app, 5);
+    act(&mut app, Action::Present);
+    let effects = act(&mut app, Action::Toggle);
+    assert!(!sent(&effects).is_empty());
+    act(&mut app, Action::Toggle);
+    let stage = app.stage().expect("a stage").clone();
+    let shown = wanted(&app);
+    assert!(shown.variant == "fixed" && shown.config == stage.fixed || shown.slot == Slot::A);
+    let effects = act(&mut app, Action::Present);
+    assert_eq!(written(&effects), None);
+    let back = app.fix.mine == mine || effects.contains(&Effect::SaveCurrent { stage: stage.id });
+    assert!(back, "as it was, or read again from the file");
+}
+
+#[test]
+fn a_free_run_has_every_knob_and_no_stage() {
+    let (mut app, effects) = begin(
+        sample::course(),
+        Options {
+            free: Some(RunConfig::preset(Preset::Small)),
+            ..Options::default()
+        },
+    );
+    let Some(Command::Start { run, .. }) = sent(&effects).first().copied() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((run.stage, run.config.preset), (0, Preset::Small));
+    assert!(app.stage().is_none() && app.knobs_open());
+    assert_eq!(app.fix.offers.len(), perflings::config::KNOBS.len());
+    train(&mut app, 10);
+    select(&mut app, "train.batch");
+    let effects = act(&mut app, Action::KnobTurn(-1));
+    assert_eq!(written(&effects), None, "it has no file");
+    assert_eq!(wanted(&app).config.train.batch, 4);
+    train(&mut app, 5);
+    act(&mut app, Action::Toggle);
+    assert_eq!(wanted(&app).slot, Slot::A);
+    assert!(matches!(
+        sent(&act(&mut app, Action::Pair))[..],
+        [Command::Pair { .. }]
+    ));
+    // To a stage, and back by the last line of the list.
+    act(&mut app, Action::Stage(1));
+    assert!(app.stage().is_some() && matches!(app.mode, Mode::Stage));
+    solve(&mut app);
+    act(&mut app, Action::Open(perflings::app::Overlay::Stages));
+    let last = app.course.stages.len() + app.course.exercises.len();
+    act(&mut app, Action::ChooseLine(last));
+    assert!(app.stage().is_none() && app.fix.same());
+}
