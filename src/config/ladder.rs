@@ -38,10 +38,14 @@ impl Knob {
                 let mut above = LEARNING_RATES
                     .into_iter()
                     .filter(|rate| *rate > from * 1.001);
-                let below = LEARNING_RATES
+                let mut below = LEARNING_RATES
                     .into_iter()
                     .filter(|rate| *rate < from * 0.999);
-                let to = if by > 0 { above.next() } else { below.last() };
+                let to = if by > 0 {
+                    above.next()
+                } else {
+                    below.next_back()
+                };
                 to.map(Value::Number)
             }
         }
