@@ -578,7 +578,7 @@ fn what_a_knob_takes_stands_on_every_screen() {
                 .join(" ");
             let words: Vec<&str> = flat.split_whitespace().collect();
             let flat = words.join(" ");
-            let wanted = format!("{}", knob.allowed());
+            let wanted = knob.allowed();
             let last = wanted.split_whitespace().last().expect("words");
             assert!(
                 flat.contains(last) && flat.contains(knob.name()),
