@@ -6,15 +6,15 @@
 //! interval around the median of the averages of two log ratios, which is the ratio reported (Hodges and Lehmann 1963,
 //! "Estimates of location based on rank tests").
 //!
-//! Every look adds to the chance of an error. All looks together may spend 2 % on each side, by a function of the share of
+//! Every look adds to the chance of an error. All looks together may spend 1 % on each side, by a function of the share of
 //! pairs taken (Lan and DeMets 1983, "Discrete sequential boundaries for clinical trials": the one near Pocock's
 //! boundaries). A look's share bounds its own error, so the sum holds however the looks depend on each other, and all
 //! intervals of one comparison hold together (Jennison and Turnbull 1989, "Interim analyses: the repeated confidence
 //! interval approach").
 //!
-//! The order is drawn once for two pairs, A B B A or B A A B. Noise that lasts for a few steps then ties two pairs together
-//! and costs up to 1 % more. That is why 4 % are spent for an interval of 95 %; the simulation below shows that it is
-//! enough. `faster` and `slower` ask for more than that interval: all looks together spend 0.1 % on each of them.
+//! The order is drawn once for two pairs, A B B A or B A A B. Noise that lasts for two or three steps then ties two pairs
+//! together, and the intervals miss more often: that is why 2 % are spent for an interval of 95 %, and the simulation below
+//! shows that it is enough. `faster` and `slower` ask for more than the interval: all looks together spend 0.1 % on each.
 
 use super::stats::{median, quantile};
 use crate::protocol::Verdict;
@@ -22,7 +22,7 @@ use crate::protocol::Verdict;
 /// Pairs at the first look: there is no interval below.
 pub const FIRST_LOOK: u32 = 10;
 /// The chance of an error on one side that all looks together may spend.
-const ONE_SIDE: f64 = 0.02;
+const ONE_SIDE: f64 = 0.01;
 /// The same for `faster` and `slower`: so little that twenty comparisons of equal speeds in a row hardly ever have one of
 /// them, however noisy the machine.
 const VERDICT: f64 = 0.001;
@@ -156,7 +156,7 @@ mod tests {
     /// What a machine does to the logarithm of one step's time; the number is kept from step to step.
     type Noise = fn(&mut Rng, &mut f64, usize) -> f64;
 
-    const NOISES: [(&str, Noise); 7] = [
+    const NOISES: [(&str, Noise); 8] = [
         ("white", |rng, _, _| 0.05 * rng.normal()),
         ("so strong that the dead band is no help", |rng, _, _| {
             0.3 * rng.normal()
@@ -185,6 +185,11 @@ mod tests {
         ("autocorrelated", |rng, last, _| {
             *last = 0.5 * *last + 0.05 * rng.normal();
             *last
+        }),
+        ("gusts of two steps", |rng, last, _| {
+            let gust = if rng.uniform() < 0.2 { 0.5 } else { 0.0 };
+            let before = std::mem::replace(last, gust);
+            0.05 * rng.normal() + gust + before
         }),
         ("period of four steps", |rng, _, step| {
             0.02 * rng.normal() + if step.is_multiple_of(4) { 0.4 } else { 0.0 }
@@ -228,7 +233,7 @@ mod tests {
         assert!(low <= medians && medians <= high, "{found:?}, {medians}");
     }
 
-    /// 14,000 comparisons of equal speeds.
+    /// 16,000 comparisons of equal speeds.
     #[test]
     fn equal_speeds_are_rarely_told_apart() {
         for (name, noise) in NOISES {
@@ -241,7 +246,7 @@ mod tests {
                 missed += u32::from(miss);
             }
             println!("{name}: {faster} faster, {slower} slower, {missed} missed, of 2000");
-            assert!(faster <= 8 && slower <= 8, "{name}: {faster}, {slower}");
+            assert!(faster <= 10 && slower <= 10, "{name}: {faster}, {slower}");
             assert!(missed <= 100, "{name}: {missed} of 2000 missed");
         }
     }

@@ -303,6 +303,7 @@ impl Pair {
         let per = self.tokens.map_or("", |_| " per token");
         let interval = match self.low.zip(self.high) {
             Some((low, high)) => format!("[{low:.3}, {high:.3}]"),
+            None if self.n >= 10 => "(no interval yet)".to_owned(),
             None => NO_INTERVAL.to_owned(),
         };
         format!("{:.3}x{per} {interval}", self.ratio)

@@ -97,6 +97,7 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
                 format!("  95 % between {low} and {high}"),
                 format!("  95 %: {low}–{high}"),
             ],
+            None if n >= 10 => ["  no interval yet", ""].map(str::to_owned),
             None => ["  no interval below 10 pairs", ""].map(str::to_owned),
         };
         let fits = text::width_of(&head) + text::width(&long) <= width;
