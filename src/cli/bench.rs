@@ -17,7 +17,7 @@ use crate::measure::report::{self, Fitted, Report};
 use crate::measure::runner::{Runner, Work, engine_command};
 use crate::measure::{ablation, gate};
 use crate::out::{self, Exit, notice, progress, result, usage};
-use crate::protocol::{Event, Line};
+use crate::protocol::Event;
 use args::{BenchArgs, Extent};
 use sheet::{digits, worth};
 
@@ -176,16 +176,14 @@ fn say(now: Progress<'_>) -> Result<()> {
             progress(&format!("{label}: {said}"));
         }
         News::Failed(stop) => progress(&format!("{label}: {}", stop.text)),
-        News::Line(
-            Line {
-                event: Event::Log(log),
-                ..
-            },
-            _,
-        ) if log.level == "error" => {
-            progress(&format!("error: {}", log.text));
+        News::Line(line, _) => {
+            if let Event::Log(log) = &line.event
+                && log.level == "error"
+            {
+                progress(&format!("error: {}", log.text));
+            }
         }
-        News::Begins { .. } | News::Line(..) => {}
+        News::Begins { .. } => {}
     }
     Ok(())
 }

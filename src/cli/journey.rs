@@ -282,7 +282,8 @@ fn sheet(found: &Journey) -> Sheet {
         .filter_map(|row| row.cell.as_ref()?.others);
     if let Some(most) = others.reduce(f64::max).filter(|it| load::disturbs(*it)) {
         blocks.push(Block::Intro(format!(
-            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than they need be, and the spreads wider.",
+            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than they need be, and ratios rough. \
+             `perflings compare` measures pairs, which still compare fairly.",
             100.0 * most
         )));
     }

@@ -21,7 +21,7 @@ use crate::judge::{Report, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::plan::News;
 use crate::measure::runner::Runner;
-use crate::protocol::{Event, Line};
+use crate::protocol::Event;
 
 /// A measurement in progress. Dropping it gives it up.
 pub struct Sweeping {
@@ -115,47 +115,25 @@ fn measure(
                 sweep.what.clone_from(&now.job.label);
                 "starts".clone_into(&mut sweep.done);
             }
-            News::Line(
-                Line {
-                    event: Event::Started(started),
-                    ..
-                },
-                _,
-            ) => {
-                (steps, paired) = (0, started.paired);
-                name.clone_from(&started.device.name);
-                return;
-            }
-            // Of two runs in turns the pairs count.
-            News::Line(
-                Line {
-                    event: Event::Step(_),
-                    ..
-                },
-                _,
-            ) if !paired => {
-                steps += 1;
-                sweep.done = format!("step {} of {}", configs.steps.min(steps), configs.steps);
-            }
-            News::Line(
-                Line {
-                    event: Event::Pair(pair),
-                    ..
-                },
-                _,
-            ) if pair.n > 0 => {
-                sweep.done = format!("{} pairs, {:.2}x so far", pair.n, pair.ratio);
-            }
-            News::Line(
-                Line {
-                    event: Event::Compiling { kernels, .. },
-                    ..
-                },
-                _,
-            ) => {
-                sweep.done = format!("{kernels} kernels compiled");
-            }
-            News::Line(..) => return,
+            News::Line(line, _) => match &line.event {
+                Event::Started(started) => {
+                    (steps, paired) = (0, started.paired);
+                    name.clone_from(&started.device.name);
+                    return;
+                }
+                // Of two runs in turns the pairs count.
+                Event::Step(_) if !paired => {
+                    steps += 1;
+                    sweep.done = format!("step {} of {}", configs.steps.min(steps), configs.steps);
+                }
+                Event::Pair(pair) if pair.n > 0 => {
+                    sweep.done = format!("{} pairs, {:.2}x so far", pair.n, pair.ratio);
+                }
+                Event::Compiling { kernels, .. } => {
+                    sweep.done = format!("{kernels} kernels compiled");
+                }
+                _ => return,
+            },
             News::Measured(_) | News::Failed(_) => sweep.table = table(configs, runs),
         }
         tell(ExerciseNews::Measuring(Box::new(sweep.clone())));
