@@ -143,26 +143,27 @@ impl Kernels {
             ]
         };
         let launches = match self.replaces.as_deref() {
-            Some("mlp.activation") => vec![vec![("N", tokens * model.ffn as u64)]],
-            Some("norm1") => vec![vec![("ROWS", tokens), ("COLS", model.hidden as u64)]],
-            Some("attention.rope") => vec![turned(model.heads), turned(model.kv_heads)],
+            Some("mlp.activation") => vec![("this model", vec![("N", tokens * model.ffn as u64)])],
+            Some("norm1") => {
+                let sizes = vec![("ROWS", tokens), ("COLS", model.hidden as u64)];
+                vec![("this model", sizes)]
+            }
+            Some("attention.rope") => vec![
+                ("this model's queries", turned(model.heads)),
+                ("this model's keys", turned(model.kv_heads)),
+            ],
             _ => Vec::new(),
         };
-        for sizes in launches {
+        for (label, sizes) in launches {
             let sizes = sizes.into_iter().map(|(name, n)| (name.to_owned(), n));
-            let sizes: Sizes = sizes.collect();
+            let shape = KernelShape {
+                label: label.to_owned(),
+                sizes: sizes.collect(),
+                ..KernelShape::default()
+            };
             let last = self.shapes.len().saturating_sub(1);
-            let known = self.shapes[..last].iter().any(|shape| shape.sizes == sizes);
-            if !known {
-                let words: Vec<_> = sizes
-                    .iter()
-                    .map(|(name, n)| format!("{name} = {n}"))
-                    .collect();
-                let shape = KernelShape {
-                    label: format!("this model, {}", words.join(", ")),
-                    sizes,
-                    ..KernelShape::default()
-                };
+            let mut others = self.shapes[..last].iter();
+            if others.all(|other| other.sizes != shape.sizes) {
                 self.shapes.insert(last, shape);
             }
         }

@@ -27,18 +27,19 @@ pub use watch::Limits;
 
 use std::time::Duration;
 
-use crate::protocol::{Event, KernelJob};
+use crate::protocol::{Event, KernelJob, KernelShape};
 
 /// How long a reader has to end a process in which a kernel still runs, or is still compiled.
 const KILL_DELAY: Duration = Duration::from_millis(500);
-/// Bytes that a check may take.
-const MEMORY: u64 = 2 << 30;
+/// Bytes that a check may take: so many, and so many times the bytes of its buffers at the largest shape.
+const MEMORY: u64 = 1 << 30;
+const COPIES: u64 = 16;
 
 /// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
 /// ends itself soon after the report, in case its reader does not end it.
 pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
     let limits = Limits {
-        memory: Some(MEMORY),
+        memory: Some(MEMORY + COPIES * buffers(job)),
         ..Limits::default()
     };
     let report = check_telling(job, device, limits, |progress| {
@@ -64,6 +65,16 @@ pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
             kill_own_process();
         }
     }
+}
+
+/// Bytes of all buffers, at the shape where they are largest.
+fn buffers(job: &KernelJob) -> u64 {
+    let at = |shape: &KernelShape| {
+        let bindings = job.files.iter().flat_map(|file| &file.spec.bindings);
+        let counts = bindings.map(|binding| binding.count.value(&shape.sizes).unwrap_or(0));
+        4 * counts.sum::<u64>()
+    };
+    job.shapes.iter().map(at).max().unwrap_or(0)
 }
 
 /// Ends this process without running anything that waits for the device.

@@ -336,19 +336,24 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
         }
         return;
     }
-    let errors = result.shapes.iter().map(|shape| shape.error);
-    if let Some(worst) = errors.max_by(f64::total_cmp) {
-        let error = if worst == 0.0 {
-            "no error at all".to_owned()
-        } else {
-            format!("largest error {worst:.1e} of the largest value")
+    let found = result.shapes.iter().filter_map(|found| {
+        let mut shapes = job.shapes.iter();
+        let shape = shapes.find(|shape| shape.label == found.shape)?;
+        let allowed = shape.tolerance.unwrap_or(file.spec.tolerance);
+        Some((shape, found.error, allowed))
+    });
+    let found: Vec<(&KernelShape, f64, f64)> = found.collect();
+    // The one that comes nearest to what is allowed there.
+    let share =
+        |(_, error, allowed): &(&KernelShape, f64, f64)| error / allowed.max(f64::MIN_POSITIVE);
+    let worst = found.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+    if let Some((_, error, allowed)) = worst {
+        let error = match *error {
+            0.0 => "no error at all".to_owned(),
+            error => format!("largest error {error:.1e} of the largest value"),
         };
-        let at = result.shapes.iter().filter_map(|found| {
-            let mut shapes = job.shapes.iter();
-            shapes.find(|shape| shape.label == found.shape)
-        });
-        let at: Vec<String> = at.map(sizes_of).collect();
-        let (at, allowed) = (at.join(" · "), tolerance(file.spec.tolerance));
+        let at: Vec<String> = found.iter().map(|(shape, ..)| sizes_of(shape)).collect();
+        let (at, allowed) = (at.join(" · "), tolerance(*allowed));
         let text = format!("correct at {at}: {error}, {allowed} allowed");
         card.push(good(text));
     }

@@ -69,11 +69,16 @@ impl ExerciseRunner {
         };
         let before = self.model.replace(run.config.clone());
         let open = self.open.as_ref().map(|open| open.id.clone());
-        let kernels = open.and_then(|id| known(context, &id).ok()?.kernels());
-        let shapes = |config: &RunConfig| Some(kernels?.clone().in_model(config).shapes);
-        match before.is_some_and(|before| shapes(&before) != shapes(&run.config)) {
-            true => self.look(context, false),
-            false => Ok(()),
+        let Some(kernels) = open.and_then(|id| known(context, &id).ok()?.kernels()) else {
+            return Ok(());
+        };
+        let checked = match before {
+            Some(config) => kernels.clone().in_model(&config).shapes,
+            None => kernels.shapes.clone(),
+        };
+        match kernels.clone().in_model(&run.config).shapes == checked {
+            true => Ok(()),
+            false => self.look(context, false),
         }
     }
 
