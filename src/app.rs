@@ -45,7 +45,7 @@ use devices::Devices;
 use exercise::Exercises;
 use fix::Fix;
 use log::Log;
-use study::Study;
+use study::{Study, Withheld};
 
 /// What the command line decides.
 #[derive(Clone, Debug)]
@@ -309,6 +309,12 @@ impl App {
             warning,
             until_ms: self.now_ms + NOTICE_MS,
         });
+    }
+
+    /// Whether the panels keep this to themselves until the learner has predicted. An audience sees everything.
+    pub fn withholds(&self, what: Withheld) -> bool {
+        let withheld = |stage| self.study.withholds(stage, what);
+        self.keeps_progress() && !self.mode.is_watching() && self.stage().is_some_and(withheld)
     }
 
     /// The slot's letter and what runs there: `A broken`.

@@ -62,6 +62,8 @@ fn toggled() -> App {
 fn unsynced() -> App {
     let mut app = empty();
     act(&mut app, Action::Stage(3));
+    act(&mut app, Action::Lesson);
+    act(&mut app, Action::Answer(0));
     train(&mut app, 30);
     app
 }

@@ -15,11 +15,14 @@ use perflings::app::busy;
 use perflings::app::devices::FirstLight;
 use perflings::app::pages::Page;
 use perflings::app::source::{FromEngine, ReplayControl};
-use perflings::app::study::Beat;
+use perflings::app::study::{Beat, Withheld};
 use perflings::app::{
     Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
     RunState, spec, update,
 };
+use perflings::config::RunConfig;
+use perflings::course::Course;
+use perflings::course::check::{Check, Metric, Starter, Target, Test};
 use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
 use perflings::protocol::*;
 
@@ -350,7 +353,8 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     assert!(shown.finished.is_none(), "it sums up no run");
     assert_eq!(shown.loss.last().map(|(step, _)| step), Some(5));
     let stage = app.stage().expect("a stage");
-    assert_eq!(app.study.beat(stage), Beat::Debrief);
+    assert_eq!(app.study.beat(stage), Beat::Check);
+    assert!(app.study.looks_back(stage));
     assert_ne!(
         app.study.of(stage).state,
         StageState::Passed,
@@ -653,9 +657,196 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
     solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 5);
-    let known = app.study.of(app.stage().expect("a stage"));
-    assert!((6.8..7.0).contains(&known.measured.expect("measured")));
-    assert_eq!(app.study.progress.calibration().held, 1);
+    assert_eq!(
+        app.study.progress.calibration().ranges,
+        0,
+        "a stage without checks is never passed"
+    );
+}
+
+/// The sample course, with one check that its first stage begins with failing.
+fn checked() -> Course {
+    let mut course = sample::course();
+    course.stages[0].checks = vec![Check {
+        name: "the first loss is small".to_owned(),
+        metric: Metric::Figure("loss_first".to_owned()),
+        test: Test::Below(Target::Number(10.0)),
+        starter: Starter::Fails,
+        optional: false,
+        line: 1,
+    }];
+    course
+}
+
+/// The learner's own configuration, and its run's first steps.
+fn mend(app: &mut App, config: RunConfig, steps: u64) -> Vec<Effect> {
+    let config = Ok(Box::new(config));
+    update(app, Message::Saved { config });
+    let run = wanted(app);
+    sample::until(&run, steps)
+        .into_iter()
+        .flat_map(|event| hear(app, event))
+        .collect()
+}
+
+#[test]
+fn what_judged_a_range_stays() {
+    let (mut app, _) = session::begin(checked(), Options::default());
+    train(&mut app, 10);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
+    let stage = app.stage().expect("a stage").clone();
+    // A change that mends nothing judges nothing.
+    let mut other = stage.broken.clone();
+    other.train.seed += 1;
+    mend(&mut app, other, 6);
+    assert_eq!(app.study.of(&stage).measured, None);
+    let saved = mend(&mut app, stage.fixed.clone(), 6);
+    let known = app.study.of(&stage);
+    let first = known.measured.expect("measured");
+    assert!((6.8..7.0).contains(&first), "{first}");
+    assert_eq!((known.state, known.ratio), (StageState::Passed, None));
+    assert!(
+        known
+            .found
+            .as_deref()
+            .is_some_and(|it| it.starts_with("6."))
+    );
+    let kept = |effect: &&Effect| matches!(effect, Effect::SaveStage { progress, .. } if **progress == known);
+    assert_eq!(saved.iter().filter(kept).count(), 1, "written once");
+    // A later run measures something else: score and file stay.
+    let run = wanted(&app);
+    hear(&mut app, sample::started(&run, 0));
+    let Event::Step(mut step) = sample::step(&run, 0) else {
+        unreachable!()
+    };
+    step.loss = 9.0.into();
+    let mut later = hear(&mut app, Event::Step(step));
+    later.extend(hear(&mut app, sample::throughput(&run, 0)));
+    assert_eq!((later, app.study.of(&stage)), (Vec::new(), known.clone()));
+    assert_eq!(app.truth(&stage), Some(9.0), "it is shown as a later one");
+    // So do pairs: the first ratio counts.
+    for (n, ratio) in [(30, 1.5), (40, 1.2)] {
+        act(&mut app, Action::Pair);
+        let Event::Pair(mut pair) = sample::pair(n, true) else {
+            unreachable!()
+        };
+        pair.ratio = ratio;
+        hear(&mut app, Event::Pair(pair));
+        let ratio = app.study.of(&stage).ratio.map(|it| it[0]);
+        assert_eq!(ratio, Some(1.5));
+    }
+    // After a restart it is all there.
+    let (app, _) = App::new(checked(), app.study.progress.clone(), Options::default());
+    let again = app.study.of(&stage);
+    assert_eq!((again.measured, again.found), (Some(first), known.found));
+}
+
+#[test]
+fn choices_are_shuffled_on_the_screen_and_kept_as_the_course_has_them() {
+    let seed = |seed| Progress {
+        seed: Some(seed),
+        ..Progress::default()
+    };
+    let mut orders = std::collections::BTreeSet::new();
+    for at in 0..20 {
+        let (mut app, _) = App::new(sample::course(), seed(at), Options::default());
+        update(
+            &mut app,
+            Message::Resized {
+                width: 120,
+                height: 40,
+            },
+        );
+        let stage = app.stage().expect("a stage").clone();
+        let order = app.study.order(&stage.id, None, &stage.prediction);
+        assert_eq!(order, app.study.order(&stage.id, None, &stage.prediction));
+        let right = app.study.place(&stage.id, None, &stage.prediction, 1);
+        // A presenter shows the course's own order, so that a room can compare votes.
+        act(&mut app, Action::Present);
+        assert_eq!(
+            app.study.order(&stage.id, None, &stage.prediction),
+            [0, 1, 2, 3]
+        );
+        act(&mut app, Action::Present);
+        act(&mut app, Action::Answer(right));
+        assert_eq!(
+            app.study.of(&stage).prediction,
+            Some(Prediction::Choice {
+                choice: 1,
+                right: true
+            }),
+            "{order:?}"
+        );
+        orders.insert(order);
+    }
+    assert!(orders.len() > 5, "{orders:?}");
+}
+
+#[test]
+fn answers_to_the_quiz_stay_and_can_be_given_again() {
+    let mut app = running(1);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::Pair);
+    hear(&mut app, sample::pair(30, true));
+    act(&mut app, Action::Question);
+    assert_eq!(app.page().0, Page::Quiz);
+    act(&mut app, Action::Answer(0));
+    // Another session: what was answered is not asked again by itself.
+    let (mut app, _) = App::new(
+        sample::course(),
+        app.study.progress.clone(),
+        Options::default(),
+    );
+    update(
+        &mut app,
+        Message::Resized {
+            width: 120,
+            height: 40,
+        },
+    );
+    let stage = app.stage().expect("a stage").clone();
+    app.study.of_mut(&stage.id).state = StageState::Passed;
+    assert_eq!(app.study.quiz_answers(&stage), [(0, 0, None)]);
+    assert!(app.study.question(&stage).is_none() && app.study.can_ask_again(&stage));
+    act(&mut app, Action::Question);
+    assert_eq!(app.page().0, Page::Quiz);
+    assert_eq!(
+        app.study.quiz_answers(&stage),
+        [],
+        "the answer is not shown while it is asked"
+    );
+    act(&mut app, Action::Answer(1));
+    assert_eq!(app.study.quiz_answers(&stage), [(0, 0, Some(1))]);
+    let known = app.study.of(&stage);
+    assert_eq!((known.answers, known.quiz), (vec![0], vec![0]));
+    assert_eq!(
+        app.study.right_at_first(&stage),
+        0,
+        "the first answer counts"
+    );
+    assert_eq!(app.study.quiz_right(&stage), Some(1));
+    assert!(!app.study.can_ask_again(&stage));
+}
+
+#[test]
+fn nothing_names_the_fault_before_the_prediction() {
+    let mut course = checked();
+    course.stages[0].checks[0].metric = Metric::Figure("grad.params_pct".to_owned());
+    let (mut app, _) = session::begin(course, Options::default());
+    train(&mut app, 10);
+    let trained = |app: &App| perflings::app::guide::vitals(app)[1].value.clone();
+    assert!(app.withholds(Withheld::Lints) && app.withholds(Withheld::Trained));
+    assert_eq!(trained(&app), "told later");
+    let mut room = app.clone();
+    act(&mut room, Action::Present);
+    assert!(
+        !room.withholds(Withheld::Lints),
+        "an audience sees everything"
+    );
+    act(&mut app, Action::Answer(2));
+    assert!(!app.withholds(Withheld::Lints) && !app.withholds(Withheld::Trained));
+    assert_ne!(trained(&app), "told later");
 }
 
 #[test]
@@ -680,6 +871,8 @@ fn the_quiz_comes_in_the_debrief() {
     act(&mut small, Action::TurnPage(2));
     assert_eq!(small.page().0, Page::Quiz);
     assert_eq!(act(&mut small, Action::Answer(1)).len(), 1);
+    assert_eq!(act(&mut app, Action::Answer(1)), [], "so it has elsewhere");
+    act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));
     assert_eq!(app.page().0, Page::Quiz, "which says whether it was right");
     let stage = app.stage().expect("a stage").clone();

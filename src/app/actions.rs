@@ -103,7 +103,8 @@ impl App {
             Action::StopMeasuring => self.stop_measuring(exercise),
             Action::LeaveExercise => self.leave_exercise(),
             // The stage's text is not on the screen.
-            Action::GuessShift(_)
+            Action::Question
+            | Action::GuessShift(_)
             | Action::GuessWiden(_)
             | Action::GuessKeep
             | Action::NextPointer
@@ -121,6 +122,7 @@ impl App {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
             Action::Answer(choice) => self.answer(stage, choice),
+            Action::Question => self.to_question(stage),
             Action::GuessShift(by) => self.study.guess.shift(by),
             Action::GuessWiden(by) => self.study.guess.widen(by),
             Action::GuessKeep => {
@@ -248,14 +250,19 @@ impl App {
     }
 
     fn answer(&mut self, stage: &Stage, choice: usize) {
-        let Some((quiz, _)) = self.study.question(stage) else {
+        let Some((quiz, question)) = self.study.question(stage) else {
             return;
         };
+        let order = self.study.order(&stage.id, quiz, question);
         if !self.view.lesson_visible() {
             self.tell("Read the question first: it is in the lesson", false);
             return;
         }
-        if !self.asked_here() || self.study.answer(stage, choice).is_none() {
+        let answered = order
+            .get(choice)
+            .filter(|_| self.asked_here())
+            .and_then(|choice| self.study.answer(stage, *choice));
+        if answered.is_none() {
             return;
         }
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says

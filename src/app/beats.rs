@@ -75,6 +75,8 @@ impl App {
         });
         self.with_stage(|app, stage| app.fix.take(solution(stage, app.preset), true));
         self.view.knobs = false;
+        // A room compares its votes: choices stand as the course has them.
+        self.study.progress.seed = None;
         self.show_beat(0)
     }
 

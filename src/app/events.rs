@@ -11,6 +11,7 @@ use super::pages::Page;
 use super::source::FromEngine;
 use super::{App, Effect, Mode, RunState};
 use crate::course::Stage;
+use crate::course::check::Starter;
 use crate::course::placeholder::number;
 use crate::course::progress::{Prediction, State};
 use crate::judge::stage::{Measured, evaluate};
@@ -351,19 +352,32 @@ impl App {
             pair: self.study.pair.as_ref().filter(|pair| pair.done),
             quiz_right: self.study.quiz_right(stage),
         };
-        let truth = self.truth(stage);
         let report = evaluate(stage, measured);
         let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
+        let ratio = measured.pair.filter(|pair| pair.n > 0);
+        let ratio = ratio.map(|pair| [pair.ratio, pair.low, pair.high]);
+        let key = stage.checks.iter().find(|it| it.starter == Starter::Fails);
+        let mut lines = report.lines.iter();
+        let found = lines.find(|line| key.is_some_and(|key| key.name == line.name));
+        let found = found.map(|line| line.measured.clone());
+        let truth = self.truth(stage);
         self.study.report = Some(report);
         let known = self.study.of_mut(&stage.id);
-        // The truth follows the run; it is written when it is first known, and with the verdict.
-        let first = known.estimate.is_some() && known.measured.is_none() && truth.is_some();
-        if known.estimate.is_some() {
-            known.measured = truth.or(known.measured);
+        let before = known.clone();
+        // The first measurement that meets the checks judges the range; later ones change nothing.
+        if passed {
+            known.measured = known
+                .measured
+                .or(truth.filter(|_| known.estimate.is_some()));
+            known.ratio = known.ratio.or(ratio);
+            known.found = known.found.take().or(found);
         }
         let newly = passed && known.state != State::Passed;
         if newly {
             known.state = State::Passed;
+        }
+        let changed = *known != before;
+        if newly {
             let foretold = match known.prediction {
                 Some(Prediction::Choice { right: true, .. }) => ", and your prediction was right",
                 Some(Prediction::Choice { .. }) => "; your prediction was another",
@@ -378,14 +392,13 @@ impl App {
             );
             self.open_page(Page::Result);
         }
-        let verdict = self.study.pair.as_ref().is_some_and(|pair| pair.done) && self.run.pairing;
-        if first || newly || verdict {
+        if changed {
             self.save(&stage.id);
         }
     }
 
     /// The figure that the stage's estimate is about, once it is measured.
-    fn truth(&self, stage: &Stage) -> Option<f64> {
+    pub fn truth(&self, stage: &Stage) -> Option<f64> {
         let of = &stage.estimate.as_ref()?.of;
         if of.starts_with("pair.") && self.study.pair.as_ref().is_none_or(|pair| !pair.done) {
             return None;

@@ -31,7 +31,7 @@ pub struct ExerciseState {
     pub in_model: InModel,
     /// The solution was asked for in this session.
     pub solution: bool,
-    /// Answers to its questions.
+    /// What the fault of its recording was said to be.
     pub quiz: Vec<usize>,
     /// What the learner expects, in a config exercise.
     pub answer: Answer,

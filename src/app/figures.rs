@@ -16,7 +16,10 @@ pub fn figures(app: &App) -> Option<Figures<'_>> {
         slots: [summary(&app.run.slots[0]), summary(&app.run.slots[1])],
         shown: app.run.active,
         pair: app.study.pair.as_ref(),
-        choice: app.study.answered(stage),
+        choice: app
+            .study
+            .answered(stage)
+            .map(|choice| app.study.place(&stage.id, None, &stage.prediction, choice)),
         estimate: app.study.of(stage).estimate,
     })
 }
@@ -29,13 +32,6 @@ pub fn as_found<'a>(app: &'a App, now: &Figures<'a>) -> Figures<'a> {
         shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),
         ..now.clone()
     }
-}
-
-/// `a` for the first choice.
-pub fn letter(choice: usize) -> String {
-    char::from_u32('a' as u32 + u32::try_from(choice).unwrap_or(0))
-        .unwrap_or('?')
-        .to_string()
 }
 
 /// The run's own summary, or what it has shown so far.

@@ -39,7 +39,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<Piece> {
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 36] = [
+const KEYS: [(&str, A); 37] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
@@ -67,6 +67,7 @@ const KEYS: [(&str, A); 36] = [
     ("pick-next", A::PickOther(1)),
     ("pick-previous", A::PickOther(-1)),
     ("pointer", A::NextPointer),
+    ("question", A::Question),
     ("restart", A::Restart),
     ("solution", A::Solution),
     ("step", A::ReplayStep),

@@ -67,6 +67,8 @@ pub enum Action {
     PreviousStage,
     /// A choice of the open question, a = 0.
     Answer(usize),
+    /// Goes to the open question; in the quiz, asks those again that were answered wrongly.
+    Question,
     /// Moves, widens and keeps the range of an estimate.
     GuessShift(i32),
     GuessWiden(i32),

@@ -3,7 +3,6 @@
 use super::App;
 use super::study::Beat;
 pub use super::study::{Page, pages};
-use super::view::Room;
 use crate::course::Stage;
 use crate::panel::Panel;
 
@@ -23,17 +22,32 @@ impl App {
         }
     }
 
-    /// Whether what is asked stands on the screen with its choices. Where room is scarce it has one page: the first for
-    /// the prediction and its range, the last for the quiz.
-    pub fn asked_here(&self) -> bool {
-        if self.view.room() > Room::Compact || self.mode.exercise().is_some() {
-            return true;
+    /// The page on which the stage's open question, or its range, is asked: the first for those before the evidence, the last
+    /// for the quiz.
+    pub fn asked_on(&self) -> Option<Page> {
+        let stage = self.stage()?;
+        if self.study.estimate(stage).is_some() {
+            return Some(Page::Start);
         }
-        let quiz = self
-            .stage()
-            .and_then(|stage| self.study.question(stage))
-            .is_some_and(|(quiz, _)| quiz.is_some());
-        self.page().0 == if quiz { Page::Quiz } else { Page::Start }
+        let (quiz, _) = self.study.question(stage)?;
+        Some(quiz.map_or(Page::Start, |_| Page::Quiz))
+    }
+
+    /// Whether what is asked stands on the screen with its choices.
+    pub fn asked_here(&self) -> bool {
+        self.mode.exercise().is_some() || self.asked_on() == Some(self.page().0)
+    }
+
+    /// Goes to the open question, from wherever the learner is; in the quiz, asks those again that were answered wrongly.
+    pub(super) fn to_question(&mut self, stage: &Stage) {
+        if self.asked_on().is_none() && self.study.can_ask_again(stage) {
+            self.study.ask_again(stage);
+        }
+        if let Some(page) = self.asked_on() {
+            self.show_lesson();
+            self.view.expanded = false;
+            self.open_page(page);
+        }
     }
 
     /// Opens a page from its first line, if it can be read now.

@@ -1,10 +1,11 @@
 //! Where the learner is: the stage, the prediction, hints, what was measured. It judges predictions; it never
 //! touches a file: progress leaves as an effect.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::estimate::Guess;
-use crate::course::progress::{Prediction, Progress, StageProgress, State};
+use crate::course::check::{Metric, Starter};
+use crate::course::progress::{Prediction, Progress, StageProgress, State, order};
 use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::judge::Report;
 use crate::protocol::{Pair, Verdict};
@@ -66,8 +67,25 @@ pub struct Study {
     looked: BTreeSet<String>,
     /// Stages whose fix was tried in this session.
     tried: BTreeSet<String>,
-    /// Answers to the quiz in this session, by stage.
-    quiz: BTreeMap<String, Vec<usize>>,
+    /// Questions of the quiz that are asked once more, by stage.
+    again: BTreeMap<String, Again>,
+}
+
+/// What would answer a prediction at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    Lints,
+    /// Which parameters get a gradient, where that is the fault.
+    Trained,
+}
+
+/// A quiz that is asked once more, in this session.
+#[derive(Clone, Debug, Default)]
+struct Again {
+    /// Questions still to be answered, the next one first.
+    open: VecDeque<usize>,
+    /// What was said to those before.
+    said: BTreeMap<usize, usize>,
 }
 
 impl Study {
@@ -106,7 +124,7 @@ impl Study {
         self.progress.stages.remove(&stage.id);
         self.tried.remove(&stage.id);
         self.looked.remove(&stage.id);
-        self.quiz.remove(&stage.id);
+        self.again.remove(&stage.id);
     }
 
     /// The first answer to the prediction.
@@ -147,7 +165,8 @@ impl Study {
 
     /// Whether the text that looks back may be read.
     pub fn looks_back(&self, stage: &Stage) -> bool {
-        self.of(stage).state == State::Passed || self.beat(stage) == Beat::Debrief
+        let paired = self.pair.as_ref().is_some_and(|pair| pair.done);
+        self.nothing_hidden || self.of(stage).state == State::Passed || paired && self.tried(stage)
     }
 
     /// Whether the range that was drawn waits for pairs.
@@ -162,6 +181,20 @@ impl Study {
     /// Whether the choice was made, or skipped.
     pub fn predicted(&self, stage: &Stage) -> bool {
         self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
+    }
+
+    /// What the panels must not say yet, because it answers the question that is still open.
+    pub fn withholds(&self, stage: &Stage, what: Withheld) -> bool {
+        let asked = !self.nothing_hidden && !self.predicted(stage);
+        asked
+            && match what {
+                Withheld::Lints => true,
+                Withheld::Trained => {
+                    let of_gradients = |metric: &Metric| matches!(metric, Metric::Figure(name) if name.starts_with("grad."));
+                    let mut checks = stage.checks.iter();
+                    checks.any(|it| it.starter == Starter::Fails && of_gradients(&it.metric))
+                }
+            }
     }
 
     /// The fix is looked at before a prediction was made.
@@ -181,9 +214,7 @@ impl Study {
             Beat::Evidence
         } else if !self.tried(stage) {
             Beat::Fix
-        } else if (self.of(stage).state != State::Passed || self.awaits_pairs(stage))
-            && self.pair.as_ref().is_none_or(|pair| !pair.done)
-        {
+        } else if self.of(stage).state != State::Passed || self.awaits_pairs(stage) {
             Beat::Check
         } else {
             Beat::Debrief
@@ -196,7 +227,7 @@ impl Study {
         match self.beat(stage) {
             Beat::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
             _ if self.looks_back(stage) && !self.nothing_hidden => {
-                let at = self.quiz_answers(stage).len();
+                let at = self.quiz_at(stage)?;
                 stage.quiz.get(at).map(|question| (Some(at), question))
             }
             _ => None,
@@ -220,13 +251,77 @@ impl Study {
         true
     }
 
-    /// Answers to the quiz so far.
-    pub fn quiz_answers(&self, stage: &Stage) -> &[usize] {
-        self.quiz.get(&stage.id).map_or(&[], Vec::as_slice)
+    /// The question of the quiz that comes next: the first without an answer, then those that are asked once more.
+    fn quiz_at(&self, stage: &Stage) -> Option<usize> {
+        let answered = self.of(stage).answers.len();
+        if answered < stage.quiz.len() {
+            return Some(answered);
+        }
+        self.again.get(&stage.id)?.open.front().copied()
     }
 
-    /// Takes an answer; of a prediction only the first one counts. Tells whether it was right; nothing when there
-    /// was nothing to answer.
+    /// Answers to the quiz, the first question's first: the first answer and the one that was given when the question was
+    /// asked once more. A question that is open again is left out.
+    pub fn quiz_answers(&self, stage: &Stage) -> Vec<(usize, usize, Option<usize>)> {
+        let again = self.again.get(&stage.id);
+        let firsts = self.of(stage).answers.into_iter().enumerate();
+        firsts
+            .filter(|(at, _)| again.is_none_or(|again| !again.open.contains(at)))
+            .map(|(at, first)| {
+                let later = again.and_then(|again| again.said.get(&at).copied());
+                (at, first, later)
+            })
+            .collect()
+    }
+
+    /// Questions of the quiz whose first answer was right.
+    pub fn right_at_first(&self, stage: &Stage) -> usize {
+        let answers = self.of(stage).answers;
+        let answers = stage.quiz.iter().zip(answers);
+        answers.filter(|(it, said)| it.answer == *said).count()
+    }
+
+    /// Whether questions of the quiz can be asked once more: all were answered, and not all rightly.
+    pub fn can_ask_again(&self, stage: &Stage) -> bool {
+        let known = self.of(stage);
+        let answered = known.answers.len() >= stage.quiz.len();
+        self.looks_back(stage)
+            && !self.nothing_hidden
+            && answered
+            && self.quiz_at(stage).is_none()
+            && known.quiz.len() < stage.quiz.len()
+    }
+
+    /// Asks those questions once more. The score keeps the first answers.
+    pub fn ask_again(&mut self, stage: &Stage) {
+        let right = self.of(stage).quiz;
+        let open = (0..stage.quiz.len()).filter(|at| !right.contains(at));
+        let again = Again {
+            open: open.collect(),
+            said: BTreeMap::new(),
+        };
+        self.again.insert(stage.id.clone(), again);
+    }
+
+    /// The order in which the learner sees the choices of a stage's question: at each place the index in the course.
+    pub fn order(&self, id: &str, quiz: Option<usize>, question: &Question) -> Vec<usize> {
+        order(self.progress.seed, id, quiz, question.choices.len())
+    }
+
+    /// The place that a choice of the course has on the learner's screen.
+    pub fn place(
+        &self,
+        id: &str,
+        quiz: Option<usize>,
+        question: &Question,
+        choice: usize,
+    ) -> usize {
+        let order = self.order(id, quiz, question);
+        order.iter().position(|it| *it == choice).unwrap_or(choice)
+    }
+
+    /// Takes an answer, by its index in the course; of a prediction only the first one counts. Tells whether it was right;
+    /// nothing when there was nothing to answer.
     pub fn answer(&mut self, stage: &Stage, choice: usize) -> Option<bool> {
         let (quiz, question) = self.question(stage)?;
         if choice >= question.choices.len() {
@@ -240,21 +335,27 @@ impl Study {
                 known.state = known.state.max(State::Predicted);
             }
             Some(at) => {
-                self.quiz.entry(stage.id.clone()).or_default().push(choice);
                 let known = self.of_mut(&stage.id);
+                if at == known.answers.len() {
+                    known.answers.push(choice);
+                }
                 if right && !known.quiz.contains(&at) {
                     known.quiz.push(at);
+                }
+                if let Some(again) = self.again.get_mut(&stage.id) {
+                    again.open.retain(|it| *it != at);
+                    again.said.insert(at, choice);
                 }
             }
         }
         Some(right)
     }
 
-    /// Questions of the quiz answered rightly, once all were asked.
+    /// Questions of the quiz answered rightly at any try, once all were asked.
     pub fn quiz_right(&self, stage: &Stage) -> Option<usize> {
-        let right = self.of(stage).quiz.len();
-        (self.quiz_answers(stage).len() == stage.quiz.len() || right == stage.quiz.len())
-            .then_some(right)
+        let known = self.of(stage);
+        let (asked, right, all) = (known.answers.len(), known.quiz.len(), stage.quiz.len());
+        (asked >= all || right >= all).then_some(right)
     }
 
     /// Takes a paired comparison in. Tells whether its verdict is clear.

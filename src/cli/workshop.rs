@@ -37,7 +37,14 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         .map(|name| context.stage(name).map(|stage| stage.number))
         .transpose()?;
     let (progress, aside) = match &context.state {
-        Some(state) => progress::load(state),
+        Some(state) => {
+            let (known, aside) = progress::load(state);
+            // Where the seed cannot be kept, choices stand in the order of the course.
+            match progress::save_seed(state) {
+                Ok((seeded, _)) => (seeded, aside),
+                Err(_) => (known, aside),
+            }
+        }
         None => Default::default(),
     };
     let recorder = args

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-pub use store::{directory, load, reset_stage, save_current, save_stage, save_welcomed};
+use crate::random::Rng;
+pub use store::{directory, load, reset_stage, save_current, save_seed, save_stage, save_welcomed};
 
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -57,10 +58,17 @@ pub struct StageProgress {
     pub prediction: Option<Prediction>,
     /// The learner's range for the stage's estimate, and what was measured.
     pub estimate: Option<(f64, f64)>,
+    /// The first measurement that judged the range: a later run does not change it.
     pub measured: Option<f64>,
+    /// Broken over the learner's own, in pairs, with the ends of its interval: the first that was measured with every check met.
+    pub ratio: Option<[f64; 3]>,
+    /// What the check that the stage begins with failing said when the stage was passed.
+    pub found: Option<String>,
     pub hints: u32,
     pub solution_shown: bool,
-    /// Questions of the quiz answered rightly.
+    /// First answers to the questions of the quiz, in their order.
+    pub answers: Vec<usize>,
+    /// Questions of the quiz answered rightly, at the first or a later try.
     pub quiz: Vec<usize>,
 }
 
@@ -71,6 +79,8 @@ pub struct Progress {
     pub current: Option<String>,
     /// The welcome was shown.
     pub welcomed: bool,
+    /// Decides the order of choices on this learner's screen; without it they stand as the course has them.
+    pub seed: Option<u32>,
     pub stages: BTreeMap<String, StageProgress>,
 }
 
@@ -114,19 +124,43 @@ impl Progress {
     }
 }
 
+/// `a` for the first choice.
+pub fn letter(choice: usize) -> String {
+    char::from(b'a' + u8::try_from(choice.min(25)).unwrap_or(0)).to_string()
+}
+
+/// The order in which a learner sees the choices of a question: at each place the index in the course. It is the same at
+/// every visit; what is kept and what commands say uses the course's own order.
+pub fn order(seed: Option<u32>, id: &str, quiz: Option<usize>, choices: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..choices).collect();
+    if let Some(seed) = seed {
+        let question = quiz.map_or(0, |at| at as u64 + 1);
+        let mut rng = Rng::named(u64::from(seed), id, question);
+        (1..choices)
+            .rev()
+            .for_each(|at| order.swap(at, rng.below(at + 1)));
+    }
+    order
+}
+
 impl StageProgress {
     /// The further of two records of one stage.
     fn merge(self, new: &Self) -> Self {
         let mut quiz = [self.quiz, new.quiz.clone()].concat();
         quiz.sort_unstable();
         quiz.dedup();
+        let mut answers = self.answers;
+        answers.extend(new.answers.iter().skip(answers.len()));
         Self {
             state: self.state.max(new.state),
             prediction: self.prediction.or(new.prediction),
             estimate: self.estimate.or(new.estimate),
-            measured: new.measured.or(self.measured),
+            measured: self.measured.or(new.measured),
+            ratio: self.ratio.or(new.ratio),
+            found: self.found.or_else(|| new.found.clone()),
             hints: self.hints.max(new.hints),
             solution_shown: self.solution_shown || new.solution_shown,
+            answers,
             quiz,
         }
     }

@@ -104,7 +104,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
     }
     let named = offers.into_iter().map(|(key, label, action)| match action {
         Action::Answer(0) => {
-            let last = crate::app::figures::letter(choices(app).saturating_sub(1));
+            let last = crate::course::progress::letter(choices(app).saturating_sub(1));
             (format!("a-{last}"), label)
         }
         _ => (key, label),

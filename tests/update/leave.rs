@@ -95,6 +95,7 @@ fn an_open_question_is_not_skipped_in_silence() {
     act(&mut app, Action::NextStage);
     assert!(asked(&app).starts_with("A question is still open; go on"));
     act(&mut app, Action::No);
+    act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::NextStage);
     assert_eq!((app.view.confirm, app.study.at), (None, 1));

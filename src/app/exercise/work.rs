@@ -1,11 +1,10 @@
 //! What the learner does in the open exercise, and what of it is kept: hints, the solution, answers, a fresh start.
 
 use super::Checking;
-use crate::app::figures::letter;
 use crate::app::{App, Effect};
 use crate::course::exercise::config::ANSWERS;
 use crate::course::exercise::{Body, Detective};
-use crate::course::progress::{Prediction, State};
+use crate::course::progress::{Prediction, State, letter};
 use crate::course::{Exercise, Question};
 
 impl App {
@@ -47,13 +46,25 @@ impl App {
         if waits {
             return None;
         }
-        let answered = self
-            .exercises
-            .of(exercise)
-            .map_or(0, |state| state.quiz.len());
         match &exercise.body {
             Body::Detective(detective) => self.riddle().then_some(&detective.question),
-            _ => exercise.quiz.get(answered),
+            _ => exercise.quiz.get(self.questions_done(exercise)),
+        }
+    }
+
+    /// How many questions of an exercise were answered.
+    fn questions_done(&self, exercise: &Exercise) -> usize {
+        self.study.progress.stage(&exercise.id).answers.len()
+    }
+
+    /// The order in which the choices of the exercise's open question are seen. What a recording hides has the order of the
+    /// course, because `perflings check` takes its letters as well.
+    pub fn order_in(&self, exercise: &Exercise, question: &Question) -> Vec<usize> {
+        match &exercise.body {
+            Body::Detective(_) => (0..question.choices.len()).collect(),
+            _ => self
+                .study
+                .order(&exercise.id, Some(self.questions_done(exercise)), question),
         }
     }
 
@@ -122,23 +133,32 @@ impl App {
         if choice >= question.choices.len() || !self.view.lesson_visible() {
             return;
         }
-        let (answer, right) = (question.answer, choice == question.answer);
+        let order = self.order_in(exercise, question);
+        let answer = order.iter().position(|it| *it == question.answer);
+        let choice = order[choice];
+        let right = choice == question.answer;
         let is_detective = matches!(exercise.body, Body::Detective(_));
         if !is_detective {
             let text = match right {
                 true => "Right.".to_owned(),
-                false => format!("Wrong: the answer is {}.", letter(answer)),
+                false => format!("Wrong: the answer is {}.", letter(answer.unwrap_or(0))),
             };
             self.tell(&text, false);
         }
-        let quiz = &mut self.exercises.of_mut(exercise).quiz;
-        let at = quiz.len();
-        quiz.push(choice);
+        let said = &mut self.exercises.of_mut(exercise).quiz;
         let known = self.study.of_mut(&exercise.id);
+        let at = if is_detective {
+            said.len()
+        } else {
+            known.answers.len()
+        };
         if right && !known.quiz.contains(&at) {
             known.quiz.push(at);
         }
-        if is_detective {
+        if !is_detective {
+            known.answers.push(choice);
+        } else {
+            said.push(choice);
             known
                 .prediction
                 .get_or_insert(Prediction::Choice { choice, right });

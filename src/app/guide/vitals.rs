@@ -1,6 +1,7 @@
 //! The four vital signs every run shows, and how a figure is written in few characters.
 
 use crate::app::App;
+use crate::app::study::Withheld;
 use crate::lints::FIRST_LOSS_LIMIT;
 use crate::protocol::{State, Throughput};
 use crate::units::{number, percent};
@@ -36,6 +37,10 @@ pub fn vitals(app: &App) -> Vec<Vital> {
         let value = format!("{} % of parameters", percent(it.params_pct));
         (value, good(it.params_pct >= 100.0 - 1e-9))
     });
+    let trained = match app.withholds(Withheld::Trained) {
+        true => Some(("told later".to_owned(), Mark::Open)),
+        false => trained,
+    };
     let phases = slot.phases().filter(|phases| phases.step > 0.0);
     let residual = phases.map(|phases| {
         let share = 100.0 * phases.residual / phases.step;

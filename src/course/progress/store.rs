@@ -1,6 +1,8 @@
 //! The file of the progress: read, set aside, locked, written whole.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File, TryLockError};
+use std::hash::{BuildHasher, Hasher};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +10,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::{Prediction, Progress, StageProgress};
+use super::{Prediction, Progress, StageProgress, letter};
 use crate::config::file::{FileError, line_of, read_text};
 use crate::course::text;
 
@@ -57,6 +59,17 @@ pub fn save_current(dir: &Path, id: &str) -> Saved {
 /// Records that the welcome was shown.
 pub fn save_welcomed(dir: &Path) -> Saved {
     edit(dir, |document| document["welcomed"] = value(true))
+}
+
+/// Draws the seed of the order of choices, if the file has none.
+pub fn save_seed(dir: &Path) -> Saved {
+    edit(dir, |document| {
+        if progress(document).seed.is_none() {
+            // The standard library's own source of randomness; 32 bits, because TOML's integers have a sign.
+            let drawn = RandomState::new().build_hasher().finish() >> 32;
+            document["seed"] = value(drawn as i64);
+        }
+    })
 }
 
 /// Forgets one stage; the only way back.
@@ -168,6 +181,7 @@ fn progress(document: &DocumentMut) -> Progress {
     Progress {
         current: value_of(&root, "current").map(|id: String| text::one_line(&id)),
         welcomed: value_of(&root, "welcomed").unwrap_or(false),
+        seed: value_of(&root, "seed"),
         stages: stages
             .filter_map(|(id, table)| Some((id, stage(table.as_table()?))))
             .collect(),
@@ -186,12 +200,25 @@ fn stage(table: &toml::Table) -> StageProgress {
             }),
             _ => None,
         },
-        estimate: value_of(table, "estimate"),
-        measured: value_of(table, "measured"),
+        estimate: value_of(table, "estimate").filter(|(low, high): &(f64, f64)| low <= high),
+        measured: value_of(table, "measured").filter(|it: &f64| it.is_finite()),
+        ratio: value_of(table, "ratio")
+            .filter(|it: &[f64; 3]| it.iter().all(|x| x.is_finite() && *x > 0.0)),
+        found: value_of(table, "found").map(|it: String| text::one_line(&it)),
         hints: value_of(table, "hints").unwrap_or(0).min(3),
         solution_shown: value_of(table, "solution-shown").unwrap_or(false),
+        answers: value_of(table, "quiz-answers").map_or_else(Vec::new, answers),
         quiz: value_of(table, "quiz-right").unwrap_or_default(),
     }
+}
+
+/// Answers by their letters, up to the first that is none.
+fn answers(letters: Vec<toml::Value>) -> Vec<usize> {
+    let answer = |it: toml::Value| match it.as_str()?.as_bytes() {
+        [letter @ b'a'..=b'd'] => Some(usize::from(letter - b'a')),
+        _ => None,
+    };
+    letters.into_iter().map_while(answer).collect()
 }
 
 /// The value of a key; a value of another type counts as missing.
@@ -220,8 +247,7 @@ fn write_stage(table: &mut dyn toml_edit::TableLike, stage: &StageProgress) {
     match stage.prediction {
         Some(Prediction::Skipped) => drop(table.insert("prediction", value("skipped"))),
         Some(Prediction::Choice { choice, right }) => {
-            let letter = char::from(b'a' + u8::try_from(choice.min(3)).unwrap_or(3));
-            table.insert("prediction", value(letter.to_string()));
+            table.insert("prediction", value(letter(choice)));
             table.insert("prediction-right", value(right));
         }
         None => {}
@@ -232,8 +258,18 @@ fn write_stage(table: &mut dyn toml_edit::TableLike, stage: &StageProgress) {
     if let Some(measured) = stage.measured {
         table.insert("measured", value(measured));
     }
+    if let Some(ratio) = stage.ratio {
+        table.insert("ratio", value(Array::from_iter(ratio)));
+    }
+    if let Some(found) = &stage.found {
+        table.insert("found", value(found));
+    }
     table.insert("hints", value(i64::from(stage.hints)));
     table.insert("solution-shown", value(stage.solution_shown));
+    if !stage.answers.is_empty() {
+        let letters = stage.answers.iter().map(|it| letter(*it));
+        table.insert("quiz-answers", value(letters.collect::<Array>()));
+    }
     if !stage.quiz.is_empty() {
         let list = stage.quiz.iter().filter_map(|n| i64::try_from(*n).ok());
         table.insert("quiz-right", value(list.collect::<Array>()));
@@ -243,7 +279,7 @@ fn write_stage(table: &mut dyn toml_edit::TableLike, stage: &StageProgress) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::course::progress::State;
+    use crate::course::progress::{State, order};
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().expect("a temporary folder")
@@ -258,7 +294,10 @@ mod tests {
             }),
             estimate: Some((2.0, 4.0)),
             measured: Some(3.0),
+            ratio: Some([3.0, 2.5, 3.5]),
+            found: Some("6.93".to_owned()),
             hints: 2,
+            answers: vec![1, 3, 0],
             quiz: vec![0, 2],
             ..StageProgress::default()
         }
@@ -316,16 +355,68 @@ mod tests {
         let worse = StageProgress {
             state: State::Seen,
             prediction: Some(Prediction::Skipped),
+            estimate: Some((7.0, 9.0)),
+            measured: Some(8.0),
+            ratio: Some([1.0, 0.9, 1.1]),
+            answers: vec![2, 2, 2, 2],
             ..StageProgress::default()
         };
         let (progress, _) = save_stage(dir.path(), "a", &worse).expect("saved");
-        let stage = progress.stage("a");
+        let first = StageProgress {
+            answers: vec![1, 3, 0, 2],
+            ..passed()
+        };
         assert_eq!(
-            (stage.state, stage.prediction, stage.hints),
-            (State::Passed, passed().prediction, 2)
+            progress.stage("a"),
+            first,
+            "only the fourth question was open"
         );
         let (progress, _) = reset_stage(dir.path(), "a").expect("reset");
         assert_eq!(progress.stage("a"), StageProgress::default());
+    }
+
+    #[test]
+    fn damaged_and_older_values_count_as_missing() {
+        let dir = folder();
+        let text = "seed = \"x\"\n[stage.a]\nstate = \"passed\"\nquiz-right = [0, 1]\nmeasured = nan\n\
+                    estimate = [4.0, 2.0]\nratio = [1.0]\nquiz-answers = [\"b\", \"z\", \"a\"]\n\
+                    [stage.b]\nquiz-answers = \"b\"\nratio = [0.0, 1.0, inf]\nfound = 3\n";
+        fs::write(dir.path().join(FILE), text).expect("written");
+        let (progress, notice) = load(dir.path());
+        assert_eq!((notice, progress.seed), (None, None));
+        let known = StageProgress {
+            state: State::Passed,
+            answers: vec![1],
+            quiz: vec![0, 1],
+            ..StageProgress::default()
+        };
+        assert_eq!(progress.stage("a"), known);
+        assert_eq!(progress.stage("b"), StageProgress::default());
+    }
+
+    #[test]
+    fn the_seed_is_drawn_once_and_gives_every_learner_an_order() {
+        let (dir, elsewhere) = (folder(), folder());
+        let seed = save_seed(dir.path()).expect("saved").0.seed;
+        assert!(seed.is_some());
+        assert_eq!(save_seed(dir.path()).expect("saved").0.seed, seed);
+        reset_stage(dir.path(), "a").expect("reset");
+        assert_eq!(load(dir.path()).0.seed, seed, "a reset keeps it");
+        assert_ne!(save_seed(elsewhere.path()).expect("saved").0.seed, None);
+        // Each place gets each choice about equally often, over learners.
+        let mut first = [0; 4];
+        for seed in 0..4000 {
+            let order = order(Some(seed), "strides", None, 4);
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3]);
+            first[order[0]] += 1;
+        }
+        assert!(first.iter().all(|n| (850..1150).contains(n)), "{first:?}");
+        assert_eq!(order(None, "strides", Some(1), 4), [0, 1, 2, 3]);
+        let by_question = |at| order(Some(7), "strides", at, 4);
+        let all: Vec<_> = (0..8).map(|at| by_question(Some(at))).collect();
+        assert!(all.iter().any(|it| *it != all[0]), "questions differ");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crossterm::event::KeyCode::{
 };
 
 use crate::app::exercise::measuring::Answer;
-use crate::app::study::Beat;
+use crate::app::study::{Beat, Page};
 use crate::app::{Action, App, Overlay, Room, RunState};
 
 /// Under which heading the help lists a key.
@@ -126,6 +126,27 @@ fn asked(app: &App) -> bool {
         && app.view.lesson_visible()
         && app.asked_here()
         && choices(app) > 0
+}
+
+/// A question is open, and it is not on the screen.
+fn asked_elsewhere(app: &App) -> bool {
+    let shown = app.view.lesson_visible() && app.asked_here();
+    in_stage(app) && app.asked_on().is_some() && !shown
+}
+
+/// The same, on another page than the one that is read.
+fn asked_on_other_page(app: &App) -> bool {
+    asked_elsewhere(app) && app.view.lesson_visible()
+}
+
+/// The page of the quiz is shown, and questions were answered wrongly.
+fn askable_again(app: &App) -> bool {
+    in_stage(app)
+        && app.view.lesson_visible()
+        && app.page().0 == Page::Quiz
+        && app
+            .stage()
+            .is_some_and(|stage| app.study.can_ask_again(stage))
 }
 
 /// Choices of the open question.
@@ -308,6 +329,7 @@ const PAGES: &str = "ten lines; one beat in presenter mode";
 const LINES: &str = "a line; so does the wheel";
 const ENDS: &str = "to the top, to the end";
 const ANSWER: &str = "answer the question";
+const QUESTION: &str = "to the open question";
 const GOTO: &str = "go to that stage";
 const NEIGHBOUR: &str = "next, previous stage or exercise";
 const RECORDING: &str = "in a recording: one step, faster, slower";
@@ -359,6 +381,9 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('b')], A::Answer(1), "", ANSWER, Stage, asked_for::<1>),
     bind(&[Char('c')], A::Answer(2), "", ANSWER, Stage, asked_for::<2>),
     bind(&[Char('d')], A::Answer(3), "", ANSWER, Stage, asked_for::<3>),
+    bind(&[Char('A')], A::Question, "question", QUESTION, Stage, asked_on_other_page),
+    bind(&[Char('A')], A::Question, "", QUESTION, Stage, asked_elsewhere),
+    bind(&[Char('A')], A::Question, "answer again", QUESTION, Stage, askable_again),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "read on", SIDEWAYS, Move, reading_on),

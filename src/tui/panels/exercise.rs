@@ -8,11 +8,11 @@ use ratatui::text::{Line, Span};
 
 use super::question;
 use crate::app::exercise::ExerciseState;
-use crate::app::figures::letter;
 use crate::app::{Action, App, Overlay, Room};
 use crate::course::Exercise;
 use crate::course::exercise::Body;
 use crate::course::placeholder::Figures;
+use crate::course::progress::letter;
 use crate::tui::prose::Writer;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -201,10 +201,11 @@ impl Part<'_> {
 
     /// Questions that were answered, and why.
     fn answers(&mut self) {
-        let given = self.known.map_or(&[][..], |known| &known.quiz);
+        let progress = &self.w.app.study.progress;
+        let given = progress.stage(&self.exercise.id).answers;
         let theme = self.w.theme;
         for (question, choice) in self.exercise.quiz.iter().zip(given) {
-            let (mark, style) = theme.mark(*choice == question.answer);
+            let (mark, style) = theme.mark(choice == question.answer);
             self.w.blank();
             let mark = format!("{mark} ");
             self.w.told(&mark, style, &question.explanation, theme.text);
@@ -214,7 +215,8 @@ impl Part<'_> {
     fn question(&mut self) {
         if let Some(open) = self.w.app.question() {
             self.w.rule("question");
-            question::choices(open, &mut self.w);
+            let order = self.w.app.order_in(self.exercise, open);
+            question::choices(open, &order, &mut self.w);
         }
     }
 

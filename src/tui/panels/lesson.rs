@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 use ratatui::text::{Line, Span};
 
 use super::{cards, exercise, knobs, question};
-use crate::app::figures::{as_found, figures, letter};
+use crate::app::figures::{as_found, figures};
 use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
-use crate::course::progress::Prediction;
+use crate::course::progress::{Prediction, letter};
 use crate::course::{SectionKind, Stage};
 use crate::judge::Outcome;
 use crate::panel::Panel;
@@ -213,21 +213,25 @@ impl Text<'_> {
         self.w.heading("Your prediction");
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let (question, tried) = (&stage.prediction, app.study.tried(stage));
+        let place = |choice| letter(app.study.place(&stage.id, None, question, choice));
         let Some(Prediction::Choice { choice, right }) = app.study.of(stage).prediction else {
             self.w
                 .line("Skipped; it does not count in your score.", theme.dim);
             if tried {
-                let marker = format!("The answer is {}. ", letter(question.answer));
+                let marker = format!("The answer is {}. ", place(question.answer));
                 self.item(&marker, &question.explanation);
             }
             return;
         };
         let said = question.choices.get(choice).map_or("", String::as_str);
-        self.item(&format!("You said {}: ", letter(choice)), said);
+        self.item(&format!("You said {}: ", place(choice)), said);
         let known = app.study.of(stage);
         if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &of.prompt);
             question::scale(of, range, known.measured, &mut self.w);
+            if let (Some(first), Some(later)) = (known.measured, app.truth(stage)) {
+                question::later(of, first, later, &mut self.w);
+            }
         }
         if tried {
             let (mark, style) = theme.mark(right);
@@ -290,26 +294,39 @@ impl Text<'_> {
         }
     }
 
-    /// What the learner answered in this sitting, the latest first: right or not, and why.
+    /// What the learner answered, the latest first: right or not, and why.
     fn quiz(&mut self) {
-        let (theme, quiz) = (self.w.theme, &self.stage.quiz);
-        let answers = self.w.app.study.quiz_answers(self.stage);
-        let asked = quiz.iter().zip(answers);
-        let right = asked.clone().filter(|(it, said)| it.answer == **said);
-        let (all, given, right) = (quiz.len(), answers.len(), right.count());
+        let (theme, stage, study) = (self.w.theme, self.stage, &self.w.app.study);
+        let all = stage.quiz.len();
+        let (given, right) = (study.of(stage).answers.len(), study.right_at_first(stage));
         self.w.heading(&format!(
             "Questions: {given} of {all} answered, {right} right"
         ));
-        for (question, said) in asked.rev() {
+        let said = "The first answer to each counts in your score.";
+        self.w.plain(said, theme.dim);
+        if study.can_ask_again(stage) {
+            let said = "{} asks those again that were answered wrongly.";
+            self.w.keys(said, &[Action::Question]);
+        }
+        for (at, first, later) in study.quiz_answers(stage).into_iter().rev() {
+            let Some(question) = stage.quiz.get(at) else {
+                continue;
+            };
             self.w.blank();
             self.item("", &question.prompt);
-            let (mark, style) = theme.mark(question.answer == *said);
-            let truth = letter(question.answer);
+            let place = |choice| letter(study.place(&stage.id, Some(at), question, choice));
+            let good = |choice| choice == question.answer;
+            let (mark, style) = theme.mark(good(later.unwrap_or(first)));
+            let truth = place(question.answer);
             let words = question.choices.get(question.answer);
             let words = words.map_or("", String::as_str);
-            let verdict = match question.answer == *said {
+            let said = match later {
+                Some(later) => format!("First {}, now {}", place(first), place(later)),
+                None => format!("You said {}", place(first)),
+            };
+            let verdict = match good(first) {
                 true => format!("{truth}: {words}"),
-                false => format!("You said {}. The answer is {truth}: {words}", letter(*said)),
+                false => format!("{said}. The answer is {truth}: {words}"),
             };
             self.w
                 .told(&format!("{mark} "), style, &verdict, theme.text);

@@ -2,6 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
+use crate::app::study::Withheld;
 use crate::panel::Panel;
 use crate::tui::surface::{Surface, slot_label};
 
@@ -10,6 +11,9 @@ pub const READING: &[&str] = &[
     "A lint is something that a sound run does not do: it says what was seen and where to look next. A run without a lint may still be wrong.",
 ];
 
+/// In the place of what would answer the stage's question.
+pub const LATER: &str = "Shown once you have answered the question of this stage.";
+
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
@@ -17,7 +21,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         0 => String::new(),
         n => format!("{n} found"),
     };
-    s.open(Panel::Lints, &count);
+    let told = !app.withholds(Withheld::Lints);
+    s.open(Panel::Lints, if told { &count } else { "" });
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
@@ -26,6 +31,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
             "left out of this recording: find out what they would say",
             theme.dim,
         );
+    } else if !told {
+        w.plain(LATER, theme.dim);
+        return s.show_panel(Panel::Lints, w.lines);
     } else if run.lints.is_empty() {
         let said = format!("{} nothing implausible in ", theme.symbols.good);
         let label = slot_label(app.run.active, app, theme);

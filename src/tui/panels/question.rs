@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::Action;
 use crate::app::estimate::share;
-use crate::app::figures::letter;
+use crate::course::progress::letter;
 use crate::course::{Estimate, Question, Stage};
 use crate::tui::prose::{READING, Writer};
 use crate::tui::{keys, text};
@@ -16,7 +16,8 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     if w.app.beat().is_some() {
         // The room is asked anew, whatever was answered before.
         w.rule("predict");
-        return choices(&stage.prediction, w);
+        let order = study.order(&stage.id, None, &stage.prediction);
+        return choices(&stage.prediction, &order, w);
     }
     if let Some(of) = study.estimate(stage) {
         w.rule("how much");
@@ -26,28 +27,41 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     let asked = study.question(stage);
     if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {
         w.rule(quiz.map_or("predict", |_| "question"));
-        choices(question, w);
+        choices(question, &study.order(&stage.id, quiz, question), w);
     }
 }
 
-/// A question and its choices, each behind its key.
-pub fn choices(question: &Question, w: &mut Writer<'_>) {
+/// A question and its choices in this order, each behind its key.
+pub fn choices(question: &Question, order: &[usize], w: &mut Writer<'_>) {
     w.told("", w.theme.dim, &question.prompt, w.theme.strong);
-    for (at, choice) in question.choices.iter().enumerate() {
+    let choices = order.iter().filter_map(|at| question.choices.get(*at));
+    for (at, choice) in choices.enumerate() {
         let key = keys::label(Action::Answer(at), w.app);
         let key = if key.is_empty() { letter(at) } else { key };
         w.told(&format!(" {key}  "), w.theme.key, choice, w.theme.text);
     }
 }
 
+/// What the last run measured, where it is another figure than the one that judged the range.
+pub fn later(of: &Estimate, first: f64, later: f64, w: &mut Writer<'_>) {
+    let (first, now) = (with_unit(of, first), with_unit(of, later));
+    if first != now {
+        let said = format!("A later run measured {now}; the score keeps the first, {first}.");
+        w.plain(&said, w.theme.dim);
+    }
+}
+
+/// A value of the estimate: `3.1x`, `6.9 nats`.
+fn with_unit(of: &Estimate, value: f64) -> String {
+    match text::cut(&of.unit, 12).as_str() {
+        "x" => format!("{}x", number(value)),
+        unit => format!("{} {unit}", number(value)).trim_end().to_owned(),
+    }
+}
+
 /// A range on its scale, with the truth on it once it is known.
 pub fn scale(of: &Estimate, range: (f64, f64), truth: Option<f64>, w: &mut Writer<'_>) {
     let theme = w.theme;
-    let unit = text::cut(&of.unit, 12);
-    let with_unit = |value: f64| match unit.as_str() {
-        "x" => format!("{}x", number(value)),
-        unit => format!("{} {unit}", number(value)).trim_end().to_owned(),
-    };
     let (from, to) = (number(of.from), number(of.to));
     let ends = text::width(&from) + text::width(&to) + 4;
     let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
@@ -63,11 +77,15 @@ pub fn scale(of: &Estimate, range: (f64, f64), truth: Option<f64>, w: &mut Write
     }));
     spans.push(Span::styled(format!("{upright} {to}"), theme.dim));
     w.lines.push(Line::from(spans));
-    let mut words = format!("between {} and {}", with_unit(range.0), with_unit(range.1));
+    let mut words = format!(
+        "between {} and {}",
+        with_unit(of, range.0),
+        with_unit(of, range.1)
+    );
     if let Some(truth) = truth {
         let inside = (range.0..=range.1).contains(&truth);
         let inside = if inside { "inside" } else { "outside" };
-        words += &format!(", measured {}: {inside}", with_unit(truth));
+        words += &format!(", measured {}: {inside}", with_unit(of, truth));
     }
     w.plain(&words, theme.text);
 }
