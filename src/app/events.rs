@@ -354,8 +354,9 @@ impl App {
         };
         let report = evaluate(stage, measured);
         let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
-        let ratio = measured.pair.filter(|pair| pair.n > 0);
-        let ratio = ratio.map(|pair| [pair.ratio, pair.low, pair.high]);
+        let ratio = measured
+            .pair
+            .and_then(|pair| Some([pair.ratio, pair.low?, pair.high?]));
         let key = stage.checks.iter().find(|it| it.starter == Starter::Fails);
         let mut lines = report.lines.iter();
         let found = lines.find(|line| key.is_some_and(|key| key.name == line.name));
