@@ -122,7 +122,7 @@ impl App {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
             Action::Answer(choice) => self.answer(stage, choice),
-            Action::Question => self.to_question(stage),
+            Action::Question => self.show_question(stage),
             Action::GuessShift(by) => self.study.guess.shift(by),
             Action::GuessWiden(by) => self.study.guess.widen(by),
             Action::GuessKeep => {
@@ -279,6 +279,13 @@ impl App {
     fn hint(&mut self, stage: &Stage) {
         if matches!(self.mode, Mode::Replay(_)) {
             return;
+        }
+        // The second hint and the third all but answer the prediction.
+        if !self.study.predicted(stage) && self.hints().0 > 0 {
+            return self.tell(
+                "The next hint comes once you have answered the question",
+                false,
+            );
         }
         if self.next_hint(&stage.id) {
             self.show_lesson();

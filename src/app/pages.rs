@@ -39,7 +39,7 @@ impl App {
     }
 
     /// Goes to the open question, from wherever the learner is; in the quiz, asks those again that were answered wrongly.
-    pub(super) fn to_question(&mut self, stage: &Stage) {
+    pub(super) fn show_question(&mut self, stage: &Stage) {
         if self.asked_on().is_none() && self.study.can_ask_again(stage) {
             self.study.ask_again(stage);
         }

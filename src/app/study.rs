@@ -398,8 +398,9 @@ impl Page {
     /// Whether it may be read now. The cause waits for the prediction and the evidence.
     pub fn can_open(self, study: &Study, stage: &Stage) -> bool {
         match self {
-            Self::Start | Self::Background(_) => true,
-            Self::Evidence => study.foretold(stage),
+            Self::Start => true,
+            // A text that explains the subject answers the question about it.
+            Self::Evidence | Self::Background(_) => study.foretold(stage),
             Self::Cause => study.revealed(stage),
             Self::Result => study.tried(stage) && !study.nothing_hidden,
             Self::LookBack => study.looks_back(stage),
