@@ -359,6 +359,32 @@ fn the_wheel_scrolls_what_is_under_it() {
 }
 
 #[test]
+fn a_click_marks_a_knob_and_a_second_one_turns_it() {
+    for size in [(60, 16), (120, 36), (200, 50)] {
+        let mut app = with(|app| {
+            act(app, Action::Answer(1));
+            act(app, Action::GuessKeep);
+            resize(app, size.0, size.1);
+            act(app, Action::Knobs);
+        });
+        let area = area_of(&app, Panel::Lesson);
+        let rows = area.y..area.bottom();
+        let hits = rows.filter_map(|y| mouse::action(at(CLICK, area.x + 3, y), &app));
+        let hits: Vec<Action> = hits.collect();
+        assert!(
+            hits.contains(&Action::KnobAt(0)) && hits.contains(&Action::KnobAt(1)),
+            "{hits:?}"
+        );
+        act(&mut app, Action::KnobAt(2));
+        assert!(app.fix.row == 2 && app.fix.same());
+        act(&mut app, Action::KnobAt(2));
+        assert!(!app.fix.same());
+        let turn = at(MouseEventKind::ScrollUp, area.x + 3, area.y + 3);
+        assert_eq!(mouse::action(turn, &app), Some(Action::KnobRow(-1)));
+    }
+}
+
+#[test]
 fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
     let mut app = with(|app| act(app, Action::Open(Overlay::Stages)));
     let it = arrange(Rect::new(0, 0, 120, 40), &app);

@@ -8,6 +8,7 @@ impl App {
     /// Actions that only change what is seen.
     pub(super) fn look(&mut self, action: Action) {
         let log_axis = self.log_axis();
+        let no_stage = self.stage().is_none();
         let view = &mut self.view;
         match action {
             Action::Open(overlay) => {
@@ -18,6 +19,7 @@ impl App {
                 view.selected = match overlay {
                     Overlay::Stages => match self.mode.exercise() {
                         Some(open) => self.course.stages.len() + open.at,
+                        None if no_stage => self.course.stages.len() + self.course.exercises.len(),
                         None => self.study.at,
                     },
                     Overlay::Devices => self

@@ -67,10 +67,10 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     })
 }
 
-/// Names every key that makes the two do different work, unless the stage they belong to studies it.
+/// Names every key that makes the two do different work, unless the stage they belong to offers it.
 fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
     let one_stage = a.stage == b.stage && a.stage != 0;
-    let studied = |path: &str| one_stage && a.varies.iter().any(|v| v == path);
+    let offered = |path: &str| one_stage && a.offers.iter().any(|v| v == path);
     let other_preset = a.config.preset != b.config.preset;
     let found: Vec<String> = a
         .config
@@ -78,7 +78,7 @@ fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
         .into_iter()
         .filter_map(Knob::known)
         // Times per token are compared where steps differ in tokens.
-        .filter(|knob| knob.changes_work() && !knob.changes_tokens() && !studied(knob.path))
+        .filter(|knob| knob.changes_work() && !knob.changes_tokens() && !offered(knob.path))
         // Sizes follow from the preset; naming it says it all.
         .filter(|knob| !other_preset || knob.path == "preset" || knob.changes != Changes::Size)
         .map(|knob| {
@@ -140,14 +140,14 @@ mod tests {
             stage: 0,
             variant: "custom".to_owned(),
             config: RunConfig::preset(Preset::Tiny),
-            varies: vec!["train.batch".to_owned()],
+            offers: vec!["train.batch".to_owned()],
         };
         let mut b = a.clone();
         (b.config.train.batch, b.config.train.context) = (4, 32);
         assert!(refuse_different_work(&a, &b).is_ok(), "time per token");
         b.config.model.layers += 1;
         assert!(refuse_different_work(&a, &b).is_err());
-        a.varies = vec!["model.layers".to_owned()];
+        a.offers = vec!["model.layers".to_owned()];
         (a.stage, b.stage) = (7, 7);
         assert!(refuse_different_work(&a, &b).is_ok());
     }

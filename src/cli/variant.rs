@@ -26,7 +26,7 @@ pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
             stage: 0,
             variant: version.to_owned(),
             config,
-            varies: Vec::new(),
+            offers: Vec::new(),
         });
     }
     let path = Path::new(text);

@@ -18,8 +18,8 @@ pub struct NamedConfig {
     pub stage: u32,
     pub variant: String,
     pub config: RunConfig,
-    /// Keys that the stage studies.
-    pub varies: Vec<String>,
+    /// Keys that the stage offers.
+    pub offers: Vec<String>,
 }
 
 impl NamedConfig {
@@ -41,7 +41,7 @@ impl NamedConfig {
             stage: stage.number,
             variant: variant.to_owned(),
             config,
-            varies: stage.varies.clone(),
+            offers: stage.offers.clone(),
         }
     }
 
@@ -56,7 +56,7 @@ impl NamedConfig {
             stage: 0,
             variant: "custom".to_owned(),
             config,
-            varies: Vec::new(),
+            offers: Vec::new(),
         })
     }
 

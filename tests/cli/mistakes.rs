@@ -35,6 +35,12 @@ fn a_wrong_command_line_is_one_message_and_two() {
     );
     learner.run(&["run"]).fails(2, &["<STAGE>"]);
     learner
+        .run(&["--free"])
+        .fails(2, &["no terminal", "perflings run --config FILE"]);
+    learner
+        .run(&["--config", "mine.toml"])
+        .fails(2, &["--free"]);
+    learner
         .run(&["run", "1", "--as", "mended"])
         .fails(2, &["mended", "broken", "fixed"]);
     learner

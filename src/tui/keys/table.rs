@@ -398,6 +398,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, turning),
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixable),
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, mendable),
+    bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, in_exercise),
     bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixable),
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),
