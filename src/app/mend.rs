@@ -197,7 +197,10 @@ impl App {
             return false;
         }
         self.write_mine();
-        self.tell(reason, true);
+        // The row of the knob says it, too.
+        if !self.knobs_open() {
+            self.tell(reason, true);
+        }
         let goes_on = self.run.switching.take().is_some() && self.run.state.is_active();
         match self.run.shown().started.as_ref().filter(|_| goes_on) {
             Some(started) => self.run.wanted = Some(started.run.clone()),

@@ -119,7 +119,7 @@ fn offered_label(binding: &Binding, app: &App) -> &'static str {
     match binding.action {
         Action::Pause if paused(app) => "resume",
         Action::Toggle if toggled() => "back to A",
-        Action::Knobs if app.knobs_open() => "lesson",
+        Action::Knobs if app.knobs_open() => "close knobs",
         Action::Lesson if app.view.lesson_open => "panels",
         Action::Lesson if app.mode.exercise().is_some() => "exercise",
         Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",

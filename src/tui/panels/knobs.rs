@@ -15,6 +15,8 @@ use crate::units::number;
 
 /// More knobs than these stand under headings.
 const FEW: usize = 12;
+/// Behind a knob whose change starts B again.
+const AGAIN: &str = " restart";
 /// Fewest lines of the list that stay beside the texts.
 const LIST: u16 = 2;
 /// A panel with fewer rows says everything about a knob in one paragraph.
@@ -199,15 +201,20 @@ fn list(fix: &Fix, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'s
             format!("{left}{}{right}", text::left(&of_b, b)),
             style(yours),
         );
+        let mut line = vec![named];
         if wide {
-            let of_a = Span::styled(format!("{}  ", text::left(&of_a, a)), style(theme.a));
-            lines.push((Some(at), Line::from(vec![named, of_a, of_b])));
-        } else {
-            lines.push((Some(at), Line::from(vec![named, of_b])));
-            if row.differs() || selected {
-                let said = Span::styled(format!("    in A: {of_a}"), style(theme.a));
-                lines.push((Some(at), Line::from(said)));
-            }
+            let of_a = format!("{}  ", text::left(&of_a, a));
+            line.push(Span::styled(of_a, style(theme.a)));
+        }
+        line.push(of_b);
+        let again = Fix::starts_again(row.knob);
+        if again && text::width_of(&line) + AGAIN.len() <= columns {
+            line.push(Span::styled(AGAIN, theme.dim));
+        }
+        lines.push((Some(at), Line::from(line)));
+        if !wide && (row.differs() || selected) {
+            let said = Span::styled(format!("    in A: {of_a}"), style(theme.a));
+            lines.push((Some(at), Line::from(said)));
         }
     }
     lines
