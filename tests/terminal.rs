@@ -191,7 +191,7 @@ fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
     // Measured in pairs, whatever comes of it on this machine.
     terminal.press("T");
     terminal.press("f");
-    terminal.see(&["B: model.kv-layout contiguous", "next look at"]);
+    terminal.see(&["B: model.kv-layout contiguous"]);
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
     let file = kept.join("work/strides/config.toml");

@@ -189,7 +189,13 @@ fn large(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let Some(it) = &run.throughput else {
-        return s.missing(why_not(app));
+        // Pairs may be measured before a run of its own has a median.
+        let verdict = cards::verdict(app, usize::from(s.area.width), theme);
+        if verdict.is_empty() {
+            return s.missing(why_not(app));
+        }
+        s.put(s.area, verdict);
+        return 0;
     };
     let figure = match it.samples_per_s {
         x if x >= 1000.0 => format!("{x:.0}"),
