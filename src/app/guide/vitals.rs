@@ -93,12 +93,11 @@ fn peak(throughput: Option<&Throughput>) -> Vital {
         return vital("peak", None);
     };
     match (it.flops, it.peak_flops) {
-        (Some(flops), Some(peak)) if peak > 0.0 => {
+        // A peak that was measured beside other programs and is too low says nothing.
+        (Some(flops), Some(peak)) if peak > 0.0 && (flops <= peak || it.peak_load.is_none()) => {
             let share = 100.0 * flops / peak;
-            // Plausible is not good: how near the peak a step should come, the roofline says. And a peak that was measured
-            // beside other programs accuses nobody.
-            let impossible = share > 100.0 && it.peak_load.is_none();
-            let mark = if impossible { Mark::Bad } else { Mark::Open };
+            // Plausible is not good: how near the peak a step should come, the roofline says.
+            let mark = if share > 100.0 { Mark::Bad } else { Mark::Open };
             vital(
                 "peak",
                 Some((format!("{} % reached", percent(share)), mark)),

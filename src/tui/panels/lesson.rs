@@ -9,7 +9,7 @@ use super::{cards, exercise, knobs, question};
 use crate::app::figures::{as_found, figures};
 use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
-use crate::course::progress::{Prediction, letter};
+use crate::course::progress::{Prediction, State, letter};
 use crate::course::{SectionKind, Stage};
 use crate::judge::Outcome;
 use crate::panel::Panel;
@@ -196,10 +196,13 @@ impl Text<'_> {
         }
     }
 
-    /// What is wrong in a sentence, at length, and what the fix changes.
+    /// What is wrong in a sentence, at length, and what the fix changes once it was found or asked for.
     fn cause(&mut self) {
-        let stage = self.stage;
-        for (title, text) in [("The fault", &stage.fault), ("The fix", &stage.fix)] {
+        let (app, stage) = (self.w.app, self.stage);
+        let known = app.study.of(stage);
+        let found = known.state == State::Passed || known.solution_shown || !app.keeps_progress();
+        let texts = [("The fault", &stage.fault), ("The fix", &stage.fix)];
+        for (title, text) in texts.into_iter().take(1 + usize::from(found)) {
             if !text.is_empty() {
                 self.w.heading(title);
                 self.item("", text);

@@ -143,6 +143,10 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
     let wall = format!("wall average {} samples/s", number(it.wall_samples_per_s));
     let tokens = format!("{} tokens/s", number(it.tokens_per_s));
     let flops = match (it.flops, it.peak_flops) {
+        (Some(flops), Some(peak)) if flops > peak && it.peak_load.is_some() => {
+            let flops = number(flops / 1e9);
+            format!("{flops} GFLOP/s; the peak was measured under load")
+        }
         (Some(flops), Some(peak)) if peak > 0.0 => format!(
             "{} of {} GFLOP/s ({} %)",
             number(flops / 1e9),
