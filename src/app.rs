@@ -18,6 +18,7 @@ mod look;
 mod mend;
 pub mod message;
 pub mod mode;
+pub mod mystery;
 pub mod pages;
 pub mod run;
 mod runs;
@@ -58,6 +59,8 @@ pub struct Options {
     pub stage: Option<u32>,
     /// Run this without a stage, every knob to be turned.
     pub free: Option<RunConfig>,
+    /// A mystery instead of a stage: its seed, if one was named, and its level.
+    pub mystery: Option<(Option<u64>, u8)>,
     pub theme: ThemeName,
     pub markers: Markers,
     /// Shown instead of a live engine.
@@ -77,6 +80,7 @@ impl Default for Options {
             preset: None,
             stage: None,
             free: None,
+            mystery: None,
             theme: ThemeName::default(),
             markers: Markers::default(),
             recording: None,
@@ -241,12 +245,17 @@ impl App {
             );
         }
         let at = at.unwrap_or(0);
-        match options.free {
-            Some(config) => {
+        match (options.mystery, options.free) {
+            (Some((seed, level)), _) => {
+                app.study.at = at;
+                let seed = seed.unwrap_or_else(|| mystery::unsolved(&app.study.progress, level));
+                app.run_mystery(seed, level);
+            }
+            (None, Some(config)) => {
                 app.study.at = at;
                 app.run_free(config);
             }
-            None => {
+            (None, None) => {
                 app.mark_skipped(at);
                 app.enter(at);
             }
@@ -263,7 +272,7 @@ impl App {
 
     /// The stage the learner is in; none in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
-        let there = !matches!(self.mode, Mode::Free);
+        let there = !matches!(self.mode, Mode::Free | Mode::Mystery(_));
         self.course.stages.get(self.study.at).filter(|_| there)
     }
 

@@ -63,6 +63,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => workshop::workshop(&cli.workshop),
         Some(Task::Run(args)) => run::run(&args),
+        Some(Task::Mystery(args)) => workshop::mystery(&args),
         Some(Task::Compare(args)) => compare::compare(&args),
         Some(Task::Bench(args)) => bench::bench(&args),
         Some(Task::Check(args)) => check::check(&args),

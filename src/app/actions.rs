@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::App;
 use super::message::{Action, Effect};
 use super::mode::Mode;
+use super::mystery::{next_level, unsolved};
 use super::pages::Page;
 use super::source::ReplayControl;
 use super::view::{AfterSkip, Confirm, Overlay, Room};
@@ -30,6 +31,9 @@ impl App {
         if self.mendable() && self.act_on_knobs(action) {
             return;
         }
+        if self.mystery().is_some() && self.act_in_mystery(action) {
+            return;
+        }
         let exercise = self.mode.exercise();
         let done = match exercise.and_then(|open| course.exercises.get(open.at)) {
             Some(exercise) => self.act_in_exercise(exercise, action),
@@ -38,6 +42,7 @@ impl App {
         if !done {
             self.act_anywhere(action);
         }
+        self.note_looks();
     }
 
     fn act_anywhere(&mut self, action: Action) {
@@ -189,6 +194,8 @@ impl App {
                 app.enter(app.study.at);
             }),
             Some(Confirm::Leave { to }) => self.go_to(to),
+            Some(Confirm::LeaveMystery { to }) => self.left_mystery(to),
+            Some(Confirm::GiveUp) => self.give_up(),
             None => {}
         }
     }
@@ -356,11 +363,16 @@ impl App {
     }
 
     /// Takes a line of the open list.
-    fn choose(&mut self, line: usize) {
+    pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
             Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {
                 None => self.leave_for(line),
                 Some(at) if at < self.course.exercises.len() => self.open_exercise(at),
+                Some(at) if at > self.course.exercises.len() => {
+                    let level = next_level(&self.study.progress);
+                    let seed = unsolved(&self.study.progress, level);
+                    self.run_mystery(seed, level);
+                }
                 Some(_) => {
                     let preset = self.preset.unwrap_or_default();
                     self.run_free(RunConfig::preset(preset));

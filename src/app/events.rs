@@ -195,7 +195,11 @@ impl App {
             run.pairing = started.paired;
         }
         let paired = started.paired;
-        if paired {
+        self.note_tried(&started);
+        let run = &mut self.run;
+        if paired && matches!(self.mode, Mode::Mystery(_)) {
+            // The known-good configuration is not shown: it would be compared with.
+        } else if paired {
             run.slots[slot as usize].start_paired(started);
         } else {
             run.active = slot;
@@ -265,13 +269,17 @@ impl App {
             );
         }
         // The summary of a paired comparison sums up no run.
-        if finished.pair.is_none() {
+        let of_run = finished.pair.is_none().then(|| finished.clone());
+        if let Some(finished) = of_run.clone() {
             let slot = finished.slot as usize;
             self.run.slots[slot].finished = Some(finished);
         }
         self.run.pairing = false;
         self.run.state = RunState::Finished;
         self.run.switching = None;
+        if let Some(finished) = of_run {
+            self.judged_run(&finished);
+        }
     }
 
     fn failed(&mut self, failed: Failed) {
@@ -289,6 +297,7 @@ impl App {
             };
             return;
         }
+        self.no_verdict();
         if self.could_not_change(&failed.reason) {
             return;
         }
@@ -324,6 +333,7 @@ impl App {
             self.run.pairing = false;
             self.run.state = RunState::Finished;
             self.open_page(Page::Result);
+            self.judged_pairs();
         } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
             self.run.state = RunState::Running;
         }

@@ -6,6 +6,7 @@ mod vitals;
 use super::devices::FirstLight;
 use super::exercise::measuring::Answer;
 use super::leave::Undone;
+use super::mystery::{Judging, Mystery};
 use super::study::Beat;
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Overlay, RunState};
@@ -107,6 +108,9 @@ fn next_text(app: &App) -> &'static str {
         }
         _ => {}
     }
+    if let Some(mystery) = app.mystery() {
+        return mystery_move(app, mystery);
+    }
     if app.knobs_open() {
         return knobs_move(app);
     }
@@ -117,6 +121,27 @@ fn next_text(app: &App) -> &'static str {
             "{knobs} opens the knobs, {toggle} toggles A and B, {pair} measures both"
         }
         (None, None) => "This course has no stages",
+    }
+}
+
+/// The next move in a mystery.
+fn mystery_move(app: &App, mystery: &Mystery) -> &'static str {
+    match (&mystery.end, &mystery.judging) {
+        (Some(_), _) => "{next} begins the next mystery, {list} shows the whole course",
+        (None, Some(Judging::Run)) => "B is judged: first a run from its beginning",
+        (None, Some(Judging::Pairs(_))) => {
+            "B is judged: now its speed, in pairs with a configuration known to be good"
+        }
+        (None, None) if app.knobs_open() && app.fix.same() => {
+            "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B"
+        }
+        (None, None) if app.fix.same() => {
+            "Something is wrong: {focus} turns the panels, {knobs} opens the knobs"
+        }
+        (None, None) if app.knobs_open() => {
+            "B runs with your change; {toggle} toggles A and B, {pair} asks for the verdict"
+        }
+        (None, None) => "{knobs} changes B, {toggle} toggles A and B, {pair} asks for the verdict",
     }
 }
 
@@ -195,6 +220,8 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
         }
         Confirm::Reset => "Forget this stage and put its files back? {yes} {no}",
         Confirm::Leave { .. } => leaving(app.undone()),
+        Confirm::LeaveMystery { .. } => "Leave this mystery? It is not solved. {yes} {no}",
+        Confirm::GiveUp => "Give up? The faults are shown, and there are no points. {yes} {no}",
     };
     named(text, app)
 }

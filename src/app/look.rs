@@ -210,8 +210,8 @@ impl App {
             Some(list @ (Overlay::Stages | Overlay::Devices)) => {
                 let count = match list {
                     Overlay::Devices => self.devices.known.len(),
-                    // The last line is the free run.
-                    _ => self.course.stages.len() + self.course.exercises.len() + 1,
+                    // The last lines are the free run and the mystery.
+                    _ => self.course.stages.len() + self.course.exercises.len() + 2,
                 };
                 let last = count.saturating_sub(1) as i32;
                 view.selected =

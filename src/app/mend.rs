@@ -101,6 +101,9 @@ impl App {
 
     fn run_mine(&mut self) {
         self.fix.due_ms = None;
+        if !self.run.pairing {
+            self.no_verdict();
+        }
         let same = self.fix.same();
         if self.run.pairing && !same {
             return self.pair();

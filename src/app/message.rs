@@ -6,7 +6,7 @@ use super::source::{FromEngine, ReplayControl};
 use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
-use crate::course::progress::StageProgress;
+use crate::course::progress::{MysteryScore, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::Command;
 
@@ -164,6 +164,11 @@ pub enum Effect {
     SaveStage {
         stage: String,
         progress: Box<StageProgress>,
+    },
+    /// The score of a mystery.
+    SaveMystery {
+        name: String,
+        score: MysteryScore,
     },
     /// Where the learner is. What their file holds comes back as `Kept`.
     SaveCurrent {

@@ -6,6 +6,7 @@
 //! | `Exercise` | live; it pauses for a measurement | the exercise's | yes |
 //! | `Watching` | the exercise's recording; the engine is stopped | the exercise's | yes |
 //! | `Free` | live, of no stage | none: the knobs | no |
+//! | `Mystery` | live, of no stage, its faults hidden | the task, then the faults | its score |
 //! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
 //!
 //! Beside it there may be a presentation (`App::presentation`): it shows the stage by beats, waits while an exercise is open, and
@@ -13,6 +14,7 @@
 //! for the whole session.
 
 use super::fix::Fix;
+use super::mystery::Mystery;
 use super::study::Study;
 use crate::protocol::Device;
 
@@ -29,6 +31,7 @@ pub enum Mode {
         engine_gone: bool,
     },
     Free,
+    Mystery(Box<Mystery>),
     Replay(Recording),
 }
 
@@ -68,7 +71,7 @@ impl Mode {
     pub fn exercise(&self) -> Option<&OpenExercise> {
         match self {
             Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
-            Self::Stage | Self::Free | Self::Replay(_) => None,
+            Self::Stage | Self::Free | Self::Mystery(_) | Self::Replay(_) => None,
         }
     }
 
@@ -76,7 +79,7 @@ impl Mode {
     pub(super) fn exercise_mut(&mut self) -> Option<&mut OpenExercise> {
         match self {
             Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
-            Self::Stage | Self::Free | Self::Replay(_) => None,
+            Self::Stage | Self::Free | Self::Mystery(_) | Self::Replay(_) => None,
         }
     }
 
@@ -84,7 +87,7 @@ impl Mode {
     pub fn recording(&self) -> Option<&Recording> {
         match self {
             Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
-            Self::Stage | Self::Free | Self::Exercise(_) => None,
+            Self::Stage | Self::Free | Self::Mystery(_) | Self::Exercise(_) => None,
         }
     }
 
@@ -92,7 +95,7 @@ impl Mode {
     pub(super) fn recording_mut(&mut self) -> Option<&mut Recording> {
         match self {
             Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
-            Self::Stage | Self::Free | Self::Exercise(_) => None,
+            Self::Stage | Self::Free | Self::Mystery(_) | Self::Exercise(_) => None,
         }
     }
 

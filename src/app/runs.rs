@@ -75,7 +75,7 @@ impl App {
     }
 
     /// Asks once what devices there are, after the first run is on its way.
-    fn first_contact(&mut self) {
+    pub(super) fn first_contact(&mut self) {
         if self.recording().is_none() {
             self.send(Command::Probe);
         }
@@ -109,7 +109,7 @@ impl App {
         }
     }
 
-    fn expect(&mut self, runs: Vec<RunSpec>) {
+    pub(super) fn expect(&mut self, runs: Vec<RunSpec>) {
         self.run.pending = runs;
         self.run.switching = None;
         self.run.pairing = false;
@@ -149,6 +149,7 @@ impl App {
             return;
         }
         self.fix.due_ms = None;
+        self.no_verdict();
         // A B that the learner has changed since counts as another one.
         let mine = |run: &RunSpec| run.slot == Slot::B && run.config == self.fix.mine;
         let to_b = !self.run.wanted.as_ref().is_some_and(mine);
@@ -161,6 +162,9 @@ impl App {
 
     /// Runs A and B in pairs, until the verdict is clear.
     pub(super) fn pair(&mut self) {
+        if self.mystery().is_some() && self.riddle() {
+            return self.ask_for_verdict();
+        }
         if self.knobs_first() {
             return;
         }

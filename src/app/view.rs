@@ -98,6 +98,12 @@ pub enum Confirm {
     Leave {
         to: usize,
     },
+    /// The same for a mystery that is not solved; the place is one of the list.
+    LeaveMystery {
+        to: usize,
+    },
+    /// End the mystery and show its faults.
+    GiveUp,
 }
 
 /// What follows when a prediction is skipped.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::bench::args::BenchArgs;
-use super::values::{device, positive, preset, theme};
+use super::values::{device, positive, preset, seed, theme};
 use crate::app::ThemeName;
 use crate::config::Preset;
 use crate::course::context::CourseContext;
@@ -44,6 +44,8 @@ Exit codes: 0 done or passed, 1 a check failed or the engine broke, 2 wrong usag
 pub enum Task {
     /// Train one stage or configuration without a screen
     Run(RunArgs),
+    /// Train with hidden faults: find them in the panels, mend them with the knobs
+    Mystery(MysteryArgs),
     /// Measure two configurations in pairs on one device; says which is faster, or that it cannot tell
     Compare(CompareArgs),
     /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
@@ -133,6 +135,38 @@ pub struct WorkshopArgs {
     #[command(flatten)]
     pub engine: EngineArgs,
 }
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = MYSTERY)]
+pub struct MysteryArgs {
+    /// The riddle: the same number is the same riddle on every machine; without it, the first you have not solved
+    #[arg(long, value_name = "N", value_parser = seed)]
+    pub seed: Option<u64>,
+    /// How many faults: 1 to 3
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub level: u8,
+    /// Model size
+    #[arg(long, value_name = "PRESET", value_parser = preset())]
+    pub preset: Option<Preset>,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
+    #[command(flatten)]
+    pub course: CourseArgs,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+const MYSTERY: &str = "\
+A is the run with the faults; its values are not shown. B is yours: f opens the knobs, t toggles, T asks for the verdict.
+B is right when its outputs, gradients, times and loss are, and when it is no slower than a configuration known to be good.
+
+Points: 100 for each fault, less 1 for each panel brought into focus, 10 for each configuration tried and 1 for each
+minute begun; at least 10 for each fault, and none after giving up.
+
+Examples:
+  perflings mystery --seed 7             a riddle for a whole room
+  perflings mystery --seed 7 --level 3   three faults at once";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum As {

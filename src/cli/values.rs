@@ -36,6 +36,12 @@ pub fn device(text: &str) -> Result<String, String> {
     ))
 }
 
+/// The number of a mystery.
+pub fn seed(text: &str) -> Result<u64, String> {
+    let digits = text.parse().ok();
+    digits.ok_or_else(|| "a seed is a whole number from 0 on; write --seed 7".to_owned())
+}
+
 /// A number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok();

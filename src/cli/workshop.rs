@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::args::{ChangeArgs, RunArgs, WorkshopArgs};
+use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
 use crate::app::Options;
 use crate::config::RunConfig;
@@ -26,9 +26,35 @@ pub fn has_terminal() -> bool {
 }
 
 pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
-    if !has_terminal() {
-        return headless(args);
+    match has_terminal() {
+        true => open(args, None),
+        false => headless(args),
     }
+}
+
+/// `perflings mystery`: the same screen with a riddle on it.
+pub fn mystery(args: &MysteryArgs) -> Result<Exit> {
+    if !has_terminal() {
+        return Err(usage(
+            "a mystery is shown on a screen, and there is no terminal here",
+        ));
+    }
+    let workshop = WorkshopArgs {
+        stage: None,
+        preset: args.preset,
+        free: false,
+        config: None,
+        theme: args.theme,
+        present: false,
+        record: None,
+        course: args.course.clone(),
+        engine: args.engine.clone(),
+    };
+    open(&workshop, Some((args.seed, args.level)))
+}
+
+/// The screen, at a stage, without one, or with a mystery: its seed and its level.
+fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit> {
     let context = args.course.load()?;
     let free = args.free.then(|| begins_with(args)).transpose()?;
     let stage = args
@@ -62,9 +88,10 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         preset: args.preset,
         stage,
         free,
+        mystery,
         theme: args.theme,
         present: args.present,
-        welcome: progress.is_first(),
+        welcome: mystery.is_none() && progress.is_first(),
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };

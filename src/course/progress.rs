@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::random::Rng;
-pub use store::{directory, load, reset_stage, save_current, save_seed, save_stage, save_welcomed};
+pub use store::{
+    directory, load, reset_stage, save_current, save_mystery, save_seed, save_stage, save_welcomed,
+};
 
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -82,6 +84,15 @@ pub struct Progress {
     /// Decides the order of choices on this learner's screen; without it they stand as the course has them.
     pub seed: Option<u32>,
     pub stages: BTreeMap<String, StageProgress>,
+    /// Mysteries that were solved, by seed and level: `7-2`.
+    pub mysteries: BTreeMap<String, MysteryScore>,
+}
+
+/// Points of a solved mystery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MysteryScore {
+    pub last: u32,
+    pub best: u32,
 }
 
 /// How good the predictions are so far.

@@ -18,6 +18,7 @@ mod lints;
 mod log;
 mod loss;
 mod memory;
+mod mystery;
 pub mod numbers;
 mod question;
 mod roofline;

@@ -104,6 +104,9 @@ impl Workshop {
                 config,
                 offers,
             } => self.write_knobs(&stage, &config, &offers)?,
+            Effect::SaveMystery { name, score } => {
+                saved(progress::save_mystery(self.state()?, &name, score))?;
+            }
             Effect::SaveWelcomed => saved(progress::save_welcomed(self.state()?))?,
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
             Effect::WriteReport => {

@@ -56,7 +56,7 @@ impl App {
                 engine_gone,
                 ..
             } => (*exercise, Some(*engine_gone)),
-            Mode::Stage | Mode::Free | Mode::Replay(_) => return,
+            Mode::Stage | Mode::Free | Mode::Mystery(_) | Mode::Replay(_) => return,
         };
         // A free run goes on where it was.
         let free = self.fix.stage == 0 && !self.fix.offers.is_empty();

@@ -68,8 +68,12 @@ impl App {
         }
     }
 
-    /// Whether a recorded run is looked at whose fault is still to be named: rightly, or wrongly twice.
+    /// Whether a run is looked at whose fault is still to be found: a mystery that goes on, or a recording whose fault was not
+    /// named yet, rightly or wrongly twice.
     pub fn riddle(&self) -> bool {
+        if let Some(mystery) = self.mystery() {
+            return mystery.end.is_none();
+        }
         let Some((exercise, detective)) = self.exercise().zip(self.detective()) else {
             return self.recording().is_some_and(|it| it.riddle);
         };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::{Prediction, Progress, StageProgress, letter};
+use super::{MysteryScore, Prediction, Progress, StageProgress, letter};
 use crate::config::file::{FileError, line_of, read_text};
 use crate::course::text;
 
@@ -48,6 +48,22 @@ pub fn save_stage(dir: &Path, id: &str, stage: &StageProgress) -> Saved {
     edit(dir, |document| {
         let merged = progress(document).stage(id).merge(stage);
         write_stage(stage_table(document, id), &merged);
+    })
+}
+
+/// Records the score of a mystery; the best of all sessions stays.
+pub fn save_mystery(dir: &Path, name: &str, score: MysteryScore) -> Saved {
+    edit(dir, |document| {
+        let known = progress(document).mysteries.get(name).copied();
+        let best = known.map_or(score.best, |known| known.best.max(score.best));
+        let mut both = toml_edit::InlineTable::new();
+        both.insert("last", i64::from(score.last).into());
+        both.insert("best", i64::from(best).into());
+        let all = &mut document["mystery"];
+        if !all.is_table_like() {
+            *all = Item::Table(Table::new());
+        }
+        all[name] = value(both);
     })
 }
 
@@ -185,6 +201,15 @@ fn progress(document: &DocumentMut) -> Progress {
         stages: stages
             .filter_map(|(id, table)| Some((id, stage(table.as_table()?))))
             .collect(),
+        mysteries: value_of::<toml::Table>(&root, "mystery")
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|(name, score)| {
+                let points = |key| value_of(score.as_table()?, key);
+                let (last, best) = (points("last")?, points("best")?);
+                Some((name, MysteryScore { last, best }))
+            })
+            .collect(),
     }
 }
 
@@ -318,6 +343,23 @@ mod tests {
             (1, 1, 1, 1)
         );
         assert_eq!(progress.stage("unknown"), StageProgress::default());
+    }
+
+    #[test]
+    fn the_best_score_of_a_mystery_stays() {
+        let dir = folder();
+        for (last, best) in [(180, 180), (90, 90)] {
+            let score = MysteryScore { last, best };
+            save_mystery(dir.path(), "7-2", score).expect("saved");
+        }
+        save_stage(dir.path(), "a", &passed()).expect("saved");
+        let (progress, notice) = load(dir.path());
+        assert_eq!(notice, None);
+        let kept = MysteryScore {
+            last: 90,
+            best: 180,
+        };
+        assert_eq!(progress.mysteries.get("7-2"), Some(&kept));
     }
 
     #[test]

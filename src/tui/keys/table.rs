@@ -185,7 +185,8 @@ fn turning(app: &App) -> bool {
 
 /// There is a solution to show.
 fn solvable(app: &App) -> bool {
-    live(app) && (app.stage().is_some() || app.mode.exercise().is_some())
+    let mystery = app.mystery().is_some() && app.riddle();
+    live(app) && (app.stage().is_some() || app.mode.exercise().is_some() || mystery)
 }
 
 /// The solution of the stage is shown and can be taken.

@@ -28,6 +28,12 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         let number = format!(" {}/{} ", stage.number, app.course.stages.len());
         spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
+    } else if let Some(mystery) = app.mystery() {
+        let (seed, level) = (mystery.riddle.seed, mystery.riddle.level());
+        spans.push(Span::styled(
+            format!(" mystery {seed}, level {level}"),
+            theme.strong,
+        ));
     } else if app.mendable() {
         spans.push(Span::styled(" a free run", theme.strong));
     }
@@ -103,7 +109,10 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     let (app, theme) = (s.app, s.theme);
     if app.riddle() {
-        let text = " The checks of this run are shown here once the fault is named";
+        let text = match app.mystery() {
+            Some(_) => " The checks of this run are shown here once the mystery has ended",
+            None => " The checks of this run are shown here once the fault is named",
+        };
         return s.put(s.area, Line::styled(text, theme.dim));
     }
     let all = vitals(app);

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use ratatui::text::{Line, Span};
 
-use super::{cards, exercise, knobs, question};
+use super::{cards, exercise, knobs, mystery, question};
 use crate::app::figures::{as_found, figures};
 use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
@@ -30,6 +30,14 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         );
         let (above, foot) = exercise::page(open, app, s.theme, s.area);
         return show_both(s, above, foot);
+    }
+    if let Some(open) = app.mystery() {
+        let aside = format!("level {}", open.riddle.level());
+        s.open_as(Panel::Lesson, "mystery", &aside);
+        let mut w = s.writer();
+        mystery::page(open, &mut w);
+        let lines = w.lines;
+        return s.show_panel(Panel::Lesson, lines);
     }
     let (page, at, of) = app.page();
     let aside = app.stage().map_or(String::new(), |stage| {

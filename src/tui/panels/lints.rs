@@ -18,6 +18,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let count = match run.lints.len() {
+        _ if app.riddle() => String::new(),
         0 => String::new(),
         n => format!("{n} found"),
     };
@@ -27,10 +28,14 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     if run.started.is_none() || run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
     } else if app.riddle() || app.mode.is_watching() {
-        w.line(
-            "left out of this recording: find out what they would say",
-            theme.dim,
-        );
+        let of = match app.mystery() {
+            Some(_) => "left out of a mystery",
+            None => "left out of this recording",
+        };
+        w.line(format!("{of}: find out what they would say"), theme.dim);
+        if app.mystery().is_some() {
+            return s.show_panel(Panel::Lints, w.lines);
+        }
     } else if !told {
         w.plain(LATER, theme.dim);
         return s.show_panel(Panel::Lints, w.lines);

@@ -31,6 +31,7 @@ const NARROW: usize = 72;
 fn line_of(entry: usize, app: &App) -> usize {
     let (stages, exercises) = (app.course.stages.len(), app.course.exercises.len());
     let above = usize::from(entry >= stages && exercises > 0) * BETWEEN;
+    // The free run and the mystery stand under an empty line.
     HEAD + entry + above + usize::from(entry >= stages + exercises)
 }
 
@@ -53,7 +54,7 @@ pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
 }
 
 fn count(app: &App) -> usize {
-    app.course.stages.len() + app.course.exercises.len() + 1
+    app.course.stages.len() + app.course.exercises.len() + 2
 }
 
 /// Lines of the whole list and its foot.
@@ -80,7 +81,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
             .extend(exercises.map(|(at, it)| exercise(app, at, it, columns, theme)));
     }
     w.blank();
-    w.lines.push(free_run(app, columns, theme));
+    w.lines.extend(runs(app, columns, theme));
     let rows = s.area.height;
     if rows_of_list(rows) < rows {
         let foot = take_bottom(&mut s.area, FOOT);
@@ -188,14 +189,31 @@ fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) 
     entry.line(columns, theme)
 }
 
-/// The run without a stage, under both lists.
-fn free_run(app: &App, columns: usize, theme: &Theme) -> Line<'static> {
-    let here = app.stage().is_none() && app.mode.exercise().is_none();
-    let selected = app.view.selected + 1 == count(app);
-    let mark = if here { theme.symbols.pointer } else { " " };
-    let said = format!("{mark}   free run: every knob, no questions");
-    let style = if selected { theme.selected } else { theme.text };
-    Line::styled(text::left(&text::cut(&said, columns), columns), style)
+/// The run without a stage and the mystery, under both lists.
+fn runs(app: &App, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
+    let solved = match app.study.progress.mysteries.len() {
+        0 => String::new(),
+        n => format!(" ({n} solved)"),
+    };
+    let mystery = app.mystery().is_some();
+    let free = app.stage().is_none() && app.mode.exercise().is_none() && !mystery;
+    let said = [
+        (free, "free run: every knob, no questions".to_owned()),
+        (
+            mystery,
+            format!("mystery: a run with hidden faults to mend{solved}"),
+        ),
+    ];
+    let first = count(app) - said.len();
+    let mut at = first;
+    said.map(|(here, said)| {
+        let selected = app.view.selected == at;
+        at += 1;
+        let mark = if here { theme.symbols.pointer } else { " " };
+        let said = format!("{mark}   {said}");
+        let style = if selected { theme.selected } else { theme.text };
+        Line::styled(text::left(&text::cut(&said, columns), columns), style)
+    })
 }
 
 fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {

@@ -1,0 +1,187 @@
+//! A mystery in the lesson's place: the task and its rules, what was done so far, the last verdict; at the end the faults.
+
+use ratatui::text::Span;
+
+use crate::app::mystery::{End, Judging, Mystery};
+use crate::app::{Action, App};
+use crate::course::mystery::Riddle;
+use crate::judge::Outcome;
+use crate::judge::mystery::STEPS;
+use crate::tui::prose::Writer;
+use crate::units::number;
+
+/// The page of the open mystery.
+pub fn page(open: &Mystery, w: &mut Writer<'_>) {
+    match open.end {
+        Some(end) => ended(open, end, w),
+        None => task(open, w),
+    }
+    verdict(open, w);
+    if open.end.is_none() {
+        rules(open, w);
+    }
+}
+
+fn task(open: &Mystery, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    let text = match open.riddle.level() {
+        1 => "One knob of this run has a faulty value. Find it in the panels and mend it in B."
+            .to_owned(),
+        n => format!("This run has {n} faults. Find them in the panels and mend them in B."),
+    };
+    w.plain(&text, theme.strong);
+    w.blank();
+    w.keys(
+        "{} opens the knobs: A's values are hidden, and yours are until you turn them. {} toggles A and B. {} asks for the verdict on B. {} gives up.",
+        &[Action::Knobs, Action::Toggle, Action::Pair, Action::Solution],
+    );
+    w.blank();
+    let changes = match w.app.fix.differences() {
+        none if none.is_empty() => "nothing yet".to_owned(),
+        some => some,
+    };
+    w.item("B: ", theme.b, &changes, theme.text);
+    w.plain(&so_far(open, w.app), theme.dim);
+}
+
+/// `3 panels opened, 2 configurations tried, 4 min`
+fn so_far(open: &Mystery, app: &App) -> String {
+    let many = |n: usize, one: &str| match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {one}s"),
+    };
+    format!(
+        "{} looked at, {} tried, {} min",
+        many(open.looked.len(), "panel"),
+        many(open.tried.len(), "configuration"),
+        open.seconds(app.now_ms) / 60
+    )
+}
+
+/// What the judge says of B: the criteria, never a knob.
+fn verdict(open: &Mystery, w: &mut Writer<'_>) {
+    let (app, theme) = (w.app, w.theme);
+    match &open.judging {
+        Some(Judging::Run) => {
+            w.heading("The verdict");
+            let step = app.step().map_or(0, |step| step.min(STEPS));
+            w.plain(
+                &format!("B runs from its beginning: step {step} of {STEPS}"),
+                theme.text,
+            );
+        }
+        Some(Judging::Pairs(_)) => {
+            w.heading("The verdict");
+            let text = "Everything else is right. B is compared with a configuration known to be good, in pairs:";
+            w.plain(text, theme.text);
+            let pairs = app.study.pair.as_ref().filter(|pair| pair.n > 0);
+            let said = pairs.map_or("the first pair is running".to_owned(), |pair| {
+                format!(
+                    "{} pairs of {}, known good over B {}x",
+                    pair.n,
+                    pair.wanted,
+                    number(pair.ratio)
+                )
+            });
+            w.plain(&said, theme.dim);
+        }
+        None => {}
+    }
+    let Some(report) = open.report.as_ref().filter(|_| open.judging.is_none()) else {
+        return;
+    };
+    w.heading(if report.passed() {
+        "The verdict: B is right"
+    } else {
+        "The verdict: not yet"
+    });
+    for line in &report.lines {
+        let (mark, style) = match line.outcome {
+            Outcome::Passed => (theme.symbols.good, theme.good),
+            Outcome::Failed => (theme.symbols.warning, theme.bad),
+            Outcome::NotMeasured => (theme.symbols.ghost, theme.dim),
+        };
+        w.marked((mark, style), &line.name, theme.text);
+        if line.outcome != Outcome::Passed {
+            w.item("  ", theme.dim, &line.measured, theme.dim);
+        }
+    }
+}
+
+fn rules(open: &Mystery, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    w.heading("Points");
+    let whole = 100 * usize::from(open.riddle.level());
+    w.plain(
+        &format!("{whole}, less 1 for each panel brought into focus, 10 for each configuration tried and 1 for each minute begun."),
+        theme.text,
+    );
+    if let Some(score) = w.app.mystery_score() {
+        w.plain(&format!("Your best so far: {}", score.best), theme.dim);
+    }
+}
+
+fn ended(open: &Mystery, end: End, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    match end {
+        End::Solved { points, seconds } => {
+            let whole = 100 * usize::from(open.riddle.level());
+            let (minutes, seconds) = (seconds / 60, seconds % 60);
+            let text = format!("Solved: {points} of {whole} points, in {minutes}:{seconds:02}");
+            w.marked((theme.symbols.good, theme.good), &text, theme.strong);
+            let best = w.app.mystery_score().map_or(points, |score| score.best);
+            w.plain(
+                &format!("{}; your best {best}", so_far_ended(open)),
+                theme.dim,
+            );
+        }
+        End::GivenUp => w.plain("Given up: no points for this one.", theme.strong),
+    }
+    let many = open.riddle.faults.len() > 1;
+    w.heading(if many { "The faults" } else { "The fault" });
+    faults(&open.riddle, w);
+    w.blank();
+    w.keys(
+        "The knobs ({}) hide nothing any more. {} begins the next mystery.",
+        &[Action::Knobs, Action::NextStage],
+    );
+}
+
+fn so_far_ended(open: &Mystery) -> String {
+    format!(
+        "{} panels, {} configurations",
+        open.looked.len(),
+        open.tried.len()
+    )
+}
+
+fn faults(riddle: &Riddle, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    for fault in &riddle.faults {
+        for (path, _) in fault.sets {
+            let Some(knob) = crate::config::Knob::known(path) else {
+                continue;
+            };
+            let runs = [
+                Span::styled((*path).to_owned(), theme.key),
+                Span::styled(" was ", theme.text),
+                Span::styled((knob.get)(&riddle.broken), theme.a),
+                Span::styled("; known to be good is ", theme.text),
+                Span::styled((knob.get)(&riddle.good), theme.b),
+            ];
+            w.runs(&runs, "", "  ");
+        }
+        w.plain(fault.does, theme.text);
+        let alike = crate::course::mystery::FAULTS
+            .iter()
+            .filter(|it| it.looks == fault.looks)
+            .count();
+        let said = format!(
+            "It looks like {}, as {} other faults do.",
+            fault.looks.words(),
+            alike - 1
+        );
+        w.plain(&said, theme.dim);
+        w.blank();
+    }
+}
