@@ -393,6 +393,8 @@ impl App {
                 self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
                 self.view.limits = limits.panels.into_iter().collect();
             }
+            // A stage's file has nothing to do with a mystery.
+            Message::Saved { .. } if self.mystery().is_some() => {}
             Message::Saved { config } => self.saved(config),
             Message::Kept { stage, config } => self.kept(&stage, config),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),

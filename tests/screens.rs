@@ -247,6 +247,49 @@ fn whole_screens_at_every_size() {
     }
 }
 
+/// A mystery whose B was judged and is not right yet.
+fn riddled() -> App {
+    let options = Options {
+        mystery: Some((Some(14), 1)),
+        ..Options::default()
+    };
+    let mut app = session::begin(sample::course(), options).0;
+    train(&mut app, 40);
+    act(&mut app, Action::Knobs);
+    act(&mut app, Action::KnobRow(4));
+    act(&mut app, Action::KnobTurn(1));
+    let run = app.run.wanted.clone().expect("a run");
+    hear(&mut app, sample::started(&run, 41));
+    act(&mut app, Action::Pair);
+    train(&mut app, 59);
+    let finished = Finished {
+        slot: Slot::B,
+        steps: 60,
+        loss_first: 6.93.into(),
+        loss_last: 6.94.into(),
+        ln_vocab: 6.908,
+        step_ms: Some(Spread::default()),
+        clock: "host-sync".to_owned(),
+        ..Finished::default()
+    };
+    hear(&mut app, Event::Finished(Box::new(finished)));
+    app
+}
+
+#[test]
+fn a_mystery_at_every_size() {
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        dark("mystery", &mut riddled(), width, height);
+        let mut knobs = riddled();
+        act(&mut knobs, Action::Knobs);
+        dark("mystery_knobs", &mut knobs, width, height);
+        let mut ended = riddled();
+        act(&mut ended, Action::Solution);
+        act(&mut ended, Action::Yes);
+        dark("mystery_ended", &mut ended, width, height);
+    }
+}
+
 #[test]
 fn every_panel() {
     let states: [(&str, Make); 3] = [("empty", empty), ("first", first), ("toggled", toggled)];

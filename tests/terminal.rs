@@ -134,6 +134,38 @@ fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
     assert!(kept.welcomed && problem.is_none());
 }
 
+/// Seed 14 of level 1 is a learning rate that is too low: the loss panel shows it, and one knob mends it.
+#[test]
+fn a_mystery_is_mended_through_the_knobs_and_judged() {
+    let mut terminal = Terminal::start_with(&["mystery", "--seed", "14"], &[]);
+    terminal.see(&["mystery 14, level 1", "running A mystery"]);
+    terminal.press("T");
+    terminal.see(&["B is still the same as A"]);
+    terminal.see(&["gradient       ?    ?"]);
+    assert!(!terminal.text().contains("0.0000001"));
+    // Down to the learning rate; the first turn gives B the preset's.
+    terminal.press(&"j".repeat(12));
+    terminal.see(&["▸ learning-rate"]);
+    terminal.press("\u{1b}[C");
+    terminal.see(&["< 0.0003 >", "running B custom"]);
+    // One comparison in forty calls equal ones slower; then it is asked again.
+    for _ in 0..4 {
+        terminal.press("T");
+        terminal.see_that("verdict", |text| {
+            text.contains("Solved: ") || text.contains("The verdict: not yet")
+        });
+        if terminal.text().contains("Solved: ") {
+            break;
+        }
+        assert!(terminal.text().contains("the loss falls"));
+    }
+    terminal.see(&["Solved: ", "train.learning-rate was 0.0000001"]);
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let (kept, problem) = progress::load(&state(&terminal.home));
+    assert!(kept.mysteries.contains_key("14-1") && problem.is_none());
+}
+
 #[test]
 fn a_terminal_that_hangs_up_ends_the_program_and_its_engine() {
     let mut terminal = Terminal::start(&[]);

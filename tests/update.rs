@@ -6,6 +6,8 @@ mod course;
 mod knobs;
 #[path = "update/leave.rs"]
 mod leave;
+#[path = "update/mystery.rs"]
+mod mystery;
 #[path = "sample/sample.rs"]
 mod sample;
 #[path = "support/session.rs"]

@@ -24,6 +24,8 @@ pub struct Mystery {
     /// Configurations of B that ran, by hash.
     pub tried: BTreeSet<String>,
     pub judging: Option<Judging>,
+    /// The last pairs had the known-good configuration as A.
+    pub in_pairs: bool,
     /// The last verdict.
     pub report: Option<Report>,
     pub end: Option<End>,
@@ -53,6 +55,7 @@ impl Mystery {
             looked: BTreeSet::new(),
             tried: BTreeSet::new(),
             judging: None,
+            in_pairs: false,
             report: None,
             end: None,
         }
@@ -247,8 +250,16 @@ impl App {
         };
         self.study.pair = None;
         self.start(run);
+        self.show_text();
         if let Some(mystery) = self.mystery_mut() {
             (mystery.judging, mystery.report) = (Some(Judging::Run), None);
+        }
+    }
+
+    /// After the end A is what was found again, in pairs as well.
+    pub(super) fn pairs_of_a_and_b(&mut self) {
+        if let Some(mystery) = self.mystery_mut() {
+            mystery.in_pairs = false;
         }
     }
 
@@ -290,6 +301,7 @@ impl App {
         self.run.pairing = true;
         if let Some(mystery) = self.mystery_mut() {
             mystery.judging = Some(Judging::Pairs(Box::new(finished.clone())));
+            mystery.in_pairs = true;
             mystery.report = Some(report);
         }
         self.send(Command::Pair {

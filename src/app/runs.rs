@@ -165,6 +165,7 @@ impl App {
         if self.mystery().is_some() && self.riddle() {
             return self.ask_for_verdict();
         }
+        self.pairs_of_a_and_b();
         if self.knobs_first() {
             return;
         }

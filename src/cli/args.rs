@@ -140,7 +140,7 @@ pub struct WorkshopArgs {
 #[command(after_help = MYSTERY)]
 pub struct MysteryArgs {
     /// The riddle: the same number is the same riddle on every machine; without it, the first you have not solved
-    #[arg(long, value_name = "N", value_parser = seed)]
+    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How many faults: 1 to 3
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]

@@ -119,6 +119,7 @@ fn offered_label(binding: &Binding, app: &App) -> &'static str {
     match binding.action {
         Action::Pause if paused(app) => "resume",
         Action::Toggle if toggled() => "back to A",
+        Action::Pair if app.mystery().is_some() && app.riddle() => "verdict on B",
         Action::Knobs if app.knobs_open() => "close knobs",
         Action::Lesson if app.view.lesson_open => "panels",
         Action::Lesson if app.mode.exercise().is_some() => "exercise",

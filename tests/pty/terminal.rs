@@ -54,8 +54,8 @@ pub fn launch(
     let (pty, slave) = open().expect("a terminal opens");
     pty.resize(size).expect("resizes");
     let mut command = Command::new(env!("CARGO_BIN_EXE_perflings"))
-        .args(["--device", "cpu"])
         .args(args)
+        .args(["--device", "cpu"])
         .current_dir(home.path());
     for name in ["STATE", "DATA", "CACHE", "CONFIG"] {
         command = command.env(format!("XDG_{name}_HOME"), home.path().join(name));

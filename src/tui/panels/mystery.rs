@@ -2,13 +2,13 @@
 
 use ratatui::text::Span;
 
+use super::cards;
+use crate::app::Action;
 use crate::app::mystery::{End, Judging, Mystery};
-use crate::app::{Action, App};
 use crate::course::mystery::Riddle;
 use crate::judge::Outcome;
 use crate::judge::mystery::STEPS;
 use crate::tui::prose::Writer;
-use crate::units::number;
 
 /// The page of the open mystery.
 pub fn page(open: &Mystery, w: &mut Writer<'_>) {
@@ -41,20 +41,20 @@ fn task(open: &Mystery, w: &mut Writer<'_>) {
         some => some,
     };
     w.item("B: ", theme.b, &changes, theme.text);
-    w.plain(&so_far(open, w.app), theme.dim);
+    let minutes = open.seconds(w.app.now_ms) / 60;
+    w.plain(&format!("{}, {minutes} min", so_far(open)), theme.dim);
 }
 
-/// `3 panels opened, 2 configurations tried, 4 min`
-fn so_far(open: &Mystery, app: &App) -> String {
+/// `3 panels looked at, 2 configurations tried`
+fn so_far(open: &Mystery) -> String {
     let many = |n: usize, one: &str| match n {
         1 => format!("1 {one}"),
         n => format!("{n} {one}s"),
     };
     format!(
-        "{} looked at, {} tried, {} min",
+        "{} looked at, {} tried",
         many(open.looked.len(), "panel"),
-        many(open.tried.len(), "configuration"),
-        open.seconds(app.now_ms) / 60
+        many(open.tried.len(), "configuration")
     )
 }
 
@@ -74,16 +74,9 @@ fn verdict(open: &Mystery, w: &mut Writer<'_>) {
             w.heading("The verdict");
             let text = "Everything else is right. B is compared with a configuration known to be good, in pairs:";
             w.plain(text, theme.text);
-            let pairs = app.study.pair.as_ref().filter(|pair| pair.n > 0);
-            let said = pairs.map_or("the first pair is running".to_owned(), |pair| {
-                format!(
-                    "{} pairs of {}, known good over B {}x",
-                    pair.n,
-                    pair.wanted,
-                    number(pair.ratio)
-                )
-            });
-            w.plain(&said, theme.dim);
+            w.blank();
+            let lines = cards::verdict(app, w.columns, theme);
+            w.lines.extend(lines);
         }
         None => {}
     }
@@ -130,10 +123,7 @@ fn ended(open: &Mystery, end: End, w: &mut Writer<'_>) {
             let text = format!("Solved: {points} of {whole} points, in {minutes}:{seconds:02}");
             w.marked((theme.symbols.good, theme.good), &text, theme.strong);
             let best = w.app.mystery_score().map_or(points, |score| score.best);
-            w.plain(
-                &format!("{}; your best {best}", so_far_ended(open)),
-                theme.dim,
-            );
+            w.plain(&format!("{}; your best {best}", so_far(open)), theme.dim);
         }
         End::GivenUp => w.plain("Given up: no points for this one.", theme.strong),
     }
@@ -145,14 +135,6 @@ fn ended(open: &Mystery, end: End, w: &mut Writer<'_>) {
         "The knobs ({}) hide nothing any more. {} begins the next mystery.",
         &[Action::Knobs, Action::NextStage],
     );
-}
-
-fn so_far_ended(open: &Mystery) -> String {
-    format!(
-        "{} panels, {} configurations",
-        open.looked.len(),
-        open.tried.len()
-    )
 }
 
 fn faults(riddle: &Riddle, w: &mut Writer<'_>) {

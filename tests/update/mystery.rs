@@ -1,0 +1,255 @@
+//! A mystery: what is hidden, how B is judged, how it ends.
+
+use perflings::app::Message;
+use perflings::app::mystery::{End, Judging};
+use perflings::app::{Action, App, Confirm, Effect, Mode, Options, Overlay, Panel, update};
+use perflings::judge::mystery::STEPS;
+use perflings::protocol::*;
+
+use super::sample;
+use super::session::{act, begin, hear, train, wanted};
+
+/// Seed 14 of level 1: the learning rate is far too low. A has trained for some steps.
+fn open() -> App {
+    let options = Options {
+        mystery: Some((Some(14), 1)),
+        ..Options::default()
+    };
+    let (mut app, _) = begin(sample::course(), options);
+    train(&mut app, 30);
+    app
+}
+
+/// The learning rate is turned once, which gives B the preset's.
+fn mended() -> App {
+    let mut app = open();
+    act(&mut app, Action::Knobs);
+    let mut knobs = app.fix.offers.iter();
+    let row = knobs.position(|knob| knob.path == "train.learning-rate");
+    app.fix.select(row.expect("offered"));
+    act(&mut app, Action::KnobTurn(1));
+    let run = wanted(&app);
+    hear(&mut app, sample::started(&run, 31));
+    app
+}
+
+/// The end of the run that is judged, with this last loss.
+fn finished(app: &App, loss: f64) -> Event {
+    Event::Finished(Box::new(Finished {
+        slot: Slot::B,
+        steps: STEPS,
+        loss_first: 6.93.into(),
+        loss_last: loss.into(),
+        ln_vocab: wanted(app).config.ln_vocab(),
+        step_ms: Some(Spread::default()),
+        clock: "host-sync".to_owned(),
+        grad: GradSummary {
+            tensors: 39,
+            with_grad: 39,
+            params_pct: 100.0,
+        },
+        phases_ms: Some(Phases {
+            forward: 10.0,
+            backward: 20.0,
+            optimizer: 10.0,
+            residual: 0.0,
+            step: 40.0,
+        }),
+        evidence: Some(Evidence {
+            parity: Some(5e-7.into()),
+            ..Evidence::default()
+        }),
+        ..Finished::default()
+    }))
+}
+
+/// Asks for the verdict; the run that is judged has begun.
+fn asked() -> App {
+    let mut app = mended();
+    act(&mut app, Action::Pair);
+    let run = wanted(&app);
+    assert_eq!((run.slot, run.steps), (Slot::B, Some(STEPS)));
+    hear(&mut app, sample::started(&run, 0));
+    app
+}
+
+/// What the pairs compare.
+fn paired(effects: &[Effect]) -> Option<(&RunSpec, &RunSpec)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Send(Command::Pair { a, b, .. }) => Some((a, b)),
+        _ => None,
+    })
+}
+
+fn pair(verdict: Verdict) -> Event {
+    let Event::Pair(pair) = sample::pair(40, true) else {
+        unreachable!()
+    };
+    Event::Pair(Pair { verdict, ..pair })
+}
+
+/// Everything but the speed is right; the pairs end with this verdict.
+fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
+    let mut app = asked();
+    let event = finished(&app, 6.7);
+    let effects = hear(&mut app, event);
+    let (a, b) = paired(&effects).expect("pairs begin");
+    let riddle = &app.mystery().expect("open").riddle;
+    assert_eq!((&a.config, &b.config), (&riddle.good, &app.fix.mine));
+    for run in [a.clone(), b.clone()] {
+        let Event::Started(started) = sample::started(&run, 0) else {
+            unreachable!()
+        };
+        hear(
+            &mut app,
+            Event::Started(Started {
+                paired: true,
+                ..started
+            }),
+        );
+    }
+    let effects = hear(&mut app, pair(verdict));
+    (app, effects)
+}
+
+#[test]
+fn nothing_tells_the_values_of_a() {
+    let app = open();
+    let mystery = app.mystery().expect("open");
+    assert_eq!(wanted(&app).config, mystery.riddle.broken);
+    assert!(app.riddle() && app.stage().is_none() && app.fix.hidden);
+    assert!(app.fix.rows().all(|row| row.a.is_none() && row.b.is_none()));
+    assert_eq!(app.slot_name(Slot::A), "A mystery");
+}
+
+#[test]
+fn a_b_that_nobody_changed_is_not_judged() {
+    let mut app = open();
+    for action in [Action::Toggle, Action::Pair] {
+        let effects = act(&mut app, action);
+        assert!(effects.is_empty() && app.knobs_open(), "{action:?}");
+        act(&mut app, Action::Close);
+    }
+    assert!(app.mystery().expect("open").judging.is_none());
+}
+
+#[test]
+fn looks_and_tried_configurations_are_counted_once_each() {
+    let mut app = mended();
+    for panel in [Panel::Kernels, Panel::Loss, Panel::Kernels, Panel::Lesson] {
+        act(&mut app, Action::Focus(panel));
+    }
+    let run = wanted(&app);
+    hear(&mut app, sample::started(&run, 40));
+    let mystery = app.mystery().expect("open");
+    assert_eq!((mystery.looked.len(), mystery.tried.len()), (2, 1));
+}
+
+#[test]
+fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
+    let (app, effects) = judged(Verdict::Same);
+    let mystery = app.mystery().expect("open");
+    let Some(End::Solved { points, .. }) = mystery.end else {
+        panic!("{:?}", mystery.report);
+    };
+    assert_eq!(points, 90, "one configuration, no panel, no minute");
+    let saved = effects.iter().any(|effect| {
+        matches!(effect, Effect::SaveMystery { name, score } if name == "14-1" && score.best == 90)
+    });
+    assert!(saved && !app.riddle() && !app.fix.hidden);
+    // What ran before stays on the screen: the known-good configuration is not shown as A.
+    let a = app.run.slot(Slot::A).started.as_ref().expect("it ran");
+    assert_eq!(a.run.config, mystery.riddle.broken);
+}
+
+#[test]
+fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
+    let (app, effects) = judged(Verdict::Slower);
+    let mystery = app.mystery().expect("open");
+    assert!(mystery.end.is_none() && app.riddle() && app.fix.hidden);
+    assert!(
+        !effects
+            .iter()
+            .any(|it| matches!(it, Effect::SaveMystery { .. }))
+    );
+    let report = mystery.report.as_ref().expect("judged");
+    assert!(!report.passed());
+    for line in &report.lines {
+        let said = format!("{} {} {}", line.name, line.asked, line.measured);
+        assert!(app.fix.offers.iter().all(|knob| !said.contains(knob.path)));
+    }
+}
+
+#[test]
+fn what_one_run_shows_needs_no_pairs() {
+    let mut app = asked();
+    let event = finished(&app, 6.94);
+    let effects = hear(&mut app, event);
+    assert!(paired(&effects).is_none());
+    let mystery = app.mystery().expect("open");
+    let unmet = perflings::judge::mystery::unmet(mystery.report.as_ref().expect("judged"));
+    assert_eq!(unmet, ["the loss falls"]);
+}
+
+#[test]
+fn another_change_ends_the_judging() {
+    let mut app = asked();
+    act(&mut app, Action::Knobs);
+    act(&mut app, Action::KnobTurn(1));
+    let now_ms = app.now_ms + 1000;
+    update(&mut app, Message::Tick { now_ms });
+    assert!(app.mystery().expect("open").judging.is_none());
+    let mut app = asked();
+    assert!(matches!(
+        app.mystery().expect("open").judging,
+        Some(Judging::Run)
+    ));
+    act(&mut app, Action::Toggle);
+    assert!(app.mystery().expect("open").judging.is_none());
+}
+
+#[test]
+fn giving_up_asks_and_shows_the_faults_without_points() {
+    let mut app = open();
+    act(&mut app, Action::Solution);
+    assert_eq!(app.view.confirm, Some(Confirm::GiveUp));
+    act(&mut app, Action::No);
+    assert!(app.riddle());
+    act(&mut app, Action::Solution);
+    let effects = act(&mut app, Action::Yes);
+    assert_eq!(app.mystery().expect("open").end, Some(End::GivenUp));
+    assert!(!app.riddle() && effects.is_empty());
+    act(&mut app, Action::NextStage);
+    let next = app.mystery().expect("the next one");
+    assert_eq!((next.riddle.seed, next.riddle.level()), (15, 1));
+}
+
+#[test]
+fn a_report_would_name_the_faults() {
+    let mut app = open();
+    assert!(act(&mut app, Action::Report).is_empty());
+    let (mut app, _) = judged(Verdict::Same);
+    assert_eq!(act(&mut app, Action::Report), [Effect::WriteReport]);
+}
+
+#[test]
+fn leaving_asks_and_the_list_leads_there_and_back() {
+    let mut app = open();
+    act(&mut app, Action::Stage(2));
+    assert!(matches!(
+        app.view.confirm,
+        Some(Confirm::LeaveMystery { to: 1 })
+    ));
+    act(&mut app, Action::No);
+    assert!(app.mystery().is_some());
+    act(&mut app, Action::Stage(2));
+    act(&mut app, Action::Yes);
+    assert!(matches!(app.mode, Mode::Stage));
+    assert_eq!(app.stage().map(|stage| stage.number), Some(2));
+    assert_eq!(wanted(&app).stage, 2);
+    act(&mut app, Action::Open(Overlay::Stages));
+    act(&mut app, Action::Scroll(99));
+    act(&mut app, Action::Choose);
+    let mystery = app.mystery().expect("the last line");
+    assert_eq!((mystery.riddle.seed, mystery.riddle.level()), (1, 1));
+}
