@@ -110,7 +110,7 @@ pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     let (app, theme) = (s.app, s.theme);
     if app.riddle() {
         let text = match app.mystery() {
-            Some(_) => " The checks of this run are shown here once the mystery has ended",
+            Some(_) => " The checks are shown here once the mystery has ended",
             None => " The checks of this run are shown here once the fault is named",
         };
         return s.put(s.area, Line::styled(text, theme.dim));

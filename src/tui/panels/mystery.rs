@@ -6,19 +6,19 @@ use super::cards;
 use crate::app::Action;
 use crate::app::mystery::{End, Judging, Mystery};
 use crate::course::mystery::Riddle;
-use crate::judge::Outcome;
 use crate::judge::mystery::STEPS;
+use crate::judge::{Line, Outcome};
 use crate::tui::prose::Writer;
 
 /// The page of the open mystery.
 pub fn page(open: &Mystery, w: &mut Writer<'_>) {
     match open.end {
         Some(end) => ended(open, end, w),
-        None => task(open, w),
-    }
-    verdict(open, w);
-    if open.end.is_none() {
-        rules(open, w);
+        None => {
+            task(open, w);
+            verdict(open, w);
+            rules(open, w);
+        }
     }
 }
 
@@ -30,11 +30,6 @@ fn task(open: &Mystery, w: &mut Writer<'_>) {
         n => format!("This run has {n} faults. Find them in the panels and mend them in B."),
     };
     w.plain(&text, theme.strong);
-    w.blank();
-    w.keys(
-        "{} opens the knobs: A's values are hidden, and yours are until you turn them. {} toggles A and B. {} asks for the verdict on B. {} gives up.",
-        &[Action::Knobs, Action::Toggle, Action::Pair, Action::Solution],
-    );
     w.blank();
     let changes = match w.app.fix.differences() {
         none if none.is_empty() => "nothing yet".to_owned(),
@@ -88,7 +83,15 @@ fn verdict(open: &Mystery, w: &mut Writer<'_>) {
     } else {
         "The verdict: not yet"
     });
-    for line in &report.lines {
+    // What is not right comes first: a small screen has no room for all.
+    let rank = |line: &&Line| match line.outcome {
+        Outcome::Failed => 0,
+        Outcome::NotMeasured => 1,
+        Outcome::Passed => 2,
+    };
+    let mut lines: Vec<&Line> = report.lines.iter().collect();
+    lines.sort_by_key(rank);
+    for line in lines {
         let (mark, style) = match line.outcome {
             Outcome::Passed => (theme.symbols.good, theme.good),
             Outcome::Failed => (theme.symbols.warning, theme.bad),
@@ -103,6 +106,11 @@ fn verdict(open: &Mystery, w: &mut Writer<'_>) {
 
 fn rules(open: &Mystery, w: &mut Writer<'_>) {
     let theme = w.theme;
+    w.heading("How");
+    w.keys(
+        "{} opens the knobs: A's values are hidden, and yours are until you turn them. {} toggles A and B. {} asks for the verdict on B. {} gives up.",
+        &[Action::Knobs, Action::Toggle, Action::Pair, Action::Solution],
+    );
     w.heading("Points");
     let whole = 100 * usize::from(open.riddle.level());
     w.plain(
@@ -135,6 +143,9 @@ fn ended(open: &Mystery, end: End, w: &mut Writer<'_>) {
         "The knobs ({}) hide nothing any more. {} begins the next mystery.",
         &[Action::Knobs, Action::NextStage],
     );
+    if end != End::GivenUp {
+        verdict(open, w);
+    }
 }
 
 fn faults(riddle: &Riddle, w: &mut Writer<'_>) {
