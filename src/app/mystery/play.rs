@@ -1,0 +1,277 @@
+//! How a mystery is played. The judge takes a fresh run of B first, because weights that a fault has ruined say nothing about
+//! B, and pairs with the known-good configuration only where that run leaves nothing but the speed open.
+
+use super::{End, Judging, Mystery};
+use crate::app::fix::Fix;
+use crate::app::view::{Confirm, Overlay};
+use crate::app::{Action, App, Effect, Mode, SlotRun};
+use crate::config::Preset;
+use crate::course::mystery::{Riddle, offers, score};
+use crate::course::progress::MysteryScore;
+use crate::judge::Report;
+use crate::judge::mystery::{STEPS, evaluate, only_speed_is_open};
+use crate::judge::stage::Measured;
+use crate::panel::Panel;
+use crate::protocol::{Command, Finished, RunSpec, Slot, Started};
+
+impl App {
+    /// The open mystery.
+    pub fn mystery(&self) -> Option<&Mystery> {
+        match &self.mode {
+            Mode::Mystery(mystery) => Some(mystery),
+            _ => None,
+        }
+    }
+
+    fn mystery_mut(&mut self) -> Option<&mut Mystery> {
+        match &mut self.mode {
+            Mode::Mystery(mystery) => Some(mystery),
+            _ => None,
+        }
+    }
+
+    /// Runs the riddle of a seed.
+    pub(in crate::app) fn run_mystery(&mut self, seed: u64, level: u8) {
+        self.leave_exercise();
+        let riddle = Riddle::draw(seed, level, self.preset.unwrap_or(Preset::Tiny));
+        let paths: Vec<String> = offers().map(|knob| knob.path.to_owned()).collect();
+        self.fix = Fix::new(0, "mystery", riddle.broken.clone(), &paths);
+        self.fix.hidden = true;
+        (self.mode, self.presentation) = (
+            Mode::Mystery(Box::new(Mystery::new(riddle, self.now_ms))),
+            None,
+        );
+        (self.study.pair, self.study.report) = (None, None);
+        self.view.scroll.clear();
+        (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);
+        let first = self.run.wanted.is_none();
+        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.start(self.fix.a());
+        self.show_text();
+        if first {
+            self.first_contact();
+        }
+    }
+
+    /// What an action means in a mystery; false where it means there what it means everywhere.
+    pub(in crate::app) fn act_in_mystery(&mut self, action: Action) -> bool {
+        let open = self.riddle();
+        match action {
+            Action::Solution if open => self.view.confirm = Some(Confirm::GiveUp),
+            Action::Report if open => {
+                self.tell(
+                    "A report would name the faults: end the mystery first",
+                    false,
+                );
+            }
+            Action::Pair if open => self.ask_for_verdict(),
+            Action::NextStage if !open => {
+                let (seed, level) = self.mystery().map_or((1, 1), |it| {
+                    (it.riddle.seed.wrapping_add(1), it.riddle.level())
+                });
+                self.run_mystery(seed, level);
+            }
+            Action::Choose | Action::ChooseLine(_)
+                if self.view.overlay != Some(Overlay::Stages) =>
+            {
+                return false;
+            }
+            Action::Choose => self.leave_mystery(self.view.selected),
+            Action::ChooseLine(line) => self.leave_mystery(line),
+            Action::Stage(number) => {
+                let mut stages = self.course.stages.iter();
+                match stages.position(|stage| stage.number == number) {
+                    Some(at) => self.leave_mystery(at),
+                    None => return false,
+                }
+            }
+            Action::NextStage | Action::PreviousStage => self.leave_mystery(self.study.at),
+            Action::Reset => self.tell("There is nothing to put back here", false),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Notes what was looked at and tried.
+    pub(in crate::app) fn note_looks(&mut self) {
+        let (focus, covered) = (self.view.focus, self.view.overlay.is_some());
+        if let Some(mystery) = self.mystery_mut()
+            && let Some(panel) = focus.filter(|panel| *panel != Panel::Lesson && !covered)
+            && mystery.end.is_none()
+        {
+            mystery.looked.insert(panel);
+        }
+    }
+
+    /// A run of B has begun: another configuration was tried.
+    pub(in crate::app) fn note_tried(&mut self, started: &Started) {
+        if started.run.slot == Slot::B
+            && let Some(mystery) = self.mystery_mut()
+            && mystery.end.is_none()
+        {
+            mystery.tried.insert(started.config.clone());
+        }
+    }
+
+    /// Goes to another line of the list; an unfinished mystery is asked about first.
+    fn leave_mystery(&mut self, to: usize) {
+        if self.riddle() {
+            self.view.overlay = None;
+            self.view.confirm = Some(Confirm::LeaveMystery { to });
+        } else {
+            self.left_mystery(to);
+        }
+    }
+
+    pub(in crate::app) fn left_mystery(&mut self, to: usize) {
+        self.mode = Mode::Stage;
+        (self.fix, self.run.slots) = (Fix::default(), Default::default());
+        // A stage is entered anew, also the one from which the mystery was begun.
+        let stages = self.course.stages.len();
+        self.enter(if to < stages { to } else { self.study.at });
+        if to >= stages {
+            self.view.overlay = Some(Overlay::Stages);
+            self.choose(to);
+        }
+    }
+
+    /// Gives up, or ends as solved: the faults are shown, and the knobs hide nothing any more.
+    fn end_mystery(&mut self, end: End) {
+        self.fix.hidden = false;
+        self.view.knobs = false;
+        let Some(mystery) = self.mystery_mut() else {
+            return;
+        };
+        (mystery.end, mystery.judging) = (Some(end), None);
+        let (name, faults) = (mystery.name(), mystery.riddle.faults.len());
+        if let End::Solved { points, .. } = end {
+            let known = self.study.progress.mysteries.entry(name.clone());
+            let score = known.or_default();
+            (score.last, score.best) = (points, score.best.max(points));
+            let score = *score;
+            self.effects.push(Effect::SaveMystery { name, score });
+            let text = format!("Solved: {points} of {} points", 100 * faults);
+            self.tell(&text, false);
+        }
+        self.show_text();
+    }
+
+    pub(in crate::app) fn give_up(&mut self) {
+        self.end_mystery(End::GivenUp);
+    }
+
+    /// Judges B: a fresh run of it comes first.
+    pub(in crate::app) fn ask_for_verdict(&mut self) {
+        if self.knobs_first() {
+            return;
+        }
+        self.fix.due_ms = None;
+        let run = RunSpec {
+            steps: Some(STEPS),
+            ..self.fix.b()
+        };
+        self.study.pair = None;
+        self.start(run);
+        self.show_text();
+        if let Some(mystery) = self.mystery_mut() {
+            (mystery.judging, mystery.report) = (Some(Judging::Run), None);
+        }
+    }
+
+    /// After the end A is what was found again, in pairs as well.
+    pub(in crate::app) fn pairs_of_a_and_b(&mut self) {
+        if let Some(mystery) = self.mystery_mut() {
+            mystery.in_pairs = false;
+        }
+    }
+
+    /// B changed, or something else runs: there will be no verdict.
+    pub(in crate::app) fn no_verdict(&mut self) {
+        if let Some(mystery) = self.mystery_mut() {
+            mystery.judging = None;
+        }
+    }
+
+    /// The run that is judged has ended.
+    pub(in crate::app) fn judged_run(&mut self, finished: &Finished) {
+        let judging = self.mystery().and_then(|it| it.judging.as_ref());
+        if !matches!(judging, Some(Judging::Run)) || finished.slot != Slot::B {
+            return;
+        }
+        let report = evaluate(Measured {
+            config: Some(&self.fix.mine),
+            finished: Some(finished),
+            ..Measured::default()
+        });
+        if !only_speed_is_open(&report) {
+            return self.verdict(report);
+        }
+        let (b, good) = (
+            self.fix.b(),
+            self.mystery().map(|it| it.riddle.good.clone()),
+        );
+        let Some(good) = good else {
+            return;
+        };
+        let a = RunSpec {
+            slot: Slot::A,
+            variant: "known good".to_owned(),
+            config: good,
+            ..b.clone()
+        };
+        self.expect(vec![a.clone(), b.clone()]);
+        self.run.pairing = true;
+        if let Some(mystery) = self.mystery_mut() {
+            mystery.judging = Some(Judging::Pairs(Box::new(finished.clone())));
+            mystery.in_pairs = true;
+            mystery.report = Some(report);
+        }
+        self.send(Command::Pair {
+            device: self.devices.using.clone(),
+            stage: 0,
+            a,
+            b,
+            pairs: 0,
+        });
+    }
+
+    /// The pairs with the known-good configuration have ended.
+    pub(in crate::app) fn judged_pairs(&mut self) {
+        let judging = self.mystery().and_then(|it| it.judging.clone());
+        if let Some(Judging::Pairs(finished)) = judging {
+            let report = evaluate(Measured {
+                config: Some(&self.fix.mine),
+                finished: Some(&finished),
+                pair: self.study.pair.as_ref(),
+                quiz_right: None,
+            });
+            self.verdict(report);
+        }
+    }
+
+    fn verdict(&mut self, report: Report) {
+        let passed = report.passed();
+        let now_ms = self.now_ms;
+        let Some(mystery) = self.mystery_mut() else {
+            return;
+        };
+        (mystery.report, mystery.judging) = (Some(report), None);
+        let (seconds, level) = (mystery.seconds(now_ms), mystery.riddle.level());
+        let points = score(level, mystery.looked.len(), mystery.tried.len(), seconds);
+        if passed {
+            self.end_mystery(End::Solved { points, seconds });
+        } else {
+            self.tell("Not solved yet: the verdict names what is not right", true);
+            self.show_text();
+        }
+        self.start(self.fix.b());
+    }
+}
+
+impl App {
+    /// The best score of the open mystery, from this session or an earlier one.
+    pub fn mystery_score(&self) -> Option<MysteryScore> {
+        let name = self.mystery()?.name();
+        self.study.progress.mysteries.get(&name).copied()
+    }
+}
