@@ -789,6 +789,7 @@ fn choices_are_shuffled_on_the_screen_and_kept_as_the_course_has_them() {
 fn answers_to_the_quiz_stay_and_can_be_given_again() {
     let mut app = running(1);
     act(&mut app, Action::Answer(1));
+    solve(&mut app);
     act(&mut app, Action::Pair);
     hear(&mut app, sample::pair(30, true));
     act(&mut app, Action::Question);
@@ -890,6 +891,7 @@ fn the_quiz_comes_in_the_debrief() {
 #[test]
 fn hints_come_one_by_one_and_end() {
     let mut app = running(1);
+    act(&mut app, Action::Answer(1));
     for n in 1..=3 {
         assert!(matches!(
             act(&mut app, Action::Hint)[..],
