@@ -212,7 +212,7 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
             "No prediction yet: it will count as skipped. Measure? {yes} {no}"
         }
         Confirm::SkipPrediction(AfterSkip::Knobs) => {
-            "No prediction yet: it will count as skipped. Open the knobs? {yes} {no}"
+            "No prediction yet: it will count as skipped. Knobs? {yes} {no}"
         }
         Confirm::ShowSolution => "Show the solution? Your progress will say so. {yes} {no}",
         Confirm::Reset if app.mode.exercise().is_some() => {
