@@ -94,7 +94,7 @@ pub static FAULTS: &[Fault] = &[
     fault!("strided-attention", Slow, Speed, [("model.attention", "kernel")], [], "A plain attention kernel, one row at a time, does what flash attention does in tiles."),
     fault!("nothing-fused", Slow, Speed, [("model.attention", "composed"), ("model.norm", "composed"), ("model.loss", "composed"), ("train.optimizer", "library")], [], "Norms, attention, loss and optimizer run as many small operations, each of which reads and writes memory."),
     fault!("one-row", Slow, Speed, [("train.batch", "1")], [], "One row a step: launches and the optimizer cost as much as for many rows, so every token takes longer."),
-    fault!("two-rows", Slow, Speed, [("train.batch", "2")], [], "Two rows a step: launches and the optimizer cost as much as for many rows, so every token takes longer."),
+    fault!("few-tokens", Slow, Speed, [("train.batch", "2"), ("train.context", "32")], [], "Two short rows a step: launches and the optimizer cost as much as for many tokens, so every token takes longer."),
     fault!("short-rows", Slow, Speed, [("train.context", "8")], [], "Eight tokens a row: launches and the optimizer cost as much as for long rows, so every token takes longer."),
     fault!("library-init", BadLoss, LossStarts, [("model.init", "library-default")], [], "The library's initial weights make confident wrong predictions: the first loss lies far above ln V."),
     fault!("rate-too-high", BadLoss, LossFalls, [("train.learning-rate", "0.3")], [], "Every update overshoots: the loss jumps and stays about where it began, while gradients arrive everywhere."),
@@ -265,8 +265,8 @@ mod tests {
                 "rate-too-low",
                 "rate-too-low + assumed-layout",
                 "noise + no-sync",
-                "strided-attention + one-row + short-rows",
-                "naive-kernel + short-rows + rate-far-too-high",
+                "scores-in-memory + noise + detached",
+                "naive-kernel + short-rows + rate-too-high",
             ]
         );
         let drawn: std::collections::BTreeSet<String> = (0..200)
