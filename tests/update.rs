@@ -15,6 +15,7 @@ mod session;
 
 use perflings::app::busy;
 use perflings::app::devices::FirstLight;
+use perflings::app::guide::Piece;
 use perflings::app::pages::Page;
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::study::{Beat, Withheld};
@@ -789,9 +790,9 @@ fn choices_are_shuffled_on_the_screen_and_kept_as_the_course_has_them() {
 fn answers_to_the_quiz_stay_and_can_be_given_again() {
     let mut app = running(1);
     act(&mut app, Action::Answer(1));
-    solve(&mut app);
-    act(&mut app, Action::Pair);
-    hear(&mut app, sample::pair(30, true));
+    act(&mut app, Action::GuessKeep);
+    let stage = app.stage().expect("a stage").clone();
+    app.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Question);
     assert_eq!(app.page().0, Page::Quiz);
     act(&mut app, Action::Answer(0));
@@ -830,6 +831,67 @@ fn answers_to_the_quiz_stay_and_can_be_given_again() {
     );
     assert_eq!(app.study.quiz_right(&stage), Some(1));
     assert!(!app.study.can_ask_again(&stage));
+}
+
+/// The next move as a sentence, keys left out.
+fn next(app: &App) -> String {
+    let pieces = perflings::app::guide::next_move(app);
+    let texts = pieces.into_iter().map(|piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Key(action) => format!("<{action:?}>"),
+    });
+    texts.collect()
+}
+
+#[test]
+fn the_next_move_says_what_is_missing() {
+    let mut course = checked();
+    let ratio = Check {
+        name: "it is faster".to_owned(),
+        metric: Metric::Ratio,
+        test: Test::Above(Target::Number(1.0)),
+        ..course.stages[0].checks[0].clone()
+    };
+    course.stages[0].checks.push(ratio);
+    let (mut app, _) = session::begin(course, Options::default());
+    train(&mut app, 10);
+    let stage = app.stage().expect("a stage").clone();
+    assert!(
+        next(&app).starts_with("Answer the question"),
+        "{}",
+        next(&app)
+    );
+    act(&mut app, Action::Answer(1));
+    assert!(next(&app).starts_with("How much?"), "{}", next(&app));
+    act(&mut app, Action::GuessKeep);
+    app.study.looked_at(&stage);
+    app.study.tries(&stage);
+    let is = |app: &App, says: &[&str]| {
+        let said = next(app);
+        assert!(said.starts_with("Stage 1 is not passed. "), "{said}");
+        says.iter()
+            .for_each(|it| assert!(said.contains(it), "{it}: {said}"));
+    };
+    is(&app, &["as the stage was found", "<Knobs>"]);
+    app.fix.mine = stage.fixed.clone();
+    app.study.report = None;
+    is(&app, &["has not run", "<Toggle>"]);
+    let mut other = stage.broken.clone();
+    other.train.seed += 1;
+    mend(&mut app, other, 6);
+    is(&app, &["Not met so far", "<Knobs> changes B"]);
+    mend(&mut app, stage.fixed.clone(), 6);
+    is(&app, &["Not measured", "it is faster", "<Pair>"]);
+    act(&mut app, Action::Pair);
+    assert!(next(&app).contains("run in turns"), "{}", next(&app));
+    hear(&mut app, sample::pair(40, true));
+    assert_eq!(app.study.of(&stage).state, StageState::Passed);
+    assert!(next(&app).contains("<Question>"), "{}", next(&app));
+    // The last stage leads on.
+    act(&mut app, Action::Stage(3));
+    act(&mut app, Action::Yes);
+    act(&mut app, Action::NextStage);
+    assert_eq!(app.view.overlay, Some(Overlay::Ending));
 }
 
 #[test]
@@ -891,8 +953,15 @@ fn the_quiz_comes_in_the_debrief() {
 #[test]
 fn hints_come_one_by_one_and_end() {
     let mut app = running(1);
-    act(&mut app, Action::Answer(1));
     for n in 1..=3 {
+        if n == 2 {
+            assert_eq!(
+                act(&mut app, Action::Hint),
+                [],
+                "the prediction comes first"
+            );
+            act(&mut app, Action::Answer(1));
+        }
         assert!(matches!(
             act(&mut app, Action::Hint)[..],
             [Effect::SaveStage { .. }]

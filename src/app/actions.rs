@@ -237,6 +237,9 @@ impl App {
 
     fn go_by(&mut self, by: isize) {
         let (at, of) = (self.study.at, self.course.stages.len());
+        if by > 0 && at + 1 == of {
+            return self.look(Action::Open(Overlay::Ending));
+        }
         if let Some(to) = self.neighbour(at, by, of, "stage") {
             self.leave_for(to);
         }

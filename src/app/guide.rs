@@ -1,6 +1,7 @@
 //! The learner's next move, in one sentence that is always on the screen. Keys are named by their action; `tui` knows which key
 //! that is.
 
+mod missing;
 mod vitals;
 
 use super::devices::FirstLight;
@@ -40,12 +41,13 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<Piece> {
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 37] = [
+const KEYS: [(&str, A); 38] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
     ("down", A::GuessShift(-1)),
     ("edit", A::OpenEditor),
+    ("ending", A::Open(Overlay::Ending)),
     ("focus", A::FocusNext),
     ("hint", A::Hint),
     ("keep", A::GuessKeep),
@@ -91,7 +93,21 @@ fn named(text: &str, app: &App) -> Vec<Piece> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<Piece> {
-    named(next_text(app), app)
+    match lacks(app) {
+        Some(text) => named(&text, app),
+        None => named(next_text(app), app),
+    }
+}
+
+/// What the stage's checks still want, where nothing else comes first.
+fn lacks(app: &App) -> Option<String> {
+    let goes = !matches!(
+        app.run.state,
+        RunState::EngineGone { .. } | RunState::Failed { .. }
+    );
+    let stage_itself = app.recording().is_none() && app.exercise().is_none() && !app.knobs_open();
+    let stage = app.stage().filter(|_| goes && stage_itself)?;
+    missing::missing(app, stage)
 }
 
 fn next_text(app: &App) -> &'static str {
@@ -169,7 +185,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "How much? {down} {up} move the range, {wider} {narrower} size it, {keep} keeps it"
         }
         Beat::Predict if !app.asked_here() => {
-            "{page} reads on, {page-back} back; the question stands on page 1"
+            "{question} goes to the question; {page} reads on, {page-back} back"
         }
         Beat::Predict => "Answer the question: {a} to {last}; {page} reads on",
         Beat::Evidence => match study.pointer {
@@ -193,12 +209,14 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "Answer the question: {a} to {last}; {page-back} reads back"
         }
         Beat::Debrief if study.question(stage).is_some() => {
-            "{page} reads on: your result, a look back, and questions at the end"
+            "{question} goes to the questions; {page} reads on: your result, a look back"
         }
         Beat::Debrief if study.at + 1 < app.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }
-        Beat::Debrief => "The last stage is done; {list} shows the whole course",
+        Beat::Debrief => {
+            "The last stage is done; {ending} shows what you have done, {list} the course"
+        }
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Overlay {
     Problems,
     /// What this is, before the very first stage.
     Welcome,
+    /// What the learner has done, and where to go on.
+    Ending,
 }
 
 /// A question that wants yes or no.

@@ -22,7 +22,8 @@ pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
+/// In ascending order.
+pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values

@@ -3,11 +3,16 @@
 
 use ratatui::layout::Rect;
 
+use super::panels::status;
 use super::panels::{CARDS, PANELS, PanelRow, Place};
-use super::surface::{centred, take_bottom, take_left, take_top};
+use super::prose::FRAME;
+use super::surface::{centred, height, take_bottom, take_left, take_top};
+use super::text;
 use super::theme::{Terminal, Theme};
 use crate::app::busy::busy;
+use crate::app::pages::Page;
 use crate::app::{App, Overlay, Room, ThemeName, View};
+use crate::course::{Block, Section, SectionKind};
 use crate::panel::Panel;
 
 /// Where everything is in one frame. An empty rectangle: not shown.
@@ -60,7 +65,11 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.status = take_bottom(&mut rest, 1);
     // A beat of presenter mode and a pointer of the evidence have up to three lines.
     let long = app.beat().is_some() || app.study.pointer.is_some();
-    let guide = if long && rest.height >= 12 { 3 } else { 1 };
+    let guide = match rest.height {
+        0..12 => 1,
+        _ if long => 3,
+        _ => status::rows(app, &plain(app), area.width).clamp(1, 3),
+    };
     it.guide = take_bottom(&mut rest, guide);
     it.body = rest;
     let overlay = app.view.overlay;
@@ -96,7 +105,8 @@ fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
 
 /// The lesson left, three panels right: the loss, the throughput, and what the stage or the focus points at.
 fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
-    let columns = (rest.width * 2 / 5).min(80);
+    let drawing = drawing(app).min(rest.width.saturating_sub(LEAST));
+    let columns = (rest.width * 2 / 5).min(80).max(drawing);
     let lesson = take_left(&mut rest, columns);
     let rows = rest.height * 2 / 5;
     let loss = take_top(&mut rest, rows);
@@ -108,6 +118,37 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
         (Panel::Throughput, throughput),
         (third_panel(app), rest),
     ]
+}
+
+/// Columns that the panels beside the lesson keep.
+const LEAST: u16 = 40;
+
+/// Columns that the widest drawing of the lesson's page takes.
+fn drawing(app: &App) -> u16 {
+    let Some(stage) = app.stage().filter(|_| app.exercise().is_none()) else {
+        return 0;
+    };
+    let page = app.page().0;
+    let shown = |(at, section): (usize, &Section)| match page {
+        Page::Start => section.kind == SectionKind::Symptom,
+        Page::Evidence => section.kind == SectionKind::Evidence,
+        Page::Background(open) => open == at,
+        Page::Cause => section.kind == SectionKind::Why,
+        Page::LookBack => section.kind == SectionKind::Debrief,
+        Page::Result | Page::Quiz => false,
+    };
+    let sections = stage.lesson.sections.iter().enumerate();
+    let shown = sections
+        .filter(|it| shown(*it))
+        .flat_map(|(_, it)| &it.blocks);
+    let widths = shown.map(|block| match block {
+        Block::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
+        _ => 0,
+    });
+    match widths.max() {
+        Some(wide) if wide > 0 => height(wide + FRAME),
+        _ => 0,
+    }
 }
 
 /// The focused panel, else the first that the stage's evidence names, else the kernels.
@@ -163,11 +204,14 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
 /// What is left beside a card when it is narrower or lower than this looks like a part of it: the card takes it too.
 const SLIVER: (u16, u16) = (6, 3);
 
+/// Text takes the same room in every theme.
+fn plain(app: &App) -> Theme {
+    Theme::new(ThemeName::Mono, app.view.markers, Terminal::default())
+}
+
 fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
-    // Text takes the same room in every theme.
-    let plain = Theme::new(ThemeName::Mono, app.view.markers, Terminal::default());
     let card = CARDS.iter().find(|card| card.overlay == overlay);
-    let wanted = card.map_or((0, 0), |card| (card.size)(app, rest, &plain));
+    let wanted = card.map_or((0, 0), |card| (card.size)(app, rest, &plain(app)));
     let whole = |wanted: u16, room: u16, least: u16| match room.saturating_sub(wanted) {
         left if left < 2 * least => room,
         _ => wanted,

@@ -3,6 +3,7 @@
 
 pub mod cards;
 pub mod devices;
+mod ending;
 mod evidence;
 mod exercise;
 pub mod footer;
@@ -83,7 +84,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
-pub const CARDS: [CardRow; 8] = [
+pub const CARDS: [CardRow; 9] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
     CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
     CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
@@ -91,6 +92,7 @@ pub const CARDS: [CardRow; 8] = [
     CardRow { overlay: Overlay::Problems, size: |app, _, _| log::size_of_problems(app), draw: log::draw_problems },
     CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },
     CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
+    CardRow { overlay: Overlay::Ending, size: ending::size, draw: ending::draw },
     CardRow { overlay: Overlay::Welcome, size: welcome::size, draw: welcome::draw },
 ];
 

@@ -17,11 +17,16 @@ use crate::course::{Block, Span};
 /// Widest line of text that reads well.
 pub const READING: usize = 76;
 
+/// Columns of a panel's borders and padding.
+pub const FRAME: usize = 4;
+
 /// Writes lines of at most `columns`.
 pub struct Writer<'a> {
     pub app: &'a App,
     pub theme: &'a Theme,
     pub columns: usize,
+    /// Columns that a text of the course takes at most.
+    pub widest: usize,
     /// Where the figures of a text come from; without, names of figures stay as they are written.
     pub figures: Option<&'a Figures<'a>>,
     pub lines: Vec<Line<'static>>,
@@ -33,6 +38,7 @@ impl<'a> Writer<'a> {
             app,
             theme,
             columns,
+            widest: READING,
             figures: None,
             lines: Vec::new(),
         }
@@ -93,7 +99,7 @@ impl<'a> Writer<'a> {
             wide @ 0..=5 => wide,
             _ => 2,
         };
-        let columns = self.columns.clamp(1, READING);
+        let columns = self.columns.clamp(1, self.widest.max(1));
         let lines = text::wrap(
             &[Run::styled(body, style)],
             columns,
@@ -176,6 +182,9 @@ impl<'a> Writer<'a> {
                 let widest = code.lines().map(text::width).max().unwrap_or(0);
                 let indent = if widest + 2 > self.columns { "" } else { "  " };
                 code.lines().for_each(|line| self.code(indent, line));
+                if widest > self.columns {
+                    self.cut(widest);
+                }
             }
             Block::Quote(spans) => {
                 let bar = format!("{} ", theme.symbols.vertical);
@@ -183,6 +192,21 @@ impl<'a> Writer<'a> {
             }
             Block::Table { head, rows } => self.table(head, rows),
             Block::Rule => self.line(theme.symbols.rule.repeat(self.columns), theme.border),
+        }
+    }
+
+    /// Says how a drawing is seen whole that has more columns than there are here.
+    fn cut(&mut self, widest: usize) {
+        if usize::from(self.app.view.size.0) >= widest + FRAME {
+            self.keys(
+                "The drawing is cut here; {} shows it whole.",
+                &[Action::Expand],
+            );
+        } else {
+            let wide = widest + FRAME;
+            let said =
+                format!("The drawing is cut here; a terminal of {wide} columns shows it whole.");
+            self.plain(&said, self.theme.dim);
         }
     }
 

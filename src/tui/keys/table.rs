@@ -337,7 +337,7 @@ const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
 const TOGGLE: &str = "run B, yours; and A again";
 const PAIRS: &str = "measure A and B in turns";
-const KNOBS: &str = "knobs: change B; arrows turn them";
+const KNOBS: &str = "the knobs: change B";
 const EDIT: &str = "edit the file; saving it runs or checks it";
 const WORDS: &str = "glossary and background";
 const LOOK_UP: &str = "look up a word";
@@ -457,6 +457,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[End], A::ScrollToEnd, "", ENDS, Move, free),
     // The program.
     bind(&[Char('w')], A::Report, "", "write a report", Program, main),
+    bind(&[Char('J')], A::Open(Overlay::Ending), "", "what you have done", Program, free),
     bind(&[Char('W')], A::Open(Overlay::Welcome), "", "the welcome card", Program, free),
     bind(&[Char('?')], A::Open(Overlay::Help), "help", "this list", Program, free),
     bind(&[Char('q')], A::Quit, "quit", "quit; progress is kept", Program, free),

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::app::Sort;
+use crate::app::{SlotRun, Sort};
 use crate::panel::Panel;
 use crate::profile::operations;
 use crate::profile::roofline::{Reached, reached};
@@ -19,7 +19,8 @@ use crate::units::{ms, number, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[
-    "One profiled step, which no median includes. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
+    "Profiled steps, which no median of step times includes; a row has the median of the latest profiles, and ~ where the middle half \
+             spans more than a quarter of it. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
              Rates are computed from the shapes, with each operand moved once.",
     "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data lay in a \
              cache, or the peak was measured low. Rest of the step: time that is in no row.",
@@ -30,25 +31,29 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     // The running slot's profile, and until it has one, the other's.
     let active = app.run.active;
     let slots = [active, other(active)].into_iter();
-    let mut profiled = slots.filter_map(|slot| Some((slot, app.run.slot(slot).kernels.as_ref()?)));
+    let mut profiled = slots.filter_map(|slot| Some((slot, app.run.slot(slot).typical()?)));
     let shown = profiled.next();
-    let aside = shown.map_or(String::new(), |(slot, kernels)| {
-        let (name, sort) = (app.slot_name(slot), app.view.sort.name());
-        format!("{name} · step {} · by {sort}", kernels.step)
+    let aside = shown.as_ref().map_or(String::new(), |(slot, kernels)| {
+        let (name, sort) = (app.slot_name(*slot), app.view.sort.name());
+        match app.run.slot(*slot).profiles.len() {
+            n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
+            _ => format!("{name} · step {} · by {sort}", kernels.step),
+        }
     });
     s.open(Panel::Kernels, &aside);
-    let Some((slot, kernels)) = shown else {
+    let Some((slot, kernels)) = &shown else {
         return s.missing("no step was profiled yet");
     };
     let summary = summary(kernels, theme, s.area.width);
     if let Some(reason) = &kernels.reason {
         return s.show(s.area, vec![summary, missing(reason, theme)], 0);
     }
-    let beside = app.run.slot(other(slot)).kernels.as_ref();
-    let beside = beside.filter(|it| it.reason.is_none());
-    let started = app.run.slot(slot).started.as_ref();
+    let (slot, run) = (*slot, app.run.slot(*slot));
+    let beside = app.run.slot(other(slot)).typical();
+    let beside = beside.as_ref().filter(|it| it.reason.is_none());
+    let started = run.started.as_ref();
     let roof = started.and_then(|it| it.roof.as_deref());
-    let table = Table::new(slot, kernels, beside, roof, s.area.width, theme);
+    let table = Table::new((slot, run), kernels, beside, roof, s.area.width, theme);
     // Summary and headings stay; the rows scroll.
     if s.area.height >= 6 {
         let top = take_top(&mut s.area, 1);
@@ -101,6 +106,7 @@ const BAR: usize = 12;
 /// The rows of a slot's profile beside those of the other.
 struct Table<'a> {
     slot: Slot,
+    run: &'a SlotRun,
     kernels: &'a Kernels,
     beside: Option<&'a Kernels>,
     roof: Option<&'a Roof>,
@@ -114,7 +120,7 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     fn new(
-        slot: Slot,
+        (slot, run): (Slot, &'a SlotRun),
         kernels: &'a Kernels,
         beside: Option<&'a Kernels>,
         roof: Option<&'a Roof>,
@@ -125,7 +131,7 @@ impl<'a> Table<'a> {
             let widths = kernels.rows.iter().map(|row| text::width(&of(row)));
             widths.max().unwrap_or(0)
         };
-        let name = (longest(name) + 1).clamp(16, 34);
+        let name = (longest(name) + 3).clamp(16, 34);
         let mut room = usize::from(width).saturating_sub(name + COLUMNS[1].wide);
         let order: Vec<usize> = ORDER
             .into_iter()
@@ -143,6 +149,7 @@ impl<'a> Table<'a> {
         let kernel = take(longest(|row| row.kernel.clone()) + 2);
         Self {
             slot,
+            run,
             kernels,
             beside,
             roof,
@@ -174,7 +181,8 @@ impl<'a> Table<'a> {
         let longest = rows.iter().map(|row| row.ms).fold(0.0, f64::max);
         let line = |row: &KernelRow| {
             let was = self.beside.and_then(|it| counterpart(row, it));
-            self.line(row, &name(row), was, longest)
+            let mark = if self.run.swings(row) { " ~" } else { "" };
+            self.line(row, &format!("{}{mark}", name(row)), was, longest)
         };
         let mut lines: Vec<Line<'static>> = rows.into_iter().map(line).collect();
         let rest = KernelRow {

@@ -52,7 +52,7 @@ pub fn later(of: &Estimate, first: f64, later: f64, w: &mut Writer<'_>) {
 }
 
 /// A value of the estimate: `3.1x`, `6.9 nats`.
-fn with_unit(of: &Estimate, value: f64) -> String {
+pub fn with_unit(of: &Estimate, value: f64) -> String {
     match text::cut(&of.unit, 12).as_str() {
         "x" => format!("{}x", number(value)),
         unit => format!("{} {unit}", number(value)).trim_end().to_owned(),

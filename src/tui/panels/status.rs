@@ -6,9 +6,9 @@ use ratatui::text::{Line, Span};
 
 use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
-use crate::app::{App, RunState};
+use crate::app::{App, Confirm, RunState};
 use crate::tui::prose::sentence;
-use crate::tui::surface::Surface;
+use crate::tui::surface::{Surface, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number};
@@ -17,10 +17,8 @@ use crate::units::{ms, number};
 pub fn draw_guide(s: &mut Surface<'_, '_>) {
     let (app, theme) = (s.app, s.theme);
     if let Some(confirm) = app.view.confirm {
-        let mut line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
-        line.spans.insert(0, Span::styled(" ? ", theme.badge));
-        line.spans.insert(1, Span::raw(" "));
-        return s.put(s.area, line);
+        let lines = asked(confirm, app, theme, s.area.width);
+        return s.put(s.area, lines);
     }
     if let Some((cue, at, of)) = app.cue() {
         // A beat of presenter mode: its number, and what the room reads.
@@ -36,30 +34,49 @@ pub fn draw_guide(s: &mut Surface<'_, '_>) {
         let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel.name());
         let mut lines = said(s, &marker, &pointer.text);
         if lines.len() < usize::from(s.area.height) {
-            lines.push(next_line(app, theme));
+            lines.extend(next_lines(app, theme, s.area.width));
         }
         return s.put(s.area, lines);
     }
-    let line = match &app.notice {
-        Some(notice) if notice.warning => {
-            let said = format!(" {} {}", theme.symbols.warning, notice.text);
-            Line::styled(said, theme.warning)
-        }
-        Some(notice) => {
-            let said = format!(" {} {}", theme.symbols.pointer, notice.text);
-            Line::styled(said, theme.text)
-        }
-        None => next_line(app, theme),
+    let lines = told(app, theme, s.area.width);
+    s.put(s.area, lines);
+}
+
+/// Rows that the guide wants at this width, so that nothing of it is cut.
+pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
+    let lines = match app.view.confirm {
+        Some(confirm) => asked(confirm, app, theme, width),
+        None => told(app, theme, width),
     };
-    s.put(s.area, line);
+    height(lines.len())
+}
+
+/// The question that wants yes or no.
+fn asked(confirm: Confirm, app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+    let line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
+    let mark = Span::styled(" ? ", theme.badge);
+    text::wrap(&line.spans, usize::from(width), mark, "   ")
+}
+
+/// The notice, or the next move.
+fn told(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+    let Some(notice) = &app.notice else {
+        return next_lines(app, theme, width);
+    };
+    let (mark, style) = match notice.warning {
+        true => (theme.symbols.warning, theme.warning),
+        false => (theme.symbols.pointer, theme.text),
+    };
+    let said = Span::styled(notice.text.clone(), style);
+    let mark = Span::styled(format!(" {mark} "), style);
+    text::wrap(&[said], usize::from(width), mark, "   ")
 }
 
 /// The next move, after its mark.
-fn next_line(app: &App, theme: &Theme) -> Line<'static> {
-    let mut line = sentence(&next_move(app), app, theme, theme.text);
-    let mark = format!(" {} ", theme.symbols.pointer);
-    line.spans.insert(0, Span::styled(mark, theme.key));
-    line
+fn next_lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+    let line = sentence(&next_move(app), app, theme, theme.text);
+    let mark = Span::styled(format!(" {} ", theme.symbols.pointer), theme.key);
+    text::wrap(&line.spans, usize::from(width), mark, "   ")
 }
 
 /// A text of the course behind a badge.
@@ -67,6 +84,7 @@ fn said(s: &Surface<'_, '_>, marker: &str, text: &str) -> Vec<Line<'static>> {
     let found = figures(s.app).map(|now| as_found(s.app, &now));
     let mut w = s.writer();
     w.columns = w.columns.saturating_sub(1);
+    w.widest = w.columns;
     w.figures = found.as_ref();
     w.told(marker, s.theme.badge, text.trim(), s.theme.strong);
     w.lines
