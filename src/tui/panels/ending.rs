@@ -52,6 +52,8 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let said =
         "`perflings --free` trains without a stage, with every knob: find a faster step than ours.";
     w.plain(said, theme.text);
+    let said = "`perflings mystery` trains with faults drawn by a seed, to find and to mend.";
+    w.plain(said, theme.text);
     w.lines
 }
 
