@@ -75,7 +75,7 @@ fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
             &kernel.file.solution,
         );
     }
-    terminal.see(&["── passed", "✓ correct at 2 shapes"]);
+    terminal.see(&["── passed", "✓ correct at N = 1"]);
     save(&file(&terminal, &course, "starter.wgsl"), "fn main( {\n");
     terminal.see(&["── not yet", "starter.wgsl:1:10 `{`"]);
     terminal.see_that("training beside it", |screen| {
@@ -157,7 +157,7 @@ fn whatever_is_saved_is_answered_with_a_card() {
         // The solution passes again: a checking process is available, whatever happened to the last one.
         save(&path, good);
         terminal.see_that(&format!("recovery from {what}"), |screen| {
-            screen.contains("✓ correct at 2 shapes")
+            screen.contains("✓ correct at N = 1")
         });
     }
     terminal.see(&["running A broken"]);

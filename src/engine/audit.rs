@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
 use super::observer::{self, Profiled};
 use super::worker::Worker;
@@ -29,7 +29,9 @@ pub fn profiled_step(worker: &mut Worker) -> Result<(Duration, Gradients, Profil
     let profile = observer::start(is_cpu(&worker.device));
     let began = Instant::now();
     worker.forward();
+    worker.kept = in_use(&worker.device);
     worker.backward();
+    worker.kept = worker.kept.max(in_use(&worker.device));
     worker.sync()?;
     let mut took = began.elapsed();
     let audit = profile.excluding(|| gradients(worker));
@@ -38,6 +40,14 @@ pub fn profiled_step(worker: &mut Worker) -> Result<(Duration, Gradients, Profil
     worker.sync()?;
     took += began.elapsed();
     Ok((took, audit, profile.stop()))
+}
+
+/// Bytes in tensors on a GPU; its pool reserves more, in pages.
+pub fn in_use(device: &Device) -> Option<u64> {
+    if is_cpu(device) {
+        return None;
+    }
+    device.memory_pool_usage().map(|usage| usage.bytes_in_use)
 }
 
 /// The gradient audit of the step in progress, between backward and update.

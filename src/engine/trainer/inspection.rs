@@ -153,15 +153,15 @@ impl Trainer {
             (weights, worker.optimizer.moment_bytes(&parameters))
         })?;
         let gradients = (weights as f64 * self.gradients.params_pct / 100.0) as u64;
-        let usage = self.opened.device.memory_pool_usage();
-        let (current_bytes, peak_bytes, reason) = match usage {
-            _ if self.on_cpu() => (Some(allocator::current()), Some(allocator::peak()), None),
-            Some(usage) => (
-                Some(usage.bytes_in_use),
-                Some(usage.bytes_reserved),
-                Some("peak: what the device's pool has reserved"),
-            ),
-            None => (None, None, Some("this device reports no memory use")),
+        let (current_bytes, peak_bytes, reason) = if self.on_cpu() {
+            (Some(allocator::current()), Some(allocator::peak()), None)
+        } else {
+            let peak = self.queue.ask(|worker| worker.kept)?;
+            let reason = match peak {
+                Some(_) => "peak: what was in use after the forward or the backward pass",
+                None => "this device reports no memory use",
+            };
+            (audit::in_use(&self.opened.device), peak, Some(reason))
         };
         self.memory = Memory {
             slot: self.slot(),
