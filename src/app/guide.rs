@@ -187,7 +187,8 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Beat::Predict if !app.asked_here() => {
             "{question} goes to the question; {page} reads on, {page-back} back"
         }
-        Beat::Predict => "Answer the question: {a} to {last}; {page} reads on",
+        Beat::Predict if app.reads_on() => "Answer the question: {a} to {last}; {page} reads on",
+        Beat::Predict => "Answer the question: {a} to {last}",
         Beat::Evidence => match study.pointer {
             Some(at) if at + 1 == stage.evidence.len() => "{pointer} tells the cause",
             Some(_) => "{pointer} goes on to the next panel, {close} back to the lesson",

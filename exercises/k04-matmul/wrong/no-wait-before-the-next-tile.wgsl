@@ -1,4 +1,4 @@
-// refused: Everybody waits twice
+// refused on vulkan-cpu: Everybody waits twice
 // C = A·B in tiles of 16 × 16: each number of A and B that a workgroup fetches is used 16 times.
 
 const M: u32 = {{M}}u;
