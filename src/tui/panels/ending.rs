@@ -54,6 +54,8 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     w.plain(said, theme.text);
     let said = "`perflings mystery` trains with faults drawn by a seed, to find and to mend.";
     w.plain(said, theme.text);
+    let said = "`perflings run all` measures every stage in turns, broken and fixed, as one table with its traces.";
+    w.plain(said, theme.text);
     w.lines
 }
 
