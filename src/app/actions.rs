@@ -65,8 +65,8 @@ impl App {
             Action::Pause => self.pause(),
             Action::Restart if live => self.restart(),
             // Without a stage nothing is to be predicted.
-            Action::Toggle if live => self.toggle(),
-            Action::Pair if live => self.pair(),
+            Action::Toggle if live => self.after_skip(AfterSkip::Toggle),
+            Action::Pair if live => self.after_skip(AfterSkip::Pair),
             Action::NextStage | Action::PreviousStage => self.leave_for(self.study.at),
             Action::Profile if live && self.run.state.is_active() => {
                 self.tell("The next step is profiled", false);
@@ -351,7 +351,13 @@ impl App {
         }
         match then {
             AfterSkip::Toggle => self.toggle(),
-            AfterSkip::Pair => self.pair(),
+            AfterSkip::Pair => {
+                // So do the knobs there: the pairs are shown in the panels below them.
+                if self.view.room() == Room::Compact && std::mem::take(&mut self.view.knobs) {
+                    self.view.focus = Some(Panel::Loss);
+                }
+                self.pair();
+            }
             AfterSkip::Knobs => return self.open_knobs(),
         }
         self.open_page(Page::Result);

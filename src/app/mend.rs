@@ -133,25 +133,19 @@ impl App {
 
     /// The learner's configuration was saved: it is B from now on.
     pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) {
-        let mended = self.fix.problem.take().is_some();
-        match config {
-            Err(what) => {
-                self.tell(&what, true);
-                self.fix.problem = Some(what);
-            }
-            Ok(config) => {
-                let config = self.at_preset(*config);
-                if self.fix.mine == config || self.fix.offers.is_empty() {
-                    return;
-                }
-                if mended {
-                    self.tell("The file can be read again: B is what it says", false);
-                }
-                self.fix.take(config, false);
-                if !self.waits_for_measurement() {
-                    self.changed(false);
-                }
-            }
+        let mended = self.fix.problem.is_some();
+        let Some(config) = self.readable(config) else {
+            return;
+        };
+        if self.fix.mine == config || self.fix.offers.is_empty() {
+            return;
+        }
+        if mended {
+            self.tell("The file can be read again: B is what it says", false);
+        }
+        self.fix.take(config, false);
+        if !self.waits_for_measurement() {
+            self.changed(false);
         }
     }
 
@@ -160,18 +154,23 @@ impl App {
         if self.fix.file.as_deref() != Some(stage) || self.presentation.is_some() {
             return;
         }
+        if let Some(config) = self.readable(config) {
+            self.fix.take(config, false);
+            if !self.fix.same() {
+                let text = format!("B is as you left it: {}", self.fix.differences());
+                self.tell(&text, false);
+            }
+        }
+    }
+
+    /// What the learner's file holds, at the preset that was asked for. A file that cannot be read is told of, and noted.
+    fn readable(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
+        self.fix.problem = config.as_ref().err().cloned();
         match config {
+            Ok(config) => Some(self.at_preset(*config)),
             Err(what) => {
                 self.tell(&what, true);
-                self.fix.problem = Some(what);
-            }
-            Ok(config) => {
-                let config = self.at_preset(*config);
-                self.fix.take(config, false);
-                if !self.fix.same() {
-                    let text = format!("B is as you left it: {}", self.fix.differences());
-                    self.tell(&text, false);
-                }
+                None
             }
         }
     }

@@ -19,27 +19,41 @@ fn norm(tensor: &Tensor<2>) -> f64 {
     data.iter::<f64>().map(|x| x * x).sum::<f64>().sqrt()
 }
 
+/// What a step under the profiler showed.
+pub struct Looked {
+    pub took: Duration,
+    pub gradients: Gradients,
+    pub profiled: Profiled,
+    /// Bytes in use on a GPU after the forward or the backward pass, whichever is more.
+    pub kept: Option<u64>,
+}
+
 /// One step under the profiler, with the gradient audit between backward and update. The audit's own time, and that of
 /// reading the profile, is not in the wall time returned.
 ///
 /// # Errors
 /// When the device is lost.
-pub fn profiled_step(worker: &mut Worker) -> Result<(Duration, Gradients, Profiled)> {
+pub fn profiled_step(worker: &mut Worker) -> Result<Looked> {
     worker.sync()?;
     let profile = observer::start(is_cpu(&worker.device));
     let began = Instant::now();
     worker.forward();
-    worker.kept = in_use(&worker.device);
+    let mut kept = in_use(&worker.device);
     worker.backward();
-    worker.kept = worker.kept.max(in_use(&worker.device));
+    kept = kept.max(in_use(&worker.device));
     worker.sync()?;
     let mut took = began.elapsed();
-    let audit = profile.excluding(|| gradients(worker));
+    let gradients = profile.excluding(|| gradients(worker));
     let began = Instant::now();
     worker.update();
     worker.sync()?;
     took += began.elapsed();
-    Ok((took, audit, profile.stop()))
+    Ok(Looked {
+        took,
+        gradients,
+        profiled: profile.stop(),
+        kept,
+    })
 }
 
 /// Bytes in tensors on a GPU; its pool reserves more, in pages.

@@ -18,8 +18,6 @@ pub struct Worker {
     pub gradients: Vec<Option<Tensor<2>>>,
     learning_rate: f64,
     pub device: Device,
-    /// Bytes in use on a GPU after the forward or the backward pass of the last profiled step, whichever is more.
-    pub kept: Option<u64>,
 }
 
 impl Worker {
@@ -38,7 +36,6 @@ impl Worker {
             gradients: Vec::new(),
             learning_rate,
             device,
-            kept: None,
         })
     }
 

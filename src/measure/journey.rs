@@ -8,7 +8,7 @@ use super::cell::{Cell, Subject};
 use super::plan::Progress;
 use super::report::{self, Kind, Machine, Missing, Report};
 use super::runner::{Runner, Work};
-use crate::config::{Preset, RunConfig};
+use crate::config::{Changes, KNOBS, Preset, RunConfig, Value};
 use crate::course::{Course, Stage};
 use crate::exit::Exit;
 use crate::protocol::RunSpec;
@@ -144,10 +144,10 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
 /// The baseline with the sizes of a configuration.
 fn plain(like: &RunConfig, preset: Preset) -> RunConfig {
     let mut plain = RunConfig::preset(preset);
-    let (model, of) = (&mut plain.model, &like.model);
-    (model.hidden, model.layers, model.ffn) = (of.hidden, of.layers, of.ffn);
-    (model.heads, model.kv_heads, model.vocab) = (of.heads, of.kv_heads, of.vocab);
-    (plain.train.batch, plain.train.context) = (like.train.batch, like.train.context);
+    for knob in KNOBS.iter().filter(|it| it.changes == Changes::Size) {
+        // A value that a configuration already holds is one its key takes.
+        let _ = knob.set(&mut plain, &Value::from_word(&(knob.get)(like)));
+    }
     plain
 }
 

@@ -158,7 +158,9 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Rea
         intensity: both
             .filter(|(_, bytes)| *bytes > 0.0)
             .map(|(flops, bytes)| flops / bytes),
-        share: per_second(bound.map(|(seconds, _)| seconds)),
+        // More than a roof that was measured under load says only that this roof is too low.
+        share: per_second(bound.map(|(seconds, _)| seconds))
+            .filter(|share| *share <= 1.0 || roof.is_none_or(|roof| roof.load().is_none())),
         memory_bound: bound.map(|(_, memory)| memory),
     }
 }
@@ -246,6 +248,12 @@ mod tests {
         row.work_ms = Some(1000.0);
         assert_eq!(reached(&row, Some(&roof())).share, Some(0.25));
         assert_eq!(reached(&row, None).share, None);
+        // A cache can serve more than memory; but a roof that was measured under load may just be too low.
+        row.work_ms = Some(100.0);
+        let mut roof = roof();
+        assert_eq!(reached(&row, Some(&roof)).share, Some(2.5));
+        roof.bytes.load = Some(0.6);
+        assert_eq!(reached(&row, Some(&roof)).share, None);
     }
 
     #[test]

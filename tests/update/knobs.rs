@@ -189,6 +189,20 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
 }
 
 #[test]
+fn where_the_knobs_cover_the_panels_they_give_way_to_the_pairs() {
+    for (width, height, stay) in [(80, 24, false), (120, 36, true)] {
+        let mut app = mending();
+        update(&mut app, Message::Resized { width, height });
+        act(&mut app, Action::Knobs);
+        select(&mut app, "model.norm");
+        act(&mut app, Action::KnobTurn(1));
+        act(&mut app, Action::Pair);
+        assert!(app.run.pairing, "{width}x{height}");
+        assert_eq!(app.knobs_open(), stay, "{width}x{height}");
+    }
+}
+
+#[test]
 fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
     let (mut app, _) = begin(
         sample::course(),

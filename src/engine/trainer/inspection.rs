@@ -22,8 +22,8 @@ impl Trainer {
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
-        let (took, mut audit, profiled) = self.queue.ask(audit::profiled_step)??;
-        let total_ms = took.as_secs_f64() * 1e3;
+        let looked = self.queue.ask(audit::profiled_step)??;
+        let (mut audit, total_ms) = (looked.gradients, looked.took.as_secs_f64() * 1e3);
         let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
 
         audit.slot = self.slot();
@@ -39,8 +39,8 @@ impl Trainer {
         if loss.is_finite() {
             self.end_synced_steps()?;
         }
-        self.profiled(profiled, step, total_ms);
-        self.measure_memory()?;
+        self.profiled(looked.profiled, step, total_ms);
+        self.measure_memory(looked.kept)?;
         self.stats.profile_due = false;
         self.stats.last_profile = Some((Instant::now(), self.stats.counted));
         self.report();
@@ -145,7 +145,7 @@ impl Trainer {
         Ok(())
     }
 
-    fn measure_memory(&mut self) -> Result<()> {
+    fn measure_memory(&mut self, kept: Option<u64>) -> Result<()> {
         let (weights, moments) = self.queue.ask(|worker| {
             let parameters = worker.model.parameters();
             let values = parameters.iter().map(|p| p.value.shape().num_elements());
@@ -156,12 +156,11 @@ impl Trainer {
         let (current_bytes, peak_bytes, reason) = if self.on_cpu() {
             (Some(allocator::current()), Some(allocator::peak()), None)
         } else {
-            let peak = self.queue.ask(|worker| worker.kept)?;
-            let reason = match peak {
+            let reason = match kept {
                 Some(_) => "peak: what was in use after the forward or the backward pass",
                 None => "this device reports no memory use",
             };
-            (audit::in_use(&self.opened.device), peak, Some(reason))
+            (audit::in_use(&self.opened.device), kept, Some(reason))
         };
         self.memory = Memory {
             slot: self.slot(),
