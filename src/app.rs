@@ -30,6 +30,7 @@ pub mod view;
 use std::sync::Arc;
 
 use crate::config::{Preset, RunConfig};
+use crate::course::journey::Journey;
 use crate::course::progress::Progress;
 use crate::course::{Course, Exercise, Stage};
 use crate::profile::roofline::better;
@@ -178,6 +179,8 @@ pub struct App {
     /// What other programs take of the machine, as the engine last said.
     pub load: Option<Load>,
     pub view: View,
+    /// What `perflings run all` measured last, as far as it was read.
+    pub journey: Option<Journey>,
     pub notice: Option<Notice>,
     pub preset: Option<Preset>,
     /// Lines that should have been events.
@@ -216,6 +219,7 @@ impl App {
                 markers: options.markers,
                 ..View::default()
             },
+            journey: None,
             notice: None,
             preset: options.preset,
             malformed: 0,
@@ -397,6 +401,7 @@ impl App {
             Message::Saved { .. } if self.mystery().is_some() => {}
             Message::Saved { config } => self.saved(config),
             Message::Kept { stage, config } => self.kept(&stage, config),
+            Message::Journey(journey) => self.journey = journey.map(|it| clean::journey(*it)),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
             Message::Told { text, warning } => self.tell(&text, warning),
         }

@@ -6,6 +6,7 @@ pub mod context;
 pub mod embedded;
 pub mod exercise;
 pub mod formula;
+pub mod journey;
 pub mod lesson;
 mod load;
 pub mod metric;

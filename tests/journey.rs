@@ -113,6 +113,14 @@ fn every_stage_has_its_row_and_its_files() {
     let kept: Value = serde_json::from_str(&read("found/journey.json")).expect("JSON");
     assert_eq!(kept, journey);
     assert!(read("found/journey.md").contains("| 1 fixed |"));
+    let ending: Value =
+        serde_json::from_str(&read("perflings/example/last-journey.json")).expect("JSON");
+    assert_eq!(ending["preset"], journey["preset"]);
+    let shown = ending["rows"].as_array().map(Vec::len);
+    assert_eq!(
+        shown,
+        Some(rows.iter().filter(|row| !row["cell"].is_null()).count())
+    );
     assert!(
         said.err.contains("1 of 10, v1") && said.err.contains("left"),
         "{}",

@@ -10,9 +10,11 @@ mod session;
 
 use perflings::app::source::FromEngine;
 use perflings::app::{
-    Action, App, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
+    Action, App, Effect, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
 };
 use perflings::config::{Preset, RunConfig};
+use perflings::course::journey::{Journey, Row};
+use perflings::course::progress::Prediction;
 use perflings::course::{Block, Course, Span};
 use perflings::protocol::*;
 use perflings::tui::panels::CARDS;
@@ -469,6 +471,75 @@ fn the_first_card_fits_and_the_help_has_two_pages_at_most() {
             "{name}: {}",
             app.view.overlay_scroll
         );
+    }
+}
+
+#[test]
+fn the_ending_shows_the_table_of_the_last_journey() {
+    let words = |line: &str| line.split('|').map(str::to_owned).collect::<Vec<_>>();
+    let journey = Journey {
+        device: "AMD EPYC 9V74 80-Core Processor".to_owned(),
+        preset: "tiny".to_owned(),
+        date: "2026-08-01".to_owned(),
+        interrupted: true,
+        head: words("stage|first loss|last|samples/s|ratio|launches|device ms|memory|trained|top kernel|what it is"),
+        rows: [
+            "v1|6.908|6.412|210.5 [201.1, 214.9]|1|1204|37.82|61.2 MB|100 %|attention scores 9.411 ms|every operation in its plain version",
+            "4 broken|6.908|6.410|21.40 [20.97, 22.03]|0.1017 [0.09758, 0.1095]|1090|371.2|52.4 MB|100 %|SwiGLU gate and up 301.5 ms|the feed-forward block computes each element in one thread, which reads both matrices for it",
+            "4 fixed|6.908|6.412|244.0 [240.1, 247.6]|1.159 [1.117, 1.231]|1010|32.01|52.1 MB|100 %|attention scores 9.402 ms|one kernel for the activation",
+        ]
+        .map(|line| Row {
+            stage: line[..1].parse().unwrap_or(0),
+            cells: words(line),
+        })
+        .to_vec(),
+        days: 3,
+    };
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        let mut app = shipped();
+        let asked = act(&mut app, Action::Open(Overlay::Ending));
+        let mut early = app.clone();
+        update(
+            &mut early,
+            Message::Journey(Some(Box::new(journey.clone()))),
+        );
+        act(&mut early, Action::ScrollToEnd);
+        let early = text(&screen::screen(
+            &mut early,
+            200,
+            50,
+            ThemeName::Dark,
+            Markers::Braille,
+        ));
+        assert!(
+            early.contains("not predicted yet") && !early.contains("4 broken"),
+            "{early}"
+        );
+        let fourth = app.course.stages[3].id.clone();
+        app.study.of_mut(&fourth).prediction = Some(Prediction::Skipped);
+        assert!(asked.contains(&Effect::ReadJourney), "{asked:?}");
+        update(&mut app, Message::Journey(Some(Box::new(journey.clone()))));
+        let mut seen = String::new();
+        // Every page of it.
+        for page in 0..12 {
+            let buffer = screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Braille);
+            seen += &text(&buffer);
+            if page == 0 {
+                act(&mut app, Action::ScrollToEnd);
+                dark("journey", &mut app, width, height);
+                act(&mut app, Action::ScrollToTop);
+            }
+            act(&mut app, Action::Scroll(i32::from(height) / 2));
+        }
+        for says in [
+            "3 days ago",
+            "rows are missing",
+            "4 fixed",
+            "0.1017 [0.09758, 0.1095]",
+            "301.5 ms",
+        ] {
+            assert!(seen.contains(says), "{says} at {width}x{height}: {seen}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::course::journey::Journey;
 use crate::protocol::Event;
 
 /// Most rows kept of one list.
@@ -41,6 +42,15 @@ pub fn harmful(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
         || ('\u{e0000}'..='\u{e007f}').contains(&c)
+}
+
+/// A table from a file, its text made safe.
+pub fn journey(mut journey: Journey) -> Journey {
+    let rows = journey.rows.iter_mut().flat_map(|row| &mut row.cells);
+    let cells = journey.head.iter_mut().chain(rows);
+    let about = [&mut journey.device, &mut journey.preset, &mut journey.date];
+    cells.chain(about).for_each(|text| *text = line(text));
+    journey
 }
 
 /// Bounds the text and the lists of an event, and makes its text safe, before it is kept.

@@ -1,8 +1,8 @@
-//! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. None has an effect.
+//! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. The ending asks for the table it shows.
 
 use super::pages::PAGE;
 use super::view::{Room, Search, Sort};
-use super::{Action, App, Axis, Overlay, Panel, RunState};
+use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
 
 impl App {
     /// Actions that only change what is seen.
@@ -30,6 +30,9 @@ impl App {
                         .unwrap_or(0),
                     _ => 0,
                 };
+                if overlay == Overlay::Ending && !again {
+                    self.effects.push(Effect::ReadJourney);
+                }
                 if overlay == Overlay::Log {
                     self.log.unseen = 0;
                 }

@@ -6,6 +6,7 @@ use super::source::{FromEngine, ReplayControl};
 use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
+use crate::course::journey::Journey;
 use crate::course::progress::{MysteryScore, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::Command;
@@ -36,6 +37,8 @@ pub enum Message {
         stage: String,
         config: Result<Box<RunConfig>, String>,
     },
+    /// The table of the last journey, where one was kept.
+    Journey(Option<Box<Journey>>),
     /// Something happened to an exercise, by id.
     Exercise {
         exercise: String,
@@ -180,6 +183,8 @@ pub enum Effect {
         config: Box<RunConfig>,
         offers: Vec<String>,
     },
+    /// Read the table of the last journey; it comes back as `Journey`.
+    ReadJourney,
     /// The welcome was shown: never again unasked.
     SaveWelcomed,
     /// Open a file of a stage or an exercise in the learner's editor.

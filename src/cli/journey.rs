@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use super::args::RunArgs;
 use super::bench::sheet::{Block, Sheet, Table, digits, interval};
 use crate::config::Preset;
+use crate::course::journey as kept;
 use crate::engine::load;
 use crate::export::report::short;
 use crate::export::{csv, perfetto};
@@ -64,6 +65,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let mut found = journey::measure(&mut runner, &context.course, &plan, tell)?;
     if let Some(folder) = folder {
         folder.finish(&mut found)?;
+    }
+    if let Some(state) = &context.state
+        && kept::save(state, &shown(&found))?
+    {
+        progress("The workshop's ending shows this table, too (key J).");
     }
     let text = match (args.json, args.markdown) {
         (true, _) => serde_json::to_string(&found)?,
@@ -221,6 +227,49 @@ fn sheet(found: &Journey) -> Sheet {
         let text = "Interrupted: what follows was measured before.";
         blocks.push(Block::Intro(text.to_owned()));
     }
+    let others = found
+        .rows
+        .iter()
+        .filter_map(|row| row.cell.as_ref()?.others);
+    if let Some(most) = others.reduce(f64::max).filter(|it| load::disturbs(*it)) {
+        blocks.push(Block::Intro(format!(
+            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than they need be, and ratios rough. \
+             `perflings compare` measures pairs, which still compare fairly.",
+            100.0 * most
+        )));
+    }
+    blocks.push(Block::Heading("Stages".to_owned()));
+    blocks.push(Block::Table(table(found)));
+    for row in &found.rows {
+        let why = [
+            row.reason
+                .as_ref()
+                .map(|why| format!("not measured: {why}")),
+            row.cell
+                .as_ref()
+                .and_then(|it| it.speed_reason.clone())
+                .map(|why| format!("no speed: {why}")),
+            row.cell
+                .as_ref()
+                .and_then(|it| it.kernels_reason.clone())
+                .map(|why| format!("no kernels: {why}")),
+            row.cell
+                .as_ref()
+                .and_then(|it| it.memory.reason.clone())
+                .map(|why| format!("no memory: {why}")),
+        ];
+        let why = why.into_iter().flatten();
+        blocks.extend(why.map(|why| Block::Remark(format!("{}: {why}", row.name()))));
+    }
+    Sheet(blocks)
+}
+
+fn measured(found: &Journey) -> impl Iterator<Item = &Row> {
+    found.rows.iter().filter(|row| row.cell.is_some())
+}
+
+/// The rows that were measured.
+fn table(found: &Journey) -> Table {
     let cell = |row: &&Row, figure: &dyn Fn(&Cell) -> Option<String>| {
         let found = row.cell.as_ref().and_then(figure);
         Ok(found.unwrap_or_else(|| "-".to_owned()))
@@ -228,8 +277,8 @@ fn sheet(found: &Journey) -> Sheet {
     let kernels = |row: &&Row, figure: &dyn Fn(&KernelSummary) -> Option<String>| {
         cell(row, &|it| figure(it.kernels.as_ref()?))
     };
-    let table = Table::of(
-        found.rows.iter().filter(|row| row.cell.is_some()),
+    Table::of(
+        measured(found),
         &[
             ("stage", &|row| {
                 Ok(match row.stage {
@@ -275,40 +324,25 @@ fn sheet(found: &Journey) -> Sheet {
             }),
             ("what it is", &|row| Ok(row.phrase.clone())),
         ],
-    );
-    let others = found
-        .rows
-        .iter()
-        .filter_map(|row| row.cell.as_ref()?.others);
-    if let Some(most) = others.reduce(f64::max).filter(|it| load::disturbs(*it)) {
-        blocks.push(Block::Intro(format!(
-            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than they need be, and ratios rough. \
-             `perflings compare` measures pairs, which still compare fairly.",
-            100.0 * most
-        )));
+    )
+}
+
+/// What the ending shows of it.
+fn shown(found: &Journey) -> kept::Journey {
+    let (head, rows) = table(found).cells();
+    let stages = measured(found).map(|row| row.stage);
+    let rows = stages.zip(rows);
+    let rows = rows
+        .map(|(stage, cells)| kept::Row { stage, cells })
+        .collect();
+    let device = found.rows.iter().find_map(|row| row.cell.as_ref());
+    kept::Journey {
+        device: device.map_or_else(String::new, |it| it.device.name.clone()),
+        preset: found.preset.clone(),
+        date: found.machine.date.clone(),
+        interrupted: found.interrupted,
+        head,
+        rows,
+        days: 0,
     }
-    blocks.push(Block::Heading("Stages".to_owned()));
-    blocks.push(Block::Table(table));
-    for row in &found.rows {
-        let why = [
-            row.reason
-                .as_ref()
-                .map(|why| format!("not measured: {why}")),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.speed_reason.clone())
-                .map(|why| format!("no speed: {why}")),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.kernels_reason.clone())
-                .map(|why| format!("no kernels: {why}")),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.memory.reason.clone())
-                .map(|why| format!("no memory: {why}")),
-        ];
-        let why = why.into_iter().flatten();
-        blocks.extend(why.map(|why| Block::Remark(format!("{}: {why}", row.name()))));
-    }
-    Sheet(blocks)
 }

@@ -267,7 +267,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Columns share the width by their longest cell; cells wrap.
-    fn table(&mut self, head: &[Vec<Span>], rows: &[Vec<Vec<Span>>]) {
+    pub fn table(&mut self, head: &[Vec<Span>], rows: &[Vec<Vec<Span>>]) {
         let count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
         if count == 0 {
             return;

@@ -19,6 +19,7 @@ use crate::config::{KNOBS, Knob, RunConfig};
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::exercise::config::ANSWERS;
+use crate::course::journey;
 use crate::course::progress::{self, Progress};
 use crate::course::workspace;
 use crate::course::{Source, Stage};
@@ -106,6 +107,16 @@ impl Workshop {
             } => self.write_knobs(&stage, &config, &offers)?,
             Effect::SaveMystery { name, score } => {
                 saved(progress::save_mystery(self.state()?, &name, score))?;
+            }
+            Effect::ReadJourney => {
+                let found = self
+                    .context
+                    .state
+                    .as_deref()
+                    .map(journey::load)
+                    .transpose()?;
+                let found = found.flatten().map(Box::new);
+                self.news.push_back(Message::Journey(found));
             }
             Effect::SaveWelcomed => saved(progress::save_welcomed(self.state()?))?,
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),

@@ -53,6 +53,11 @@ impl Table {
         }
     }
 
+    /// The head and the rows.
+    pub fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        (self.head.clone(), self.rows.clone())
+    }
+
     fn text(&self) -> String {
         let lines = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| {

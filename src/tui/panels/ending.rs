@@ -6,17 +6,20 @@ use ratatui::text::{Line, Span};
 
 use super::question::with_unit;
 use crate::app::{Action, App, Overlay};
-use crate::course::Stage;
 use crate::course::check::Starter;
+use crate::course::journey::{Journey, Row};
 use crate::course::progress::{Prediction, State};
+use crate::course::{Span as Words, Stage};
 use crate::tui::prose::{READING, Writer};
 use crate::tui::surface::{Surface, closes, height};
+use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
 
 /// Columns and rows that the card wants.
 pub fn size(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
-    let columns = area.width.min(READING as u16 + 4);
+    let table = app.journey.as_ref().map_or(0, |it| widths(it).iter().sum());
+    let columns = area.width.min(READING.max(table) as u16 + 4);
     let lines = lines(app, usize::from(columns.saturating_sub(4)), theme);
     (columns, height(lines.len() + 2))
 }
@@ -28,7 +31,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = Writer::new(app, theme, columns.min(READING));
     let all = &app.course.stages;
     let passed = |stage: &&Stage| app.study.of(stage).state == State::Passed;
     let done = all.iter().filter(passed).count();
@@ -54,8 +57,7 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     w.plain(said, theme.text);
     let said = "`perflings mystery` trains with faults drawn by a seed, to find and to mend.";
     w.plain(said, theme.text);
-    let said = "`perflings run all` measures every stage in turns, broken and fixed, as one table with its traces.";
-    w.plain(said, theme.text);
+    journey(columns, &mut w);
     w.lines
 }
 
@@ -112,4 +114,88 @@ fn totals(w: &mut Writer<'_>) {
         score.right, score.answered, score.held, score.ranges
     );
     w.plain(&said, w.theme.strong);
+}
+
+/// Columns between two of a table.
+const GAP: usize = 2;
+/// Widest column; a longer text wraps.
+const WIDEST: usize = 48;
+
+/// The table of `perflings run all`; where there is none, how it is made.
+fn journey(columns: usize, w: &mut Writer<'_>) {
+    let theme = w.theme;
+    w.heading("Every stage, broken and fixed");
+    let Some(found) = &w.app.journey else {
+        let said = "`perflings run all` measures every stage in turns, broken and fixed, against the plain baseline, and prints one \
+                    table. Afterwards the table stands here, too.";
+        return w.plain(said, theme.text);
+    };
+    let age = match found.days {
+        0 => "today".to_owned(),
+        1 => "1 day ago".to_owned(),
+        days => format!("{days} days ago"),
+    };
+    let mut part = String::new();
+    if found.interrupted {
+        part += " It was interrupted: rows are missing.";
+    }
+    // A row says what its stage's fault is.
+    let stages = &w.app.course.stages;
+    let hidden = |row: &Row| {
+        let stage = stages.iter().find(|it| it.number == row.stage);
+        stage.is_some_and(|stage| !w.app.study.predicted(stage))
+    };
+    let rows: Vec<&Row> = found.rows.iter().filter(|row| !hidden(row)).collect();
+    if rows.len() < found.rows.len() {
+        part += " Stages that you have not predicted yet are left out.";
+    }
+    let said = format!(
+        "`perflings run all` measured this at {} on {}, {} ({age}).{part}",
+        found.preset, found.device, found.date
+    );
+    w.plain(&said, theme.text);
+    let words = |text: &String| vec![Words::Text(text.clone())];
+    w.columns = columns;
+    for shown in parts(&widths(found), columns) {
+        let cells = |row: &Vec<String>| {
+            let cells = shown
+                .iter()
+                .map(|at| row.get(*at).map_or_else(Vec::new, words));
+            cells.collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<Vec<Words>>> = rows.iter().map(|row| cells(&row.cells)).collect();
+        w.blank();
+        w.table(&cells(&found.head), &rows);
+    }
+    w.columns = columns.min(READING);
+}
+
+/// How wide each column would be, with the gap before it.
+fn widths(found: &Journey) -> Vec<usize> {
+    let wide = |at: usize| {
+        let cells = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
+        let widest = cells
+            .filter_map(|row| row.get(at))
+            .map(|it| text::width(it))
+            .max();
+        GAP + widest.unwrap_or(0).min(WIDEST)
+    };
+    (0..found.head.len()).map(wide).collect()
+}
+
+/// As many tables below each other as it takes to show every column; each begins with the first one.
+fn parts(widths: &[usize], columns: usize) -> Vec<Vec<usize>> {
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    let mut left = 0;
+    for (at, wide) in widths.iter().enumerate().skip(1) {
+        match parts.last_mut().filter(|_| *wide <= left) {
+            Some(part) => part.push(at),
+            None => {
+                parts.push(vec![0, at]);
+                left = (columns + GAP).saturating_sub(widths[0]);
+            }
+        }
+        left = left.saturating_sub(*wide);
+    }
+    parts
 }

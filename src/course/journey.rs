@@ -1,0 +1,112 @@
+//! The table of the last journey, in the words in which `perflings run all` printed it: kept in the course's state folder, so
+//! that the ending shows the same table.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::config::file::read_text;
+
+const FILE: &str = "last-journey.json";
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// The table, and what it was measured on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Journey {
+    pub device: String,
+    pub preset: String,
+    /// `YYYY-MM-DD`, UTC.
+    pub date: String,
+    /// Whether it was broken off before all was measured.
+    pub interrupted: bool,
+    pub head: Vec<String>,
+    pub rows: Vec<Row>,
+    /// Whole days since it was written.
+    #[serde(skip)]
+    pub days: u64,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// 0: a baseline.
+    pub stage: u32,
+    pub cells: Vec<String>,
+}
+
+/// Keeps the table. One that was broken off does not replace another. Tells whether it is kept.
+///
+/// # Errors
+/// Where the folder or the file cannot be written.
+pub fn save(dir: &Path, journey: &Journey) -> Result<bool> {
+    let path = dir.join(FILE);
+    if journey.rows.is_empty() || journey.interrupted && path.exists() {
+        return Ok(false);
+    }
+    let written = || -> Result<()> {
+        std::fs::create_dir_all(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(serde_json::to_string(journey)?.as_bytes())?;
+        file.persist(&path)?;
+        Ok(())
+    };
+    written().with_context(|| format!("{}: the table is not kept", path.display()))?;
+    Ok(true)
+}
+
+/// The table that was kept, if there is one.
+///
+/// # Errors
+/// Where the file cannot be read or is no such table.
+pub fn load(dir: &Path) -> Result<Option<Journey>> {
+    let path = dir.join(FILE);
+    let Ok(file) = path.metadata() else {
+        return Ok(None);
+    };
+    let mut journey: Journey = serde_json::from_str(&read_text(&path, MAX_BYTES)?)
+        .with_context(|| format!("{}: not a table; remove the file", path.display()))?;
+    let age = file
+        .modified()
+        .map(|it| SystemTime::now().duration_since(it));
+    journey.days = age
+        .ok()
+        .and_then(Result::ok)
+        .map_or(0, |it| it.as_secs() / 86_400);
+    Ok(Some(journey))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_table_is_kept() {
+        let dir = tempfile::tempdir().expect("a folder");
+        assert_eq!(load(dir.path()).expect("none yet"), None);
+        let whole = Journey {
+            device: "cpu".to_owned(),
+            head: vec!["stage".to_owned()],
+            rows: vec![Row {
+                stage: 0,
+                cells: vec!["v1".to_owned()],
+            }],
+            ..Journey::default()
+        };
+        assert!(save(dir.path(), &whole).expect("written"));
+        let part = Journey {
+            interrupted: true,
+            ..whole.clone()
+        };
+        let nothing = Journey::default();
+        for other in [part, nothing] {
+            assert!(!save(dir.path(), &other).expect("left out"));
+        }
+        assert_eq!(load(dir.path()).expect("read"), Some(whole));
+        std::fs::write(dir.path().join(FILE), "{").expect("written");
+        let error = load(dir.path()).expect_err("damaged");
+        assert!(format!("{error:#}").contains("remove the file"));
+    }
+}
