@@ -188,6 +188,54 @@ fn a_curve_that_went_on_says_from_where() {
 }
 
 #[test]
+fn every_line_of_the_loss_panel_has_its_name_and_both_curves_their_letter() {
+    /// Steps of the active run with these losses.
+    fn losses(app: &mut App, losses: impl Iterator<Item = f64>) {
+        let base = app.step().map_or(0, |step| step + 1);
+        for (at, loss) in losses.enumerate() {
+            let run = app.run.wanted.clone().expect("a run");
+            let Event::Step(mut step) = sample::step(&run, base + at as u64) else {
+                panic!("a step");
+            };
+            step.loss = loss.into();
+            hear(app, Event::Step(step));
+        }
+    }
+    // Curves that swing over the whole panel, and end at one place.
+    let both = || {
+        let mut app = toggled();
+        losses(
+            &mut app,
+            (0..90)
+                .map(|at| if at % 2 == 0 { 1.5 } else { 150.0 })
+                .chain([40.0]),
+        );
+        act(&mut app, Action::Toggle);
+        let run = app.run.wanted.clone().expect("a run");
+        let at = app.step().map_or(0, |step| step + 1);
+        hear(&mut app, sample::started(&run, at));
+        losses(&mut app, [40.5].into_iter());
+        app
+    };
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        dark("swings", &mut both(), width, height);
+        for (name, mut app) in [
+            ("first", first()),
+            ("toggled", toggled()),
+            ("went on", went_on()),
+            ("swings", both()),
+        ] {
+            for (_, theme, markers) in LOOKS {
+                let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
+                for says in ["ln V 6.91", "entropy 2.31"] {
+                    assert!(drawn.contains(says), "{says}, {name}: {drawn}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_ledger_is_of_one_step() {
     let mut app = unsynced();
     let drawn = |app: &mut App| {

@@ -4,6 +4,8 @@
 pub mod axis;
 pub mod grid;
 
+use std::cmp::Ordering;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -16,10 +18,11 @@ use crate::protocol::Slot;
 use axis::Scale;
 use grid::{Grid, Ink, Plot, put};
 
-/// A horizontal line at a value, with its name.
+/// A horizontal line at a value, with its name and, where there is room, what it means.
 pub struct Reference {
     pub value: f64,
     pub name: String,
+    pub means: &'static str,
     pub symbol: &'static str,
     pub style: Style,
 }
@@ -70,7 +73,10 @@ impl Chart<'_> {
             let (kind, style) = (*slot as usize, self.theme.slot(*slot));
             draw_curve(points, Ink { kind, style }, &plot, &mut grid);
         }
-        self.draw_moments(&plot, buffer);
+        for (step, _) in &self.moments {
+            let x = inner.x + plot.cell(*step as f64, plot.y.low).0;
+            plot.upright(buffer, x, self.theme.symbols.vertical, self.theme.bad);
+        }
         grid.render(&self.theme.symbols, buffer);
         let symbols = &self.theme.symbols;
         let under = [" ", symbols.reference, symbols.floor];
@@ -82,13 +88,35 @@ impl Chart<'_> {
                 }
             }
         }
-        for reference in &self.references {
-            draw_name(reference, &plot, &under, buffer);
-        }
+        // Letters stand beside each other, names where no letter is.
+        let mut taken = None;
         for (slot, points) in &self.curves {
             if let Some(last) = points.last() {
-                let cell = plot.cell(last.last as f64, last.mean);
-                plot.put(buffer, cell, letter(*slot), self.theme.slot(*slot));
+                let (mut x, y) = plot.cell(last.last as f64, last.mean);
+                if taken == Some((x, y)) {
+                    x = x.checked_sub(1).unwrap_or(1);
+                }
+                plot.put(buffer, (x, y), letter(*slot), self.theme.slot(*slot));
+                taken = Some((x, y));
+            }
+        }
+        for (step, name) in &self.moments {
+            draw_moment(*step, name, &plot, self.theme, buffer);
+        }
+        let blank = |shown: &str| under.contains(&shown);
+        let point =
+            |shown: &str| symbols.points.contains(&shown) || !shown.contains(char::is_alphanumeric);
+        // With what they mean, where all of them fit so; else shorter; over curves where these cover everything.
+        let names = |long: bool, free: &dyn Fn(&str) -> bool, buffer: &mut Buffer| {
+            let mut all = self.references.iter();
+            all.all(|it| draw_name(it, long, &plot, free, buffer))
+        };
+        let before = buffer.clone();
+        if !names(true, &blank, buffer) {
+            buffer.clone_from(&before);
+            if !names(false, &blank, buffer) {
+                *buffer = before;
+                names(false, &point, buffer);
             }
         }
     }
@@ -139,20 +167,6 @@ impl Chart<'_> {
             put(buffer, x, y, &to, to.len() as u16, self.theme.dim);
         }
     }
-
-    fn draw_moments(&self, plot: &Plot, buffer: &mut Buffer) {
-        let (area, style) = (plot.area, self.theme.bad);
-        for (step, name) in &self.moments {
-            let x = area.x + plot.cell(*step as f64, plot.y.low).0;
-            plot.upright(buffer, x, self.theme.symbols.vertical, style);
-            let wide = text::width(name) as u16;
-            let x = match x + 2 + wide < area.right() {
-                true => x + 2,
-                false => x.saturating_sub(wide + 1).max(area.x),
-            };
-            put(buffer, x, area.y, name, area.right() - x, style);
-        }
-    }
 }
 
 fn draw_curve(points: &[Bucket], ink: Ink, plot: &Plot, grid: &mut Grid<'_>) {
@@ -170,17 +184,45 @@ fn draw_curve(points: &[Bucket], ink: Ink, plot: &Plot, grid: &mut Grid<'_>) {
     }
 }
 
-/// Names a line on it, else just above or below: right, left or in the middle.
-fn draw_name(reference: &Reference, plot: &Plot, under: &[&str], buffer: &mut Buffer) {
-    let row = plot.cell(0.0, reference.value).1;
-    let name = text::cut(
-        &format!(" {} ", reference.name),
-        usize::from(plot.area.width),
-    );
-    let span = plot.area.width - text::width(&name) as u16;
-    let columns = [span.saturating_sub(2), 1.min(span), span / 2];
-    let rows = [Some(row), row.checked_sub(1), Some(row + 1)];
-    let places = rows.map(|row| columns.map(|x| Some((x, row?))));
-    let places = places.into_iter().flatten();
-    plot.name(buffer, &name, places, under, reference.style);
+/// Names a step beside its upright, in the first row that is free there, if need be over a curve.
+fn draw_moment(step: u64, name: &str, plot: &Plot, theme: &Theme, buffer: &mut Buffer) {
+    let at = plot.cell(step as f64, plot.y.low).0;
+    let wide = text::width(name) as u16;
+    let x = match at + 2 + wide < plot.area.width {
+        true => at + 2,
+        false => at.saturating_sub(wide + 1),
+    };
+    let places = (0..plot.area.height).map(|row| Some((x, row)));
+    if !plot.name(buffer, name, places, &|shown| shown == " ", theme.bad) {
+        plot.put(buffer, (x, 0), name, theme.bad);
+    }
+}
+
+/// Names a line on it or near it, an arrow pointing to it; a long name on the next row at most. Tells whether there was a place.
+fn draw_name(
+    reference: &Reference,
+    long: bool,
+    plot: &Plot,
+    free: &dyn Fn(&str) -> bool,
+    buffer: &mut Buffer,
+) -> bool {
+    let at = plot.cell(0.0, reference.value).1;
+    let mut rows: Vec<u16> = (0..plot.area.height).collect();
+    rows.sort_by_key(|row| row.abs_diff(at));
+    rows.retain(|row| !long || row.abs_diff(at) <= 1);
+    let name = match long {
+        true => format!("{}: {}", reference.name, reference.means),
+        false => reference.name.clone(),
+    };
+    rows.into_iter().any(|row| {
+        let name = match row.cmp(&at) {
+            Ordering::Less => format!(" {name} ↓ "),
+            Ordering::Equal => format!(" {name} "),
+            Ordering::Greater => format!(" {name} ↑ "),
+        };
+        let span = plot.area.width.saturating_sub(text::width(&name) as u16);
+        let columns = [span.saturating_sub(2), 1.min(span), span / 2];
+        let places = columns.map(|x| Some((x, row)));
+        plot.name(buffer, &name, places, free, reference.style)
+    })
 }

@@ -73,28 +73,30 @@ impl Plot {
         }
     }
 
-    /// Puts a name at the first of these places where it fits, hides nothing but `under` and touches no other name;
-    /// nowhere where there is none.
+    /// Puts a name at the first of these places where it fits, hides only what is `free` and touches no other name. Tells
+    /// whether there is one.
     pub fn name(
         &self,
         buffer: &mut Buffer,
         name: &str,
         places: impl IntoIterator<Item = Option<(u16, u16)>>,
-        under: &[&str],
+        free: &dyn Fn(&str) -> bool,
         style: Style,
-    ) {
+    ) -> bool {
         let wide = text::width(name) as u16;
-        let free = |(x, y): &(u16, u16)| {
+        let fits = |(x, y): &(u16, u16)| {
             let beside = [x.saturating_sub(1), x + wide];
             let word = |x: u16| self.shown(buffer, (x, *y)).contains(char::is_alphanumeric);
             x + wide <= self.area.width
                 && *y < self.area.height
-                && (*x..x + wide).all(|x| under.contains(&self.shown(buffer, (x, *y))))
+                && (*x..x + wide).all(|x| free(self.shown(buffer, (x, *y))))
                 && !beside.into_iter().any(word)
         };
-        if let Some(place) = places.into_iter().flatten().find(free) {
+        let place = places.into_iter().flatten().find(fits);
+        if let Some(place) = place {
             self.put(buffer, place, name, style);
         }
+        place.is_some()
     }
 
     /// Draws a line from top to bottom.

@@ -115,13 +115,15 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     if let Some(started) = app.run.shown().started.as_ref() {
         references.push(Reference {
             value: started.ln_vocab,
-            name: format!("ln V {:.2}: knows nothing", started.ln_vocab),
+            name: format!("ln V {:.2}", started.ln_vocab),
+            means: "knows nothing",
             symbol: theme.symbols.reference,
             style: theme.reference,
         });
         references.extend(started.entropy.map(|entropy| Reference {
             value: entropy,
-            name: format!("entropy {entropy:.2}: the floor"),
+            name: format!("entropy {entropy:.2}"),
+            means: "the floor",
             symbol: theme.symbols.floor,
             style: theme.floor,
         }));

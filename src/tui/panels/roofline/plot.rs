@@ -89,7 +89,7 @@ pub fn draw(
             (middle, above), (middle, below), (left, above), (left, below),
         ];
         let places = places.map(|(column, row)| column.zip(row));
-        plot.name(buffer, name, places, &[" "], style);
+        plot.name(buffer, name, places, &|shown| shown == " ", style);
     }
 }
 
