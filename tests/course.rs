@@ -7,18 +7,22 @@
 mod exercises;
 #[path = "courses/kernels.rs"]
 mod kernels;
+#[path = "support/readme.rs"]
+mod readme;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflings::config::file::rewritten;
 use perflings::config::{Data, KNOBS, Knob, RunConfig};
+use perflings::course::formula::FORMULAS;
+use perflings::course::metric::{METRICS, Metric};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Block, Course, SectionKind, Source, Span, lesson, text};
 use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
 use perflings::judge::stage::{Measured, evaluate};
-use perflings::protocol::{Finished, Pair, Verdict};
+use perflings::protocol::{Finished, KernelMetric, Pair, Verdict};
 use proptest::prelude::*;
 
 const KEYS: &str =
@@ -300,6 +304,24 @@ fn unreadable_files_are_named() {
         shown[1].ends_with("02-too-fast.md: has 307200 bytes; the limit is 262144"),
         "{shown:?}"
     );
+}
+
+#[test]
+fn files_may_begin_with_a_byte_order_mark() {
+    fn mark(folder: &Path) {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            match entry.path() {
+                path if path.is_dir() => mark(&path),
+                path => {
+                    let text = fs::read_to_string(&path).expect("text");
+                    fs::write(path, format!("\u{feff}{text}")).expect("written");
+                }
+            }
+        }
+    }
+    let (_dir, course) = example();
+    mark(&course);
+    assert_eq!(messages(&course), Vec::<String>::new());
 }
 
 #[cfg(unix)]
@@ -593,5 +615,37 @@ proptest! {
         fs::write(course.join("exercises/01-nothing-to-learn/stage.toml"), source).expect("written");
         let (_, loaded) = open(&course);
         prop_assert!(loaded.stages.len() == 1 && !loaded.problems.is_empty());
+    }
+}
+
+/// The guide for authors lists every key and every figure of the tables, and names what else a check may ask for.
+#[test]
+fn the_guide_lists_every_key_and_metric() {
+    let mut keys = "| key | what it does | values |\n|---|---|---|\n".to_owned();
+    for knob in KNOBS {
+        let (path, about, values) = (knob.path, knob.about, knob.allowed());
+        keys += &format!("| `{path}` | {about} | {values} |\n");
+    }
+    readme::holds("exercises/README.md", "configuration", &keys);
+    let mut figures = "| figure | unit | what it is |\n|---|---|---|\n".to_owned();
+    for Metric {
+        name, unit, about, ..
+    } in METRICS
+    {
+        figures += &format!("| `{name}` | {unit} | {about} |\n");
+    }
+    readme::holds("exercises/README.md", "figures", &figures);
+    let formulas = FORMULAS.iter().map(|it| format!("`formula.{}`", it.name));
+    let formulas = formulas.collect::<Vec<_>>().join("\n");
+    readme::holds("exercises/README.md", "formulas", &(formulas + "\n"));
+
+    let guide = include_str!("../exercises/README.md");
+    let kernels = serde_json::from_str::<KernelMetric>("\"?\"").expect_err("no metric");
+    let all = kernels.to_string();
+    let (_, names) = all
+        .split_once("expected one of ")
+        .expect("serde lists them");
+    for name in names.split('`').skip(1).step_by(2) {
+        assert!(guide.contains(&format!("`{name}`")), "{name} is missing");
     }
 }

@@ -1,5 +1,7 @@
 //! The one table of keys against the states of the screen, and the mouse against the layout.
 
+#[path = "support/readme.rs"]
+mod readme;
 #[path = "sample/sample.rs"]
 mod sample;
 #[path = "support/session.rs"]
@@ -431,15 +433,5 @@ fn the_readme_lists_the_keys_of_the_table() {
         }
         lines
     });
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let readme = std::fs::read_to_string(path).expect("the README");
-    let (before, rest) = readme.split_once("<!-- keys").expect("a mark");
-    let (mark, rest) = rest.split_once("-->\n").expect("its end");
-    let (written, after) = rest.split_once("<!-- end of keys -->").expect("a mark");
-    let wanted = tables.join("\n\n") + "\n";
-    if std::env::var_os("UPDATE_README").is_some() {
-        let text = format!("{before}<!-- keys{mark}-->\n{wanted}<!-- end of keys -->{after}");
-        return std::fs::write(path, text).expect("written");
-    }
-    assert_eq!(written, wanted, "UPDATE_README=1 writes it");
+    readme::holds("README.md", "keys", &(tables.join("\n\n") + "\n"));
 }

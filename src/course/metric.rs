@@ -8,6 +8,8 @@ pub struct Metric {
     pub name: &'static str,
     pub decimals: usize,
     pub unit: &'static str,
+    /// The figure in one line, for authors.
+    pub about: &'static str,
     pub value: fn(&Finished) -> Option<f64>,
 }
 
@@ -91,89 +93,79 @@ fn mib(bytes: u64) -> Option<f64> {
 }
 
 macro_rules! metrics {
-    ($($name:literal $decimals:literal $unit:literal $value:expr;)+) => {
+    ($($name:literal $decimals:literal $unit:literal $about:literal $value:expr;)+) => {
         /// Every figure of a run.
         pub static METRICS: &[Metric] =
-            &[$(Metric { name: $name, decimals: $decimals, unit: $unit, value: $value }),+];
+            &[$(Metric { name: $name, decimals: $decimals, unit: $unit, about: $about, value: $value }),+];
     };
 }
 
 metrics! {
-    "steps" 0 "" |f| Some(f.steps as f64);
-    "loss_first" 2 "nats" |f| {
+    "steps" 0 "" "steps of the run" |f| Some(f.steps as f64);
+    "loss_first" 2 "nats" "loss of the first step" |f| {
         let (first, last) = (steps(f)?.loss_first.0, f.loss_last.0);
         // A run that began without a number cannot end with one: this one began elsewhere.
         (first.is_finite() || !last.is_finite()).then_some(first)
     };
-    "loss_last" 3 "nats" |f| Some(steps(f)?.loss_last.0);
-    // The loss of a model that knows nothing.
-    "ln_vocab" 3 "nats" |f| Some(steps(f)?.ln_vocab);
-    // The entropy rate of the data: the lowest honest loss.
-    "entropy" 3 "nats" |f| f.entropy;
-    "samples_per_s" 1 "samples/s" |f| f.samples_per_s;
-    "tokens_per_s" 0 "tokens/s" |f| f.tokens_per_s;
-    "step_ms" 2 "ms" |f| Some(f.step_ms?.median);
-    "step_ms.p25" 2 "ms" |f| Some(f.step_ms?.p25);
-    "step_ms.p75" 2 "ms" |f| Some(f.step_ms?.p75);
-    "step_ms.p95" 2 "ms" |f| Some(f.step_ms?.p95);
-    "step_ms.n" 0 "" |f| Some(f.step_ms?.n as f64);
-    "phases.forward" 2 "ms" |f| Some(f.phases_ms?.forward);
-    "phases.backward" 2 "ms" |f| Some(f.phases_ms?.backward);
-    "phases.optimizer" 2 "ms" |f| Some(f.phases_ms?.optimizer);
-    "phases.sum" 2 "ms" |f| {
+    "loss_last" 3 "nats" "loss of the last step" |f| Some(steps(f)?.loss_last.0);
+    "ln_vocab" 3 "nats" "loss of a model that knows nothing" |f| Some(steps(f)?.ln_vocab);
+    "entropy" 3 "nats" "entropy rate of the data: the lowest honest loss" |f| f.entropy;
+    "samples_per_s" 1 "samples/s" "rows trained in a second" |f| f.samples_per_s;
+    "tokens_per_s" 0 "tokens/s" "tokens trained in a second" |f| f.tokens_per_s;
+    "step_ms" 2 "ms" "time of a step, median" |f| Some(f.step_ms?.median);
+    "step_ms.p25" 2 "ms" "a quarter of the steps took less" |f| Some(f.step_ms?.p25);
+    "step_ms.p75" 2 "ms" "a quarter of the steps took more" |f| Some(f.step_ms?.p75);
+    "step_ms.p95" 2 "ms" "one step in twenty took more" |f| Some(f.step_ms?.p95);
+    "step_ms.n" 0 "" "steps that were timed" |f| Some(f.step_ms?.n as f64);
+    "phases.forward" 2 "ms" "time of the forward pass" |f| Some(f.phases_ms?.forward);
+    "phases.backward" 2 "ms" "time of the backward pass" |f| Some(f.phases_ms?.backward);
+    "phases.optimizer" 2 "ms" "time of the optimizer" |f| Some(f.phases_ms?.optimizer);
+    "phases.sum" 2 "ms" "forward, backward and optimizer" |f| {
         let phases = f.phases_ms?;
         Some(phases.forward + phases.backward + phases.optimizer)
     };
-    // The step without forward, backward and optimizer.
-    "phases.residual" 2 "ms" |f| Some(f.phases_ms?.residual);
-    "phases.step" 2 "ms" |f| Some(f.phases_ms?.step);
-    "phases.residual_pct" 1 "%" |f| {
+    "phases.residual" 2 "ms" "the step without them" |f| Some(f.phases_ms?.residual);
+    "phases.step" 2 "ms" "time of a step with its phases" |f| Some(f.phases_ms?.step);
+    "phases.residual_pct" 1 "%" "the residual's share of the step" |f| {
         let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
         Some(100.0 * phases.residual.abs() / phases.step)
     };
-    "phases.backward_over_forward" 2 "" |f| {
+    "phases.backward_over_forward" 2 "" "backward over forward" |f| {
         let phases = f.phases_ms.filter(|p| p.forward > 0.0)?;
         Some(phases.backward / phases.forward)
     };
-    "phases.backward_pct" 1 "%" |f| {
+    "phases.backward_pct" 1 "%" "the share of backward in the three phases" |f| {
         let phases = f.phases_ms?;
         let all = phases.forward + phases.backward + phases.optimizer;
         (all > 0.0).then(|| 100.0 * phases.backward / all)
     };
-    "grad.tensors" 0 "" |f| Some(f64::from(audited(f)?.grad.tensors));
-    "grad.with_grad" 0 "" |f| Some(f64::from(audited(f)?.grad.with_grad));
-    // The share of parameters that received a gradient.
-    "grad.params_pct" 2 "%" |f| Some(audited(f)?.grad.params_pct);
-    "kernels.launches_per_step" 0 "" launches;
-    "kernels.unique" 0 "" |f| Some(f64::from(profiled(f)?.kernels.unique));
-    // The step divided by its launches, and its tokens.
-    "kernels.us_per_launch" 1 "µs" |f| Some(1e3 * f.step_ms?.median / launches(f)?);
-    "kernels.tokens_per_launch" 2 "" |f| {
+    "grad.tensors" 0 "" "parameter tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
+    "grad.with_grad" 0 "" "those that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
+    "grad.params_pct" 2 "%" "share of parameters that received a gradient" |f| Some(audited(f)?.grad.params_pct);
+    "kernels.launches_per_step" 0 "" "kernels launched in a step" launches;
+    "kernels.unique" 0 "" "different kernels" |f| Some(f64::from(profiled(f)?.kernels.unique));
+    "kernels.us_per_launch" 1 "µs" "time of a step over its launches" |f| Some(1e3 * f.step_ms?.median / launches(f)?);
+    "kernels.tokens_per_launch" 2 "" "tokens of a step over its launches" |f| {
         Some(f.tokens_per_s? * f.step_ms?.median / 1e3 / launches(f)?)
     };
-    "kernels.device_ms" 2 "ms" |f| Some(profiled(f)?.kernels.device_ms);
-    // The share of the step that rows explain.
-    "kernels.coverage_pct" 1 "%" |f| Some(100.0 * profiled(f)?.kernels.coverage);
-    "memory.peak_mib" 1 "MiB" |f| mib(f.memory.peak_bytes?);
-    "memory.weights_mib" 1 "MiB" |f| mib(f.memory.weights);
-    "memory.gradients_mib" 1 "MiB" |f| mib(f.memory.gradients);
-    "memory.moments_mib" 1 "MiB" |f| mib(f.memory.moments);
-    // The largest difference of the logits from the reference, over the largest logit.
-    "parity" 3 "" |f| {
+    "kernels.device_ms" 2 "ms" "device time of a profiled step" |f| Some(profiled(f)?.kernels.device_ms);
+    "kernels.coverage_pct" 1 "%" "share of the step that rows explain" |f| Some(100.0 * profiled(f)?.kernels.coverage);
+    "memory.peak_mib" 1 "MiB" "highest use of memory" |f| mib(f.memory.peak_bytes?);
+    "memory.weights_mib" 1 "MiB" "weights" |f| mib(f.memory.weights);
+    "memory.gradients_mib" 1 "MiB" "gradients" |f| mib(f.memory.gradients);
+    "memory.moments_mib" 1 "MiB" "the optimizer's moments" |f| mib(f.memory.moments);
+    "parity" 3 "" "largest difference of the logits from the reference, over the largest logit" |f| {
         Some(f.evidence.as_ref()?.parity?.0)
     };
-    "logit_std" 2 "" |f| Some(f.evidence.as_ref()?.logit_std?.0);
-    "logit_min" 1 "" |f| Some(f.evidence.as_ref()?.logit_min?.0);
-    "logit_max" 1 "" |f| Some(f.evidence.as_ref()?.logit_max?.0);
-    // Positions that predict their own input token.
-    "argmax_is_input_pct" 0 "%" |f| {
+    "logit_std" 2 "" "spread of the first logits" |f| Some(f.evidence.as_ref()?.logit_std?.0);
+    "logit_min" 1 "" "smallest of them" |f| Some(f.evidence.as_ref()?.logit_min?.0);
+    "logit_max" 1 "" "largest of them" |f| Some(f.evidence.as_ref()?.logit_max?.0);
+    "argmax_is_input_pct" 0 "%" "positions that predict their own input token" |f| {
         Some(100.0 * f.evidence.as_ref()?.argmax_is_input?)
     };
-    // Of the residual stream, after the embedding and after the last layer.
-    "rms_first" 3 "" |f| Some(f.evidence.as_ref()?.rms.first()?.0);
-    "rms_last" 3 "" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
-    // One step: on the host's clock without waiting, the same with a wait at its end, the sum of device times.
-    "clocks.enqueue" 2 "ms" |f| Some(f.evidence.as_ref()?.clocks?.enqueue);
-    "clocks.host_sync" 2 "ms" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
-    "clocks.device" 2 "ms" |f| f.evidence.as_ref()?.clocks?.device;
+    "rms_first" 3 "" "size of the residual stream after the embedding" |f| Some(f.evidence.as_ref()?.rms.first()?.0);
+    "rms_last" 3 "" "the same after the last layer" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
+    "clocks.enqueue" 2 "ms" "one step on the host's clock, without waiting" |f| Some(f.evidence.as_ref()?.clocks?.enqueue);
+    "clocks.host_sync" 2 "ms" "the same with a wait at its end" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
+    "clocks.device" 2 "ms" "sum of device times" |f| f.evidence.as_ref()?.clocks?.device;
 }
