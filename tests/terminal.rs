@@ -7,6 +7,7 @@ mod pty;
 
 use perflings::course::progress::{self, State};
 use pty::{Terminal, is_engine, state, wait};
+use pty_process::Size;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, OutputModes, tcgetattr};
 
@@ -174,6 +175,30 @@ fn a_terminal_that_hangs_up_ends_the_program_and_its_engine() {
     terminal.hang_up();
     terminal.ended();
     wait("end of the engine", || !is_engine(engine));
+}
+
+#[test]
+fn a_terminal_of_any_size_is_drawn_on() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    for (cols, rows) in [
+        (u16::MAX, u16::MAX),
+        (u16::MAX, 1),
+        (1, u16::MAX),
+        (1, 1),
+        (0, 0),
+    ] {
+        // The parser would keep every cell of such a terminal: it stays as it is.
+        terminal
+            .pty()
+            .resize(Size::new(rows, cols))
+            .expect("resizes");
+        terminal.wait_for_output();
+    }
+    terminal.resize(120, 36);
+    terminal.see_that("a frame", |text| text.contains("running A broken"));
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
 }
 
 #[test]

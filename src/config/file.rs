@@ -1,6 +1,7 @@
 //! Reads a `config.toml` into a `RunConfig`; every complaint carries file and line and what to write instead.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Table};
@@ -11,6 +12,9 @@ use super::spelling::nearest;
 
 /// Largest configuration file that is read.
 pub const MAX_BYTES: u64 = 256 * 1024;
+
+/// Levels of nesting that the TOML parser reads.
+const NESTED: usize = 80;
 
 /// One complaint about a file: `path:line: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +43,7 @@ impl FileError {
     }
 }
 
-/// Reads a text file that a person wrote: at most `limit` bytes, UTF-8.
+/// Reads a text file that a person wrote: at most `limit` bytes, UTF-8, with or without a byte order mark, which is left out.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     let shown = path.display().to_string();
     let fail = |line, what| {
@@ -68,7 +72,13 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
             fail(0, format!("is longer than the limit of {limit} bytes"))
         }
         Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(text),
+            Ok(mut text) => {
+                const MARK: char = '\u{feff}';
+                if text.starts_with(MARK) {
+                    text.drain(..MARK.len_utf8());
+                }
+                Ok(text)
+            }
             Err(error) => {
                 let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
                 fail(line, "is not UTF-8 text; save it as UTF-8".to_owned())
@@ -81,6 +91,20 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
 pub fn line_of(text: impl AsRef<[u8]>, offset: usize) -> usize {
     let before = text.as_ref().iter().take(offset);
     before.filter(|b| **b == b'\n').count() + 1
+}
+
+/// The line of a text that is no TOML, and what is wrong there, from the parser's error.
+pub fn not_toml(text: &str, message: &str, span: Option<Range<usize>>) -> (usize, String) {
+    let line = span.map(|span| line_of(text, span.start));
+    if message.contains("recurs") {
+        // The parser does not say where a key has too many parts.
+        let many = |line: &str| line.matches('.').count() >= NESTED;
+        let line = line.or_else(|| Some(text.lines().position(many)? + 1));
+        let what = format!("is nested too deeply; write at most {NESTED} levels");
+        return (line.unwrap_or(0), what);
+    }
+    let what = format!("is not valid TOML: {}", message.trim());
+    (line.unwrap_or(0), what)
 }
 
 /// Reads the file at `path` over the defaults of its own preset.
@@ -96,11 +120,8 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
         what,
     };
     let document = Document::parse(text).map_err(|error| {
-        let line = error.span().map_or(0, |span| line_of(text, span.start));
-        fail(
-            line,
-            format!("is not valid TOML: {}", error.message().trim()),
-        )
+        let (line, what) = not_toml(text, error.message(), error.span());
+        fail(line, what)
     })?;
 
     let mut found: Vec<(String, Value, usize)> = Vec::new();
@@ -305,6 +326,15 @@ mod tests {
             "config.toml:2: 3 heads do not divide hidden = 128; write heads = 2"
         );
         assert!(message("[model\n").starts_with("config.toml:1: is not valid TOML"));
+        let (list, table) = ("[".repeat(90), "{a=".repeat(90));
+        for line in [
+            format!("x = {list}{}", "]".repeat(90)),
+            format!("x = {table}1{}", "}".repeat(90)),
+            format!("{}x = 1", "a.".repeat(90)),
+        ] {
+            let deep = "config.toml:2: is nested too deeply; write at most 80 levels";
+            assert_eq!(message(&format!("preset = \"tiny\"\n{line}\n")), deep);
+        }
     }
 
     #[test]

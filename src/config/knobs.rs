@@ -186,6 +186,21 @@ pub static VERSIONS: &[(&str, &[(&str, &str)])] = &[
     ("v4", &[("model.qkv", "fused"), ("model.swiglu", "fused-gate-up"), ("model.attention", "flash")]),
 ];
 
+/// What other programs call a key, where that is neither its beginning nor an abbreviation of it.
+static ELSEWHERE: &[(&str, &[&str])] = &[
+    ("model.hidden", &["d-model", "n-embd", "dim", "width"]),
+    ("model.layers", &["n-layer", "n-layers", "depth"]),
+    ("model.heads", &["n-head", "n-heads"]),
+    ("model.kv-heads", &["n-kv-head", "n-kv-heads"]),
+    ("model.ffn", &["intermediate-size", "d-ff", "mlp"]),
+    ("train.batch", &["bs", "batch-size", "micro-batch"]),
+    (
+        "train.context",
+        &["block-size", "seq-len", "sequence-length"],
+    ),
+    ("train.precision", &["dtype", "amp"]),
+];
+
 fn set_preset(config: &mut RunConfig, value: &Value) -> Option<()> {
     let Value::Text(name) = value else {
         return None;
@@ -211,9 +226,15 @@ impl Knob {
         KNOBS.iter().find(|knob| knob.path == path)
     }
 
-    /// The path that is spelt most like `path`.
+    /// The path that another program's name stands for, or the one that is spelt most like `path`.
     pub fn nearest(path: &str) -> &'static str {
-        nearest(path, KNOBS.iter().map(|knob| knob.path))
+        let name = path.rsplit('.').next().unwrap_or(path);
+        let name = name.to_lowercase().replace('_', "-");
+        let mut elsewhere = ELSEWHERE.iter();
+        match elsewhere.find(|(_, names)| names.contains(&name.as_str())) {
+            Some((path, _)) => path,
+            None => nearest(path, KNOBS.iter().map(|knob| knob.path)),
+        }
     }
 
     /// The keys that `bench --ablate` turns on and off, in the order of the table.
@@ -403,6 +424,25 @@ mod tests {
         for (name, changes) in VERSIONS {
             let version = RunConfig::version(name).expect("every change is one that its key takes");
             assert_eq!(plain.differences(&version).len(), changes.len(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_other_programs_lead_to_ours() {
+        for (name, path) in [
+            ("train.lr", "train.learning-rate"),
+            ("bs", "train.batch"),
+            ("train.batch_size", "train.batch"),
+            ("ctx", "train.context"),
+            ("model.n_layers", "model.layers"),
+            ("optimiser", "train.optimizer"),
+            ("wamup", "measure.warmup"),
+            ("model.nrom", "model.norm"),
+        ] {
+            assert_eq!(Knob::nearest(name), path, "{name}");
+        }
+        for (path, _) in ELSEWHERE {
+            assert!(Knob::known(path).is_some(), "{path}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::lesson::Lesson;
 use super::placeholder;
 use super::source::Loader;
 use super::toml_file::TomlFile;
-use crate::config::{KNOBS, Preset, RunConfig, Value, nearest};
+use crate::config::{KNOBS, Knob, Preset, RunConfig, Value};
 use crate::panel::Panel;
 
 /// What a learner is expected to do: look, take apart, write.
@@ -346,10 +346,8 @@ pub fn check_question(file: &TomlFile<'_>, path: &str, question: &Question) {
 /// Reports every path in the list `key` that is not a configuration's.
 pub fn check_keys(file: &TomlFile<'_>, key: &str, paths: &[String]) {
     for path in paths {
-        if !KNOBS.iter().any(|knob| knob.path == path) {
-            let near = nearest(path, KNOBS.iter().map(|knob| knob.path));
-            let what = format!("an unknown key `{path}`; the nearest known key is `{near}`");
-            file.fail(key, format!("`{key}` names {what}"));
+        if let Err(unknown) = Knob::find(path) {
+            file.fail(key, format!("`{key}` names an {unknown}"));
         }
     }
 }

@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::source::Loader;
 use super::text;
-use crate::config::file::{FileError, line_of};
+use crate::config::file::{FileError, line_of, not_toml};
 use crate::config::nearest;
 
 /// A file that was read, and what is wrong with it so far.
@@ -52,9 +52,8 @@ impl TomlFile<'_> {
         let root = match DeTable::parse(&source) {
             Ok(root) => DeValue::Table(root.into_inner()),
             Err(error) => {
-                let line = error.span().map_or(0, |span| line_of(&source, span.start));
-                let what = format!("is not valid TOML: {}", text::one_line(error.message()));
-                loader.fail(path, line, what);
+                let (line, what) = not_toml(&source, error.message(), error.span());
+                loader.fail(path, line, text::one_line(&what));
                 return None;
             }
         };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use crossterm::event::{Event, poll, read};
 
-use super::terminal::Screen;
+use super::terminal::{Screen, drawn};
 use super::theme::{Terminal, Theme};
 use super::{keys, mouse, view};
 use crate::app::{Action, App, Effect, Message, update};
@@ -147,7 +147,10 @@ impl Session {
             let message = match read().context("The terminal is gone")? {
                 Event::Key(key) => keys::action(key, app).map(Message::Did),
                 Event::Mouse(event) => mouse::action(event, app).map(Message::Did),
-                Event::Resize(width, height) => Some(Message::Resized { width, height }),
+                Event::Resize(width, height) => {
+                    let (width, height) = drawn(width, height);
+                    Some(Message::Resized { width, height })
+                }
                 _ => None,
             };
             if let Some(message) = message {

@@ -15,8 +15,9 @@ use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
-use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Frame, TerminalOptions, Viewport};
 
 use super::theme::{Background, Colours, Terminal as Abilities};
 
@@ -47,13 +48,23 @@ pub fn columns_and_rows() -> Option<(u16, u16)> {
     crossterm::terminal::size().ok()
 }
 
+/// The most columns and rows that are drawn on: a terminal may claim any size, and each cell takes memory.
+const MOST: (u16, u16) = (1000, 400);
+
+/// What is drawn on of a terminal of this size.
+pub fn drawn(width: u16, height: u16) -> (u16, u16) {
+    (width.min(MOST.0), height.min(MOST.1))
+}
+
 impl Screen {
     /// Takes the terminal over. A panic of this thread gives it back before it is told.
     pub fn take() -> Result<Self> {
         let backend = CrosstermBackend::new(BufWriter::with_capacity(64 * 1024, io::stdout()));
         restore_on_panic(std::thread::current().id());
         enter().context("Failed to take the terminal over")?;
-        let terminal = ratatui::Terminal::new(backend)
+        // `draw` follows the terminal's size by itself, up to a limit.
+        let viewport = Viewport::Fixed(Rect::default());
+        let terminal = ratatui::Terminal::with_options(backend, TerminalOptions { viewport })
             .inspect_err(|_| leave())
             .context("Failed to ask the terminal's size")?;
         Ok(Self { terminal })
@@ -62,16 +73,21 @@ impl Screen {
     /// Draws a frame in one piece.
     pub fn draw<T>(&mut self, view: impl FnOnce(&mut Frame<'_>) -> T) -> io::Result<T> {
         let mut result = None;
+        let (width, height) = self.size()?;
+        let area = Rect::new(0, 0, width, height);
+        if self.terminal.get_frame().area() != area {
+            self.terminal.resize(area)?;
+        }
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| result = Some(view(frame)))?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
         result.ok_or_else(|| io::Error::other("nothing was drawn"))
     }
 
-    /// Columns and rows.
+    /// Columns and rows that are drawn on.
     pub fn size(&self) -> io::Result<(u16, u16)> {
         let size = self.terminal.size()?;
-        Ok((size.width, size.height))
+        Ok(drawn(size.width, size.height))
     }
 
     /// Gives the terminal to somebody else for a while, and takes it back.

@@ -156,6 +156,12 @@ impl Terminal {
         self.pty().resize(Size::new(rows, cols)).expect("resizes");
     }
 
+    /// Waits until something more was written to the terminal.
+    pub fn wait_for_output(&self) {
+        let before = self.shown().raw.len();
+        wait("output", || self.shown().raw.len() > before);
+    }
+
     /// Waits until the screen shows all of these.
     pub fn see(&mut self, texts: &[&str]) {
         self.see_that(&format!("{texts:?}"), |screen| {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use toml::de::{DeTable, DeValue};
 use toml_edit::{DocumentMut, value};
 
-use crate::config::file::line_of;
+use crate::config::file::{line_of, not_toml};
 use crate::config::{KNOBS, Knob, RunConfig, Value};
 use crate::course::text;
 
@@ -189,9 +189,8 @@ pub fn answers(raw: &str) -> Result<Answers, (usize, String)> {
 
 fn parse(raw: &str) -> Result<DeTable<'_>, (usize, String)> {
     let root = DeTable::parse(raw).map_err(|error| {
-        let line = error.span().map_or(0, |span| line_of(raw, span.start));
-        let what = text::one_line(error.message());
-        (line, format!("is not valid TOML: {what}"))
+        let (line, what) = not_toml(raw, error.message(), error.span());
+        (line, text::one_line(&what))
     })?;
     Ok(root.into_inner())
 }
