@@ -23,6 +23,7 @@ pub mod pages;
 pub mod run;
 mod runs;
 pub mod series;
+mod silence;
 pub mod source;
 pub mod study;
 pub mod view;
@@ -120,6 +121,10 @@ pub struct Run {
     pub asked_ms: u64,
     /// When the last step came.
     pub step_ms: u64,
+    /// When the device last got on, as far as the engine said.
+    pub progress_ms: u64,
+    /// The engine was replaced because it did not answer, and no step has come since.
+    pub replaced: bool,
 }
 
 impl Run {
@@ -348,15 +353,6 @@ impl App {
             .map(|started| &started.device)
     }
 
-    /// Seconds without a step in a run that should have them, once that is worth a word.
-    pub fn stalled_s(&self) -> Option<u64> {
-        let usual = self.run.shown().step_ms.last().map_or(0.0, |(_, ms)| ms);
-        let since = self.now_ms.saturating_sub(self.run.step_ms);
-        let odd = since > 5_000 && since as f64 > 10.0 * usual;
-        (odd && self.run.state == RunState::Running && self.recording().is_none())
-            .then_some(since / 1000)
-    }
-
     /// The last step of the running slot.
     pub fn step(&self) -> Option<u64> {
         self.run.shown().last.as_ref().map(|step| step.step)
@@ -409,12 +405,14 @@ impl App {
 
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.now_ms / 1000;
-        self.now_ms = now_ms;
+        let before_ms = std::mem::replace(&mut self.now_ms, now_ms);
+        self.watch_silence(before_ms);
         self.run_when_due();
         let waiting = matches!(
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
         ) || self.stalled_s().is_some()
+            || self.device_silent_s().is_some()
             || self.checking().is_some()
             || self.measuring().is_some();
         let expired = self

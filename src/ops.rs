@@ -15,6 +15,7 @@ pub mod kernels;
 pub mod linear;
 pub mod live;
 pub mod optimizer;
+pub mod progress;
 pub mod rms_norm;
 pub mod rope;
 mod shapes;

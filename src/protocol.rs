@@ -90,8 +90,12 @@ pub struct Line {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     Hello(Hello),
-    /// Sent about twice a second by a thread of its own.
-    Heartbeat,
+    /// Sent about twice a second by a thread of its own: the process is alive.
+    Heartbeat {
+        /// Seconds since the work on the device last got on; none while there is nothing to do.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device_s: Option<f64>,
+    },
     Log(Log),
     Devices {
         devices: Vec<DeviceInfo>,
@@ -144,4 +148,15 @@ pub enum Event {
         why_not: Option<String>,
     },
     Failed(Failed),
+}
+
+impl Event {
+    /// How many seconds ago the work on the device got on, as far as this event tells.
+    pub fn progress_s(&self) -> Option<f64> {
+        match self {
+            Self::Heartbeat { device_s } => *device_s,
+            Self::Hello(_) | Self::Load(_) | Self::Log(_) => None,
+            _ => Some(0.0),
+        }
+    }
 }

@@ -238,12 +238,17 @@ fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The complaint about a `hello` of a newer protocol, even where the rest of the line cannot be read.
+/// The complaint about a `hello` of a newer protocol, or of none, even where the rest of the line cannot be read.
 fn newer(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     let protocol = value["protocol"]
         .as_u64()
-        .filter(|p| value["event"] == "hello" && *p > u64::from(PROTOCOL))?;
+        .filter(|p| value["event"] == "hello" && !(1..=u64::from(PROTOCOL)).contains(p))?;
+    if protocol == 0 {
+        let what =
+            format!("is not a recording: it names protocol 0, and there are 1 to {PROTOCOL}");
+        return Some(what);
+    }
     let version = value["version"].as_str().unwrap_or("unknown");
     let ours = env!("CARGO_PKG_VERSION");
     Some(format!(

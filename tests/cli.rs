@@ -136,7 +136,7 @@ fn finished() -> Finished {
 fn a_run() -> Vec<Event> {
     vec![
         started(),
-        Event::Heartbeat,
+        Event::Heartbeat { device_s: None },
         step(0, 6.95),
         step(1, 6.7),
         step(2, 6.5),

@@ -1,10 +1,12 @@
 //! The parent's handle on an engine, against small shell scripts that behave and misbehave like one.
 #![cfg(unix)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use perflings::config::{Preset, RunConfig};
 use perflings::engine::client::{Client, EngineCommand, Heard, Limits, MAX_LINE, Over};
+use perflings::measure::runner::{Runner, Work};
 use perflings::protocol::{Command, Event, RunSpec, Slot};
 
 const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
@@ -110,7 +112,9 @@ fn a_line_that_is_not_an_event_is_reported_and_the_next_ones_are_read() {
         matches!(next(&mut client), Heard::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
     );
     assert!(is_hello(&next(&mut client)));
-    assert!(matches!(next(&mut client), Heard::Line(line, _) if line.event == Event::Heartbeat));
+    assert!(
+        matches!(next(&mut client), Heard::Line(line, _) if matches!(line.event, Event::Heartbeat { .. }))
+    );
 }
 
 #[test]
@@ -178,6 +182,55 @@ fn a_newer_protocol_is_refused_with_both_versions() {
             "{reason}"
         );
     }
+}
+
+#[test]
+fn protocol_0_is_refused_on_both_sides() {
+    let hello = HELLO.replace("\"protocol\":1", "\"protocol\":0");
+    let (_, over) = until_over(&mut spawn(&format!("read x; echo '{hello}'; read x")));
+    let Over::Refused(reason) = over else {
+        panic!("{over:?}")
+    };
+    assert!(
+        reason.contains("speaks protocol 0; there are 1 to 1"),
+        "{reason}"
+    );
+    let script = r#"read x; (echo '{"command":"hello","protocol":0}'
+        echo '{"command":"probe"}'; sleep 1) | "$0" engine; exit 3"#;
+    let own = env!("CARGO_BIN_EXE_perflings");
+    let command = EngineCommand::new("sh", ["-c", script, own]);
+    let mut client = Client::spawn_within(command, limits()).expect("sh starts");
+    let (heard, over) = until_over(&mut client);
+    let events = heard.iter().filter_map(|heard| match heard {
+        Heard::Line(line, _) => Some(&line.event),
+        _ => None,
+    });
+    let events: Vec<_> = events.collect();
+    let refuses = |event: &&&Event| matches!(event, Event::Failed(failed) if failed.reason.contains("the reader speaks protocol 0"));
+    assert!(events.iter().any(|event| refuses(&event)), "{events:?}");
+    let probed = |event: &&Event| matches!(event, Event::Devices { .. });
+    assert!(!events.iter().any(probed), "{events:?}");
+    assert!(over.reason().contains("status 3"), "{over:?}");
+}
+
+#[test]
+fn a_driver_s_line_is_not_blamed_for_the_end() {
+    for line in [
+        "lavapipe is not a conformant vulkan implementation, testing use only",
+        "MESA: warning: something else",
+    ] {
+        let script = format!(r#"read x; echo "$HELLO"; echo '{line}' >&2; kill -9 $$"#);
+        let (_, over) = until_over(&mut spawn(&script));
+        let text =
+            "the engine was ended by signal 9 (kill; the system does this when memory runs out)";
+        assert_eq!(over, Over::Ended(text.to_owned()));
+    }
+    let script = r#"read x; echo "$HELLO"; echo 'WARNING: lavapipe is not a conformant vulkan implementation, testing use only' >&2; exit 3"#;
+    let (_, over) = until_over(&mut spawn(script));
+    assert_eq!(
+        over,
+        Over::Ended("the engine exited with status 3".to_owned())
+    );
 }
 
 #[test]
@@ -325,4 +378,37 @@ fn a_reader_that_looked_away_does_not_blame_the_engine() {
     // As after ctrl-z and `fg`.
     std::thread::sleep(Duration::from_millis(1100));
     assert_eq!(client.next(Duration::ZERO), None, "counting begins anew");
+}
+
+#[test]
+fn a_device_that_hangs_is_told_apart_from_its_heartbeat() {
+    let script = r#"read x; echo "$HELLO"
+        echo '{"t":1,"event":"heartbeat","device_s":7.5}'
+        echo '{"t":1,"event":"compiling","kernels":1,"latest":"k"}'
+        echo '{"t":1,"event":"heartbeat","device_s":9}'; read x; read x"#;
+    let mut client = spawn(script);
+    let started = std::time::Instant::now();
+    for _ in 0..4 {
+        assert!(matches!(next(&mut client), Heard::Line(..)));
+    }
+    // The kernel that was compiled is the last progress, whatever a late heartbeat says.
+    assert!(client.idle() <= started.elapsed());
+    std::thread::sleep(Duration::from_millis(60));
+    assert!(client.idle() >= Duration::from_millis(60));
+}
+
+#[test]
+fn a_measurement_ends_where_the_device_hangs_and_the_heartbeat_goes_on() {
+    let script = r#"read x; echo "$HELLO"; read x
+        while :; do echo '{"t":1,"event":"heartbeat"}'; sleep 0.05; done"#;
+    let mut runner = Runner::in_background(shell(script), Arc::default(), Box::new(|_| ()));
+    runner.patience = Duration::from_millis(400);
+    let work = Work::run("custom", &RunConfig::preset(Preset::Tiny), 3);
+    let error = runner
+        .measure("cpu", &work, |_, _| Ok(()))
+        .expect_err("it hangs");
+    assert_eq!(
+        error.to_string(),
+        "the engine is alive, but its device has not got on for 0 s; it was ended"
+    );
 }

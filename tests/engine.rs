@@ -68,7 +68,7 @@ impl Engine {
                 .recv_timeout(HANG_TIMEOUT)
                 .expect("the engine goes on");
             let stop = last(&line.event);
-            if !matches!(line.event, Event::Heartbeat) {
+            if !matches!(line.event, Event::Heartbeat { .. }) {
                 seen.push(line.event);
             }
             if stop {
@@ -145,6 +145,29 @@ fn names(finished: &Finished) -> Vec<&str> {
         .iter()
         .map(|lint| lint.name.as_str())
         .collect()
+}
+
+#[test]
+fn heartbeats_tell_the_device_s_progress_while_there_is_work() {
+    let mut engine = Engine::start();
+    let heartbeat = |engine: &mut Engine| loop {
+        let line = engine.lines.recv_timeout(HANG_TIMEOUT).expect("goes on");
+        if let Event::Heartbeat { device_s } = line.event {
+            return device_s;
+        }
+    };
+    assert_eq!(heartbeat(&mut engine), None);
+    engine.send(&Command::Start {
+        device: "cpu".into(),
+        run: spec(small(&[]), None),
+    });
+    engine.until(|event| matches!(event, Event::Step(_)));
+    heartbeat(&mut engine);
+    assert!(heartbeat(&mut engine).is_some_and(|s| s < 60.0));
+    engine.send(&Command::Pause);
+    engine.until(|event| matches!(event, Event::Paused { .. }));
+    heartbeat(&mut engine);
+    assert_eq!(heartbeat(&mut engine), None);
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod mystery;
 mod sample;
 #[path = "support/session.rs"]
 mod session;
+#[path = "update/silence.rs"]
+mod silence;
 
 use perflings::app::busy;
 use perflings::app::devices::FirstLight;
@@ -1221,7 +1223,7 @@ fn what_an_event_carries_is_bounded() {
 fn nothing_new_is_nothing_to_draw() {
     let mut app = running(3);
     let before = app.revision;
-    hear(&mut app, Event::Heartbeat);
+    hear(&mut app, Event::Heartbeat { device_s: None });
     update(&mut app, Message::Tick { now_ms: 40 });
     update(&mut app, Message::Drawn(Limits::default()));
     assert_eq!(app.revision, before);

@@ -57,7 +57,7 @@ pub fn journey(mut journey: Journey) -> Journey {
 pub fn sanitize(mut event: Event) -> Event {
     match &mut event {
         // The most frequent ones have neither.
-        Event::Heartbeat | Event::Step(_) => return event,
+        Event::Heartbeat { .. } | Event::Step(_) => return event,
         // The rows that matter are those without a gradient; they come first when there are too many.
         Event::Gradients(gradients) => gradients.rows.sort_by_key(|row| row.norm.is_some()),
         _ => {}

@@ -56,7 +56,7 @@ impl App {
     }
 
     /// The engine has ended. What it showed stays.
-    fn gone(&mut self, reason: &str) {
+    pub(super) fn gone(&mut self, reason: &str) {
         if self.recording().is_some() {
             self.run.state = RunState::Finished;
             self.tell("The recording ends here", false);
@@ -78,8 +78,9 @@ impl App {
     }
 
     fn event(&mut self, event: Event) {
+        self.note_progress(&event);
         match sanitize(event) {
-            Event::Heartbeat => self.revision -= 1,
+            Event::Heartbeat { .. } => self.revision -= 1,
             Event::Load(load) => {
                 if !busy::changes(self.load.as_ref(), &load) {
                     self.revision -= 1;
@@ -249,6 +250,7 @@ impl App {
             self.run.state = RunState::Running;
         }
         self.run.step_ms = self.now_ms;
+        self.run.replaced = false;
         // Steps of pairs begin again at 0: they are drawn only where no run has a curve.
         let slot = &mut self.run.slots[step.slot as usize];
         if !self.run.pairing || slot.of_pairs {

@@ -82,6 +82,14 @@ pub enum ExerciseNews {
     Measured(Box<Measured>),
 }
 
+impl ExerciseState {
+    /// The kernels of the last good check go into no model any more, for this reason.
+    pub(super) fn distrust(&mut self, why: &str) {
+        self.good = None;
+        self.in_model = InModel::Not(why.to_owned());
+    }
+}
+
 impl Exercises {
     /// What is known of an exercise.
     pub fn of(&self, exercise: &Exercise) -> Option<&ExerciseState> {

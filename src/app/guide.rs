@@ -93,10 +93,18 @@ fn named(text: &str, app: &App) -> Vec<Piece> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<Piece> {
-    match lacks(app) {
+    match hangs(app).or_else(|| lacks(app)) {
         Some(text) => named(&text, app),
         None => named(next_text(app), app),
     }
+}
+
+/// Which of the two is silent, the engine or its device.
+fn hangs(app: &App) -> Option<String> {
+    let seconds = app.device_silent_s()?;
+    Some(format!(
+        "The engine is alive, but its device has not answered for {seconds} s: {{restart}} starts a new one"
+    ))
 }
 
 /// What the stage's checks still want, where nothing else comes first.

@@ -93,20 +93,14 @@ impl App {
         });
     }
 
-    /// Starts a run, replacing the one in progress. A dead engine is replaced first.
+    /// Starts a run, replacing the one in progress. An engine that is gone or hangs is replaced first.
     pub(super) fn start(&mut self, run: RunSpec) {
-        self.restart_if_gone();
+        self.renew_engine();
         self.expect(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
         let device = self.devices.using.clone();
         self.send(Command::Start { device, run });
-    }
-
-    fn restart_if_gone(&mut self) {
-        if let RunState::EngineGone { .. } = self.run.state {
-            self.effects.push(Effect::Restart);
-        }
     }
 
     pub(super) fn expect(&mut self, runs: Vec<RunSpec>) {
@@ -131,7 +125,12 @@ impl App {
         let same_weights = self.run.shown().started.as_ref().is_some_and(|now| {
             now.run.stage == run.stage && now.run.config.keeps_parameters(&run.config)
         });
-        if !(live && same_weights && self.run.pending.is_empty() && !self.run.pairing) {
+        if !(live
+            && same_weights
+            && !self.engine_hangs()
+            && self.run.pending.is_empty()
+            && !self.run.pairing)
+        {
             return self.start(run);
         }
         self.run.switching = Some(run.clone());
@@ -170,7 +169,7 @@ impl App {
             return;
         }
         self.fix.due_ms = None;
-        self.restart_if_gone();
+        self.renew_engine();
         let (a, b) = (self.fix.a(), self.fix.b());
         self.expect(vec![a.clone(), b.clone()]);
         // What both have shown so far stays: pairs measure times, the lesson is about the rest.

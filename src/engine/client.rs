@@ -11,17 +11,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::drivers::harmless;
 use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL};
 
 pub use command::{EngineCommand, split_words};
 pub use heard::{Heard, Over};
 pub use pipes::MAX_LINE;
 
-use heard::{describe, newer};
+use heard::{describe, newer, nothing_spoken, told_why};
 use pipes::FromPipe;
 
 /// Lines in a row that are not the protocol before the engine is given up.
 const MAX_NONSENSE: u32 = 100;
+
+/// What was said so long before an engine's end was not about it.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long stderr of an engine that exited is waited for; something it started may hold it open.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
@@ -79,9 +83,12 @@ pub struct Client {
     /// When the last line came, or when we last began to look.
     last_line: Instant,
     last_look: Instant,
+    /// When the work on the engine's device last got on.
+    progress: Instant,
     nonsense: u32,
     first_nonsense: Option<String>,
-    last_stray: Option<String>,
+    /// What it wrote to stderr last, and when.
+    last_stray: Option<(Instant, String)>,
     ready: Option<Heard>,
 }
 
@@ -106,6 +113,7 @@ impl Client {
             hello: None,
             last_line: now,
             last_look: now,
+            progress: now,
             nonsense: 0,
             first_nonsense: None,
             last_stray: None,
@@ -116,6 +124,11 @@ impl Client {
     /// The engine's greeting, once it came.
     pub fn hello(&self) -> Option<&Hello> {
         self.hello.as_ref()
+    }
+
+    /// How long ago the work on its device got on, as far as it said; its heartbeat goes on meanwhile.
+    pub fn idle(&self) -> Duration {
+        self.progress.elapsed()
     }
 
     /// Whether nothing more can come without a `renew`.
@@ -146,7 +159,7 @@ impl Client {
         let began = Instant::now();
         // A reader that did not look (a suspended program) must not take its own absence for the engine's silence.
         if began.duration_since(self.last_look) > self.limits.silence / 2 {
-            self.last_line = began;
+            (self.last_line, self.progress) = (began, began);
             if let Phase::Greeting { since } = &mut self.phase {
                 *since = began;
             }
@@ -165,7 +178,9 @@ impl Client {
                     self.nonsense("…".to_owned(), format!("it is longer than {limit} MiB"))
                 }
                 Some(FromPipe::Stray(text)) => {
-                    self.last_stray = Some(text.clone());
+                    if harmless(&text).is_none() {
+                        self.last_stray = Some((Instant::now(), text.clone()));
+                    }
                     Some(Heard::Stray(text))
                 }
                 Some(FromPipe::Closed) => {
@@ -255,9 +270,9 @@ impl Client {
             Phase::Closing { since, drained } => match self.child.try_wait() {
                 // What it said last may still be on its way.
                 Ok(Some(_)) if !drained && since.elapsed() < STDERR_WAIT => None,
-                Ok(Some(status)) => Some(self.ended(describe(status))),
+                Ok(Some(status)) => Some(self.ended(describe(status), told_why(status))),
                 Ok(None) if since.elapsed() < self.limits.shutdown => None,
-                _ => Some(self.ended("closed its output and was stopped".to_owned())),
+                _ => Some(self.ended("closed its output and was stopped".to_owned(), true)),
             },
             _ => None,
         }
@@ -270,8 +285,16 @@ impl Client {
         };
         self.nonsense = 0;
         self.last_line = Instant::now();
+        if let Some(ago) = line.event.progress_s() {
+            let ago = Duration::try_from_secs_f64(ago).unwrap_or_default();
+            let at = self.last_line.checked_sub(ago);
+            self.progress = self.progress.max(at.unwrap_or(self.progress));
+        }
         match (&mut self.phase, &line.event) {
             (Phase::Greeting { .. }, Event::Hello(hello)) => {
+                if hello.protocol == 0 {
+                    return Some(self.refuse(nothing_spoken(&hello.version)));
+                }
                 if hello.protocol > PROTOCOL {
                     let text = newer(hello.protocol, &hello.version);
                     return Some(self.refuse(text));
@@ -327,14 +350,19 @@ impl Client {
         Heard::Over(Over::Refused(text))
     }
 
-    fn ended(&mut self, how: String) -> Heard {
+    /// `told`: what it said last may be why.
+    fn ended(&mut self, how: String, told: bool) -> Heard {
         let greeted = self.hello.is_some();
         let mut text = if greeted {
             format!("the engine {how}")
         } else {
             format!("`{}` {how} before its greeting", self.command)
         };
-        if let Some(said) = self.last_stray.as_ref().or(self.first_nonsense.as_ref()) {
+        // What a driver wrote in passing long before has nothing to do with its end.
+        let stray = self.last_stray.as_ref();
+        let stray = stray.filter(|(at, _)| !greeted || at.elapsed() < LAST_WORDS);
+        let stray = stray.map(|(_, said)| said).filter(|_| told);
+        if let Some(said) = stray.or(self.first_nonsense.as_ref()) {
             text.push_str(&format!("; the last thing it said was `{said}`"));
         }
         self.end(Duration::ZERO);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use super::worker::Worker;
+use crate::ops::progress;
 
 /// Tasks that may wait: two steps of four each (batch, forward, backward, update).
 const MAX_WAITING: usize = 8;
@@ -99,7 +100,11 @@ impl Queue {
         task: impl FnOnce(&mut Worker) -> R + Send + 'static,
     ) -> Result<R> {
         match self {
-            Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
+            Self::Inline(worker) => {
+                let answer = guard(AssertUnwindSafe(|| task(worker)));
+                progress::step();
+                answer
+            }
             Self::Queued { .. } => {
                 let (sender, answer) = channel();
                 self.dispatch(move |worker| drop(sender.send(task(worker))))?;
@@ -134,6 +139,7 @@ fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
         if catch_unwind(AssertUnwindSafe(move || rayon::scope(move |_| task(here)))).is_err() {
             return;
         }
+        progress::step();
     }
 }
 

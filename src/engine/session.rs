@@ -11,6 +11,7 @@ use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::Outlet;
 use super::{allocator, load, roof};
+use crate::ops::progress;
 use crate::profile::load::Reading;
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
@@ -47,24 +48,35 @@ pub fn run(outlet: &Outlet, commands: &Receiver<Command>) {
     loop {
         let next = match session.work {
             Work::Nothing | Work::Paused(..) => {
+                progress::rest();
                 commands.recv().map_err(|_| TryRecvError::Disconnected)
             }
             _ => commands.try_recv(),
         };
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
-            Ok(command) => session.carry_out(command),
+            Ok(command) => {
+                progress::begin();
+                if !session.carry_out(command) {
+                    break;
+                }
+            }
             Err(TryRecvError::Empty) => {}
         }
+        progress::step();
         session.advance();
     }
     session.end(Some("stopped"));
 }
 
 impl Session<'_> {
-    fn carry_out(&mut self, command: Command) {
+    /// False where the conversation ends: the reader speaks another protocol.
+    fn carry_out(&mut self, command: Command) -> bool {
         match command {
-            Command::Hello { protocol } => self.hello(protocol),
+            Command::Hello { protocol } => {
+                self.hello(protocol);
+                return protocol == PROTOCOL;
+            }
             Command::Probe => {
                 roof::notice().into_iter().for_each(|text| self.warn(text));
                 let mut devices = devices::probe();
@@ -112,6 +124,7 @@ impl Session<'_> {
             }
             Command::Quit => {}
         }
+        true
     }
 
     fn used(&self, swap: &KernelSwap, why_not: Option<String>) {
@@ -211,6 +224,7 @@ impl Session<'_> {
         let Some(opened) = self.prepare(device, &[&run]) else {
             return;
         };
+        self.outlet.expect(run.steps.is_none());
         match Trainer::new(run, opened, self.outlet.clone()) {
             Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
             Err(error) => self.fail(FailedKind::Internal, &error),
@@ -238,6 +252,7 @@ impl Session<'_> {
         let Some(opened) = self.prepare(device, &[&a, &b]) else {
             return;
         };
+        self.outlet.expect(false);
         match Paired::new(a, b, pairs, &opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
             Err(error) => self.fail(FailedKind::Usage, &error),

@@ -2,6 +2,8 @@
 //! heartbeats; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
 
 use std::io::{BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -9,24 +11,44 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::load::Meter;
+use crate::ops::progress;
 use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
 
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
+/// Figures that wait for a slow reader: of an endless run, later ones are left out.
+const MAX_WAITING: usize = 64;
+
 /// Where events go; cheap to clone for other threads.
 #[derive(Clone)]
-pub struct Outlet(Sender<Option<Event>>);
+pub struct Outlet {
+    sender: Sender<Option<Event>>,
+    /// Events that were not written yet.
+    waiting: Arc<AtomicUsize>,
+    /// Whether the run is endless, so that no figure of it is the last.
+    endless: Arc<AtomicBool>,
+}
 
 impl Outlet {
     /// Queues an event; a reader that is gone is not an error here, the input's end will say so.
     pub fn send(&self, event: Event) {
-        let _ = self.0.send(Some(event));
+        let late = self.waiting.load(Ordering::Relaxed) >= MAX_WAITING;
+        if late && self.endless.load(Ordering::Relaxed) && is_figure(&event) {
+            return;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _ = self.sender.send(Some(event));
+    }
+
+    /// Tells whether the run that begins is endless.
+    pub fn expect(&self, endless: bool) {
+        self.endless.store(endless, Ordering::Relaxed);
     }
 
     /// Writes what is queued and ends.
     pub fn close(self, writer: JoinHandle<()>) {
-        let _ = self.0.send(None);
+        let _ = self.sender.send(None);
         let _ = writer.join();
     }
 }
@@ -36,17 +58,23 @@ pub fn open() -> Result<(Outlet, Receiver<Command>, JoinHandle<()>)> {
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();
     let (sender, events) = channel::<Option<Event>>();
+    let outlet = Outlet {
+        sender,
+        waiting: Arc::default(),
+        endless: Arc::default(),
+    };
+    let waiting = Arc::clone(&outlet.waiting);
     let writer = Builder::new()
         .name("writer".into())
-        .spawn(move || write(output, &events, began))?;
+        .spawn(move || write(output, &events, &waiting, began))?;
 
-    let outlet = Outlet(sender);
     let heart = outlet.clone();
     Builder::new().name("heartbeat".into()).spawn(move || {
         let mut meter = Meter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
-            heart.send(Event::Heartbeat);
+            let device_s = progress::since().map(|it| it.as_secs_f64());
+            heart.send(Event::Heartbeat { device_s });
             if beat.is_multiple_of(2)
                 && let Some(load) = meter.window()
             {
@@ -83,8 +111,29 @@ pub fn open() -> Result<(Outlet, Receiver<Command>, JoinHandle<()>)> {
     Ok((outlet, commands, writer))
 }
 
-fn write(mut output: impl Write, events: &Receiver<Option<Event>>, began: Instant) {
+/// What the next one of its kind replaces.
+fn is_figure(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Heartbeat { .. }
+            | Event::Step(_)
+            | Event::Throughput(_)
+            | Event::Kernels(_)
+            | Event::Gradients(_)
+            | Event::Evidence(_)
+            | Event::Memory(_)
+            | Event::Load(_)
+    )
+}
+
+fn write(
+    mut output: impl Write,
+    events: &Receiver<Option<Event>>,
+    waiting: &AtomicUsize,
+    began: Instant,
+) {
     while let Ok(Some(event)) = events.recv() {
+        waiting.fetch_sub(1, Ordering::Relaxed);
         let line = Line {
             t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             event,
@@ -149,4 +198,32 @@ fn route_logs(outlet: Outlet) {
             text,
         }));
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_is_slow_gets_fewer_figures_of_an_endless_run_and_all_the_rest() {
+        let (sender, events) = channel();
+        let outlet = Outlet {
+            sender,
+            waiting: Arc::default(),
+            endless: Arc::default(),
+        };
+        let sent = |endless: bool| {
+            outlet.expect(endless);
+            outlet.waiting.store(0, Ordering::Relaxed);
+            for _ in 0..1000 {
+                outlet.send(Event::Heartbeat { device_s: None });
+            }
+            outlet.send(Event::Failed(Failed::default()));
+            events.try_iter().flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(sent(false).len(), 1001);
+        let few = sent(true);
+        assert_eq!(few.len(), MAX_WAITING + 1);
+        assert!(matches!(few.last(), Some(Event::Failed(_))));
+    }
 }

@@ -18,6 +18,8 @@ use crate::record::Recorder;
 
 /// How long the engine may stay silent after the first notice of it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the device of an engine that is alive may make no progress.
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a stopped run may take to send its summary.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an engine may take to end when it is no longer needed; it may still be writing its caches.
@@ -117,6 +119,8 @@ pub struct Runner {
     kill_at_once: bool,
     notify: Notify,
     hello: Option<Hello>,
+    /// How long the device may make no progress.
+    pub patience: Duration,
 }
 
 /// The engine command that `--engine` names, or this program's own.
@@ -158,6 +162,7 @@ impl Runner {
             kill_at_once: true,
             notify,
             hello: None,
+            patience: DEVICE_TIMEOUT,
         }
     }
 
@@ -232,6 +237,7 @@ impl Runner {
         found: &mut Measured,
         hear: &mut dyn FnMut(&Line, &str) -> Result<()>,
     ) -> Result<()> {
+        let began = Instant::now();
         let mut silent_since: Option<Instant> = None;
         let mut stopped_at: Option<Instant> = None;
         let mut last_stray = None;
@@ -253,6 +259,16 @@ impl Runner {
             }
             if silent_since.is_some_and(|since| since.elapsed() > SILENCE_TIMEOUT) {
                 let text = "the engine stays silent and was ended".to_owned();
+                let exit = Exit::Failed;
+                return Err(Stop { exit, text }.into());
+            }
+            let idle = client.idle().min(began.elapsed());
+            if idle > self.patience && silent_since.is_none() {
+                client.kill();
+                let seconds = idle.as_secs();
+                let text = format!(
+                    "the engine is alive, but its device has not got on for {seconds} s; it was ended"
+                );
                 let exit = Exit::Failed;
                 return Err(Stop { exit, text }.into());
             }

@@ -153,6 +153,7 @@ pub fn span<R>(row: Row, work: impl FnOnce() -> R) -> R {
         recorder.open
     });
     let result = work();
+    super::progress::step();
     if let Some(index) = mine {
         RECORDER.with_borrow_mut(|slot| {
             if let Some(recorder) = slot.as_mut() {

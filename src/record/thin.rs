@@ -19,7 +19,7 @@ impl Thinning {
     /// 10 + 12 MB at 250 bytes a step and 16 KB a profile with its gradients.
     pub(super) fn keeps(&mut self, t: f64, event: &Event) -> bool {
         let (kind, slot, gap) = match event {
-            Event::Heartbeat => return false,
+            Event::Heartbeat { .. } => return false,
             Event::Step(step) => ("step", step.slot, 0.1),
             Event::Throughput(throughput) => ("throughput", throughput.slot, 1.0),
             Event::Kernels(kernels) => ("kernels", kernels.slot, 5.0),

@@ -18,6 +18,8 @@ use crate::record::Recorder;
 const WARM_UP: u64 = 3;
 /// Messages of the second engine that are looked at before the first one has its turn.
 const AT_ONCE: usize = 64;
+/// How long a device that is opened there may make no progress.
+const WARM_UP_LIMIT: Duration = Duration::from_secs(120);
 
 /// A running engine with its successor.
 pub struct Live {
@@ -98,6 +100,11 @@ impl Live {
     fn hear_warm(&mut self) -> Option<FromEngine> {
         for _ in 0..AT_ONCE {
             let warm = self.warm.as_mut()?;
+            if !warm.reported && warm.client.idle() > WARM_UP_LIMIT {
+                self.drop_warm();
+                let seconds = WARM_UP_LIMIT.as_secs();
+                return Some(failed(format!("it has not answered for {seconds} s")));
+            }
             let report = match warm.client.next(Duration::ZERO)? {
                 Heard::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
                     Some(FromEngine::Line(Line {

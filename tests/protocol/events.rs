@@ -376,7 +376,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 date: "2026-11-21".to_owned()
             }
         )),
-        Just(Event::Heartbeat),
+        proptest::option::of(number()).prop_map(|device_s| Event::Heartbeat { device_s }),
         (
             prop::option::of(number()),
             any::<bool>(),

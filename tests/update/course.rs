@@ -233,7 +233,7 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
     // A late line of the recording is about nothing now.
     let late = FromEngine::Line(Line {
         t: 9.0,
-        event: Event::Heartbeat,
+        event: Event::Heartbeat { device_s: None },
     });
     assert_eq!(update(&mut app, Message::Recorded(late)), []);
 }

@@ -48,6 +48,28 @@ pub(super) fn newer(protocol: u32, version: &str) -> String {
     )
 }
 
+/// Why a greeting with protocol 0 is refused: versions begin at 1.
+pub(super) fn nothing_spoken(version: &str) -> String {
+    format!(
+        "the engine is perflings {version} and says that it speaks protocol 0; there are 1 to {PROTOCOL}. \
+         Update perflings on the engine's machine"
+    )
+}
+
+/// Whether what a process said last may be why it ended: one that was killed from outside could not say.
+pub(super) fn told_why(status: ExitStatus) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        return !matches!(status.signal(), Some(9 | 15));
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = status;
+        true
+    }
+}
+
 /// How a process ended.
 pub(super) fn describe(status: ExitStatus) -> String {
     #[cfg(unix)]

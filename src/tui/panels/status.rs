@@ -163,7 +163,9 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         }
         _ => format!("{mark} {state}"),
     };
-    if let Some(seconds) = app.stalled_s() {
+    if let Some(seconds) = app.device_silent_s() {
+        text += &format!(", the device is silent for {seconds} s");
+    } else if let Some(seconds) = app.stalled_s() {
         text += &format!(", no step for {seconds} s");
     }
     if app.run.pairing {

@@ -125,7 +125,7 @@ fn a_gpu_that_does_not_open_leaves_the_run_alone() {
 
 #[test]
 fn an_engine_that_was_killed_is_replaced() {
-    let mut live = live(&Event::Heartbeat);
+    let mut live = live(&Event::Heartbeat { device_s: None });
     live.send(start("cpu"));
     let finished = |event: &Event| matches!(event, Event::Finished(_));
     let first = pid(&until(&mut live, finished));

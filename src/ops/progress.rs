@@ -1,0 +1,57 @@
+//! When the work on the device last got on: every operation says so, and so does whoever hands work over. A device that hangs
+//! is seen by this, although the thread that sends heartbeats goes on.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Milliseconds from the first use, above 0; 0 while there is nothing to do.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+fn now() -> u64 {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    let began = BEGAN.get_or_init(Instant::now);
+    u64::try_from(began.elapsed().as_millis()).map_or(u64::MAX, |ms| ms + 1)
+}
+
+/// Work begins.
+pub fn begin() {
+    LAST.store(now(), Ordering::Relaxed);
+}
+
+/// Work got on. Says nothing where none is in progress: a queue may still end what nobody waits for.
+pub fn step() {
+    if LAST.load(Ordering::Relaxed) != 0 {
+        begin();
+    }
+}
+
+/// There is nothing to do until the next `begin`.
+pub fn rest() {
+    LAST.store(0, Ordering::Relaxed);
+}
+
+/// How long ago the work in progress last got on; none where there is nothing to do.
+pub fn since() -> Option<Duration> {
+    let last = LAST.load(Ordering::Relaxed);
+    (last != 0).then(|| Duration::from_millis(now().saturating_sub(last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rest_is_no_silence() {
+        rest();
+        step();
+        assert_eq!(since(), None);
+        begin();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(since().is_some_and(|it| it >= Duration::from_millis(15)));
+        step();
+        assert!(since().is_some_and(|it| it < Duration::from_millis(15)));
+        rest();
+        assert_eq!(since(), None);
+    }
+}
