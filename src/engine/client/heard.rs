@@ -61,7 +61,7 @@ pub(super) fn told_why(status: ExitStatus) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt;
-        return !matches!(status.signal(), Some(9 | 15));
+        !matches!(status.signal(), Some(9 | 15))
     }
     #[cfg(not(unix))]
     {
