@@ -3,8 +3,8 @@
 
 mod actions;
 mod beats;
+mod bounds;
 pub mod busy;
-pub mod clean;
 pub mod devices;
 pub mod estimate;
 mod events;
@@ -30,6 +30,7 @@ pub mod view;
 
 use std::sync::Arc;
 
+use crate::clean;
 use crate::config::{Preset, RunConfig};
 use crate::course::journey::Journey;
 use crate::course::progress::Progress;
@@ -397,7 +398,7 @@ impl App {
             Message::Saved { .. } if self.mystery().is_some() => {}
             Message::Saved { config } => self.saved(config),
             Message::Kept { stage, config } => self.kept(&stage, config),
-            Message::Journey(journey) => self.journey = journey.map(|it| clean::journey(*it)),
+            Message::Journey(journey) => self.journey = journey.map(|it| bounds::journey(*it)),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
             Message::Told { text, warning } => self.tell(&text, warning),
         }

@@ -33,6 +33,7 @@ use crate::out;
 
 /// Runs the program with this process's arguments.
 pub fn main() -> ExitCode {
+    out::tell_panics();
     ExitCode::from(run(std::env::args_os()) as u8)
 }
 
@@ -44,8 +45,9 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
         Err(error) => {
             match unknown::answer(&error, &args, &Course::builtin("en")) {
                 Some(answer) => out::progress(&answer),
-                // Help and version are errors to clap, with an exit code of 0.
-                None => drop(error.print()),
+                // Help and version are errors to clap, with an exit code of 0, and all of their text is ours.
+                None if error.exit_code() == 0 => drop(error.print()),
+                None => out::progress(error.render().to_string().trim_end()),
             }
             return match error.exit_code() {
                 0 => Exit::Ok,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`protocol`], [`config`] | plain data: what crosses between processes, what a run is |
 //! | [`random`], [`units`] | the one random generator and hash; numbers as people read them |
+//! | [`files`], [`clean`] | files read and written whole; text made safe to show |
 //! | [`data`], [`model`], [`ops`] | tokens, the network, its operations with their versions and gradients |
 //! | [`profile`], [`lints`] | statistics, kernel rows, plausibility checks |
 //! | [`engine`] | the child process that trains, and the parent's handle on it |
@@ -17,6 +18,7 @@
 //! | [`exit`], [`out`], [`drivers`] | exit codes; printed lines; lines of drivers that mean nothing |
 
 pub mod app;
+pub mod clean;
 pub mod cli;
 pub mod config;
 pub mod course;
@@ -25,6 +27,7 @@ pub mod drivers;
 pub mod engine;
 pub mod exit;
 pub mod export;
+pub mod files;
 pub mod judge;
 pub mod lints;
 pub mod measure;

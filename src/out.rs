@@ -1,13 +1,15 @@
 //! What a command says and with which code the process ends: results on stdout, notices on stderr.
 //! A reader that closed the pipe (`| head`) is not an error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
 
+use crate::clean;
 use crate::config::file::FileError;
 pub use crate::exit::{Exit, Stop, usage};
+use crate::files;
 
 /// Prints what went wrong, once, and gives the exit code.
 pub fn report(error: &anyhow::Error) -> Exit {
@@ -37,40 +39,64 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 
 /// A line on stderr, with the program's name. A closed stderr is ignored.
 pub fn notice(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "perflings: {text}");
+    progress(&format!("perflings: {text}"));
 }
 
 /// A line on stderr without a name, for progress.
 pub fn progress(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", clean::lines(text));
 }
 
 /// A line of the result on stdout, flushed, so that a reader of a pipe sees it at once.
 pub fn result(text: &str) -> io::Result<()> {
+    bytes(format!("{}\n", clean::lines(text)).as_bytes())
+}
+
+/// A line of JSON, as it came.
+pub fn json_line(text: &str) -> io::Result<()> {
+    bytes(format!("{}\n", clean::json(text)).as_bytes())
+}
+
+/// Whether results are read as they come, and not by a program.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// A result that is no text.
+pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.write_all(b"\n")?;
+    out.write_all(bytes)?;
     out.flush()
+}
+
+/// What a program under us, such as an engine, wrote to its log: one line.
+pub fn log(level: &str, text: &str) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    progress(&format!(
+        "{level}: {}",
+        clean::bounded(&words.join(" "), 2000)
+    ));
+}
+
+/// From now on a panic is told by `progress`, and not by the standard library, which would print its text as it is.
+pub fn tell_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        progress(&format!("thread {name} panicked: {info}"));
+    }));
 }
 
 /// The result as one JSON object on a line of its own.
 pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    Ok(result(&serde_json::to_string(value)?)?)
+    Ok(json_line(&serde_json::to_string(value)?)?)
 }
 
-/// Writes a result into a file, whole or not at all, and says so. A device or a pipe is written directly.
+/// Writes a result into a file, whole or not at all, and says so.
 pub fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // A link keeps pointing to its file.
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let written = if target.exists() && !target.is_file() {
-        std::fs::write(&target, bytes)
-    } else {
-        let mut part = target.clone().into_os_string();
-        part.push(".part");
-        std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &target))
-    };
-    written.with_context(|| format!("Failed to write {}", path.display()))?;
-    notice(&format!("wrote {}", path.display()));
+    let written = files::write(path, bytes);
+    let written = written.with_context(|| format!("Failed to write {}", path.display()))?;
+    notice(&format!("{} {}", written.word(), path.display()));
     Ok(())
 }
 

@@ -3,14 +3,17 @@
 
 mod thin;
 
-use std::fs::File;
+use std::fmt;
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
+use crate::clean;
 use crate::config::file::{FileError, read_text};
+use crate::files::{self, Written};
 use crate::protocol::{Device, Event, Finished, Hello, Line, PROTOCOL};
 
 /// Largest recording that is read.
@@ -31,16 +34,22 @@ pub struct Recorder {
 impl Recorder {
     /// Opens `FILE.part` beside the target.
     pub fn create(target: &Path) -> Result<Self> {
+        let shown = || target.display().to_string();
+        let target = files::target(target).with_context(shown)?;
         let name = target.file_name();
         let mut name = name.context("a recording needs a file name")?.to_owned();
         name.push(".part");
         let part = target.with_file_name(name);
-        let file =
-            File::create(&part).with_context(|| format!("Failed to create {}", part.display()))?;
+        let failed = || format!("Failed to create {}", part.display());
+        let file = files::own(&part).with_context(failed)?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            bail!("{} is written by another perflings", part.display());
+        }
+        file.set_len(0).with_context(failed)?;
         Ok(Self {
             file,
             part,
-            target: target.to_owned(),
+            target,
             thin: thin::Thinning::default(),
             offset: 0.0,
             latest: 0.0,
@@ -58,7 +67,7 @@ impl Recorder {
             return Ok(());
         }
         let written = if self.offset == 0.0 {
-            writeln!(self.file, "{text}")
+            writeln!(self.file, "{}", clean::json(text))
         } else {
             let event = line.event.clone();
             let moved = serde_json::to_string(&Line { t, event })?;
@@ -68,18 +77,40 @@ impl Recorder {
     }
 
     /// Gives the recording its name.
-    pub fn finish(self) -> Result<PathBuf> {
+    pub fn finish(self) -> Result<Recorded> {
         self.file
             .sync_all()
             .with_context(|| format!("Failed to write {}", self.part.display()))?;
-        std::fs::rename(&self.part, &self.target)
-            .with_context(|| format!("Failed to write {}", self.target.display()))?;
-        Ok(self.target)
+        let written = files::rename(&self.part, &self.target).with_context(|| {
+            let (part, target) = (self.part.display(), self.target.display());
+            format!("Failed to write {target}; the recording is in {part}")
+        })?;
+        Ok(Recorded {
+            path: self.target,
+            written,
+        })
     }
 
     /// Where the lines are until `finish`.
     pub fn part(&self) -> &Path {
         &self.part
+    }
+}
+
+/// A recording that is complete.
+#[derive(Debug)]
+pub struct Recorded {
+    pub path: PathBuf,
+    written: Written,
+}
+
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "recorded in {}", self.path.display())?;
+        match self.written {
+            Written::New => Ok(()),
+            Written::Replaced => f.write_str(", in place of an older file"),
+        }
     }
 }
 
@@ -272,7 +303,8 @@ mod tests {
                 .add(&serde_json::from_str(text).expect("a line"), text)
                 .expect("written");
         }
-        let recording = Recording::read(&recorder.finish().expect("renamed")).expect("a recording");
+        let recording =
+            Recording::read(&recorder.finish().expect("renamed").path).expect("a recording");
         let times: Vec<f64> = (0..recording.len())
             .filter_map(|at| recording.time(at))
             .collect();

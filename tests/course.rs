@@ -377,7 +377,7 @@ fn a_pipe_is_not_waited_for() {
         assert!(
             open(&course).1.problems[0]
                 .to_string()
-                .ends_with("is not a plain file")
+                .ends_with("is a pipe; name a file")
         );
     }
 }

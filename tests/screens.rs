@@ -1015,7 +1015,7 @@ fn nothing_hostile_reaches_the_screen() {
             let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
             let harmful: Vec<char> = drawn
                 .chars()
-                .filter(|c| *c != '\n' && perflings::app::clean::harmful(*c))
+                .filter(|c| *c != '\n' && perflings::clean::harmful(*c))
                 .collect();
             assert!(harmful.is_empty(), "{width}x{height}: {harmful:?}");
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::bounds::sanitize;
 use super::busy;
-use super::clean::sanitize;
 use super::devices::FirstLight;
 use super::figures::{figures, summary};
 use super::log::Level;
@@ -67,7 +67,7 @@ impl App {
             .add(Level::Error, &format!("The engine is gone: {reason}"));
         if !matches!(self.run.state, RunState::EngineGone { .. }) {
             self.run.state = RunState::EngineGone {
-                reason: super::clean::bounded(reason, 1000),
+                reason: crate::clean::bounded(reason, 1000),
             };
         }
         self.run.pending.clear();

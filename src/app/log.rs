@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::clean;
+use crate::clean;
 
 use crate::drivers::harmless;
 

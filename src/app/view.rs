@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::clean::harmful;
 use super::study::Page;
+use crate::clean::harmful;
 use crate::panel::Panel;
 
 macro_rules! cycle {

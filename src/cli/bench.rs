@@ -11,6 +11,7 @@ use anyhow::Result;
 
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
+use crate::files;
 use crate::measure::cell::Subject;
 use crate::measure::plan::{News, Progress};
 use crate::measure::report::{self, Fitted, Report};
@@ -57,6 +58,7 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
         _ => tables::sheet(&report, args.baseline.as_deref()).text(),
     };
     match &args.output {
+        None if args.json => out::json_line(&text)?,
         None => result(text.trim_end())?,
         Some(path) => out::file(path, format!("{}\n", text.trim_end()).as_bytes())?,
     }
@@ -180,7 +182,7 @@ fn say(now: Progress<'_>) -> Result<()> {
             if let Event::Log(log) = &line.event
                 && log.level == "error"
             {
-                progress(&format!("error: {}", log.text));
+                out::log("error", &log.text);
             }
         }
         News::Begins { .. } => {}
@@ -190,16 +192,9 @@ fn say(now: Progress<'_>) -> Result<()> {
 
 /// Refuses, before anything is measured, a file that cannot be written.
 fn check_output(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        let shown = path.display();
-        return Err(usage(format!("--output: {shown} is a folder; name a file")));
-    }
-    // A device or a pipe takes what it gets.
-    if path.exists() && !path.is_file() {
-        return Ok(());
-    }
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
+    let target = files::target(path);
+    let target = target.map_err(|error| usage(format!("--output: {} {error}", path.display())))?;
+    let folder = files::folder(&target);
     tempfile::tempfile_in(folder).map_err(|error| {
         let folder = folder.display();
         usage(format!("--output: cannot write in {folder}: {error}"))

@@ -7,7 +7,7 @@ use super::variant::{change, named};
 use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Runner, Work, engine_command};
-use crate::out::{Exit, notice, progress, result, usage};
+use crate::out::{self, Exit, notice, progress, result, usage};
 use crate::protocol::{Event, Pair, Slot, Spread, Verdict};
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -52,7 +52,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         if let Event::Log(log) = &line.event
             && log.level != "info"
         {
-            progress(&format!("{}: {}", log.level, log.text));
+            out::log(&log.level, &log.text);
         }
         Ok(())
     })?;

@@ -1,7 +1,5 @@
 //! `perflings export` and `perflings report`: a recording for other tools.
 
-use std::io::{IsTerminal, Write};
-
 use anyhow::Result;
 
 use super::args::{ExportArgs, Format, ReportArgs, Table};
@@ -19,16 +17,12 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     };
     match &args.out {
         Some(path) => out::file(path, &bytes)?,
-        None if args.format == Format::Perfetto && std::io::stdout().is_terminal() => {
+        None if args.format == Format::Perfetto && out::is_terminal() => {
             return Err(usage(
                 "a trace is binary; write it with --out run.pftrace and open it in ui.perfetto.dev",
             ));
         }
-        None => {
-            let mut stdout = std::io::stdout().lock();
-            stdout.write_all(&bytes)?;
-            stdout.flush()?;
-        }
+        None => out::bytes(&bytes)?,
     }
     Ok(Exit::Ok)
 }

@@ -14,6 +14,7 @@ use crate::course::journey as kept;
 use crate::engine::load;
 use crate::export::report::short;
 use crate::export::{csv, perfetto};
+use crate::files;
 use crate::measure::cell::Cell;
 use crate::measure::journey::{self, BASELINE, Journey, Plan, Row};
 use crate::measure::plan::{News, Progress};
@@ -76,7 +77,10 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         (_, true) => sheet(&found).markdown(),
         _ => sheet(&found).text(),
     };
-    result(text.trim_end())?;
+    match args.json {
+        true => out::json_line(&text)?,
+        false => result(text.trim_end())?,
+    }
     Ok(found.exit())
 }
 
@@ -106,7 +110,7 @@ fn say(row: &Row, now: Progress<'_>, (number, of): (usize, usize), began: Instan
             if let Event::Log(log) = &line.event
                 && log.level != "info"
             {
-                progress(&format!("{}: {}", log.level, log.text));
+                out::log(&log.level, &log.text);
             }
         }
         News::Begins { .. } => {}
@@ -124,7 +128,7 @@ impl Folder {
     fn create(path: &Path) -> Result<Self> {
         let taken = |path: &Path| match std::fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_some(),
-            Err(_) => path.exists(),
+            Err(_) => files::is_taken(path),
         };
         if taken(path) {
             let free = (2..).map(|n| PathBuf::from(format!("{}-{n}", path.display())));
@@ -156,11 +160,11 @@ impl Folder {
     /// Completes the logs, writes what follows from them, and the table.
     fn finish(self, found: &mut Journey) -> Result<()> {
         for (name, recorder) in self.recorders {
-            let log = recorder.finish()?;
+            let log = recorder.finish()?.path;
             let recording = Recording::read(&log)?;
             let beside = |end: &str| self.path.join(format!("{name}{end}"));
             let write = |path: PathBuf, bytes: &[u8]| {
-                let written = std::fs::write(&path, bytes);
+                let written = files::write(&path, bytes);
                 written.with_context(|| format!("Failed to write {}", path.display()))?;
                 anyhow::Ok(path)
             };

@@ -11,6 +11,7 @@ use crate::course::placeholder::{Figures, told};
 use crate::course::progress::{self, State};
 use crate::course::workspace::restore;
 use crate::course::{Exercise, embedded};
+use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
 pub fn list(args: &ListArgs) -> Result<Exit> {
@@ -159,7 +160,7 @@ pub fn init(args: &InitArgs) -> Result<Exit> {
         let folder = target.parent().unwrap_or(dir);
         std::fs::create_dir_all(folder)
             .with_context(|| format!("Failed to create {}", folder.display()))?;
-        std::fs::write(&target, bytes)
+        files::write(&target, bytes)
             .with_context(|| format!("Failed to write {}", target.display()))?;
     }
     result(&format!(

@@ -10,7 +10,7 @@ use super::summary;
 use super::variant::change;
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Measured, Runner, Work, engine_command};
-use crate::out::{Exit, progress, result, usage};
+use crate::out::{self, Exit, progress, result, usage};
 use crate::protocol::{Event, RunSpec, Slot};
 use crate::units::show;
 
@@ -63,7 +63,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     };
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if args.json {
-            result(text)?;
+            out::json_line(text)?;
         } else {
             reporter.hear(&line.event);
         }
@@ -121,9 +121,7 @@ impl Reporter {
                     ));
                 }
             }
-            Event::Log(log) if log.level != "info" => {
-                progress(&format!("{}: {}", log.level, log.text))
-            }
+            Event::Log(log) if log.level != "info" => out::log(&log.level, &log.text),
             _ => {}
         }
     }

@@ -98,7 +98,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     let outcome = show(&mut live, context, collector, command, progress, options);
     match live.close() {
         Ok(None) => {}
-        Ok(Some(path)) => notice(&format!("recorded in {}", path.display())),
+        Ok(Some(recorded)) => notice(&recorded.to_string()),
         Err(error) => notice(&format!("{error:#}")),
     }
     Ok(exit_of(outcome?))

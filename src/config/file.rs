@@ -1,6 +1,7 @@
 //! Reads a `config.toml` into a `RunConfig`; every complaint carries file and line and what to write instead.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use toml_edit::{Document, DocumentMut, Item, Table};
 use super::knobs::{KNOBS, Kind, Knob, Value};
 use super::run::{Preset, RunConfig};
 use super::spelling::nearest;
+use crate::files;
 
 /// Largest configuration file that is read.
 pub const MAX_BYTES: u64 = 256 * 1024;
@@ -43,7 +45,7 @@ impl FileError {
     }
 }
 
-/// Reads a text file that a person wrote: at most `limit` bytes, UTF-8, with or without a byte order mark, which is left out.
+/// Reads a text file that a person wrote: a plain file of at most `limit` bytes, UTF-8, with or without a byte order mark, which is left out.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     let shown = path.display().to_string();
     let fail = |line, what| {
@@ -53,24 +55,11 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
             what,
         })
     };
-    let bytes = match std::fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => return fail(0, "is a folder; name a file".to_owned()),
-        Ok(meta) if meta.len() > limit => {
-            return fail(0, format!("has {} bytes; the limit is {limit}", meta.len()));
-        }
-        // Reads at most the limit, because a device file reports no length.
-        Ok(_) => std::fs::File::open(path).and_then(|file| {
-            let mut bytes = Vec::new();
-            std::io::Read::read_to_end(&mut std::io::Read::take(file, limit + 1), &mut bytes)?;
-            Ok(bytes)
-        }),
-        Err(error) => Err(error),
-    };
-    match bytes {
-        Err(error) => fail(0, format!("cannot be read: {error}")),
-        Ok(bytes) if bytes.len() as u64 > limit => {
-            fail(0, format!("is longer than the limit of {limit} bytes"))
-        }
+    match files::read(path, limit) {
+        Err(error) => match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::FileTooLarge => fail(0, error.to_string()),
+            _ => fail(0, format!("cannot be read: {error}")),
+        },
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(mut text) => {
                 const MARK: char = '\u{feff}';

@@ -1,7 +1,6 @@
 //! The table of the last journey, in the words in which `perflings run all` printed it: kept in the course's state folder, so
 //! that the ending shows the same table.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -9,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::config::file::read_text;
+use crate::files;
 
 const FILE: &str = "last-journey.json";
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -48,9 +48,7 @@ pub fn save(dir: &Path, journey: &Journey) -> Result<bool> {
     }
     let written = || -> Result<()> {
         std::fs::create_dir_all(dir)?;
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        file.write_all(serde_json::to_string(journey)?.as_bytes())?;
-        file.persist(&path)?;
+        files::write(&path, serde_json::to_string(journey)?.as_bytes())?;
         Ok(())
     };
     written().with_context(|| format!("{}: the table is not kept", path.display()))?;

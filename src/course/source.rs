@@ -9,6 +9,7 @@ use super::embedded::{self, Entry};
 use super::text;
 use crate::config::RunConfig;
 use crate::config::file::{FileError, MAX_BYTES, parse, read_text};
+use crate::files;
 
 /// Most entries of one folder that are looked at.
 const MAX_ENTRIES: usize = 500;
@@ -75,7 +76,7 @@ impl Source {
         inside(path)
             && match self {
                 Self::Embedded => embedded::text(path).is_some(),
-                Self::Folder { root, .. } => root.join(path).symlink_metadata().is_ok(),
+                Self::Folder { root, .. } => files::is_taken(&root.join(path)),
             }
     }
 
@@ -94,7 +95,6 @@ impl Source {
             Ok(real) if !real.starts_with(root) => {
                 fail("is a link that leads out of the course folder; copy the file into it")
             }
-            Ok(real) if !real.is_file() && !real.is_dir() => fail("is not a plain file"),
             Ok(real) => read_text(&real, MAX_BYTES).map_err(|error| FileError {
                 path: self.shown(path),
                 ..error

@@ -1,5 +1,6 @@
 //! Text from a course file made safe to show: no terminal escapes, no control characters, no hidden direction changes.
 
+use crate::clean::harmful;
 use crate::config::file::FileError;
 
 /// `text` without control characters and escape sequences, and the lines (from 1) where something was removed.
@@ -21,7 +22,7 @@ pub fn clean(text: &str) -> (String, Vec<usize>) {
                 skip_sequence(&mut rest);
                 removed.push(line);
             }
-            c if is_control(c) => removed.push(line),
+            c if harmful(c) => removed.push(line),
             c => out.push(c),
         }
     }
@@ -38,7 +39,7 @@ pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String 
 
 /// The problem of a line in which something was removed.
 pub fn escape_removed(shown: &str, line: usize) -> FileError {
-    let what = "holds a control character or terminal escape, which was removed; write plain text";
+    let what = "holds a control character, a terminal escape or an invisible character, which was removed; write plain text";
     FileError::new(shown, line, what)
 }
 
@@ -78,16 +79,6 @@ fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
         }
         _ => {}
     }
-}
-
-/// Whether this character controls the terminal or the direction of the text.
-fn is_control(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
-        )
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

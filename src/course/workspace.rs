@@ -2,12 +2,12 @@
 //! edited. A course itself is never written to.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::{Stage, StageFile};
+use crate::files;
 
 /// `<state>/<course>/work`, with a folder for each stage.
 #[derive(Clone, Debug)]
@@ -28,9 +28,9 @@ impl Workspace {
         self.root.join(&stage.id).join(file)
     }
 
-    /// The learner's copy, if there is one.
+    /// The learner's copy, if there is one, or whatever is in its place.
     pub fn existing(&self, stage: &Stage, file: &str) -> Option<PathBuf> {
-        Some(self.path(stage, file)).filter(|path| path.is_file())
+        Some(self.path(stage, file)).filter(|path| files::is_taken(path))
     }
 
     /// The learner's copy, made from the starter where there is none.
@@ -44,7 +44,7 @@ impl Workspace {
     /// The same for a file of the stage or exercise `id`.
     pub fn open_file(&self, id: &str, file: &StageFile) -> Result<PathBuf> {
         let path = self.folder(id).join(&file.name);
-        if !path.exists() {
+        if !files::is_taken(&path) {
             write(&path, &file.starter)?;
         }
         Ok(path)
@@ -67,38 +67,24 @@ impl Workspace {
 
 /// Puts a text back where a file is. If that held something else, it is kept beside it, and named.
 pub fn restore(path: &Path, text: &str) -> Result<Option<PathBuf>> {
-    let Ok(mine) = fs::read(path) else {
-        return Ok(None);
-    };
-    if mine == text.as_bytes() {
+    if !files::is_taken(path) {
         return Ok(None);
     }
-    let aside = free_name(path)?;
-    fs::rename(path, &aside).with_context(|| format!("Failed to set {} aside", path.display()))?;
+    // What cannot be read is not the text, whatever it is.
+    let same = files::read(path, text.len() as u64).is_ok_and(|mine| mine == text.as_bytes());
+    if same {
+        return Ok(None);
+    }
+    let aside = files::set_aside(path, "");
+    let aside = aside.with_context(|| format!("Failed to set {} aside", path.display()))?;
     write(path, text)?;
     Ok(Some(aside))
 }
 
-/// `config.toml.1`, or the next number that is free.
-fn free_name(path: &Path) -> Result<PathBuf> {
-    let numbered = |n: u32| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{n}"));
-        PathBuf::from(name)
-    };
-    let mut names = (1..10_000).map(numbered);
-    names
-        .find(|path| path.symlink_metadata().is_err())
-        .with_context(|| format!("there are too many files beside {}", path.display()))
-}
-
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all, in a folder that is made where there is none.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     let context = || format!("Failed to write {}", path.display());
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).with_context(context)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
-    file.write_all(text.as_bytes()).with_context(context)?;
-    file.persist(path).with_context(context)?;
+    fs::create_dir_all(files::folder(path)).with_context(context)?;
+    files::write(path, text.as_bytes()).with_context(context)?;
     Ok(())
 }

@@ -112,7 +112,7 @@ fn instructions() -> String {
 
 /// The processor's name and how many threads work.
 fn cpu() -> protocol::Device {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let text = crate::files::system("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| {
         line.strip_prefix("model name")?
             .split_once(':')

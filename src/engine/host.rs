@@ -8,7 +8,7 @@ use crate::units::bytes;
 
 /// Bytes of memory that can be had without swapping, where the system says.
 pub fn memory_available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let text = crate::files::system("/proc/meminfo").ok()?;
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -18,7 +18,7 @@ pub fn memory_available() -> Option<u64> {
 
 /// Bytes of memory that this process occupies now, where the system says.
 pub fn memory_resident() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let text = crate::files::system("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1024)

@@ -1,15 +1,15 @@
 //! Reads how busy other programs keep this machine's cores. The engine's own time does not count, nor that of the program that
 //! reads its stream.
 
-use std::fs;
 use std::time::Duration;
 
+use crate::files;
 use crate::profile::load::{Reading, Watch, limit, others};
 use crate::protocol::Load;
 
 /// What the system says now, or why it says nothing.
 pub fn read() -> Result<Reading, String> {
-    let text = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+    let text = |path: &str| files::system(path).map_err(|error| format!("{path}: {error}"));
     let stat = text("/proc/stat")?;
     let engine = text("/proc/self/stat")?;
     let parent = parent(&engine).and_then(|id| text(&format!("/proc/{id}/stat")).ok());

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::load::Meter;
+use crate::clean;
 use crate::ops::progress;
 use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
 
@@ -141,7 +142,8 @@ fn write(
         let Ok(text) = serde_json::to_string(&line) else {
             continue;
         };
-        if output.write_all(format!("{text}\n").as_bytes()).is_err() || output.flush().is_err() {
+        let line = format!("{}\n", clean::json(&text));
+        if output.write_all(line.as_bytes()).is_err() || output.flush().is_err() {
             return;
         }
     }

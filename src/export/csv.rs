@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use crate::clean::csv as cell;
 use crate::profile::roofline::reached;
 use crate::protocol::{Event, Line, Num, Roof, Slot};
 
@@ -100,17 +101,6 @@ fn slot(slot: Slot) -> &'static str {
     match slot {
         Slot::A => "a",
         Slot::B => "b",
-    }
-}
-
-/// Quotes a text where it would break the table, and where a spreadsheet would take it for a formula.
-fn cell(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@']);
-    if formula || text.contains(['"', ',', '\n', '\r']) {
-        let guard = if formula { "'" } else { "" };
-        format!("\"{guard}{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }
 

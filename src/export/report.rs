@@ -1,6 +1,7 @@
 //! What a stream showed, as Markdown: collected while it passes, so that a live session and a recording give the same
 //! report. It keeps the last figures of each run, not the stream.
 
+use crate::clean::{self, markdown as plain};
 use crate::profile::roofline::reached;
 use crate::protocol::*;
 use crate::record::Recording;
@@ -125,7 +126,7 @@ impl Collector {
             "" => "date unknown",
             date => date,
         };
-        let [version, os] = [&self.hello.version, &self.hello.os].map(|text| plain(text));
+        let [date, version, os] = [date, &self.hello.version, &self.hello.os].map(plain);
         let mut out = format!(
             "# perflings report\n\nMeasured on {date} by perflings {version}, {os}, {} cores.\n",
             self.hello.cores
@@ -158,7 +159,7 @@ impl Section {
             plain(&self.started.device.name),
             plain(&self.started.device.kind),
             show(self.started.parameters as f64, 0),
-            plain(&self.started.config)
+            clean::line(&self.started.config).replace('`', "'")
         ));
         let mut row = |name: &str, value: String| out.push_str(&format!("| {name} | {value} |\n"));
         let loss = |found: Option<(u64, Num)>| {
@@ -326,9 +327,4 @@ pub fn short(x: Num) -> String {
         true => format!("{:.4}", x.0),
         false => x.to_string(),
     }
-}
-
-/// A text that cannot break a table or act on a terminal.
-fn plain(text: &str) -> String {
-    text.replace(char::is_control, " ").replace('|', "\\|")
 }

@@ -46,7 +46,7 @@ fn needed(configs: &[&RunConfig]) -> u64 {
 
 /// Bytes that can be had now: what the system calls available, within a container's limit.
 fn available() -> Option<u64> {
-    let text = |path: &str| std::fs::read_to_string(path).ok();
+    let text = |path: &str| crate::files::system(path).ok();
     let system = if cfg!(target_os = "macos") {
         let said = std::process::Command::new("sysctl")
             .args(["-n", "hw.memsize"])

@@ -224,8 +224,7 @@ impl Runner {
 
     fn save(&mut self) -> Result<()> {
         if let Some(recorder) = self.recorder.take() {
-            let path = recorder.finish()?;
-            (self.notify)(&format!("recorded in {}", path.display()));
+            (self.notify)(&recorder.finish()?.to_string());
         }
         Ok(())
     }

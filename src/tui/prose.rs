@@ -8,9 +8,9 @@ use ratatui::text::{Line, Span as Run};
 
 use super::theme::Theme;
 use super::{keys, text};
-use crate::app::clean::harmful;
 use crate::app::guide::{self, Piece};
 use crate::app::{Action, App, Overlay};
+use crate::clean;
 use crate::course::placeholder::{Figures, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told};
 use crate::course::{Block, Span};
 
@@ -338,9 +338,7 @@ pub fn sentence(pieces: &[Piece], app: &App, theme: &Theme, plain: Style) -> Lin
 /// A line of a file without what could move the cursor.
 pub fn harmless(line: &str) -> String {
     let line = line.replace('\t', "    ");
-    line.chars()
-        .map(|c| if harmful(c) { '·' } else { c })
-        .collect()
+    line.chars().map(clean::shown).collect()
 }
 
 /// The key that measures pairs.

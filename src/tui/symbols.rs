@@ -4,7 +4,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::symbols::border;
 
-use crate::app::clean::harmful;
+use crate::clean::harmful;
 
 /// One way of drawing.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +133,10 @@ impl Symbols {
 pub fn sanitize(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().len() > 1 && cell.symbol().chars().any(harmful) {
-            let rest: String = cell.symbol().chars().filter(|c| !harmful(*c)).collect();
-            cell.set_symbol(if rest.is_empty() { " " } else { &rest });
+            // The first part alone is as wide as the whole was.
+            let part = cell.symbol().split(harmful).find(|part| !part.is_empty());
+            let part = part.unwrap_or(" ").to_owned();
+            cell.set_symbol(&part);
         }
     }
 }

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::app::clean::harmful;
+use crate::clean::{harmful, shown};
 
 /// Columns that a text takes.
 pub fn width(text: &str) -> usize {
@@ -127,7 +127,7 @@ impl Page {
                 self.push(piece, *style);
                 continue;
             }
-            for c in piece.chars().map(|c| if harmful(c) { '·' } else { c }) {
+            for c in piece.chars().map(shown) {
                 if self.used + c.width().unwrap_or(0) > self.columns && !self.is_fresh() {
                     self.next_line();
                 }

@@ -25,6 +25,7 @@ use crate::course::workspace;
 use crate::course::{Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
+use crate::files;
 use crate::record::Recording;
 use crate::tui::terminal;
 
@@ -270,7 +271,7 @@ impl Workshop {
             collector.date()
         };
         let name = |n: u32| folder.join(format!("report-{date}-{n}.md"));
-        let Some(path) = (1..10_000).map(name).find(|path| !path.exists()) else {
+        let Some(path) = (1..10_000).map(name).find(|path| !files::is_taken(path)) else {
             bail!("{} is full of reports", folder.display());
         };
         workspace::write(&path, &collector.markdown())?;

@@ -21,6 +21,7 @@ use crate::course::{progress, workspace};
 use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
+use crate::files;
 use crate::judge::{configs as judge, kernel};
 use crate::protocol::Command;
 
@@ -97,7 +98,7 @@ impl ExerciseRunner {
             exercise.files().iter().any(|file| {
                 let path = folder.join(&file.name);
                 let same = source::read(&path).is_ok_and(|text| text == file.starter);
-                path.is_file() && !same
+                files::is_taken(&path) && !same
             })
         };
         let folder = folders.iter().find(edited).cloned().unwrap_or(folder);
@@ -259,7 +260,10 @@ impl ExerciseRunner {
         answers: &Answers,
     ) -> Result<PathBuf> {
         let (configs, path) = self.answering(context, id)?;
-        let raw = read_text(&path, MAX_BYTES).unwrap_or_default();
+        let raw = match files::is_taken(&path) {
+            true => read_text(&path, MAX_BYTES)?,
+            false => String::new(),
+        };
         workspace::write(&path, &written(&raw, &configs.answers, answers))?;
         self.look(context, true)?;
         Ok(path)
@@ -374,7 +378,7 @@ pub fn in_folder(
 ) -> crate::protocol::KernelJob {
     let read = |name: &str| {
         let path = folder.join(name);
-        let there = path.symlink_metadata().is_ok();
+        let there = files::is_taken(&path);
         let starter = kernels.kernels.iter().find(|it| it.file.name == name);
         match starter {
             Some(kernel) if !there => source::text(kernel.file.starter.clone().into_bytes()),

@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::thread::Builder;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::app::source::{FromEngine, Source};
 use crate::engine::client::{Client, EngineCommand, Heard};
 use crate::export::report::Collector;
 use crate::protocol::{Command, Device, Event, Failed, FailedKind, Line, RunSpec};
-use crate::record::Recorder;
+use crate::record::{Recorded, Recorder};
 
 /// Steps that compile a run's kernels and fill the caches.
 const WARM_UP: u64 = 3;
@@ -62,8 +61,8 @@ impl Live {
         })
     }
 
-    /// Ends the recording, if there is one; the result is where it is.
-    pub fn close(mut self) -> anyhow::Result<Option<PathBuf>> {
+    /// Ends the recording, if there is one; the result says where it is.
+    pub fn close(mut self) -> anyhow::Result<Option<Recorded>> {
         self.recorder.take().map(Recorder::finish).transpose()
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::clean::{markdown as escaped, plain as clean};
 use crate::protocol::NO_INTERVAL;
 use crate::units;
 
@@ -124,23 +125,6 @@ impl Sheet {
         }
         out
     }
-}
-
-/// Names come from engines, which may be anyone's: no escapes reach a terminal.
-fn clean(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-/// Names of devices and kernels must not become markup.
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in clean(text).chars() {
-        if "|*_`<>\\#".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// A number with four significant digits.

@@ -3,7 +3,6 @@
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use toml_edit::{Array, DocumentMut, Item, Table, value};
 use super::{MysteryScore, Prediction, Progress, StageProgress, letter};
 use crate::config::file::{FileError, line_of, read_text};
 use crate::course::text;
+use crate::files;
 
 const FILE: &str = "progress.toml";
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -112,11 +112,7 @@ fn edit(dir: &Path, change: impl FnOnce(&mut DocumentMut)) -> Saved {
 
 /// Waits up to a second for another instance; then goes on without, since each write is whole anyway.
 fn lock(dir: &Path) -> std::io::Result<File> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(dir.join("progress.lock"))?;
+    let file = files::own(&dir.join("progress.lock"))?;
     for _ in 0..50 {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
@@ -130,7 +126,7 @@ fn lock(dir: &Path) -> std::io::Result<File> {
 /// The document as it is; an unreadable one is moved aside first, and named.
 fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
     let path = dir.join(FILE);
-    if fs::metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+    if !files::is_taken(&path) {
         return Ok((DocumentMut::new(), None));
     }
     let damage = match read_text(&path, MAX_BYTES) {
@@ -141,12 +137,8 @@ fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
             Err((line, what)) => FileError::new(path.display().to_string(), line, what),
         },
     };
-    let aside = (1..1000)
-        .map(|n| dir.join(format!("{FILE}.damaged-{n}")))
-        .find(|aside| aside.symlink_metadata().is_err())
-        .ok_or_else(|| damage.clone())?;
-    let what = match fs::rename(&path, &aside) {
-        Ok(()) => format!(
+    let what = match files::set_aside(&path, "damaged-") {
+        Ok(aside) => format!(
             "{}; it was set aside as {}, and progress starts from zero",
             damage.what,
             aside.display()
@@ -174,19 +166,11 @@ fn parse(text: &str) -> Result<DocumentMut, (usize, String)> {
 }
 
 fn write(dir: &Path, document: &DocumentMut) -> std::io::Result<()> {
-    // A link, as from a folder of dot files, stays a link.
-    let path = dir
-        .join(FILE)
-        .canonicalize()
-        .unwrap_or_else(|_| dir.join(FILE));
     let mut text = document.to_string();
     if !text.starts_with('#') {
         text.insert_str(0, HEADER);
     }
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(dir))?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
+    files::write(&dir.join(FILE), text.as_bytes())?;
     Ok(())
 }
 

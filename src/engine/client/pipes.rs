@@ -9,6 +9,7 @@ use std::thread::Builder;
 use anyhow::{Context, Result};
 
 use super::command::{EngineCommand, kill_group};
+use crate::clean::shown;
 use crate::protocol::{Command, PROTOCOL};
 
 /// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
@@ -131,7 +132,7 @@ pub(super) fn printable(text: &str, limit: usize) -> String {
             clean.push('…');
             break;
         }
-        clean.push(if c.is_control() { ' ' } else { c });
+        clean.push(if c.is_control() { ' ' } else { shown(c) });
     }
     clean.truncate(clean.trim_end().len());
     clean

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::clean::shown;
 use crate::protocol::KernelError;
 
 /// Characters of the offending text that are shown.
@@ -49,7 +50,7 @@ fn floor(text: &str, at: usize) -> usize {
 fn shorten(text: &str) -> String {
     let printable: String = text
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if c.is_control() { ' ' } else { shown(c) })
         .collect();
     if printable.chars().count() <= SHOWN {
         printable

@@ -1,9 +1,11 @@
 //! Reads a learner's file as text, or says why it is not text. A file that is too large is not read.
 
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
 use super::message::{self, whole};
+use crate::files;
 use crate::protocol::KernelError;
 
 /// Largest file that is read.
@@ -24,11 +26,14 @@ pub fn read(path: &Path) -> Result<String, KernelError> {
             "reset the exercise to get the starter back",
         )
     };
-    let length = std::fs::metadata(path).map_err(failed)?.len();
-    if length > MAX_BYTES {
-        return Err(too_large(length));
+    match files::read(path, MAX_BYTES) {
+        Ok(bytes) => text(bytes),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            let length = std::fs::metadata(path).map_err(failed)?.len();
+            Err(too_large(length))
+        }
+        Err(error) => Err(failed(error)),
     }
-    text(std::fs::read(path).map_err(failed)?)
 }
 
 /// Bytes as text; a byte order mark in front of it is left out.

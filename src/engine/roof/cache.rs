@@ -2,11 +2,12 @@
 //! again. It is written as a whole.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::profile::roofline;
 use crate::protocol::{Device, Roof};
 
@@ -57,23 +58,18 @@ pub fn read(folder: &Path) -> (Vec<Entry>, Option<String>) {
 }
 
 fn kept(path: &Path) -> Result<Kept, String> {
-    match fs::metadata(path) {
+    let bytes = match files::read(path, MAX_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Kept::default()),
-        Err(error) => return Err(error.to_string()),
-        Ok(it) if it.len() > MAX_BYTES => return Err(format!("it has {} bytes", it.len())),
-        Ok(_) => {}
-    }
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
+        read => read.map_err(|error| error.to_string())?,
+    };
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
 fn set_aside(folder: &Path, why: &str) -> String {
     let path = folder.join(FILE);
-    let mut names = (1..100).map(|n| folder.join(format!("{FILE}.damaged-{n}")));
-    let aside = names.find(|aside| aside.symlink_metadata().is_err());
-    let moved = match aside.filter(|aside| fs::rename(&path, aside).is_ok()) {
-        Some(aside) => format!("it was set aside as {}, and ", aside.display()),
-        None => String::new(),
+    let moved = match files::set_aside(&path, "damaged-") {
+        Ok(aside) => format!("it was set aside as {}, and ", aside.display()),
+        Err(_) => String::new(),
     };
     let path = path.display();
     format!("{path} cannot be used ({why}); {moved}the device is measured again")
@@ -100,13 +96,9 @@ pub fn keep(folder: &Path, entry: Entry) -> Result<(), String> {
     };
     let text =
         serde_json::to_string_pretty(&kept).map_err(|error| said("cannot be made", &error))?;
-    let write = || -> std::io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(folder.join(FILE))?;
-        Ok(())
-    };
-    write().map_err(|error| said("cannot be written", &error))
+    let written = files::write(&file(folder), text.as_bytes());
+    written.map_err(|error| said("cannot be written", &error))?;
+    Ok(())
 }
 
 #[cfg(test)]

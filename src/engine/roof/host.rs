@@ -69,7 +69,7 @@ pub fn array_bytes(free: Option<u64>) -> usize {
 /// All last-level caches together, where Linux tells.
 fn cache_bytes() -> Option<usize> {
     let read = |index: usize, file: &str| {
-        std::fs::read_to_string(format!(
+        crate::files::system(format!(
             "/sys/devices/system/cpu/cpu0/cache/index{index}/{file}"
         ))
         .ok()

@@ -1,0 +1,156 @@
+//! Text from outside made safe for a terminal: no control characters, no invisible ones, none that reorder text. Everything
+//! that is printed or drawn passes through here at the end.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Longest text taken over from an event or a file, in characters, where one line is meant.
+pub const LINE: usize = 400;
+
+/// Whether a character could move the cursor, change modes, reorder what stands beside it or hide: control characters of
+/// both blocks, line separators, and what Unicode calls default-ignorable, but for the variants of an emoji.
+pub fn harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// What stands for a character in a text that is shown: itself, or `·` for a harmful one.
+pub fn shown(c: char) -> char {
+    if harmful(c) { '·' } else { c }
+}
+
+/// Text of any number of lines: line breaks and tabs stay.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    let stays = |c: char| !harmful(c) || matches!(c, '\n' | '\t');
+    if text.chars().all(stays) {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace("\r\n", "\n");
+    Cow::Owned(
+        text.chars()
+            .map(|c| if stays(c) { c } else { shown(c) })
+            .collect(),
+    )
+}
+
+/// One line of text.
+pub fn plain(text: &str) -> String {
+    text.chars().map(shown).collect()
+}
+
+/// One line of text, bounded: what is too long ends in `…`.
+pub fn line(text: &str) -> String {
+    bounded(text, LINE)
+}
+
+/// As `line`, with a limit of its own.
+pub fn bounded(text: &str, limit: usize) -> String {
+    let mut clean: String = text.chars().take(limit).map(shown).collect();
+    if text.chars().nth(limit).is_some() {
+        clean.push('…');
+    }
+    clean
+}
+
+/// A text as part of a line of Markdown, without meaning of its own there.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text
+        .chars()
+        .map(|c| if harmful(c) { ' ' } else { c })
+        .peekable();
+    while let Some(c) = rest.next() {
+        // A bracket alone is a bracket, as in an interval.
+        let link = c == ']' && rest.peek().is_some_and(|next| "([:".contains(*next));
+        if link || "|*_`<>\\#&".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A text as a cell of a table in CSV: quoted where it would break the table, and where a spreadsheet would take it for a
+/// formula.
+pub fn csv(text: &str) -> String {
+    let text: String = text
+        .chars()
+        .map(|c| if harmful(c) { ' ' } else { c })
+        .collect();
+    let formula = text
+        .trim_start()
+        .starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
+    if formula || text.contains(['"', ',']) {
+        let guard = if formula { "'" } else { "" };
+        format!("\"{guard}{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+/// JSON with the same meaning: what would be harmful in it can only stand in its strings, and is escaped there.
+pub fn json(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if !harmful(c) || matches!(c, '\n' | '\t') {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_direction_marks_are_defused() {
+        assert_eq!(line("a\u{1b}[2Jb\u{202e}c\r\n"), "a·[2Jb·c··");
+        assert_eq!(bounded("abcdef", 3), "abc…");
+        assert_eq!(line("a\u{200b}b\u{9b}31m"), "a·b·31m");
+        assert_eq!(lines("a\r\nb\tc\u{7}"), "a\nb\tc·");
+    }
+
+    #[test]
+    fn every_language_stays_readable() {
+        for text in ["naïve Größe 表 √σ²", "कक्षा 日本語 한국어", "👍🏽 ❤️ 🇩🇪"]
+        {
+            assert_eq!(line(text), text);
+            assert!(matches!(lines(text), Cow::Borrowed(_)));
+        }
+        assert_eq!(line("👨\u{200d}👩"), "👨·👩");
+    }
+
+    #[test]
+    fn reports_take_names_for_names() {
+        assert_eq!(markdown("<b>a|b</b>\n# x"), "\\<b\\>a\\|b\\</b\\> \\# x");
+        assert_eq!(markdown("[x](http://a)"), "[x\\](http://a)");
+        assert_eq!(csv("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");
+        assert_eq!(csv("\t@SUM(1)"), "\"' @SUM(1)\"");
+        assert_eq!(csv("a,\"b\"\n\u{1b}"), "\"a,\"\"b\"\"  \"");
+        assert_eq!(csv("matmul_64x64"), "matmul_64x64");
+    }
+
+    #[test]
+    fn json_keeps_its_meaning() {
+        let text = "\u{9b}31m \u{202e}\u{e0041} ü \u{1b}]52;c;eA==\u{7} \u{7f}";
+        let plain = serde_json::to_string(text).expect("plain data");
+        let escaped = json(&plain);
+        assert!(!escaped.chars().any(harmful), "{escaped:?}");
+        assert_eq!(
+            serde_json::from_str::<String>(&escaped).expect("still JSON"),
+            text
+        );
+    }
+}
