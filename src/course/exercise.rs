@@ -120,8 +120,6 @@ pub struct Wrong {
     pub text: String,
     /// Words of the message.
     pub refused: String,
-    /// It leaves out a barrier: a GPU whose lanes run in lock-step may compute the right numbers all the same.
-    pub race: bool,
 }
 
 /// One WGSL file.

@@ -9,6 +9,7 @@ mod gpu;
 mod message;
 mod places;
 mod probe;
+mod race;
 pub mod reference;
 pub mod source;
 mod template;

@@ -331,6 +331,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
         ];
         if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
             && numbers.contains(&fault.kind)
+            && fault.place.is_none()
         {
             card.push(remark(format!("think about this: {idea}")));
         }
@@ -479,7 +480,11 @@ fn sentence(fault: &KernelFault, array_length: bool) -> String {
             "reads past the end of a buffer: with other numbers behind it, `{name}[{at}]` comes out different; compare the index with the size \
              before reading"
         ),
-        (KernelFaultKind::Races, _) => format!(
+        (KernelFaultKind::Races, Some(place)) => format!(
+            "{place}: one invocation writes `{name}[{at}]` and another one takes it, with no barrier between them; put a workgroupBarrier() \
+             where everybody has written, or where everybody has read"
+        ),
+        (KernelFaultKind::Races, None) => format!(
             "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two write \
              the same element?"
         ),

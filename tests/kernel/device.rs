@@ -161,16 +161,74 @@ fn an_invocations_own_arrays_and_vectors_have_ends_too() {
     }
 }
 
+/// Found by who touches what between two barriers, so that it makes no difference whether a device's lanes run together.
 #[test]
 fn a_missing_barrier() {
-    let Some(report) = on_lavapipe(&edited(
-        "rms-norm",
-        "        }\n        workgroupBarrier();\n    }\n    let total",
-        "        }\n    }\n    let total",
-    )) else {
-        return;
+    let barrier = "        workgroupBarrier();\n";
+    let races = |id: &str, from: &str, to: &str, text: &str| {
+        let Some(report) = on_lavapipe(&edited(id, from, to)) else {
+            return;
+        };
+        let (kind, said) = fault(&report);
+        assert_eq!(kind, Kind::Races, "{said}");
+        assert!(said.starts_with(text), "{said}");
+        assert!(said.contains("no barrier between them"), "{said}");
     };
-    assert_eq!(fault(&report).0, Kind::Wrong);
+    // Between the rounds of a reduction.
+    races(
+        "rms-norm",
+        &format!("        }}\n{barrier}    }}\n    let total"),
+        "        }\n    }\n    let total",
+        "line 32, column ",
+    );
+    // Only before the last reading, at an index that is a number.
+    races(
+        "rms-norm",
+        barrier,
+        "        if (half > 1u) { workgroupBarrier(); }\n",
+        "line 3",
+    );
+    // The other kind of barrier, for buffers.
+    races(
+        "matmul",
+        "        workgroupBarrier();\n        for",
+        "        storageBarrier();\n        for",
+        "line ",
+    );
+    // Two write one element.
+    races(
+        "softmax",
+        "shared_values[lane] = sum;",
+        "shared_values[lane / 2u] = sum;",
+        "line ",
+    );
+}
+
+/// Tiles of two axes, and rows that nobody shares.
+#[test]
+fn tiles_of_two_axes_are_watched_too() {
+    let tiles = |id: &str, barrier: &str| {
+        let mut job = edited(
+            id,
+            "tile_b: array<f32, TILE * TILE>",
+            "tile_b: array<array<f32, TILE>, TILE>",
+        );
+        let text = &mut job.files[0].text;
+        *text = text.replace("tile_b[place] =", "tile_b[local.y][local.x] =");
+        *text = text.replace("tile_b[k * TILE + local.x]", "tile_b[k][local.x]");
+        *text = text.replacen(
+            "        workgroupBarrier();\n        for",
+            &format!("{barrier}\n        for"),
+            1,
+        );
+        on_lavapipe(&job)
+    };
+    if let Some(report) = tiles("matmul", "workgroupBarrier();") {
+        assert!(report.passed, "{:#?}", report.card);
+    }
+    if let Some(report) = tiles("matmul", "") {
+        assert_eq!(fault(&report).0, Kind::Races);
+    }
 }
 
 #[test]

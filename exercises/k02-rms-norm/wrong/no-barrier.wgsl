@@ -1,4 +1,4 @@
-// refused on vulkan-cpu: nobody reads a sum before
+// refused: no barrier between them
 // RMSNorm in one pass: y = x / √(mean(x²) + ε) · gain, every row on its own.
 // One workgroup for each row. Its 64 lanes take every 64th number, keep it in workgroup memory, and sum its square.
 

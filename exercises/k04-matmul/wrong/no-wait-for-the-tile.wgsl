@@ -1,4 +1,4 @@
-// refused on vulkan-cpu: Everybody waits twice
+// refused: no barrier between them
 // C = A·B in tiles of 16 × 16: each number of A and B that a workgroup fetches is used 16 times.
 
 const M: u32 = {{M}}u;

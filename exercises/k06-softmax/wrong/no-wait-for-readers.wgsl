@@ -1,4 +1,4 @@
-// refused on vulkan-cpu: take the same one off
+// refused: no barrier between them
 // Softmax of each row: e^x over the sum of e^x. One workgroup for each row.
 // Stage 1's broken logits reach hundreds; e^89 is more than an f32 can hold.
 

@@ -264,8 +264,7 @@ impl Reader<'_> {
             let path = format!("{folder}/{}", entry.name);
             let text = self.loader.clean(&path)?;
             let first = text.lines().next().unwrap_or_default();
-            let race = first.strip_prefix("// refused on vulkan-cpu: ");
-            let Some(refused) = race.or(first.strip_prefix("// refused: ")) else {
+            let Some(refused) = first.strip_prefix("// refused: ") else {
                 let what = "begins with `// refused: ` and words of the message that refuses it";
                 self.loader.fail(&path, 1, what);
                 return None;
@@ -278,7 +277,6 @@ impl Reader<'_> {
                 name: entry.name.trim_end_matches(".wgsl").to_owned(),
                 kernel: kernels.iter().position(stands_for).unwrap_or(0),
                 refused: refused.trim().to_owned(),
-                race: race.is_some(),
                 text,
             })
         });

@@ -1,7 +1,7 @@
 //! The same kernel with probes in it. In every index: is there such an element? Devices drop or bend what lies outside, so
 //! that nothing shows in the results; the unchecked launch in the model would hit a neighbour. In every index into memory that
 //! invocations share: how often, and which element do the first invocations take? In every loop: how many rounds? So a loop
-//! without end ends here, and is named.
+//! without end ends here, and is named. In workgroup memory also: does another invocation touch it between two barriers?
 
 use std::ops::Range;
 
@@ -11,12 +11,13 @@ use naga::{
     TypeInner,
 };
 
+use super::race::{self, Cell, Watch};
 use super::source::without_comments;
 use super::tree::root;
 
 /// Numbers at the beginning of the probe's own buffer: how many went outside, site and index of the first; how many left a
-/// loop because it went on too long, and that loop's site.
-const WORDS: usize = 5;
+/// loop because it went on too long, and that loop's site; how many invocations raced, site and index of the first.
+const WORDS: usize = 8;
 /// Invocations, from a workgroup's first on, of which each site keeps the first index.
 const LANES: usize = 8;
 /// Numbers for each site after that: how often, and one more than the first index of each lane.
@@ -29,6 +30,8 @@ pub struct Probed {
     pub sites: Vec<Site>,
     /// Heads of the loops, in bytes of the text without probes.
     pub loops: Vec<Range<usize>>,
+    /// Numbers that the watch over workgroup memory keeps.
+    watched: usize,
 }
 
 /// A place that takes an element of an array.
@@ -40,6 +43,7 @@ pub struct Site {
     pub count: u64,
     /// Which memory it is in, where that is more than an invocation's own.
     pub memory: Option<Memory>,
+    cell: Option<Cell>,
 }
 
 /// Memory that invocations share.
@@ -55,6 +59,8 @@ pub enum Memory {
 pub struct Seen {
     /// The first index outside of its array: site and index.
     pub outside: Option<(usize, u32)>,
+    /// The first element of workgroup memory that two invocations touch between two barriers, one of them to write: site and index.
+    pub race: Option<(usize, u32)>,
     /// The first loop that went on too long.
     pub endless: Option<usize>,
     /// For each site, how often it was passed, and how many lanes took elements side by side.
@@ -64,7 +70,7 @@ pub struct Seen {
 impl Probed {
     /// Numbers in the probe's own buffer.
     pub fn words(&self) -> usize {
-        WORDS + SITE * self.sites.len()
+        WORDS + SITE * self.sites.len() + self.watched
     }
 
     /// What the numbers in the buffer say.
@@ -77,6 +83,7 @@ impl Probed {
         };
         Seen {
             outside: (word(0) > 0).then(|| (word(1) as usize, word(2))),
+            race: (word(5) > 0).then(|| (word(6) as usize, word(7))),
             endless: (word(3) > 0).then(|| word(4) as usize),
             sites: (0..self.sites.len()).map(site).collect(),
         }
@@ -98,19 +105,33 @@ fn side_by_side(first: &[u32]) -> usize {
 }
 
 /// Puts probes into a text that has been validated; `counts` are the lengths of the buffers, `rounds` what an invocation
-/// may do in all its loops together. Without `indices` only loops are probed. `None` when there is nothing to probe.
-pub fn probe(text: &str, counts: &[usize], rounds: u32, indices: bool) -> Option<Probed> {
+/// may do in all its loops together, `grid` the workgroups. Without `indices` only loops are probed. `None` when there is
+/// nothing to probe.
+pub fn probe(
+    text: &str,
+    counts: &[usize],
+    grid: [u32; 3],
+    rounds: u32,
+    indices: bool,
+) -> Option<Probed> {
     let module = naga::front::wgsl::parse_str(text).ok()?;
     let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
     let info = validator.validate(&module).ok()?;
     let code = without_comments(text);
     let mut sites: Vec<(Site, Range<usize>)> = Vec::new();
     let mut loops: Vec<Range<usize>> = Vec::new();
+    let mut barriers = Vec::new();
+    let watch = Watch::new(&module);
     for (function, types) in functions(&module, &info) {
+        let touched = race::touched(function);
         for (handle, expression) in function.expressions.iter().filter(|_| indices) {
             // A text stands for itself once, however often the tree refers to it.
-            if let Expression::Access { base, .. } = expression
+            // An index that is a number can be no place outside; for races it counts.
+            if let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
+                expression
                 && let Some((count, memory)) = length(&module, function, types, *base, counts)
+                && (memory == Some(Memory::Workgroup)
+                    || matches!(expression, Expression::Access { .. }))
                 && let Some(range) = function.expressions.get_span(handle).to_range()
                 && let Some(index) = index(&code, &range)
                 && sites.iter().all(|(_, known)| *known != index)
@@ -121,21 +142,36 @@ pub fn probe(text: &str, counts: &[usize], rounds: u32, indices: bool) -> Option
                     array,
                     count,
                     memory,
+                    cell: (memory == Some(Memory::Workgroup))
+                        .then(|| watch.cell(&module, function, &touched, *base, handle))
+                        .flatten()
+                        // Another element in the index would come between a row and what is taken of it.
+                        .filter(|_| !code[index.clone()].contains('[')),
                 };
                 sites.push((site, index));
             }
         }
         heads(&code, &function.body, &mut loops);
+        race::barriers(&function.body, &mut barriers);
     }
     if sites.is_empty() && loops.is_empty() {
         return None;
     }
-    let lane = lane(&module, &code);
-    let text = insert(text, &sites, &loops, lane, counts.len(), rounds);
+    let put = |watch: Option<&Watch>| {
+        let mut pieces = lane(&module, &code, watch.map(|_| grid));
+        let barriers = barriers.iter().filter(|_| watch.is_some());
+        pieces.extend(barriers.map(|at| (*at, race::BARRIER.to_owned())));
+        insert(text, &sites, &loops, pieces, counts.len(), rounds, watch)
+    };
+    let watched = Some(&watch).filter(|watch| indices && watch.words() > 0);
+    // A barrier in a place where nothing can stand before it, and the like.
+    let watched = watched.filter(|watch| naga::front::wgsl::parse_str(&put(Some(watch))).is_ok());
+    let text = put(watched);
     Some(Probed {
         text,
         sites: sites.into_iter().map(|(site, _)| site).collect(),
         loops,
+        watched: watched.map_or(0, Watch::words),
     })
 }
 
@@ -223,7 +259,7 @@ fn length(
 }
 
 /// What has to be inserted so that an invocation of the first workgroup knows its number: places and pieces of text.
-fn lane(module: &Module, code: &str) -> Vec<(usize, String)> {
+fn lane(module: &Module, code: &str, grid: Option<[u32; 3]>) -> Vec<(usize, String)> {
     let given = |wanted: BuiltIn| {
         let entry = module.entry_points.first()?;
         let is = |binding: &Option<naga::Binding>| *binding == Some(naga::Binding::BuiltIn(wanted));
@@ -265,9 +301,10 @@ fn lane(module: &Module, code: &str) -> Vec<(usize, String)> {
         "perflings_group",
         "@builtin(workgroup_id) perflings_group: vec3<u32>, ",
     );
-    let first = format!(
+    let mut first = format!(
         " perflings_lane = select({LANES}u, {index}, all({group} == vec3<u32>(0u, 0u, 0u))); "
     );
+    first += &grid.map_or_else(String::new, |grid| race::begin(&index, &group, grid));
     vec![(open, arguments), (body, first)]
 }
 
@@ -294,18 +331,32 @@ fn insert(
     lane: Vec<(usize, String)>,
     binding: usize,
     rounds: u32,
+    watch: Option<&Watch>,
 ) -> String {
     let mut pieces = lane;
     for (number, (site, index)) in sites.iter().enumerate() {
-        let probe = match site.memory {
-            Some(_) => "perflings_shared",
-            None => "perflings_index",
+        let cell = site.cell.as_ref().filter(|_| watch.is_some());
+        let (probe, more) = match (cell, site.memory) {
+            (Some(Cell::Row(inner)), _) => ("perflings_row_of", format!(", {inner}u")),
+            (
+                Some(Cell::Element {
+                    first,
+                    in_row,
+                    kind,
+                }),
+                _,
+            ) => {
+                let row = if *in_row { " + perflings_row" } else { "" };
+                ("perflings_cell", format!(", {first}u{row}, {kind}u"))
+            }
+            (None, Some(_)) => ("perflings_shared", String::new()),
+            (None, None) => ("perflings_index", String::new()),
         };
         pieces.push((
             index.start,
             format!("{probe}({number}u, {}u, u32(", site.count),
         ));
-        pieces.push((index.end, "))".to_owned()));
+        pieces.push((index.end, format!("){more})")));
     }
     for (number, head) in loops.iter().enumerate() {
         pieces.push((
@@ -322,6 +373,9 @@ fn insert(
         done = at;
     }
     out.push_str(&text[done..]);
+    out += &watch.map_or_else(String::new, |watch| {
+        watch.functions(WORDS + SITE * sites.len())
+    });
     out + &format!(
         "
 @group(0) @binding({binding}) var<storage, read_write> perflings_seen: array<atomic<u32>>;
@@ -379,7 +433,7 @@ var<workgroup> w: array<f32, 4>;
     own[i] = 1.0;
     v[i] = own[i + 2u];
 }";
-        let probed = probe(text, &[10, 20], 1000, true).expect("has indices");
+        let probed = probe(text, &[10, 20], [1, 1, 1], 1000, true).expect("has indices");
         let found: Vec<_> = probed
             .sites
             .iter()
@@ -413,9 +467,9 @@ var<workgroup> w: array<f32, 4>;
             ]
         );
         naga::front::wgsl::parse_str(&probed.text).expect("still reads");
-        let loops = probe(text, &[10, 20], 1000, false).expect("has loops");
+        let loops = probe(text, &[10, 20], [1, 1, 1], 1000, false).expect("has loops");
         assert_eq!((loops.sites.len(), loops.loops.len()), (0, 3));
-        assert!(probe("fn f() {}", &[], 1, true).is_none());
+        assert!(probe("fn f() {}", &[], [1, 1, 1], 1, true).is_none());
         let array = |text: &str| {
             let mut sites = probed.sites.iter();
             let site = sites.find(|site| site.array == text);

@@ -272,7 +272,8 @@ impl Trial<'_> {
         // CPU drivers cut loops short on their own, after 65,535 rounds.
         let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
         let filled = &self.text.filled;
-        let Some(probed) = probe::probe(&filled.text, &lengths, rounds, !self.real) else {
+        let Some(probed) = probe::probe(&filled.text, &lengths, self.text.grid, rounds, !self.real)
+        else {
             return Ok(None);
         };
         // A text that cannot be probed is still checked in every other way.
@@ -309,7 +310,16 @@ impl Trial<'_> {
                 add_access(access, &probed, &seen, number, memory, place.line);
             }
         }
-        Ok(seen.outside.and_then(|(site, index)| {
+        let race = seen.race.and_then(|(site, index)| {
+            let site = probed.sites.get(site)?;
+            Some(KernelFault {
+                buffer: site.array.clone(),
+                at: Some(i64::from(index)),
+                place: Some(place(&site.range)),
+                ..found(Kind::Races)
+            })
+        });
+        let outside = seen.outside.and_then(|(site, index)| {
             let site = probed.sites.get(site)?;
             Some(KernelFault {
                 buffer: site.array.clone(),
@@ -319,7 +329,8 @@ impl Trial<'_> {
                 place: Some(place(&site.range)),
                 ..found(Kind::OutOfBounds)
             })
-        }))
+        });
+        Ok(outside.or(race))
     }
 }
 

@@ -1,0 +1,266 @@
+//! Probes for races in workgroup memory. Each element keeps which invocations read and wrote it since the last barrier: one
+//! that is written belongs to one invocation alone until the next. Whether the lanes of a device run together or apart makes
+//! no difference to what is found. Arrays are watched, of one axis or two; single variables and atomics are not.
+
+use std::collections::HashMap;
+
+use naga::{
+    AddressSpace, ArraySize, Barrier, Block, Expression, Function, GlobalVariable, Handle, Module,
+    Statement, Type, TypeInner,
+};
+
+/// Numbers that each element keeps: its readers with the highest and the lowest number, and its writers.
+const CELL: usize = 4;
+/// The first workgroup and the last are watched.
+const GROUPS: usize = 2;
+
+const READ: u32 = 1;
+const WRITE: u32 = 2;
+/// Touched in a way that is not followed.
+const OTHER: u32 = 4;
+
+/// What a place in the text takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// A row of so many elements; the index into it follows.
+    Row(u32),
+    Element {
+        /// Number of the array's first element among all elements.
+        first: u32,
+        in_row: bool,
+        /// `READ`, `WRITE` or both.
+        kind: u32,
+    },
+}
+
+/// The arrays in workgroup memory.
+#[derive(Default)]
+pub struct Watch {
+    first: HashMap<Handle<GlobalVariable>, u32>,
+    elements: u32,
+}
+
+impl Watch {
+    /// Every array there is; none where a barrier may be hidden in a load.
+    pub fn new(module: &Module) -> Self {
+        let mut watch = Self::default();
+        if super::tree::functions(module).any(|function| loads_uniformly(&function.body)) {
+            return watch;
+        }
+        for (handle, variable) in module.global_variables.iter() {
+            if variable.space != AddressSpace::WorkGroup {
+                continue;
+            }
+            let count = match row(module, variable.ty) {
+                Some((count, element)) if is_plain(module, element) => count,
+                Some((count, element)) => match row(module, element) {
+                    Some((inner, element)) if is_plain(module, element) => {
+                        count.saturating_mul(inner)
+                    }
+                    _ => continue,
+                },
+                None => continue,
+            };
+            watch.first.insert(handle, watch.elements);
+            watch.elements = watch.elements.saturating_add(count);
+        }
+        watch
+    }
+
+    /// Numbers in the probe's buffer.
+    pub fn words(&self) -> usize {
+        GROUPS * CELL * self.elements as usize
+    }
+
+    /// What `handle` takes, an element of `base`.
+    pub fn cell(
+        &self,
+        module: &Module,
+        function: &Function,
+        touched: &HashMap<Handle<Expression>, u32>,
+        base: Handle<Expression>,
+        handle: Handle<Expression>,
+    ) -> Option<Cell> {
+        let (variable, in_row) = match function.expressions[base] {
+            Expression::GlobalVariable(variable) => (variable, false),
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+                match function.expressions[base] {
+                    Expression::GlobalVariable(variable) => (variable, true),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let first = *self.first.get(&variable)?;
+        let (_, element) = row(module, module.global_variables[variable].ty)?;
+        match row(module, element) {
+            Some((inner, _)) if !in_row => Some(Cell::Row(inner)),
+            // A component of a vector.
+            None if in_row => None,
+            _ => {
+                let kind = touched.get(&handle).copied().unwrap_or(OTHER);
+                (kind & OTHER == 0).then_some(Cell::Element {
+                    first,
+                    in_row,
+                    kind,
+                })
+            }
+        }
+    }
+
+    /// The functions that take note, and the variables that they need. `words` of the buffer are used otherwise.
+    pub fn functions(&self, words: usize) -> String {
+        let elements = self.elements;
+        format!(
+            "
+var<private> perflings_me: u32;
+var<private> perflings_watched: u32;
+var<private> perflings_phase: u32 = 1u;
+var<private> perflings_row: u32;
+fn perflings_row_of(site: u32, count: u32, index: u32, inner: u32) -> u32 {{
+    perflings_row = index * inner;
+    return perflings_shared(site, count, index);
+}}
+fn perflings_cell(site: u32, count: u32, index: u32, first: u32, kind: u32) -> u32 {{
+    if (perflings_watched > 0u && index < count) {{
+        let at = {words}u + {CELL}u * ((perflings_watched - 1u) * {elements}u + first + index);
+        let high = perflings_phase * 512u + perflings_me;
+        let low = perflings_phase * 512u + 511u - perflings_me;
+        if ((kind & {READ}u) != 0u) {{
+            atomicMax(&perflings_seen[at], high);
+            atomicMax(&perflings_seen[at + 1u], low);
+        }}
+        if ((kind & {WRITE}u) != 0u) {{
+            atomicMax(&perflings_seen[at + 2u], high);
+            atomicMax(&perflings_seen[at + 3u], low);
+        }}
+        let races = perflings_others(at + 2u) || ((kind & {WRITE}u) != 0u && perflings_others(at));
+        if (races && atomicAdd(&perflings_seen[5], 1u) == 0u) {{
+            atomicStore(&perflings_seen[6], site);
+            atomicStore(&perflings_seen[7], index);
+        }}
+    }}
+    return perflings_shared(site, count, index);
+}}
+fn perflings_others(at: u32) -> bool {{
+    let high = atomicLoad(&perflings_seen[at]);
+    let low = atomicLoad(&perflings_seen[at + 1u]);
+    return (high / 512u == perflings_phase && high % 512u != perflings_me)
+        || (low / 512u == perflings_phase && low % 512u != 511u - perflings_me);
+}}
+"
+        )
+    }
+}
+
+/// Put before a barrier.
+pub const BARRIER: &str = "perflings_phase += 1u; ";
+
+/// Put at the beginning of `main`: who this is, and whether its workgroup is watched.
+pub fn begin(index: &str, group: &str, grid: [u32; 3]) -> String {
+    let [x, y, z] = grid.map(|count| count.saturating_sub(1));
+    format!(
+        "perflings_me = {index} + 1u; perflings_watched = select(select(0u, 2u, all({group} == vec3<u32>({x}u, {y}u, {z}u))), 1u, all({group} == vec3<u32>(0u, 0u, 0u))); "
+    )
+}
+
+/// Where the barriers are, each as the byte at which it begins.
+pub fn barriers(block: &Block, found: &mut Vec<usize>) {
+    for (statement, span) in block.span_iter() {
+        if let Statement::ControlBarrier(flags) = statement
+            && flags.contains(Barrier::WORK_GROUP)
+            && let Some(range) = span.to_range()
+        {
+            found.push(range.start);
+        }
+        for inner in inside(statement) {
+            barriers(inner, found);
+        }
+    }
+}
+
+/// How the function touches what each of its pointers leads to.
+pub fn touched(function: &Function) -> HashMap<Handle<Expression>, u32> {
+    let mut kinds = HashMap::new();
+    for (_, expression) in function.expressions.iter() {
+        if let Expression::Load { pointer } = expression {
+            mark(function, *pointer, READ, &mut kinds);
+        }
+    }
+    stores(function, &function.body, &mut kinds);
+    kinds
+}
+
+fn stores(function: &Function, block: &Block, kinds: &mut HashMap<Handle<Expression>, u32>) {
+    for statement in block {
+        match statement {
+            Statement::Store { pointer, .. } => mark(function, *pointer, WRITE, kinds),
+            Statement::Atomic { pointer, .. } => mark(function, *pointer, OTHER, kinds),
+            Statement::Call { arguments, .. } => {
+                for argument in arguments {
+                    mark(function, *argument, OTHER, kinds);
+                }
+            }
+            _ => {}
+        }
+        for inner in inside(statement) {
+            stores(function, inner, kinds);
+        }
+    }
+}
+
+fn mark(
+    function: &Function,
+    mut pointer: Handle<Expression>,
+    kind: u32,
+    kinds: &mut HashMap<Handle<Expression>, u32>,
+) {
+    loop {
+        *kinds.entry(pointer).or_default() |= kind;
+        match function.expressions[pointer] {
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+                pointer = base;
+            }
+            _ => return,
+        }
+    }
+}
+
+fn loads_uniformly(block: &Block) -> bool {
+    block.iter().any(|statement| {
+        matches!(statement, Statement::WorkGroupUniformLoad { .. })
+            || inside(statement).into_iter().any(loads_uniformly)
+    })
+}
+
+/// The blocks of a statement.
+fn inside(statement: &Statement) -> Vec<&Block> {
+    match statement {
+        Statement::Block(inner) => vec![inner],
+        Statement::If { accept, reject, .. } => vec![accept, reject],
+        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
+        Statement::Loop {
+            body, continuing, ..
+        } => vec![body, continuing],
+        _ => Vec::new(),
+    }
+}
+
+/// Length and element of an array.
+fn row(module: &Module, ty: Handle<Type>) -> Option<(u32, Handle<Type>)> {
+    match module.types[ty].inner {
+        TypeInner::Array {
+            base,
+            size: ArraySize::Constant(count),
+            ..
+        } => Some((count.get(), base)),
+        _ => None,
+    }
+}
+
+fn is_plain(module: &Module, ty: Handle<Type>) -> bool {
+    matches!(
+        module.types[ty].inner,
+        TypeInner::Scalar(_) | TypeInner::Vector { .. }
+    )
+}
