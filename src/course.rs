@@ -45,6 +45,8 @@ pub struct Course {
     pub stages: Vec<Stage>,
     /// What could not be loaded, and why: shown as a card.
     pub problems: Vec<FileError>,
+    /// Stages and exercises whose files cannot be used, in the order of their folders.
+    pub broken: Vec<Broken>,
     /// Kernels to write and runs to set up, beside the stages.
     pub exercises: Vec<Exercise>,
     /// The words of the lessons, side by side in four dialects.
@@ -62,6 +64,29 @@ impl Course {
     /// The stage with this id.
     pub fn stage_by_id(&self, id: &str) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.id == id)
+    }
+}
+
+/// A stage or an exercise whose files cannot be used. It is shown as such, and nothing takes its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// `k01-swiglu`.
+    pub folder: String,
+    /// The first problem.
+    pub why: FileError,
+}
+
+impl Broken {
+    /// `k01`, or the number of a stage.
+    pub fn label(&self) -> &str {
+        let label = self.folder.split('-').next().unwrap_or_default();
+        label.trim_start_matches('0')
+    }
+
+    /// Whether a learner means this one: by its label, its folder or what follows the label.
+    pub fn answers_to(&self, name: &str) -> bool {
+        let id = self.folder.split_once('-').map(|(_, id)| id);
+        [Some(self.label()), Some(&self.folder), id].contains(&Some(name))
     }
 }
 

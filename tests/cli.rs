@@ -4,10 +4,16 @@
 
 #[path = "cli/course.rs"]
 mod course;
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[path = "support/learner.rs"]
 mod learner;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
+#[path = "cli/odd_files.rs"]
+mod odd_files;
+#[path = "cli/outside.rs"]
+mod outside;
 #[path = "cli/recordings.rs"]
 mod recordings;
 #[path = "cli/runs.rs"]

@@ -61,6 +61,16 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
             ))?;
         }
     }
+    for broken in &context.course.broken {
+        let (label, why) = (broken.label(), broken.why.to_string());
+        if args.json {
+            out::json(
+                &json!({ "folder": broken.folder, "label": label, "state": "broken", "problem": why }),
+            )?;
+        } else {
+            result(&format!("  {label}  {:<9}  {why}", "broken"))?;
+        }
+    }
     if context.course.stages.is_empty() {
         return Err(usage("the course has no stage that can be used"));
     }
@@ -151,7 +161,7 @@ pub fn init(args: &InitArgs) -> Result<Exit> {
                 )));
             }
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(_) if !files::is_taken(dir) => {}
         Err(error) => return Err(usage(format!("{}: {error}", dir.display()))),
     }
     let files = embedded::files();

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::named::NamedConfig;
+use super::source::within;
+use super::text::hash;
 use super::workspace::{self, Workspace};
-use super::{Course, Exercise, Source, Stage, at_preset, progress};
-use crate::config::file::load;
+use super::{Course, Exercise, Source, Stage, at_preset, embedded, progress};
+use crate::config::file::{FileError, MAX_BYTES, load, read_text};
 use crate::config::{Preset, close};
 use crate::exit::usage;
+use crate::files;
 
 use edits::Edit;
 
@@ -49,7 +52,33 @@ impl CourseContext {
     pub fn load(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
         let mut context = Self::load_as_author(folder, language)?;
         context.edits = edits::adopt(&mut context.course, &context.source);
+        context.compare_copy(Path::new("."));
         Ok(context)
+    }
+
+    /// In a folder with a copy of the course, exercises are edited where they are, but the course is the one inside the
+    /// program until the copy is named: says so where they differ.
+    fn compare_copy(&mut self, folder: &Path) {
+        if self.source != Source::Embedded {
+            return;
+        }
+        for exercise in &self.course.exercises {
+            let shown = format!("{}/exercise.toml", exercise.path);
+            let path = folder.join(&shown);
+            let same =
+                |text: String| embedded::text(&shown).is_some_and(|own| hash(&own) == hash(&text));
+            if files::is_taken(&path) && !read_text(&path, MAX_BYTES).is_ok_and(same) {
+                let what = "is not the one inside the program, which is used; write `--course .` to use this one";
+                self.course.problems.push(FileError::new(shown, 0, what));
+            }
+            for file in exercise.files() {
+                let path = format!("{}/{}", exercise.path, file.name);
+                let leads = within(folder, Path::new(&path));
+                if let Some(what) = leads.err().filter(|_| files::is_taken(&folder.join(&path))) {
+                    self.course.problems.push(FileError::new(path, 0, what));
+                }
+            }
+        }
     }
 
     /// The stage with this number or id.
@@ -65,6 +94,9 @@ impl CourseContext {
     /// What to say where no stage has this name.
     fn no_stage(&self, name: &str, is_number: bool) -> String {
         let (shown, stages) = (name.escape_debug(), &self.course.stages);
+        if let Some(broken) = self.course.broken.iter().find(|it| it.answers_to(name)) {
+            return format!("{} cannot be used: {}", broken.folder, broken.why);
+        }
         let labels = self.course.exercises.iter().map(Exercise::label);
         let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
         if looks_like && !self.course.exercises.is_empty() {
@@ -104,15 +136,30 @@ impl CourseContext {
     /// course folder that was named, the learner's copies come before its starters.
     pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
         let work = self.workspace().ok().map(|work| work.folder(&exercise.id));
-        let places = match &self.source {
-            Source::Folder { root, .. } => [work, Some(root.join(&exercise.path))],
-            Source::Embedded => [Some(PathBuf::from(&exercise.path)), work],
-        };
         let holds = |folder: &PathBuf| {
             let files = exercise.files();
-            files.iter().all(|file| folder.join(&file.name).is_file())
+            files
+                .iter()
+                .all(|file| files::is_taken(&folder.join(&file.name)))
         };
-        places.into_iter().flatten().find(holds)
+        // No link of a copy leads out of it; what the learner links in their own folder is theirs.
+        let of_copy = |root: &Path| {
+            let files = exercise.files();
+            let inside = |name: &str| within(root, &Path::new(&exercise.path).join(name)).is_ok();
+            let folder = match root == Path::new(".") {
+                true => PathBuf::from(&exercise.path),
+                false => root.join(&exercise.path),
+            };
+            files
+                .iter()
+                .all(|file| inside(&file.name))
+                .then_some(folder)
+        };
+        let work = work.filter(holds);
+        match &self.source {
+            Source::Folder { root, .. } => work.or_else(|| of_copy(root)),
+            Source::Embedded => of_copy(Path::new(".")).or(work),
+        }
     }
 
     /// The learner's own copy of one file of an exercise.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::source::{Loader, Source};
 use super::toml_file::TomlFile;
-use super::{Course, Lesson, Reading, Stage, exercise, lesson, stage, text, translation};
+use super::{Broken, Course, Lesson, Reading, Stage, exercise, lesson, stage, text, translation};
 
 impl Course {
     /// The course inside this binary.
@@ -46,9 +46,23 @@ impl Course {
         course
     }
 
-    /// Adds the stage or the exercise in a folder of `exercises/`, if it can be used and its id is free: progress is
-    /// kept by id, so stages and exercises share them.
-    fn add(&mut self, loader: &Loader<'_>, folder: &str) {
+    /// Adds the stage or the exercise in a folder of `exercises/`; one that cannot be used is noted as broken.
+    pub(super) fn add(&mut self, loader: &Loader<'_>, folder: &str) {
+        let (known, reported) = (self.len(), loader.problems.borrow().len());
+        self.add_sound(loader, folder);
+        let why = loader.problems.borrow().get(reported).cloned();
+        if let Some(why) = why.filter(|_| self.len() == known && kind(folder).is_some()) {
+            let folder = folder.to_owned();
+            self.broken.push(Broken { folder, why });
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.stages.len() + self.exercises.len()
+    }
+
+    /// Adds it if it can be used and its id is free: progress is kept by id, so stages and exercises share them.
+    fn add_sound(&mut self, loader: &Loader<'_>, folder: &str) {
         match kind(folder) {
             Some(Folder::Stage(number)) => {
                 let Some(stage) = one_stage(loader, folder, number, &self.language) else {

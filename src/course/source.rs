@@ -1,6 +1,7 @@
 //! Where a course is read from: the binary itself, or a folder; no path and no link may lead out of that folder.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,9 @@ impl Source {
     pub fn entries(&self, under: &str) -> Vec<Entry> {
         let mut found: Vec<Entry> = match self {
             Self::Embedded => embedded::entries(under),
-            Self::Folder { root, .. } => fs::read_dir(root.join(under))
+            Self::Folder { root, .. } => within(root, Path::new(under))
+                .ok()
+                .and_then(|folder| fs::read_dir(folder).ok())
                 .into_iter()
                 .flatten()
                 .flatten()
@@ -89,12 +92,8 @@ impl Source {
         let Self::Folder { root, .. } = self else {
             return embedded::text(path).map_or_else(|| fail("is missing"), Ok);
         };
-        match root.join(path).canonicalize() {
-            Err(error) if error.kind() == ErrorKind::NotFound => fail("is missing"),
-            Err(error) => fail(&format!("cannot be read: {error}")),
-            Ok(real) if !real.starts_with(root) => {
-                fail("is a link that leads out of the course folder; copy the file into it")
-            }
+        match within(root, Path::new(path)) {
+            Err(what) => fail(&what),
             Ok(real) => read_text(&real, MAX_BYTES).map_err(|error| FileError {
                 path: self.shown(path),
                 ..error
@@ -103,16 +102,36 @@ impl Source {
     }
 }
 
+/// Where the file or folder at `path` below `root` really is; why not, if it is missing or a link leads out of `root`.
+pub fn within(root: &Path, path: &Path) -> Result<PathBuf, String> {
+    let cannot = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => "is missing".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    };
+    let real = root.join(path).canonicalize().map_err(cannot)?;
+    match real.starts_with(root.canonicalize().map_err(cannot)?) {
+        true => Ok(real),
+        false => {
+            Err("is a link that leads out of the course folder; copy the file into it".to_owned())
+        }
+    }
+}
+
 /// Reads the files of a course and collects what is wrong with them.
 pub struct Loader<'a> {
     pub source: &'a Source,
+    /// Texts that are read in place of some files.
+    pub instead: BTreeMap<String, String>,
     pub problems: RefCell<Vec<FileError>>,
 }
 
 impl<'a> Loader<'a> {
     pub fn new(source: &'a Source) -> Self {
-        let problems = RefCell::default();
-        Self { source, problems }
+        Self {
+            source,
+            instead: BTreeMap::new(),
+            problems: RefCell::default(),
+        }
     }
 
     /// Reports a problem of the file at `path` of the course; 0 where no line is at fault.
@@ -126,7 +145,10 @@ impl<'a> Loader<'a> {
 
     /// The text of a file of the course; what is wrong with it is reported.
     pub fn text(&self, path: &str) -> Option<String> {
-        let text = self.source.read(path);
+        let text = match self.instead.get(path) {
+            Some(text) => Ok(text.clone()),
+            None => self.source.read(path),
+        };
         text.map_err(|error| self.report(error)).ok()
     }
 

@@ -1,14 +1,17 @@
-//! A learner who copied the course with `init` may edit its starters where they are. Then the copy's `config.toml`
-//! is the learner's, and the stage begins with the one inside the program.
+//! A learner who copied the course with `init` may edit its starters and answers where they are. Then those files are the
+//! learner's, and the stage or exercise begins with the ones inside the program. Everything else is the copy's own, and stays
+//! broken where it is broken.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::config::RunConfig;
 use crate::config::file::parse;
+use crate::course::source::Loader;
+use crate::course::text::hash;
 use crate::course::{Course, Source, embedded};
 
-/// A starter that was edited in place.
+/// A starter of a stage that was edited in place.
 #[derive(Clone, Debug)]
 pub struct Edit {
     pub path: PathBuf,
@@ -17,19 +20,18 @@ pub struct Edit {
     pub original: String,
 }
 
-/// Finds edited starters, by stage id, and gives those stages back what they began with. Only a course with the id
-/// of the one inside the program can be a copy of it.
+/// Finds edited starters and answers, and gives their stages and exercises back what they began with; returns those of
+/// stages, by id. Only a course with the id of the one inside the program can be a copy of it.
 pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
     let mut found = BTreeMap::new();
     let Source::Folder { root, .. } = source else {
         return found;
     };
-    let builtin = Course::builtin(&course.language);
+    let builtin = Course::builtin("en");
     if builtin.id != course.id {
         return found;
     }
-    adopt_exercises(course, &builtin, source);
-    for stage in builtin.stages {
+    for stage in &builtin.stages {
         let file = format!("{}/config.toml", stage.path);
         let (Some(original), Ok(text)) = (embedded::text(&file), source.read(&file)) else {
             continue;
@@ -40,45 +42,64 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
         if config == stage.broken {
             continue;
         }
+        if !again(
+            course,
+            source,
+            &stage.path,
+            [(file.clone(), original.clone())].into(),
+        ) {
+            continue;
+        }
         let edit = Edit {
             path: root.join(&file),
             config,
             original,
         };
         found.insert(stage.id.clone(), edit);
-        let mut stages = course.stages.iter_mut();
-        if let Some(known) = stages.find(|known| known.id == stage.id) {
-            (known.broken, known.files) = (stage.broken, stage.files);
-        } else {
-            // A fixed starter is a fault of a course, but not of a learner.
-            forgive(course, &source.shown(&stage.path));
-            course.stages.push(stage);
+    }
+    for exercise in &builtin.exercises {
+        let files = exercise.files().into_iter();
+        let edited = files.filter_map(|file| {
+            let path = format!("{}/{}", exercise.path, file.name);
+            let original = embedded::text(&path)?;
+            let edited = match source.read(&path) {
+                Ok(text) => hash(&text) != hash(&original),
+                // One that is gone was the learner's to remove; what cannot be read is said.
+                Err(_) => !source.exists(&path),
+            };
+            edited.then_some((path, original))
+        });
+        let edited: BTreeMap<String, String> = edited.collect();
+        // A folder that is gone is gone.
+        if !edited.is_empty() && source.exists(&format!("{}/exercise.toml", exercise.path)) {
+            again(course, source, &exercise.path, edited);
         }
     }
     course.stages.sort_by_key(|stage| stage.number);
+    course.exercises.sort_by(|a, b| a.folder().cmp(b.folder()));
+    course.broken.sort_by(|a, b| a.folder.cmp(&b.folder));
     found
 }
 
-/// Answers and kernels that were written over their starters are the learner's; those exercises begin as shipped.
-fn adopt_exercises(course: &mut Course, builtin: &Course, source: &Source) {
-    for exercise in &builtin.exercises {
-        let mut exercises = course.exercises.iter_mut();
-        match exercises.find(|known| known.id == exercise.id) {
-            Some(known) if known.files() == exercise.files() => {}
-            Some(known) => known.clone_from(exercise),
-            // An answer is a fault of a course, but not of a learner. A folder that is gone is gone.
-            None if source.exists(&format!("{}/exercise.toml", exercise.path)) => {
-                forgive(course, &source.shown(&exercise.path));
-                course.exercises.push(exercise.clone());
-            }
-            None => {}
-        }
-    }
-    course.exercises.sort_by(|a, b| a.folder().cmp(b.folder()));
-}
-
-/// Takes back what was reported of a folder.
-fn forgive(course: &mut Course, folder: &str) {
+/// Reads the stage or exercise at `path` again, with these texts in place of the learner's: those are a fault of a course,
+/// but not of a learner. Tells whether it can be used.
+fn again(
+    course: &mut Course,
+    source: &Source,
+    path: &str,
+    instead: BTreeMap<String, String>,
+) -> bool {
+    let folder = path.rsplit('/').next().unwrap_or_default();
+    let mut loader = Loader::new(source);
+    loader.instead = instead;
+    course.stages.retain(|stage| stage.path != path);
+    course.exercises.retain(|exercise| exercise.path != path);
+    course.broken.retain(|broken| broken.folder != folder);
+    course.add(&loader, folder);
+    let of_it = format!("{}/", source.shown(path));
     let problems = &mut course.problems;
-    problems.retain(|problem| !problem.path.starts_with(folder));
+    problems.retain(|problem| !problem.path.starts_with(&of_it));
+    let found = loader.problems.into_inner().into_iter();
+    problems.extend(found.filter(|problem| problem.path.starts_with(&of_it)));
+    course.broken.iter().all(|broken| broken.folder != folder)
 }

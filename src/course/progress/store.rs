@@ -130,7 +130,10 @@ fn read(dir: &Path) -> Result<(DocumentMut, Option<FileError>), FileError> {
         return Ok((DocumentMut::new(), None));
     }
     let damage = match read_text(&path, MAX_BYTES) {
-        Err(error) if error.what.starts_with("cannot be read") => return Err(error),
+        // What is no file is not ours to set aside.
+        Err(error) if error.what.starts_with("cannot be read") || !path.is_file() => {
+            return Err(error);
+        }
         Err(error) => error,
         Ok(text) => match parse(&text) {
             Ok(document) => return Ok((document, None)),

@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::App;
 use crate::course::progress::{Prediction, State};
-use crate::course::{Exercise, Stage};
+use crate::course::{Broken, Exercise, Stage};
 use crate::tui::surface::{Surface, chooses, height, joined, take_bottom};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -31,8 +31,9 @@ const NARROW: usize = 72;
 fn line_of(entry: usize, app: &App) -> usize {
     let (stages, exercises) = (app.course.stages.len(), app.course.exercises.len());
     let above = usize::from(entry >= stages && exercises > 0) * BETWEEN;
-    // The free run and the mystery stand under an empty line.
-    HEAD + entry + above + usize::from(entry >= stages + exercises)
+    // The free run and the mystery stand under what is broken and an empty line.
+    let under = usize::from(entry >= stages + exercises) * (app.course.broken.len() + 1);
+    HEAD + entry + above + under
 }
 
 /// Rows of the list itself in a card with room for so many lines.
@@ -80,6 +81,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         w.lines
             .extend(exercises.map(|(at, it)| exercise(app, at, it, columns, theme)));
     }
+    let broken = app.course.broken.iter();
+    w.lines
+        .extend(broken.map(|it| broken_line(it, columns, theme)));
     w.blank();
     w.lines.extend(runs(app, columns, theme));
     let rows = s.area.height;
@@ -187,6 +191,18 @@ fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) 
         notes: [None, known.solution_shown.then_some("solution shown")],
     };
     entry.line(columns, theme)
+}
+
+/// One that cannot be used. It cannot be selected either.
+fn broken_line(it: &Broken, columns: usize, theme: &Theme) -> Line<'static> {
+    let label = text::left(it.label(), MARKS - 4);
+    let said = format!(
+        "  {} {label}{}{}",
+        theme.symbols.bad,
+        text::left("broken", LEVEL),
+        it.why
+    );
+    Line::styled(text::cut(&said, columns), theme.bad)
 }
 
 /// The run without a stage and the mystery, under both lists.
