@@ -1015,7 +1015,7 @@ fn a_reset_asks_forgets_and_starts_over() {
 fn stages_are_reached_by_number_by_neighbour_and_from_the_list() {
     let mut app = running(1);
     assert_eq!(start_of(&act(&mut app, Action::Stage(3))).1.stage, 3);
-    assert_eq!(act(&mut app, Action::NextStage), []);
+    assert_eq!(act(&mut app, Action::NextStage), [Effect::ReadJourney]);
     assert_eq!(start_of(&act(&mut app, Action::PreviousStage)).1.stage, 2);
     assert_eq!(act(&mut app, Action::Stage(7)), []);
     act(&mut app, Action::Open(Overlay::Stages));

@@ -12,6 +12,7 @@ use super::study::Beat;
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Overlay, RunState};
 use crate::course::{Exercise, Stage};
+use crate::protocol::Slot;
 pub use vitals::{Mark, Vital, vitals};
 
 /// A piece of a sentence.
@@ -175,6 +176,13 @@ fn knobs_move(app: &App) -> &'static str {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
     } else if app.run.pairing {
         "A and B run in turns; changing B begins the pairs anew"
+    } else if app
+        .stage()
+        .is_some_and(|it| app.study.beat(it) == Beat::Debrief)
+    {
+        "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
+    } else if app.run.active == Slot::A && app.fix.due_ms.is_none() {
+        "A runs; {toggle} toggles to B with your change, {pair} measures both"
     } else {
         "B runs with your change; {toggle} toggles, {pair} measures both"
     }
@@ -191,9 +199,6 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Beat::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
         Beat::Predict if study.estimate(stage).is_some() => {
             "How much? {down} {up} move the range, {wider} {narrower} size it, {keep} keeps it"
-        }
-        Beat::Predict if !app.asked_here() => {
-            "{question} goes to the question; {page} reads on, {page-back} back"
         }
         Beat::Predict if app.reads_on() => "Answer the question: {a} to {last}; {page} reads on",
         Beat::Predict => "Answer the question: {a} to {last}",
@@ -214,6 +219,9 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Beat::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
         Beat::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
+        Beat::Debrief if study.question(stage).is_some() && app.asked_here() && app.reads_on() => {
+            "Answer the question: {a} to {last}; {page} reads the reasons on"
+        }
         Beat::Debrief if study.question(stage).is_some() && app.asked_here() => {
             "Answer the question: {a} to {last}; {page-back} reads back"
         }

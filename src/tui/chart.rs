@@ -80,7 +80,8 @@ impl Chart<'_> {
         grid.render(&self.theme.symbols, buffer);
         let symbols = &self.theme.symbols;
         let under = [" ", symbols.reference, symbols.floor];
-        for reference in &self.references {
+        // Where lines share a row, the first one is seen.
+        for reference in self.references.iter().rev() {
             let row = plot.cell(0.0, reference.value).1;
             for cell in (0..inner.width).map(|column| (column, row)) {
                 if under.contains(&plot.shown(buffer, cell)) {

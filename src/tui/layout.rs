@@ -63,12 +63,14 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.busy = take_top(&mut rest, u16::from(busy(app).is_some()));
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
-    // A beat of presenter mode and a pointer of the evidence have up to three lines.
-    let long = app.beat().is_some() || app.study.pointer.is_some();
+    // Three lines for a beat of presenter mode and a pointer of the evidence, so that panels seldom move.
+    let least = match app.beat().is_some() || app.study.pointer.is_some() {
+        true => 3,
+        false => 1,
+    };
     let guide = match rest.height {
         0..12 => 1,
-        _ if long => 3,
-        _ => status::rows(app, &plain(app), area.width).clamp(1, 3),
+        height => status::rows(app, &plain(app), area.width).clamp(least, height - BODY),
     };
     it.guide = take_bottom(&mut rest, guide);
     it.body = rest;
@@ -85,6 +87,9 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     };
     it
 }
+
+/// Rows that the panels keep beside the guide.
+const BODY: u16 = 9;
 
 /// Three strips: the loss, the throughput in large numerals, the longest operations.
 fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {

@@ -143,7 +143,7 @@ fn about(fix: &Fix, low: bool, w: &mut Writer<'_>) {
         w.marked((theme.symbols.warning, theme.bad), why, theme.bad);
     }
     let when = match Fix::starts_again(knob) {
-        true => "A change starts B again from the same initial weights.",
+        true => "A change starts B again at step 0, from its seed.",
         false => "A change counts from the next step on.",
     };
     let (name, allowed) = (format!("{}: ", knob.name()), knob.allowed());

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
 use crate::app::{App, Confirm, RunState};
-use crate::tui::prose::sentence;
+use crate::tui::prose::{Writer, sentence};
 use crate::tui::surface::{Surface, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -15,40 +15,38 @@ use crate::units::{ms, number};
 
 /// What comes next, in one sentence.
 pub fn draw_guide(s: &mut Surface<'_, '_>) {
-    let (app, theme) = (s.app, s.theme);
-    if let Some(confirm) = app.view.confirm {
-        let lines = asked(confirm, app, theme, s.area.width);
-        return s.put(s.area, lines);
-    }
-    if let Some((cue, at, of)) = app.cue() {
-        // A beat of presenter mode: its number, and what the room reads.
-        let lines = said(s, &format!(" {at}/{of} "), &cue.say);
-        return s.put(s.area, lines);
-    }
-    let evidence = app.stage().map(|stage| &stage.evidence);
-    if let (Some(at), Some(evidence), 2..) = (app.study.pointer, evidence, s.area.height) {
-        // What to look for in the panel that the evidence names, and how to go on.
-        let Some(pointer) = evidence.get(at) else {
-            return;
-        };
-        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel.name());
-        let mut lines = said(s, &marker, &pointer.text);
-        if lines.len() < usize::from(s.area.height) {
-            lines.extend(next_lines(app, theme, s.area.width));
-        }
-        return s.put(s.area, lines);
-    }
-    let lines = told(app, theme, s.area.width);
+    let lines = lines(s.app, s.theme, s.area.width);
     s.put(s.area, lines);
 }
 
 /// Rows that the guide wants at this width, so that nothing of it is cut.
 pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
-    let lines = match app.view.confirm {
-        Some(confirm) => asked(confirm, app, theme, width),
-        None => told(app, theme, width),
-    };
-    height(lines.len())
+    height(lines(app, theme, width).len())
+}
+
+fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+    if let Some(confirm) = app.view.confirm {
+        return asked(confirm, app, theme, width);
+    }
+    if let Some((cue, at, of)) = app.cue() {
+        // A beat of presenter mode: its number, and what the room reads.
+        let mut lines = said(app, theme, width, &format!(" {at}/{of} "), &cue.say);
+        if app.notice.is_some() {
+            lines.extend(told(app, theme, width));
+        }
+        return lines;
+    }
+    let evidence = app.stage().map(|stage| &stage.evidence);
+    if let Some((at, evidence)) = app.study.pointer.zip(evidence)
+        && let Some(pointer) = evidence.get(at)
+    {
+        // What to look for in the panel that the evidence names, and how to go on.
+        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel.name());
+        let mut lines = said(app, theme, width, &marker, &pointer.text);
+        lines.extend(told(app, theme, width));
+        return lines;
+    }
+    told(app, theme, width)
 }
 
 /// The question that wants yes or no.
@@ -80,13 +78,12 @@ fn next_lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 }
 
 /// A text of the course behind a badge.
-fn said(s: &Surface<'_, '_>, marker: &str, text: &str) -> Vec<Line<'static>> {
-    let found = figures(s.app).map(|now| as_found(s.app, &now));
-    let mut w = s.writer();
-    w.columns = w.columns.saturating_sub(1);
+fn said(app: &App, theme: &Theme, width: u16, marker: &str, text: &str) -> Vec<Line<'static>> {
+    let found = figures(app).map(|now| as_found(app, &now));
+    let mut w = Writer::new(app, theme, usize::from(width).saturating_sub(1));
     w.widest = w.columns;
     w.figures = found.as_ref();
-    w.told(marker, s.theme.badge, text.trim(), s.theme.strong);
+    w.told(marker, theme.badge, text.trim(), theme.strong);
     w.lines
 }
 

@@ -46,7 +46,6 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     w.heading("The five keys that matter");
     five_keys(&mut w);
-    w.blank();
     place(&mut w);
     w.lines
 }
