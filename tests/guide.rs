@@ -10,7 +10,7 @@ mod session;
 use std::collections::BTreeSet;
 
 use perflings::app::exercise::ExerciseNews;
-use perflings::app::exercise::measuring::{Answer, Measured, Sweep};
+use perflings::app::exercise::measuring::{Answer, Measured};
 use perflings::app::guide::{Piece, confirmation, next_move};
 use perflings::app::mystery::Judging;
 use perflings::app::source::FromEngine;
@@ -342,7 +342,7 @@ fn exercises(said: &mut Said) {
             news(&mut app, ExerciseNews::Answers { answer, saved });
             hear(&mut app, Event::Paused { slot: Slot::A });
             for found in [
-                ExerciseNews::Measuring(Box::new(Sweep::default())),
+                ExerciseNews::Measuring(Box::default()),
                 ExerciseNews::Measured(Box::new(Measured {
                     passed,
                     ..Measured::default()

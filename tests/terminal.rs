@@ -248,6 +248,10 @@ fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
     // Measured in pairs, whatever comes of it on this machine; the knobs give way to them.
     terminal.press("T");
     terminal.see(&["B: model.kv-layout contiguous"]);
+    // They end within the limit that they announce.
+    terminal.see_that("end of the pairs", |text| {
+        !text.contains("in pairs") && text.contains("B: model.kv-layout contiguous")
+    });
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
     let file = kept.join("work/strides/config.toml");

@@ -53,6 +53,8 @@ pub struct Row<'a> {
     pub b: Option<String>,
     /// Why the last change of this knob could not be.
     pub refused: Option<&'a str>,
+    /// Why it does nothing beside the other values of B.
+    pub idle: Option<&'static str>,
 }
 
 impl Row<'_> {
@@ -154,6 +156,8 @@ impl Fix {
                 a: (!self.hidden).then(|| (knob.get)(&self.found)),
                 b: shown.then(|| (knob.get)(&self.mine)),
                 refused: refused.map(|it| it.why.as_str()),
+                // It would name hidden values.
+                idle: knob.idle(&self.mine).filter(|_| !self.hidden),
             }
         })
     }
@@ -163,7 +167,7 @@ impl Fix {
         self.offers.get(self.row).copied()
     }
 
-    /// Whether a change of this knob needs another start, from the same initial weights.
+    /// Whether a change of this knob needs another start, at step 0 from the run's seed.
     pub fn starts_again(knob: &Knob) -> bool {
         knob.parameters == Parameters::New
     }
@@ -281,6 +285,19 @@ mod tests {
         fix.select(9);
         assert!(fix.step(-1));
         assert_eq!(fix.mine.train.batch, 4);
+    }
+
+    #[test]
+    fn a_knob_that_does_nothing_beside_the_others_says_so() {
+        let mut fix = fix(&["model.kv-layout", "model.attention"]);
+        let idle = |fix: &Fix| fix.rows().map(|row| row.idle.is_some()).collect::<Vec<_>>();
+        assert_eq!(idle(&fix), [false, false]);
+        fix.mine.model.kv_layout = crate::config::KvLayout::Strided;
+        assert_eq!(idle(&fix), [false, true]);
+        fix.mine.model.attention = crate::config::Attention::Flash;
+        assert_eq!(idle(&fix), [true, false]);
+        fix.hidden = true;
+        assert_eq!(idle(&fix), [false, false], "it would name a hidden value");
     }
 
     #[test]

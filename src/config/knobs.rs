@@ -201,6 +201,20 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
     ("train.precision", &["dtype", "amp"]),
 ];
 
+/// Keys that do nothing beside some values of others: which, when, and why.
+static IDLE: &[(&str, fn(&RunConfig) -> bool, &str)] = &[
+    (
+        "model.kv-layout",
+        |c| c.model.attention == Attention::Flash,
+        "No effect now: attention is flash, which does not read it.",
+    ),
+    (
+        "model.attention",
+        |c| c.model.kv_layout != KvLayout::Contiguous && c.model.attention != Attention::Flash,
+        "composed and kernel are the same now: with a kv-layout other than contiguous both run the kernel that follows strides.",
+    ),
+];
+
 fn set_preset(config: &mut RunConfig, value: &Value) -> Option<()> {
     let Value::Text(name) = value else {
         return None;
@@ -235,6 +249,14 @@ impl Knob {
             Some((path, _)) => path,
             None => nearest(path, KNOBS.iter().map(|knob| knob.path)),
         }
+    }
+
+    /// Why a change of this key does nothing beside the other values, or not each change something.
+    pub fn idle(&self, config: &RunConfig) -> Option<&'static str> {
+        let of = |(path, when, _): &&(&str, fn(&RunConfig) -> bool, &str)| {
+            *path == self.path && when(config)
+        };
+        IDLE.iter().find(of).map(|(_, _, why)| *why)
     }
 
     /// The keys that `bench --ablate` turns on and off, in the order of the table.

@@ -17,6 +17,8 @@ use crate::units::number;
 const FEW: usize = 12;
 /// Behind a knob whose change starts B again.
 const AGAIN: &str = " restart";
+/// Behind a knob that does nothing now, or not with each value.
+const IDLE: &str = " idle";
 /// Fewest lines of the list that stay beside the texts.
 const LIST: u16 = 2;
 /// A panel with fewer rows says everything about a knob in one paragraph.
@@ -148,7 +150,8 @@ fn about(fix: &Fix, low: bool, w: &mut Writer<'_>) {
     };
     let (name, allowed) = (format!("{}: ", knob.name()), knob.allowed());
     if low {
-        let said = format!("{}. Takes {allowed}. {when}", knob.about);
+        let idle = row.idle.map_or_else(String::new, |why| format!("{why} "));
+        let said = format!("{}. Takes {allowed}. {idle}{when}", knob.about);
         let runs = [
             Span::styled(name, theme.key),
             Span::styled(said, theme.text),
@@ -157,6 +160,9 @@ fn about(fix: &Fix, low: bool, w: &mut Writer<'_>) {
     }
     w.item(&name, theme.key, knob.about, theme.text);
     w.item("takes ", theme.dim, &allowed, theme.text);
+    if let Some(why) = row.idle {
+        w.plain(why, theme.warning);
+    }
     w.plain(when, theme.dim);
 }
 
@@ -210,6 +216,9 @@ fn list(fix: &Fix, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'s
         let again = Fix::starts_again(row.knob);
         if again && text::width_of(&line) + AGAIN.len() <= columns {
             line.push(Span::styled(AGAIN, theme.dim));
+        }
+        if row.idle.is_some() && text::width_of(&line) + IDLE.len() <= columns {
+            line.push(Span::styled(IDLE, theme.warning));
         }
         lines.push((Some(at), Line::from(line)));
         if !wide && (row.differs() || selected) {
