@@ -201,18 +201,26 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
     ("train.precision", &["dtype", "amp"]),
 ];
 
-/// Keys that do nothing beside some values of others: which, when, and why.
-static IDLE: &[(&str, fn(&RunConfig) -> bool, &str)] = &[
-    (
-        "model.kv-layout",
-        |c| c.model.attention == Attention::Flash,
-        "No effect now: attention is flash, which does not read it.",
-    ),
-    (
-        "model.attention",
-        |c| c.model.kv_layout != KvLayout::Contiguous && c.model.attention != Attention::Flash,
-        "composed and kernel are the same now: with a kv-layout other than contiguous both run the kernel that follows strides.",
-    ),
+/// A key that does nothing beside some values of others.
+struct Idle {
+    path: &'static str,
+    when: fn(&RunConfig) -> bool,
+    why: &'static str,
+}
+
+static IDLE: [Idle; 2] = [
+    Idle {
+        path: "model.kv-layout",
+        when: |c| c.model.attention == Attention::Flash,
+        why: "No effect now: attention is flash, which does not read it.",
+    },
+    Idle {
+        path: "model.attention",
+        when: |c| {
+            c.model.kv_layout != KvLayout::Contiguous && c.model.attention != Attention::Flash
+        },
+        why: "composed and kernel are the same now: with a kv-layout other than contiguous both run the kernel that follows strides.",
+    },
 ];
 
 fn set_preset(config: &mut RunConfig, value: &Value) -> Option<()> {
@@ -253,10 +261,9 @@ impl Knob {
 
     /// Why a change of this key does nothing beside the other values, or not each change something.
     pub fn idle(&self, config: &RunConfig) -> Option<&'static str> {
-        let of = |(path, when, _): &&(&str, fn(&RunConfig) -> bool, &str)| {
-            *path == self.path && when(config)
-        };
-        IDLE.iter().find(of).map(|(_, _, why)| *why)
+        let mut all = IDLE.iter();
+        let of = all.find(|it| it.path == self.path && (it.when)(config));
+        of.map(|it| it.why)
     }
 
     /// The keys that `bench --ablate` turns on and off, in the order of the table.
