@@ -12,10 +12,11 @@ use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Effect, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
 };
+use perflings::config::file::FileError;
 use perflings::config::{Preset, RunConfig};
 use perflings::course::journey::{Journey, Row};
-use perflings::course::progress::Prediction;
-use perflings::course::{Block, Course, Span};
+use perflings::course::progress::{Prediction, Progress};
+use perflings::course::{Block, Broken, Course, Span};
 use perflings::protocol::*;
 use perflings::tui::panels::CARDS;
 use ratatui::style::Color;
@@ -1004,6 +1005,28 @@ fn no_size_and_no_state_panics() {
                 screen::screen(&mut app, width, height, theme, markers);
             }
         }
+    }
+}
+
+#[test]
+fn what_cannot_be_used_stands_in_the_list() {
+    let mut course = sample::course();
+    course.broken.push(Broken {
+        folder: "k01-swiglu".to_owned(),
+        why: FileError::new("exercises/k01-swiglu/exercise.toml", 3, HOSTILE),
+    });
+    let (mut app, _) = App::new(course, Progress::default(), Options::default());
+    act(&mut app, Action::Open(Overlay::Stages));
+    for (width, height) in [(80, 24), (120, 36)] {
+        let (_, theme, markers) = LOOKS[0];
+        let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
+        let line = drawn.lines().find(|line| line.contains("k01 "));
+        let line = line.unwrap_or_else(|| panic!("{drawn}"));
+        assert!(
+            line.contains("broken") && line.contains("exercise.toml:3"),
+            "{line}"
+        );
+        assert!(!line.contains(perflings::clean::harmful), "{line:?}");
     }
 }
 

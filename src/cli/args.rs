@@ -17,6 +17,7 @@ use crate::out::notice;
 #[derive(Debug, Parser)]
 #[command(
     name = "perflings",
+    bin_name = "perflings",
     version,
     about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix."
 )]

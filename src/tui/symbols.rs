@@ -132,7 +132,7 @@ impl Symbols {
 /// The last check before the terminal: no cell can move the cursor or change the direction of text.
 pub fn sanitize(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
-        if cell.symbol().len() > 1 && cell.symbol().chars().any(harmful) {
+        if cell.symbol().contains(harmful) {
             // The first part alone is as wide as the whole was.
             let part = cell.symbol().split(harmful).find(|part| !part.is_empty());
             let part = part.unwrap_or(" ").to_owned();
