@@ -166,7 +166,13 @@ fn an_invocations_own_arrays_and_vectors_have_ends_too() {
 fn a_missing_barrier() {
     let barrier = "        workgroupBarrier();\n";
     let races = |id: &str, from: &str, to: &str, text: &str| {
-        let Some(report) = on_lavapipe(&edited(id, from, to)) else {
+        let mut job = edited(id, from, to);
+        let file = &mut job.files[0].text;
+        *file = file.replace(
+            "var<workgroup> sums",
+            "var<workgroup> most: f32;\nvar<workgroup> sums",
+        );
+        let Some(report) = on_lavapipe(&job) else {
             return;
         };
         let (kind, said) = fault(&report);
@@ -179,7 +185,7 @@ fn a_missing_barrier() {
         "rms-norm",
         &format!("        }}\n{barrier}    }}\n    let total"),
         "        }\n    }\n    let total",
-        "line 32, column ",
+        "line 33, column ",
     );
     // Only before the last reading, at an index that is a number.
     races(
@@ -195,6 +201,13 @@ fn a_missing_barrier() {
         "        storageBarrier();\n        for",
         "line ",
     );
+    // A single number that one invocation writes and all read.
+    races(
+        "rms-norm",
+        "    let total = sums[0];",
+        "    if (lane == 0u) { most = sums[0]; }\n    let total = most;",
+        "line ",
+    );
     // Two write one element.
     races(
         "softmax",
@@ -202,6 +215,22 @@ fn a_missing_barrier() {
         "shared_values[lane / 2u] = sum;",
         "line ",
     );
+}
+
+/// One that everybody waits for is none.
+#[test]
+fn a_single_number_may_be_shared() {
+    let from = "    let total = sums[0];";
+    let to = "    if (lane == 0u) { most = sums[0]; most += 0.0; }\n    workgroupBarrier();\n    let total = most;";
+    let mut job = edited("rms-norm", from, to);
+    let text = &mut job.files[0].text;
+    *text = text.replace(
+        "var<workgroup> sums",
+        "var<workgroup> most: f32;\nvar<workgroup> sums",
+    );
+    if let Some(report) = on_lavapipe(&job) {
+        assert!(report.passed, "{:#?}", report.card);
+    }
 }
 
 /// Tiles of two axes, and rows that nobody shares.

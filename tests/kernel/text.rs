@@ -268,8 +268,43 @@ fn deep_texts_do_not_break_the_reader() {
     let sum = format!("s * up[i]{}", " + 1.0".repeat(30_000));
     assert_eq!(said(&edited("swiglu", "s * up[i]", &sum)), None);
     let nested = format!("{}s{} * up[i]", "(".repeat(3000), ")".repeat(3000));
-    let (_, instead) = said(&edited("swiglu", "s * up[i]", &nested)).expect("is refused");
-    assert_eq!(instead, "less deeply nested expressions");
+    assert_eq!(
+        said(&edited("swiglu", "s * up[i]", &nested)),
+        Some((
+            "18:133 `(`: more than 120 brackets inside each other".to_owned(),
+            "less deeply nested expressions and blocks".to_owned()
+        ))
+    );
+    let types = format!(
+        "var t: {}f32{}; let s = g",
+        "array<".repeat(3000),
+        ", 2>".repeat(3000)
+    );
+    let (message, _) = said(&edited("swiglu", "let s = g", &types)).expect("is refused");
+    assert!(
+        message.contains("17:") && message.contains("more than 120 brackets"),
+        "{message}"
+    );
+    let (message, _) = said(&edited(
+        "swiglu",
+        "let s = g",
+        &format!("let z = {}; let s = g", "9".repeat(200_000)),
+    ))
+    .expect("is refused");
+    assert!(
+        message.starts_with("17:13 ")
+            && message.contains("a number or a name of 200000 characters"),
+        "{message}"
+    );
+    let cases: String = (0..5000)
+        .map(|k| format!("case {k}u: {{ out[i] = {k}.0; }}\n"))
+        .collect();
+    let switch = format!("switch (i) {{ {cases} default: {{}} }} let s = g");
+    let (message, _) = said(&edited("swiglu", "let s = g", &switch)).expect("is refused");
+    assert!(
+        message.starts_with("11:1 ") && message.contains("5002 branches"),
+        "{message}"
+    );
     let doubled: String = (0..60)
         .map(|k| format!("let b{} = b{k} + b{k}; ", k + 1))
         .collect();

@@ -11,7 +11,7 @@ use naga::{
     TypeInner,
 };
 
-use super::race::{self, Cell, Watch};
+use super::race::{self, Cell, Single, Watch};
 use super::source::without_comments;
 use super::tree::root;
 
@@ -121,6 +121,7 @@ pub fn probe(
     let mut sites: Vec<(Site, Range<usize>)> = Vec::new();
     let mut loops: Vec<Range<usize>> = Vec::new();
     let mut barriers = Vec::new();
+    let mut singles: Vec<(Range<usize>, Single)> = Vec::new();
     let watch = Watch::new(&module);
     for (function, types) in functions(&module, &info) {
         let touched = race::touched(function);
@@ -153,6 +154,9 @@ pub fn probe(
         }
         heads(&code, &function.body, &mut loops);
         race::barriers(&function.body, &mut barriers);
+        if indices {
+            singles.extend(watch.singles(&module, function));
+        }
     }
     if sites.is_empty() && loops.is_empty() {
         return None;
@@ -161,15 +165,36 @@ pub fn probe(
         let mut pieces = lane(&module, &code, watch.map(|_| grid));
         let barriers = barriers.iter().filter(|_| watch.is_some());
         pieces.extend(barriers.map(|at| (*at, race::BARRIER.to_owned())));
+        let noted = singles.iter().filter(|_| watch.is_some());
+        for (number, (range, single)) in (sites.len()..).zip(noted) {
+            let (before, behind) = single.pieces(number);
+            pieces.extend([(range.start, before), (range.end, behind)]);
+        }
+        let watch = watch.map(|watch| (watch, WORDS + SITE * (sites.len() + singles.len())));
         insert(text, &sites, &loops, pieces, counts.len(), rounds, watch)
     };
     let watched = Some(&watch).filter(|watch| indices && watch.words() > 0);
     // A barrier in a place where nothing can stand before it, and the like.
     let watched = watched.filter(|watch| naga::front::wgsl::parse_str(&put(Some(watch))).is_ok());
     let text = put(watched);
+    let singles = singles.iter().map(|(range, _)| {
+        let name = |c: char| c.is_alphanumeric() || c == '_';
+        let end = code[range.start..].find(|c| !name(c)).unwrap_or(0);
+        Site {
+            range: range.clone(),
+            array: code[range.start..range.start + end].to_owned(),
+            count: 1,
+            memory: Some(Memory::Workgroup),
+            cell: None,
+        }
+    });
     Some(Probed {
         text,
-        sites: sites.into_iter().map(|(site, _)| site).collect(),
+        sites: sites
+            .iter()
+            .map(|(site, _)| site.clone())
+            .chain(singles)
+            .collect(),
         loops,
         watched: watched.map_or(0, Watch::words),
     })
@@ -301,8 +326,9 @@ fn lane(module: &Module, code: &str, grid: Option<[u32; 3]>) -> Vec<(usize, Stri
         "perflings_group",
         "@builtin(workgroup_id) perflings_group: vec3<u32>, ",
     );
+    // Without functions of WGSL, whose names a learner may have given to something else.
     let mut first = format!(
-        " perflings_lane = select({LANES}u, {index}, all({group} == vec3<u32>(0u, 0u, 0u))); "
+        " if ({group}.x == 0u && {group}.y == 0u && {group}.z == 0u) {{ perflings_lane = {index}; }} "
     );
     first += &grid.map_or_else(String::new, |grid| race::begin(&index, &group, grid));
     vec![(open, arguments), (body, first)]
@@ -331,7 +357,7 @@ fn insert(
     lane: Vec<(usize, String)>,
     binding: usize,
     rounds: u32,
-    watch: Option<&Watch>,
+    watch: Option<(&Watch, usize)>,
 ) -> String {
     let mut pieces = lane;
     for (number, (site, index)) in sites.iter().enumerate() {
@@ -373,9 +399,7 @@ fn insert(
         done = at;
     }
     out.push_str(&text[done..]);
-    out += &watch.map_or_else(String::new, |watch| {
-        watch.functions(WORDS + SITE * sites.len())
-    });
+    out += &watch.map_or_else(String::new, |(watch, words)| watch.functions(words));
     out + &format!(
         "
 @group(0) @binding({binding}) var<storage, read_write> perflings_seen: array<atomic<u32>>;

@@ -1,12 +1,13 @@
 //! Probes for races in workgroup memory. Each element keeps which invocations read and wrote it since the last barrier: one
 //! that is written belongs to one invocation alone until the next. Whether the lanes of a device run together or apart makes
-//! no difference to what is found. Arrays are watched, of one axis or two; single variables and atomics are not.
+//! no difference to what is found. Arrays of one axis or two are watched, and single numbers; atomics are not.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use naga::{
     AddressSpace, ArraySize, Barrier, Block, Expression, Function, GlobalVariable, Handle, Module,
-    Statement, Type, TypeInner,
+    Scalar, Statement, Type, TypeInner,
 };
 
 /// Numbers that each element keeps: its readers with the highest and the lowest number, and its writers.
@@ -31,6 +32,31 @@ pub enum Cell {
         /// `READ`, `WRITE` or both.
         kind: u32,
     },
+}
+
+/// A single number that is read, as this type, or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Single {
+    first: u32,
+    read: Option<&'static str>,
+}
+
+impl Single {
+    /// What to put before and behind it, as site `number`.
+    pub fn pieces(&self, number: usize) -> (String, String) {
+        let first = self.first;
+        match self.read {
+            Some(ty) => (
+                format!("perflings_single_{ty}("),
+                format!(", {number}u, {first}u)"),
+            ),
+            // `+=` reads as well, and what it reads is its own.
+            None => (
+                format!("perflings_single({number}u, {first}u, {WRITE}u); "),
+                String::new(),
+            ),
+        }
+    }
 }
 
 /// The arrays in workgroup memory.
@@ -59,6 +85,7 @@ impl Watch {
                     }
                     _ => continue,
                 },
+                None if scalar(module, variable.ty).is_some() => 1,
                 None => continue,
             };
             watch.first.insert(handle, watch.elements);
@@ -108,6 +135,37 @@ impl Watch {
         }
     }
 
+    /// Where single numbers in workgroup memory are read and written: the text of each, and what kind it is.
+    pub fn singles(&self, module: &Module, function: &Function) -> Vec<(Range<usize>, Single)> {
+        let first = |pointer: &Handle<Expression>| match function.expressions[*pointer] {
+            Expression::GlobalVariable(variable) => {
+                let ty = scalar(module, module.global_variables[variable].ty)?;
+                Some((*self.first.get(&variable)?, ty))
+            }
+            _ => None,
+        };
+        let mut found = Vec::new();
+        written(&function.body, &mut |pointer, range| {
+            if let Some((first, _)) = first(pointer) {
+                found.push((range, Single { first, read: None }));
+            }
+        });
+        let writes: Vec<usize> = found.iter().map(|(range, _)| range.start).collect();
+        for (handle, expression) in function.expressions.iter() {
+            if let Expression::Load { pointer } = expression
+                && let Some((first, ty)) = first(pointer)
+                && let Some(range) = function.expressions.get_span(handle).to_range()
+                // The left side of `+=`.
+                && !writes.contains(&range.start)
+                && found.iter().all(|(known, _)| *known != range)
+            {
+                let read = Some(ty);
+                found.push((range, Single { first, read }));
+            }
+        }
+        found
+    }
+
     /// The functions that take note, and the variables that they need. `words` of the buffer are used otherwise.
     pub fn functions(&self, words: usize) -> String {
         let elements = self.elements;
@@ -142,6 +200,21 @@ fn perflings_cell(site: u32, count: u32, index: u32, first: u32, kind: u32) -> u
     }}
     return perflings_shared(site, count, index);
 }}
+fn perflings_single(site: u32, first: u32, kind: u32) {{
+    _ = perflings_cell(site, 1u, 0u, first, kind);
+}}
+fn perflings_single_f32(value: f32, site: u32, first: u32) -> f32 {{
+    perflings_single(site, first, {READ}u);
+    return value;
+}}
+fn perflings_single_u32(value: u32, site: u32, first: u32) -> u32 {{
+    perflings_single(site, first, {READ}u);
+    return value;
+}}
+fn perflings_single_i32(value: i32, site: u32, first: u32) -> i32 {{
+    perflings_single(site, first, {READ}u);
+    return value;
+}}
 fn perflings_others(at: u32) -> bool {{
     let high = atomicLoad(&perflings_seen[at]);
     let low = atomicLoad(&perflings_seen[at + 1u]);
@@ -160,7 +233,7 @@ pub const BARRIER: &str = "perflings_phase += 1u; ";
 pub fn begin(index: &str, group: &str, grid: [u32; 3]) -> String {
     let [x, y, z] = grid.map(|count| count.saturating_sub(1));
     format!(
-        "perflings_me = {index} + 1u; perflings_watched = select(select(0u, 2u, all({group} == vec3<u32>({x}u, {y}u, {z}u))), 1u, all({group} == vec3<u32>(0u, 0u, 0u))); "
+        "perflings_me = {index} + 1u; if ({group}.x == {x}u && {group}.y == {y}u && {group}.z == {z}u) {{ perflings_watched = 2u; }} if ({group}.x == 0u && {group}.y == 0u && {group}.z == 0u) {{ perflings_watched = 1u; }} "
     )
 }
 
@@ -231,6 +304,29 @@ fn loads_uniformly(block: &Block) -> bool {
         matches!(statement, Statement::WorkGroupUniformLoad { .. })
             || inside(statement).into_iter().any(loads_uniformly)
     })
+}
+
+fn written(block: &Block, found: &mut impl FnMut(&Handle<Expression>, Range<usize>)) {
+    for (statement, span) in block.span_iter() {
+        if let Statement::Store { pointer, .. } = statement
+            && let Some(range) = span.to_range()
+        {
+            found(pointer, range);
+        }
+        for inner in inside(statement) {
+            written(inner, found);
+        }
+    }
+}
+
+/// The name of a number's type.
+fn scalar(module: &Module, ty: Handle<Type>) -> Option<&'static str> {
+    match module.types[ty].inner {
+        TypeInner::Scalar(Scalar::F32) => Some("f32"),
+        TypeInner::Scalar(Scalar::U32) => Some("u32"),
+        TypeInner::Scalar(Scalar::I32) => Some("i32"),
+        _ => None,
+    }
 }
 
 /// The blocks of a statement.

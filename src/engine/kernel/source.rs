@@ -104,3 +104,40 @@ pub fn without_comments(text: &str) -> String {
     }
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
+
+/// The longest run of such characters, in bytes of the text.
+pub fn longest(text: &str, is_one: impl Fn(char) -> bool) -> Range<usize> {
+    let (mut longest, mut start) = (0..0, 0);
+    for (at, c) in text.char_indices().chain([(text.len(), '\n')]) {
+        if !is_one(c) {
+            if at - start > longest.len() {
+                longest = start..at;
+            }
+            start = at + c.len_utf8();
+        }
+    }
+    longest
+}
+
+/// The bracket that has more than `most` others around it.
+pub fn nested_deeper(code: &str, most: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut before = ' ';
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            // Of a type: a comparison has a blank before it, or a bracket or a number.
+            '<' if before.is_ascii_alphabetic() => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            '>' if before == '>' || before.is_ascii_alphanumeric() => {
+                depth = depth.saturating_sub(1)
+            }
+            _ => {}
+        }
+        if depth > most {
+            return Some(at);
+        }
+        before = c;
+    }
+    None
+}

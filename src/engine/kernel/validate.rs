@@ -12,7 +12,7 @@ use naga::{
 
 use super::explain;
 use super::message::{self, whole};
-use super::source::{MAX_BYTES, too_large, without_comments};
+use super::source::{MAX_BYTES, longest, nested_deeper, too_large, without_comments};
 use super::template::{self, Filled};
 use super::tree::functions;
 use super::uniform;
@@ -28,6 +28,12 @@ const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
 const MAX_TYPE_BYTES: u64 = 64 * 1024;
 /// Expressions and statements of a kernel, with every call replaced by what it calls.
 const MAX_LENGTH: u64 = 200_000;
+
+/// Branches and loops of a kernel: what a driver needs to compile grows faster than their number.
+const MAX_BRANCHES: u64 = 1000;
+/// Brackets inside each other, and characters of a number or a name.
+const MAX_NESTED: usize = 120;
+const MAX_WORD: usize = 200;
 
 /// A text that may be run.
 #[derive(Clone, Debug)]
@@ -139,6 +145,7 @@ impl Source<'_> {
             let message = "an extension, which not every device has";
             return Err(self.near(&[line.trim()], message, "plain WGSL with f32"));
         }
+        self.readable(&code)?;
         let module = naga::front::wgsl::parse_str(&self.filled.text)
             .map_err(|e| explain::parse(self.text, self.filled, &e))?;
         self.sizes(&module)?;
@@ -164,6 +171,25 @@ impl Source<'_> {
             workgroup_bytes,
             array_length,
         })
+    }
+
+    /// What a reader of WGSL would lose its way in.
+    fn readable(&self, code: &str) -> Result<(), KernelError> {
+        let at = |range: std::ops::Range<usize>| Span::new(range.start as u32, range.end as u32);
+        let word = longest(code, |c| c.is_alphanumeric() || c == '_' || c == '.');
+        if word.len() > MAX_WORD {
+            let message = format!(
+                "a number or a name of {} characters; {MAX_WORD} are the most",
+                word.len()
+            );
+            return Err(self.spanned(at(word), message, "a shorter one"));
+        }
+        if let Some(bracket) = nested_deeper(code, MAX_NESTED) {
+            let message = format!("more than {MAX_NESTED} brackets inside each other");
+            let instead = "less deeply nested expressions and blocks";
+            return Err(self.spanned(at(bracket..bracket + 1), message, instead));
+        }
+        Ok(())
     }
 
     /// What a driver would need gigabytes for is refused before it is compiled: large types, and calls that multiply.
@@ -204,6 +230,15 @@ impl Source<'_> {
                     "with all that it calls and constructs, this function is {length} instructions long, because a driver copies what is called; {MAX_LENGTH} is the most"
                 );
                 let instead = "a loop instead of calls that double, and smaller constructors";
+                let name = function.name.as_deref().unwrap_or("main");
+                return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
+            }
+            let branches = branches(&function.body);
+            if branches > MAX_BRANCHES {
+                let message = format!(
+                    "this function has {branches} branches, cases and loops; {MAX_BRANCHES} are the most that are compiled"
+                );
+                let instead = "a loop or arithmetic in place of so many cases";
                 let name = function.name.as_deref().unwrap_or("main");
                 return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
             }
@@ -436,6 +471,20 @@ fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>) -> u64 {
         _ => 1,
     });
     lengths.fold(0, u64::saturating_add)
+}
+
+/// Branches, cases and loops of a block.
+fn branches(block: &Block) -> u64 {
+    let each = block.iter().map(|statement| match statement {
+        Statement::Block(inner) => branches(inner),
+        Statement::If { accept, reject, .. } => 1 + branches(accept) + branches(reject),
+        Statement::Switch { cases, .. } => cases.iter().map(|case| 1 + branches(&case.body)).sum(),
+        Statement::Loop {
+            body, continuing, ..
+        } => 1 + branches(body) + branches(continuing),
+        _ => 0,
+    });
+    each.sum()
 }
 
 fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {

@@ -1,19 +1,18 @@
 //! The watcher of a check: gives up what takes longer than it may, and says so.
 
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::gpu::Trouble;
 use super::message;
-use super::source::without_comments;
+use super::source::{longest, without_comments};
 use crate::engine::host::memory_resident;
 use crate::protocol::{KernelFault, KernelFaultKind, KernelJob, KernelProgress, KernelReport};
 use crate::units::bytes;
 
 /// Longest time that reading or compiling a kernel may take, and anything else that runs none: opening a device.
-const COMPILE_TIMEOUT: Duration = Duration::from_secs(10);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(8);
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Digits of a number that may be why a kernel takes too much.
 const LARGE: usize = 5;
@@ -140,12 +139,7 @@ fn too_much(job: &KernelJob, state: &State, reason: String) -> KernelFault {
     let file = state.file.and_then(|file| job.files.get(file));
     let place = file.and_then(|file| {
         let code = without_comments(&file.text);
-        let starts = code.match_indices(|c: char| c.is_ascii_digit());
-        let numbers = starts.map(|(at, _)| {
-            let length = code[at..].find(|c: char| !c.is_ascii_digit());
-            at..at + length.unwrap_or(code.len() - at)
-        });
-        let largest = numbers.max_by_key(Range::len)?;
+        let largest = longest(&code, |c| c.is_ascii_digit());
         (largest.len() >= LARGE).then(|| {
             let (message, instead) = (String::new(), String::new());
             message::error(&file.text, &largest, message, instead)
