@@ -119,6 +119,17 @@ impl Fault {
         self.sets.iter().chain(self.on).map(|(key, _)| *key)
     }
 
+    /// Whether a configuration has every faulty value.
+    pub fn is_in(&self, config: &RunConfig) -> bool {
+        let has = |(path, word): &(&str, &str)| {
+            Knob::known(path).is_some_and(|knob| {
+                let mut faulty = config.clone();
+                knob.set(&mut faulty, &Value::from_word(word)).is_ok() && faulty == *config
+            })
+        };
+        self.sets.iter().all(has)
+    }
+
     /// Whether both show in one run.
     fn goes_with(&self, other: &Self) -> bool {
         let same_key = self.keys().any(|key| other.keys().any(|it| it == key));
@@ -291,6 +302,12 @@ mod tests {
                 let (name, differs) = (riddle.name(), riddle.good.differences(&riddle.broken));
                 let wanted: usize = riddle.faults.iter().map(|fault| fault.sets.len()).sum();
                 assert_eq!(differs.len(), wanted, "{name}: {differs:?}");
+                for fault in &riddle.faults {
+                    assert!(
+                        fault.is_in(&riddle.broken) && !fault.is_in(&riddle.good),
+                        "{name}"
+                    );
+                }
                 assert!(riddle.good.problems().is_empty(), "{name}");
                 assert!(riddle.broken.problems().is_empty(), "{name}");
                 // Setting every faulty key back is a solution.

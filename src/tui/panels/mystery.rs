@@ -137,7 +137,7 @@ fn ended(open: &Mystery, end: End, w: &mut Writer<'_>) {
     }
     let many = open.riddle.faults.len() > 1;
     w.heading(if many { "The faults" } else { "The fault" });
-    faults(&open.riddle, w);
+    faults(&open.riddle, end, w);
     w.blank();
     w.keys(
         "The knobs ({}) hide nothing any more. {} begins the next mystery.",
@@ -148,7 +148,7 @@ fn ended(open: &Mystery, end: End, w: &mut Writer<'_>) {
     }
 }
 
-fn faults(riddle: &Riddle, w: &mut Writer<'_>) {
+fn faults(riddle: &Riddle, end: End, w: &mut Writer<'_>) {
     let theme = w.theme;
     for fault in &riddle.faults {
         for (path, _) in fault.sets {
@@ -165,6 +165,10 @@ fn faults(riddle: &Riddle, w: &mut Writer<'_>) {
             w.runs(&runs, "", "  ");
         }
         w.plain(fault.does, theme.text);
+        if end != End::GivenUp && fault.is_in(&w.app.fix.mine) {
+            let said = "B has it now. Where the pairs did not find B slower, it costs nothing that can be measured on this device.";
+            w.plain(said, theme.warning);
+        }
         let alike = crate::course::mystery::FAULTS
             .iter()
             .filter(|it| it.looks == fault.looks)
