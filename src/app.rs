@@ -188,6 +188,8 @@ pub struct App {
     /// What `perflings run all` measured last, as far as it was read.
     pub journey: Option<Journey>,
     pub notice: Option<Notice>,
+    /// Why progress is not saved: shown before anything else until it is.
+    pub unsaved: Option<String>,
     pub preset: Option<Preset>,
     /// Lines that should have been events.
     pub malformed: u64,
@@ -227,6 +229,7 @@ impl App {
             },
             journey: None,
             notice: None,
+            unsaved: None,
             preset: options.preset,
             malformed: 0,
             now_ms: 0,
@@ -400,6 +403,12 @@ impl App {
             Message::Kept { stage, config } => self.kept(&stage, config),
             Message::Journey(journey) => self.journey = journey.map(|it| bounds::journey(*it)),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
+            Message::Unsaved { why } => {
+                if why.is_none() {
+                    self.tell("Progress is saved again", false);
+                }
+                self.unsaved = why.map(|why| clean::line(&why));
+            }
             Message::Told { text, warning } => self.tell(&text, warning),
         }
     }

@@ -42,6 +42,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     if it.room == Some(Room::Numbers) {
         panels::numbers::draw(s);
     } else {
+        panels::status::draw_unsaved(s.at(it.unsaved));
         panels::header::draw(s.at(it.header));
         panels::header::draw_vitals(s.at(it.vitals));
         panels::header::draw_busy(s.at(it.busy));

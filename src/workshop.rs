@@ -6,6 +6,7 @@ mod effects;
 pub mod exercise;
 pub mod live;
 pub mod replay;
+mod saving;
 mod sweep;
 mod watch;
 
@@ -20,6 +21,7 @@ use crate::course::context::CourseContext;
 use crate::course::progress::Progress;
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
+use crate::out::notice;
 use crate::tui::{Outcome, Session, terminal};
 
 use effects::Workshop;
@@ -37,15 +39,30 @@ pub fn show(
     progress: Progress,
     options: Options,
 ) -> Result<Outcome> {
-    let (mut app, mut effects) = App::new(context.course.clone(), progress, options);
-    let mut workshop = Workshop::new(context, collector, command);
+    let mut workshop = Workshop::new(context, collector, command, progress.clone());
+    let course = workshop.course().clone();
+    let (mut app, effects) = App::new(course, progress, options);
+    let outcome = until_the_end(source, &mut app, &mut workshop, effects);
+    // The terminal is given back by now.
+    if let Some(why) = workshop.close() {
+        notice(&format!("progress is not saved: {why}"));
+    }
+    outcome
+}
+
+fn until_the_end(
+    source: &mut dyn Source,
+    app: &mut App,
+    workshop: &mut Workshop,
+    mut effects: Vec<Effect>,
+) -> Result<Outcome> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
-    let mut session = Session::begin(&mut app, abilities)?;
+    let mut session = Session::begin(app, abilities)?;
     loop {
         for effect in std::mem::take(&mut effects) {
             let done = match effect {
                 Effect::Quit => return Ok(Outcome::Quit),
-                Effect::Suspend => session.suspend(&mut app).map(|()| Ok(None)),
+                Effect::Suspend => session.suspend(app).map(|()| Ok(None)),
                 effect if workshop.needs_terminal(&effect) => {
                     session.lend(|| workshop.carry_out(effect, source))
                 }
@@ -56,31 +73,31 @@ pub fn show(
                 Ok(Some(text)) => (text, false),
                 Err(error) => (format!("{error:#}"), true),
             };
-            effects.extend(update(&mut app, Message::Told { text, warning }));
+            effects.extend(update(app, Message::Told { text, warning }));
         }
-        if session.heed_signals(&mut app)? {
+        if session.heed_signals(app)? {
             return Ok(Outcome::Signal);
         }
         if !effects.is_empty() {
             continue;
         }
-        effects.extend(update(&mut app, session.tick()));
+        effects.extend(update(app, session.tick()));
         for _ in 0..REPORTS_AT_ONCE {
             let Some(report) = source.try_recv() else {
                 break;
             };
-            effects.extend(update(&mut app, Message::Engine(report)));
+            effects.extend(update(app, Message::Engine(report)));
         }
         for text in terminal::complaints() {
             let stray = FromEngine::Stray(text);
-            effects.extend(update(&mut app, Message::Engine(stray)));
+            effects.extend(update(app, Message::Engine(stray)));
         }
         while let Some(message) = workshop.next_message() {
-            effects.extend(update(&mut app, message));
+            effects.extend(update(app, message));
         }
-        session.draw_if_due(&mut app)?;
+        session.draw_if_due(app)?;
         if effects.is_empty() {
-            effects.extend(session.take_input(&mut app)?);
+            effects.extend(session.take_input(app)?);
         }
     }
 }

@@ -44,6 +44,10 @@ pub enum Message {
         exercise: String,
         news: ExerciseNews,
     },
+    /// Why progress is not saved at the moment; none once it is.
+    Unsaved {
+        why: Option<String>,
+    },
     /// An effect was carried out, or failed: one sentence to show.
     Told {
         text: String,

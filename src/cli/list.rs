@@ -4,11 +4,11 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
-use super::progress::{change, keep, progress_of};
+use super::progress::{change, keep, progress_of, unsaved};
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::placeholder::{Figures, told};
-use crate::course::progress::{self, State};
+use crate::course::progress::{self, Change, State};
 use crate::course::workspace::restore;
 use crate::course::{Exercise, embedded};
 use crate::files;
@@ -130,7 +130,8 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
             (name, &stage.id, context.reset(stage)?)
         }
     };
-    let (_, aside) = progress::reset_stage(state()?, id)?;
+    let (_, aside) = progress::save(state()?, &[Change::Reset(id.clone())])
+        .map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
     keep(Ok(aside));
     result(&format!("{name} ({id}) is reset to its first state"))?;
     for path in kept {

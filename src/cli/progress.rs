@@ -7,7 +7,7 @@ use crate::config::file::FileError;
 use crate::course::Stage;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::progress::{self, Prediction, Progress, StageProgress, State};
+use crate::course::progress::{self, Change, Prediction, Progress, StageProgress, State};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is named and set aside.
@@ -24,9 +24,16 @@ pub fn progress_of(context: &CourseContext) -> Progress {
 
 /// Names a damaged file that was set aside, or why nothing was saved.
 pub fn keep(saved: Result<Option<FileError>, FileError>) {
-    if let Ok(Some(problem)) | Err(problem) = saved {
-        notice(&problem.to_string());
+    match saved {
+        Ok(None) => {}
+        Ok(Some(problem)) => notice(&problem.to_string()),
+        Err(error) => notice(&unsaved(&error)),
     }
+}
+
+/// Says why nothing was saved.
+pub fn unsaved(error: &FileError) -> String {
+    format!("progress is not saved: {} ({})", error.what, error.path)
 }
 
 /// Says which file of the learner's is used.
@@ -73,6 +80,7 @@ pub fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageP
     let before = known.clone();
     change(&mut known);
     if known != before {
-        keep(progress::save_stage(state, id, &known).map(|(_, aside)| aside));
+        let change = Change::Stage(id.to_owned(), Box::new(known));
+        keep(progress::save(state, &[change]).map(|(_, aside)| aside));
     }
 }

@@ -11,7 +11,7 @@ use super::run;
 use crate::app::Options;
 use crate::config::RunConfig;
 use crate::course::named::NamedConfig;
-use crate::course::progress;
+use crate::course::progress::{self, Change};
 use crate::export::report::Collector;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
@@ -62,17 +62,17 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .as_deref()
         .map(|name| context.stage(name).map(|stage| stage.number))
         .transpose()?;
-    let (progress, aside) = match &context.state {
-        Some(state) => {
-            let (known, aside) = progress::load(state);
-            // Where the seed cannot be kept, choices stand in the order of the course.
-            match progress::save_seed(state) {
-                Ok((seeded, _)) => (seeded, aside),
-                Err(_) => (known, aside),
-            }
-        }
+    let (mut progress, aside) = match &context.state {
+        Some(state) => progress::load(state),
         None => Default::default(),
     };
+    if let (None, Some(state)) = (progress.seed, &context.state) {
+        // Where the seed cannot be kept, choices stand in the order of the course.
+        let seed = Change::Seed(progress::drawn_seed());
+        if let Ok((seeded, _)) = progress::save(state, &[seed]) {
+            progress = seeded;
+        }
+    }
     let recorder = args
         .record
         .as_deref()

@@ -1,19 +1,21 @@
 //! Where the learner is: `progress.toml` in the course's state folder, keyed by stage id. Written whole, by a temporary
 //! file and a rename, under a lock; only the keys of one stage change, so two instances and newer versions lose nothing.
 //!
-//! Functions take the folder; the one that finds it is `directory`. A file that cannot be read as progress is set
-//! aside as `progress.toml.damaged-1`, named, and never overwritten.
+//! Functions take the folder; the one that finds it is `directory`. A damaged file is set aside as
+//! `progress.toml.damaged-1`, named, and never overwritten; what can be read of it is kept.
 
+mod document;
+mod salvage;
 mod store;
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 
 use serde::Deserialize;
 
 use crate::random::Rng;
-pub use store::{
-    directory, load, reset_stage, save_current, save_mystery, save_seed, save_stage, save_welcomed,
-};
+pub use store::{Busy, directory, in_words, load, save, save_knowing};
 
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -95,6 +97,35 @@ pub struct MysteryScore {
     pub best: u32,
 }
 
+/// One thing to keep.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// What the learner did in a stage or an exercise, by id. Only a reset takes back what was recorded before.
+    Stage(String, Box<StageProgress>),
+    /// The score of a mystery; the best of all sessions stays.
+    Mystery(String, MysteryScore),
+    /// Where the learner is.
+    Current(String),
+    /// The welcome was shown.
+    Welcomed,
+    /// The order of choices, if the file has none.
+    Seed(u32),
+    /// Forgets a stage.
+    Reset(String),
+}
+
+impl Change {
+    /// Whether nothing is left of an earlier change once this one is made.
+    pub fn replaces(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Stage(id, _) | Self::Reset(id), Self::Stage(of, _))
+            | (Self::Reset(id), Self::Reset(of)) => id == of,
+            (Self::Current(_), Self::Current(_)) => true,
+            _ => self == earlier,
+        }
+    }
+}
+
 /// How good the predictions are so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
@@ -115,6 +146,21 @@ impl Progress {
 
     pub fn stage(&self, id: &str) -> StageProgress {
         self.stages.get(id).cloned().unwrap_or_default()
+    }
+
+    /// Everything in it, to be written again.
+    pub fn as_changes(&self) -> Vec<Change> {
+        let current = self.current.clone().map(Change::Current);
+        let stages = self.stages.iter();
+        let stages = stages.map(|(id, it)| Change::Stage(id.clone(), Box::new(it.clone())));
+        let mysteries = self.mysteries.iter();
+        let mysteries = mysteries.map(|(name, it)| Change::Mystery(name.clone(), *it));
+        let once = [
+            self.welcomed.then_some(Change::Welcomed),
+            self.seed.map(Change::Seed),
+        ];
+        let once = once.into_iter().flatten();
+        once.chain(current).chain(stages).chain(mysteries).collect()
     }
 
     pub fn calibration(&self) -> Calibration {
@@ -138,6 +184,12 @@ impl Progress {
 /// `a` for the first choice.
 pub fn letter(choice: usize) -> String {
     char::from(b'a' + u8::try_from(choice.min(25)).unwrap_or(0)).to_string()
+}
+
+/// A seed for the order of choices.
+pub fn drawn_seed() -> u32 {
+    // The standard library's own source of randomness.
+    (RandomState::new().build_hasher().finish() >> 32) as u32
 }
 
 /// The order in which a learner sees the choices of a question: at each place the index in the course. It is the same at

@@ -19,6 +19,8 @@ use crate::panel::Panel;
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
     pub room: Option<Room>,
+    /// Why progress is not saved.
+    pub unsaved: Rect,
     pub header: Rect,
     pub vitals: Rect,
     /// What is said while other programs keep the machine busy.
@@ -58,6 +60,10 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         return it;
     }
     let mut rest = area;
+    it.unsaved = take_top(
+        &mut rest,
+        status::unsaved_rows(app, &plain(app), area.width),
+    );
     it.header = take_top(&mut rest, u16::from(area.height >= 20));
     it.vitals = take_top(&mut rest, 1);
     it.busy = take_top(&mut rest, u16::from(busy(app).is_some()));

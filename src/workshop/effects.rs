@@ -2,15 +2,17 @@
 //! also tells the screen when a file was saved.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
 use super::exercise::ExerciseRunner;
 use super::replay::Replay;
+use super::saving::{AGAIN, Saving};
 use super::watch::Watch;
 use crate::app::source::Source as _;
 use crate::app::{Effect, Message, source};
@@ -20,9 +22,9 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
-use crate::course::progress::{self, Progress};
+use crate::course::progress::{Change, Progress, in_words};
 use crate::course::workspace;
-use crate::course::{Source, Stage};
+use crate::course::{Course, Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
 use crate::files;
@@ -32,6 +34,12 @@ use crate::tui::terminal;
 /// What the running workshop has beside the screen: the learner's files, watched; their editor; the open exercise.
 pub struct Workshop {
     context: CourseContext,
+    /// None where progress is not kept.
+    saving: Option<Saving>,
+    /// Knobs of stages that are not in the learner's files yet, and when that was tried last.
+    unwritten: BTreeMap<String, (Box<RunConfig>, Vec<String>)>,
+    tried: Instant,
+    unsaved: Unsaved,
     /// What the stream has shown so far, for a report.
     collector: Rc<RefCell<Collector>>,
     editor: Option<Editor>,
@@ -47,16 +55,37 @@ pub struct Workshop {
     reports: Option<PathBuf>,
 }
 
+/// Why something is not on the disk.
+#[derive(Default)]
+struct Unsaved {
+    progress: Option<String>,
+    knobs: Option<String>,
+}
+
+impl Unsaved {
+    fn message(&self) -> Message {
+        let why = self.progress.as_ref().or(self.knobs.as_ref()).cloned();
+        Message::Unsaved { why }
+    }
+}
+
 impl Workshop {
     pub fn new(
         context: CourseContext,
         collector: Rc<RefCell<Collector>>,
         engine: EngineCommand,
+        progress: Progress,
     ) -> Self {
+        let state = context.state.clone();
+        let saving = state.and_then(|state| Saving::begin(state, progress).ok());
         let reports = directories::ProjectDirs::from("", "", "perflings")
             .map(|dirs| dirs.data_dir().join("reports"));
         Self {
             context,
+            saving,
+            unwritten: BTreeMap::new(),
+            tried: Instant::now(),
+            unsaved: Unsaved::default(),
             collector,
             editor: Editor::find(|name| std::env::var(name).ok()),
             watch: Watch::new(Vec::new()),
@@ -93,21 +122,24 @@ impl Workshop {
                 None => source.replay(control),
             },
             Effect::SaveStage { stage, progress } => {
-                saved(progress::save_stage(self.state()?, &stage, &progress))?;
+                self.keep(Change::Stage(stage, progress))?;
             }
             Effect::SaveCurrent { stage } => {
                 self.current = Some(stage.clone());
                 self.watch_files();
                 self.read_kept(&stage);
-                saved(progress::save_current(self.state()?, &stage))?;
+                self.keep(Change::Current(stage))?;
             }
             Effect::WriteKnobs {
                 stage,
                 config,
                 offers,
-            } => self.write_knobs(&stage, &config, &offers)?,
+            } => {
+                self.unwritten.insert(stage, (config, offers));
+                self.write_all_knobs()?;
+            }
             Effect::SaveMystery { name, score } => {
-                saved(progress::save_mystery(self.state()?, &name, score))?;
+                self.keep(Change::Mystery(name, score))?;
             }
             Effect::ReadJourney => {
                 let found = self
@@ -119,7 +151,7 @@ impl Workshop {
                 let found = found.flatten().map(Box::new);
                 self.news.push_back(Message::Journey(found));
             }
-            Effect::SaveWelcomed => saved(progress::save_welcomed(self.state()?))?,
+            Effect::SaveWelcomed => self.keep(Change::Welcomed)?,
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
             Effect::WriteReport => {
                 let path = self.write_report()?;
@@ -151,7 +183,9 @@ impl Workshop {
             Effect::ResetExercise { exercise, device } => {
                 let text = self.exercise.reset(&self.context, &exercise, &device);
                 self.watch_files();
-                return text.map(Some);
+                let text = text?;
+                self.keep(Change::Reset(exercise))?;
+                return Ok(Some(text));
             }
             // The loop does these itself.
             Effect::Suspend | Effect::Quit => {}
@@ -174,11 +208,23 @@ impl Workshop {
             .with_context(|| format!("there is no stage `{id}`"))
     }
 
-    fn state(&self) -> Result<&PathBuf> {
-        self.context
-            .state
-            .as_ref()
-            .context("progress is not kept: this system names no folder for it; set XDG_STATE_HOME")
+    /// Hands a change over to be saved.
+    fn keep(&self, change: Change) -> Result<()> {
+        let saving = self.saving.as_ref().context(
+            "progress is not kept: this system names no folder for it; set XDG_STATE_HOME",
+        )?;
+        saving.keep(change);
+        Ok(())
+    }
+
+    pub fn course(&self) -> &Course {
+        &self.context.course
+    }
+
+    /// Saves what is left; the result says why that was not possible.
+    pub fn close(self) -> Option<String> {
+        let progress = self.saving.and_then(Saving::close);
+        progress.or(self.unsaved.knobs)
     }
 
     /// Where the learner may edit this stage's configuration: their copy, and the course folder if there is one.
@@ -215,6 +261,25 @@ impl Workshop {
         self.news.push_back(Message::Kept { stage, config });
     }
 
+    /// Writes the knobs that are not written yet. Where the disk does not take them, they are kept for another attempt.
+    fn write_all_knobs(&mut self) -> Result<()> {
+        self.tried = Instant::now();
+        let before = self.unsaved.knobs.take();
+        for (stage, (config, offers)) in std::mem::take(&mut self.unwritten) {
+            if let Err(error) = self.write_knobs(&stage, &config, &offers) {
+                let Some(cause) = error.root_cause().downcast_ref() else {
+                    return Err(error);
+                };
+                self.unsaved.knobs = Some(in_words(cause));
+                self.unwritten.insert(stage, (config, offers));
+            }
+        }
+        if self.unsaved.knobs != before {
+            self.news.push_back(self.unsaved.message());
+        }
+        Ok(())
+    }
+
     /// Writes knobs to the learner's file, made from the starter where there is none. One that cannot be read stays as it is,
     /// and the screen is told.
     fn write_knobs(&mut self, id: &str, config: &RunConfig, offers: &[String]) -> Result<()> {
@@ -246,7 +311,7 @@ impl Workshop {
     fn reset_stage(&mut self, id: &str) -> Result<String> {
         let stage = self.stage(id)?;
         let aside = self.context.reset(stage)?;
-        saved(progress::reset_stage(self.state()?, id))?;
+        self.keep(Change::Reset(id.to_owned()))?;
         for path in self.watched(id) {
             self.watch.acknowledge(&path);
         }
@@ -311,7 +376,18 @@ impl Workshop {
 
     /// What happened to files, exercises and the recording since the last call, one message at a time.
     pub fn next_message(&mut self) -> Option<Message> {
-        let own = self.news.pop_front();
+        if !self.unwritten.is_empty() && self.tried.elapsed() > AGAIN {
+            // What fails for another reason than the disk was told at the first attempt.
+            let _ = self.write_all_knobs();
+        }
+        let mut own = self.news.pop_front();
+        if own.is_none() {
+            own = self.saving.as_ref().and_then(Saving::next_message);
+            if let Some(Message::Unsaved { why }) = own {
+                self.unsaved.progress = why;
+                own = Some(self.unsaved.message());
+            }
+        }
         if let Some(message) = own.or_else(|| self.exercise.next_message()) {
             return Some(message);
         }
@@ -322,6 +398,8 @@ impl Workshop {
         if self.exercise.saved(&self.context, &path) {
             return self.exercise.next_message();
         }
+        // What the learner wrote comes before what the knobs did.
+        self.unwritten.clear();
         let config = load(&path).map(Box::new).map_err(in_short);
         Some(Message::Saved { config })
     }
@@ -338,14 +416,6 @@ fn name_of(path: &Path) -> String {
         || path.display().to_string(),
         |name| name.to_string_lossy().into_owned(),
     )
-}
-
-/// A file that was set aside is worth a sentence, even though the progress is saved.
-fn saved(saved: Result<(Progress, Option<FileError>), FileError>) -> Result<()> {
-    match saved {
-        Ok((_, None)) => Ok(()),
-        Ok((_, Some(problem))) | Err(problem) => Err(problem.into()),
-    }
 }
 
 #[cfg(test)]
@@ -386,7 +456,7 @@ mod tests {
         context.state = Some(dir.join("state"));
         // Ends at once: the text of the failed check is enough here.
         let engine = EngineCommand::parse("true").expect("a command");
-        let mut workshop = Workshop::new(context, Rc::default(), engine);
+        let mut workshop = Workshop::new(context, Rc::default(), engine, Progress::default());
         (workshop.editor, workshop.reports) = (None, Some(dir.join("reports")));
         workshop
     }

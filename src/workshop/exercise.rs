@@ -17,7 +17,7 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
 use crate::course::exercise::config::{line_of_key, written};
 use crate::course::exercise::{Configs, Exercise, Kernels};
-use crate::course::{progress, workspace};
+use crate::course::workspace;
 use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
@@ -134,9 +134,6 @@ impl ExerciseRunner {
             for file in exercise.files() {
                 kept.extend(workspace::restore(&folder.join(&file.name), &file.starter)?);
             }
-        }
-        if let Some(state) = &context.state {
-            progress::reset_stage(state, id)?;
         }
         self.open(context, id, device)?;
         Ok(match kept.first().and_then(|path| path.file_name()) {

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use perflings::course::{Course, progress};
+use perflings::course::Course;
+use perflings::course::progress::{self, Change};
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use tempfile::TempDir;
@@ -82,7 +83,7 @@ impl Terminal {
     /// The same with further arguments.
     pub fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
-        progress::save_welcomed(&state(&home)).expect("written");
+        progress::save(&state(&home), &[Change::Welcomed]).expect("written");
         Self::start_in(home, args, more)
     }
 

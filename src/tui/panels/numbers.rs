@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::exercise;
+use super::status::unsaved;
 use crate::app::RunState;
 use crate::app::guide::{Mark, Vital, confirmation, next_move, vitals};
 use crate::tui::prose::sentence;
@@ -14,6 +15,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let mut w = s.writer();
+    w.lines.extend(unsaved(app, theme, s.area.width));
     if let Some(confirm) = app.view.confirm {
         let asked = sentence(&confirmation(confirm, app), app, theme, theme.warning);
         w.lines.push(asked);

@@ -13,6 +13,26 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number};
 
+/// That progress is not saved, and why. It comes before everything else.
+pub fn draw_unsaved(s: &mut Surface<'_, '_>) {
+    let lines = unsaved(s.app, s.theme, s.area.width);
+    s.put(s.area, lines);
+}
+
+/// Rows that this takes at this width.
+pub fn unsaved_rows(app: &App, theme: &Theme, width: u16) -> u16 {
+    height(unsaved(app, theme, width).len()).min(3)
+}
+
+pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+    let Some(why) = &app.unsaved else {
+        return Vec::new();
+    };
+    let said = Span::styled(format!("Progress is not saved: {why}"), theme.bad);
+    let mark = Span::styled(format!(" {} ", theme.symbols.warning), theme.bad);
+    text::wrap(&[said], usize::from(width), mark, "   ")
+}
+
 /// What comes next, in one sentence.
 pub fn draw_guide(s: &mut Surface<'_, '_>) {
     let lines = lines(s.app, s.theme, s.area.width);

@@ -1,0 +1,383 @@
+//! What is kept of the progress, and what of a damaged file.
+
+use super::*;
+use crate::course::progress::{MysteryScore, Prediction, StageProgress, State, drawn_seed, order};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn save_stage(dir: &Path, id: &str, stage: &StageProgress) -> Saved {
+    save(
+        dir,
+        &[Change::Stage(id.to_owned(), Box::new(stage.clone()))],
+    )
+}
+
+fn save_current(dir: &Path, id: &str) -> Saved {
+    save(dir, &[Change::Current(id.to_owned())])
+}
+
+fn reset_stage(dir: &Path, id: &str) -> Saved {
+    save(dir, &[Change::Reset(id.to_owned())])
+}
+
+fn passed() -> StageProgress {
+    StageProgress {
+        state: State::Passed,
+        prediction: Some(Prediction::Choice {
+            choice: 1,
+            right: true,
+        }),
+        estimate: Some((2.0, 4.0)),
+        measured: Some(3.0),
+        ratio: Some([3.0, 2.5, 3.5]),
+        found: Some("6.93".to_owned()),
+        hints: 2,
+        answers: vec![1, 3, 0],
+        quiz: vec![0, 2],
+        ..StageProgress::default()
+    }
+}
+
+#[test]
+fn what_was_saved_is_loaded() {
+    let dir = folder();
+    save_stage(dir.path(), "broken-init", &passed()).expect("saved");
+    save_current(dir.path(), "strides").expect("saved");
+    let (progress, notice) = load(dir.path());
+    assert_eq!(notice, None);
+    assert_eq!(progress.stage("broken-init"), passed());
+    assert_eq!(progress.current.as_deref(), Some("strides"));
+    let score = progress.calibration();
+    assert_eq!(
+        (score.answered, score.right, score.ranges, score.held),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(progress.stage("unknown"), StageProgress::default());
+}
+
+#[test]
+fn the_best_score_of_a_mystery_stays() {
+    let dir = folder();
+    for (last, best) in [(180, 180), (90, 90)] {
+        let score = MysteryScore { last, best };
+        save(dir.path(), &[Change::Mystery("7-2".to_owned(), score)]).expect("saved");
+    }
+    save_stage(dir.path(), "a", &passed()).expect("saved");
+    let (progress, notice) = load(dir.path());
+    assert_eq!(notice, None);
+    let kept = MysteryScore {
+        last: 90,
+        best: 180,
+    };
+    assert_eq!(progress.mysteries.get("7-2"), Some(&kept));
+}
+
+#[test]
+fn the_welcome_comes_once() {
+    let dir = folder();
+    assert!(load(dir.path()).0.is_first());
+    let (progress, _) = save(dir.path(), &[Change::Welcomed]).expect("saved");
+    assert!(progress.welcomed && !progress.is_first());
+    // A reset of a stage does not bring it back, and a learner with progress does not get it.
+    reset_stage(dir.path(), "a").expect("reset");
+    assert!(!load(dir.path()).0.is_first());
+    let elsewhere = folder();
+    save_stage(elsewhere.path(), "a", &passed()).expect("saved");
+    assert!(!load(elsewhere.path()).0.is_first());
+}
+
+#[test]
+fn unknown_keys_and_stages_stay() {
+    let dir = folder();
+    let file = dir.path().join(FILE);
+    let text = "# mine\nfuture = 7\n[stage.broken-init]\nstate = \"seen\"\nmood = \"good\"\n[stage.later]\nx = 1\n";
+    fs::write(&file, text).expect("written");
+    save_stage(dir.path(), "broken-init", &passed()).expect("saved");
+    let after = fs::read_to_string(&file).expect("read");
+    let kept = text.lines().filter(|line| !line.starts_with("state"));
+    for line in kept.chain(["state = \"passed\""]) {
+        assert!(after.contains(line), "{line} is gone from:\n{after}");
+    }
+}
+
+#[test]
+fn only_a_reset_takes_progress_back() {
+    let dir = folder();
+    save_stage(dir.path(), "a", &passed()).expect("saved");
+    let worse = StageProgress {
+        state: State::Seen,
+        prediction: Some(Prediction::Skipped),
+        estimate: Some((7.0, 9.0)),
+        measured: Some(8.0),
+        ratio: Some([1.0, 0.9, 1.1]),
+        answers: vec![2, 2, 2, 2],
+        ..StageProgress::default()
+    };
+    let (progress, _) = save_stage(dir.path(), "a", &worse).expect("saved");
+    let first = StageProgress {
+        answers: vec![1, 3, 0, 2],
+        ..passed()
+    };
+    assert_eq!(
+        progress.stage("a"),
+        first,
+        "only the fourth question was open"
+    );
+    let (progress, _) = reset_stage(dir.path(), "a").expect("reset");
+    assert_eq!(progress.stage("a"), StageProgress::default());
+}
+
+#[test]
+fn values_that_cannot_be_read_are_named_and_the_others_stay() {
+    let dir = folder();
+    let text = "seed = \"x\"\n[stage.a]\nstate = \"passed\"\nquiz-right = [0, 1]\nmeasured = nan\n\
+                estimate = [4.0, 2.0]\nratio = [1.0]\nquiz-answers = [\"b\", \"z\", \"a\"]\n\
+                [stage.b]\nfound = 3\nmood = 1\n[stage.c]\nhints = 2\n";
+    fs::write(dir.path().join(FILE), text).expect("written");
+    let (progress, notice) = load(dir.path());
+    assert_eq!(progress.seed, None);
+    let known = StageProgress {
+        state: State::Passed,
+        answers: vec![1],
+        quiz: vec![0, 1],
+        ..StageProgress::default()
+    };
+    assert_eq!(progress.stage("a"), known);
+    let said = notice.expect("a notice").what;
+    for part in [
+        "1 of 3 stages",
+        "seed, ",
+        "quiz-answers of a",
+        " and 1 more",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let after = fs::read_to_string(dir.path().join(FILE)).expect("written anew");
+    assert!(after.contains("mood = 1"), "{after}");
+    assert_eq!(load(dir.path()), (progress, None), "it is mended");
+}
+
+#[test]
+fn the_seed_is_drawn_once_and_gives_every_learner_an_order() {
+    let (dir, elsewhere) = (folder(), folder());
+    let seed = save(dir.path(), &[Change::Seed(drawn_seed())])
+        .expect("saved")
+        .0
+        .seed;
+    assert!(seed.is_some());
+    assert_eq!(
+        save(dir.path(), &[Change::Seed(drawn_seed())])
+            .expect("saved")
+            .0
+            .seed,
+        seed
+    );
+    reset_stage(dir.path(), "a").expect("reset");
+    assert_eq!(load(dir.path()).0.seed, seed, "a reset keeps it");
+    assert_ne!(
+        save(elsewhere.path(), &[Change::Seed(drawn_seed())])
+            .expect("saved")
+            .0
+            .seed,
+        None
+    );
+    // Each place gets each choice about equally often, over learners.
+    let mut first = [0; 4];
+    for seed in 0..4000 {
+        let order = order(Some(seed), "strides", None, 4);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3]);
+        first[order[0]] += 1;
+    }
+    assert!(first.iter().all(|n| (850..1150).contains(n)), "{first:?}");
+    assert_eq!(order(None, "strides", Some(1), 4), [0, 1, 2, 3]);
+    let by_question = |at| order(Some(7), "strides", at, 4);
+    let all: Vec<_> = (0..8).map(|at| by_question(Some(at))).collect();
+    assert!(all.iter().any(|it| *it != all[0]), "questions differ");
+}
+
+#[test]
+fn a_file_of_which_nothing_can_be_read_is_set_aside_and_named() {
+    let dir = folder();
+    for (n, damage) in [&b"state = ["[..], b"\xff\xfe\x00", b"stage = 5\n"]
+        .into_iter()
+        .enumerate()
+    {
+        fs::write(dir.path().join(FILE), damage).expect("written");
+        let (progress, notice) = load(dir.path());
+        let aside = format!("progress.toml.damaged-{}", n + 1);
+        assert_eq!(progress, Progress::default());
+        let said = notice.expect("a notice").what;
+        assert!(
+            said.contains(&aside) && said.ends_with("starts from zero"),
+            "{said}"
+        );
+        assert_eq!(fs::read(dir.path().join(&aside)).expect("kept"), damage);
+        let (_, notice) = save_stage(dir.path(), "a", &passed()).expect("saved");
+        assert_eq!(notice, None);
+    }
+}
+
+/// Four stages in a file, damaged in one place.
+fn damaged(damage: impl Fn(String) -> Vec<u8>) -> (Progress, String) {
+    let dir = folder();
+    for id in ["a", "b", "c", "d"] {
+        save_stage(dir.path(), id, &passed()).expect("saved");
+    }
+    save_current(dir.path(), "b").expect("saved");
+    let text = fs::read_to_string(dir.path().join(FILE)).expect("read");
+    fs::write(dir.path().join(FILE), damage(text)).expect("written");
+    let (progress, notice) = load(dir.path());
+    let said = notice.map_or_else(String::new, |notice| notice.to_string());
+    assert_eq!(load(dir.path()), (progress.clone(), None), "it is mended");
+    assert!(said.contains("progress.toml.damaged-1"), "{said}");
+    (progress, said)
+}
+
+#[test]
+fn damage_takes_only_what_it_hit() {
+    let answers = "quiz-answers = [\"b\", \"d\", \"a\"]";
+    let without = |ids: &[&str], progress: &Progress| {
+        for id in ["a", "b", "c", "d"] {
+            let whole = progress.stage(id) == passed();
+            assert_eq!(whole, !ids.contains(&id), "{id}: {progress:?}");
+        }
+        assert_eq!(progress.current.as_deref(), Some("b"));
+    };
+    // The answers of one stage.
+    let (progress, said) = damaged(|text| text.replacen(answers, "quiz-answers = [\"b", 1).into());
+    without(&["a"], &progress);
+    assert_eq!(progress.stage("a").quiz, [0, 2]);
+    assert!(
+        said.contains("3 of 4 stages are kept whole; lost: quiz-answers of a"),
+        "{said}"
+    );
+    // Bytes that are no text.
+    let (progress, said) = damaged(|text| {
+        let at = text.find("[stage.c]").expect("there") + 12;
+        let mut bytes = text.into_bytes();
+        bytes[at..at + 2].fill(0xff);
+        bytes
+    });
+    without(&["c"], &progress);
+    assert!(said.contains("line "), "{said}");
+    // A head that does not read takes its table along, and does not add it to the one before.
+    let (progress, said) = damaged(|text| text.replace("[stage.b]", "[stage.b").into());
+    without(&["b"], &progress);
+    assert!(said.contains("and the keys below it"), "{said}");
+    // The end is missing.
+    let (progress, _) = damaged(|text| text[..text.len() - 10].into());
+    without(&["d"], &progress);
+    // A stage that is none; one that is there twice.
+    let (progress, said) = damaged(|text| format!("{text}\n[stage]\nc = 5\n").into());
+    without(&[], &progress);
+    assert!(said.contains("there twice"), "{said}");
+    let (progress, _) = damaged(|text| format!("{text}[stage.a]\nhints = 0\n").into());
+    without(&[], &progress);
+    // Nothing but zeros from somewhere on, as after a loss of power.
+    let (progress, _) = damaged(|text| {
+        let at = text.find("[stage.d]").expect("there");
+        [text.as_bytes()[..at].to_vec(), vec![0; 300]].concat()
+    });
+    without(&["d"], &progress);
+}
+
+#[test]
+fn what_a_lost_file_held_is_written_again_by_who_knows_it() {
+    let dir = folder();
+    let (known, _) = save_stage(dir.path(), "a", &passed()).expect("saved");
+    fs::remove_dir_all(dir.path()).expect("removed");
+    let change = [Change::Current("b".to_owned())];
+    let (progress, notice) =
+        save_knowing(dir.path(), &known, &change, Busy::Refuse).expect("saved");
+    assert_eq!((progress.stage("a"), notice), (passed(), None));
+    fs::write(dir.path().join(FILE), "[[[").expect("written");
+    let (progress, notice) =
+        save_knowing(dir.path(), &progress, &change, Busy::Refuse).expect("saved");
+    assert!(notice.is_some());
+    assert_eq!(progress.stage("a"), passed());
+}
+
+#[test]
+fn a_lock_of_another_program_is_waited_for() {
+    let dir = folder();
+    save_current(dir.path(), "a").expect("saved");
+    let other = File::options()
+        .write(true)
+        .open(dir.path().join(LOCK))
+        .expect("there");
+    other.lock().expect("locked");
+    let change = [Change::Current("b".to_owned())];
+    let refused = save_knowing(dir.path(), &Progress::default(), &change, Busy::Refuse);
+    assert_eq!(
+        refused.expect_err("locked").what,
+        "another program holds progress.lock"
+    );
+    assert_eq!(load(dir.path()).0.current.as_deref(), Some("a"));
+    // The last attempt does not lose it.
+    save_current(dir.path(), "b").expect("saved");
+    assert_eq!(load(dir.path()).0.current.as_deref(), Some("b"));
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let dir = folder();
+    fs::create_dir(dir.path().join(FILE)).expect("made");
+    let (progress, notice) = load(dir.path());
+    assert_eq!(progress, Progress::default());
+    assert_eq!(notice.expect("a notice").what, "is a folder; name a file");
+    fs::remove_dir(dir.path().join(FILE)).expect("removed");
+    fs::create_dir(dir.path().join(LOCK)).expect("made");
+    let error = save_current(dir.path(), "a").expect_err("refused");
+    assert_eq!(error.what, "something else is in the place of its file");
+}
+
+#[test]
+fn of_changes_that_cannot_be_saved_yet_only_the_last_is_kept() {
+    let stage = |id: &str| Change::Stage(id.to_owned(), Box::default());
+    let reset = Change::Reset("a".to_owned());
+    assert!(stage("a").replaces(&stage("a")) && !stage("a").replaces(&stage("b")));
+    assert!(reset.replaces(&stage("a")) && !stage("a").replaces(&reset));
+    assert!(Change::Welcomed.replaces(&Change::Welcomed) && !Change::Welcomed.replaces(&reset));
+}
+
+#[test]
+fn two_instances_do_not_destroy_each_other() {
+    let dir = folder();
+    let path = dir.path();
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            scope.spawn(move || {
+                for n in 0..10 {
+                    save_stage(path, &format!("s{worker}-{n}"), &passed()).expect("saved");
+                }
+            });
+        }
+    });
+    assert_eq!(load(path).0.stages.len(), 40);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_a_link() {
+    let (dir, elsewhere) = (folder(), folder());
+    let real = elsewhere.path().join("mine.toml");
+    fs::write(&real, "current = \"a\"\n").expect("written");
+    std::os::unix::fs::symlink(&real, dir.path().join(FILE)).expect("linked");
+    save_current(dir.path(), "b").expect("saved");
+    let link = dir.path().join(FILE).symlink_metadata();
+    assert!(link.expect("there").is_symlink());
+    let text = fs::read_to_string(real).expect("read");
+    assert!(text.contains("current = \"b\""));
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_one_message() {
+    let dir = folder();
+    fs::write(dir.path().join("file"), "x").expect("written");
+    let error = save_current(&dir.path().join("file/state"), "a").expect_err("refused");
+    assert_eq!(error.what, "Not a directory (os error 20)", "{error}");
+}

@@ -1,0 +1,124 @@
+//! Keeps progress on a thread of its own, so that neither a lock nor a slow disk holds up the screen. What cannot be saved
+//! is tried again until it can.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crate::app::Message;
+use crate::course::progress::{Busy, Change, Progress, save_knowing};
+
+/// How long to wait before another attempt.
+pub const AGAIN: Duration = Duration::from_secs(1);
+
+/// The progress of this session on its way to the disk.
+pub struct Saving {
+    changes: Sender<Change>,
+    news: Receiver<Message>,
+    thread: JoinHandle<Option<String>>,
+}
+
+impl Saving {
+    /// Saves into a course's state folder; `known` is what it holds.
+    pub fn begin(dir: PathBuf, known: Progress) -> std::io::Result<Self> {
+        let (changes, wanted) = channel();
+        let (teller, news) = channel();
+        let mut keeper = Keeper {
+            dir,
+            known,
+            unsaved: Vec::new(),
+            why: None,
+            news: teller,
+        };
+        let thread = Builder::new().name("saving".to_owned());
+        let thread = thread.spawn(move || keeper.keep(&wanted))?;
+        Ok(Self {
+            changes,
+            news,
+            thread,
+        })
+    }
+
+    pub fn keep(&self, change: Change) {
+        // The thread ends after its sender only.
+        let _ = self.changes.send(change);
+    }
+
+    /// What the screen is told next.
+    pub fn next_message(&self) -> Option<Message> {
+        self.news.try_recv().ok()
+    }
+
+    /// Saves what is left; the result says why that was not possible.
+    pub fn close(self) -> Option<String> {
+        drop(self.changes);
+        self.thread.join().ok().flatten()
+    }
+}
+
+struct Keeper {
+    dir: PathBuf,
+    /// What the file said last, for the case that it is lost.
+    known: Progress,
+    unsaved: Vec<Change>,
+    /// Why the last attempt failed.
+    why: Option<String>,
+    news: Sender<Message>,
+}
+
+impl Keeper {
+    fn keep(&mut self, wanted: &Receiver<Change>) -> Option<String> {
+        loop {
+            let next = match self.unsaved.is_empty() {
+                true => wanted.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => wanted.recv_timeout(AGAIN),
+            };
+            match next {
+                Ok(change) => {
+                    for change in std::iter::once(change).chain(wanted.try_iter()) {
+                        self.unsaved.retain(|earlier| !change.replaces(earlier));
+                        self.unsaved.push(change);
+                    }
+                    self.save(Busy::Refuse);
+                }
+                Err(RecvTimeoutError::Timeout) => self.save(Busy::Refuse),
+                Err(RecvTimeoutError::Disconnected) => {
+                    if !self.unsaved.is_empty() {
+                        self.save(Busy::GoOn);
+                    }
+                    return self.why.take();
+                }
+            }
+        }
+    }
+
+    fn save(&mut self, busy: Busy) {
+        let saved = save_knowing(&self.dir, &self.known, &self.unsaved, busy);
+        let why = match saved {
+            Ok((progress, damage)) => {
+                self.known = progress;
+                self.unsaved.clear();
+                if let Some(damage) = damage {
+                    let text = damage.to_string();
+                    self.tell(Message::Told {
+                        text,
+                        warning: true,
+                    });
+                }
+                None
+            }
+            Err(error) => Some(error.what),
+        };
+        if why != self.why {
+            let why = why.clone();
+            self.tell(Message::Unsaved { why });
+        }
+        self.why = why;
+    }
+
+    fn tell(&self, message: Message) {
+        // The screen is gone before this thread.
+        let _ = self.news.send(message);
+    }
+}
