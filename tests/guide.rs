@@ -501,6 +501,8 @@ fn sentences() -> Vec<String> {
     let texts = [before, after]
         .into_iter()
         .flat_map(|code| code.split('"').skip(1).step_by(2));
+    // One that is put together with a figure is not among the sentences as they are said.
+    let texts = texts.filter(|text| !text.contains("{{"));
     let texts = texts.map(|text| {
         let parts = text.split(['{', '}']).enumerate();
         parts
