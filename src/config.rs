@@ -11,8 +11,8 @@ mod spelling;
 pub use knobs::{Changes, KNOBS, Kind, Knob, Parameters, Reference, VERSIONS, Value};
 pub use problems::Problem;
 pub use run::{
-    Attention, Data, Gradient, INIT_STD, Init, KvLayout, Loss, MAX_CONTEXT, Matmul, MeasureConfig,
-    ModelConfig, NORM_EPS, Norm, Optimizer, Precision, Preset, Qkv, ROPE_THETA, RunConfig, Swiglu,
-    Sync, TrainConfig,
+    Attention, Data, Gradient, INIT_STD, Init, KvLayout, Loss, LossScaling, MAX_CONTEXT, Matmul,
+    MeasureConfig, ModelConfig, NORM_EPS, Norm, Optimizer, Precision, Preset, Qkv, ROPE_THETA,
+    RunConfig, Swiglu, Sync, TrainConfig,
 };
 pub use spelling::{close, nearest};

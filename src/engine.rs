@@ -1,7 +1,7 @@
 //! The child process that trains: commands in on stdin, events out on stdout, one JSON object a line. It exits at the
 //! end of its input, so no engine outlives its reader. It knows no screen.
 
-mod adapters;
+pub(crate) mod adapters;
 pub mod allocator;
 pub mod audit;
 pub mod client;

@@ -11,6 +11,7 @@ use crate::config::{Gradient, ModelConfig, Qkv, RunConfig, Swiglu};
 use crate::data::Batch;
 use crate::ops::cross_entropy::CrossEntropy;
 use crate::ops::embedding::Embedding;
+use crate::ops::format::Format;
 use crate::ops::{Parameter, Scope, apply};
 use block::{Block, Projections, Setting};
 use tables::Tables;
@@ -24,6 +25,8 @@ pub struct Model {
     blocks: Vec<Block>,
     norm: Parameter,
     device: Device,
+    /// Whether f16 products may use them.
+    matrix_cores: bool,
 }
 
 /// What a forward pass saw, beside its result.
@@ -119,17 +122,37 @@ impl Model {
         let norm = join(rest.by_ref().take(1), "norm.weight", device);
         let tables = Tables::new(&config, run.train.context, device);
         Ok(Self {
-            setting: Setting { config, tables },
+            setting: Setting {
+                config,
+                format: Format::of(run, false),
+                scales_loss: run.scales_loss(),
+                tables,
+            },
             embedding,
             blocks,
             norm,
             device: device.clone(),
+            matrix_cores: false,
         })
+    }
+
+    /// Lets f16 products use the device's matrix cores.
+    pub fn with_matrix_cores(mut self, run: &RunConfig) -> Self {
+        self.matrix_cores = true;
+        self.setting.format = Format::of(run, true);
+        self
     }
 
     /// Takes on knobs that keep the parameters, and another context.
     pub fn reconfigure(&mut self, run: &RunConfig) {
         self.set(run.model.clone(), run.train.context);
+        self.setting.format = Format::of(run, self.matrix_cores);
+        self.setting.scales_loss = run.scales_loss();
+    }
+
+    /// The number format of its products.
+    pub fn format(&self) -> Format {
+        self.setting.format
     }
 
     fn set(&mut self, config: ModelConfig, context: usize) {
@@ -160,7 +183,7 @@ impl Model {
         let op = CrossEntropy {
             targets: tokens.targets.clone(),
             version: self.config().loss,
-            is_root: true,
+            is_root: !self.setting.scales_loss,
         };
         apply(Scope::outside("loss"), op, [logits]) // [1, 1]
     }
@@ -207,10 +230,11 @@ impl Model {
     }
 
     /// The plain reference over sequences of `context` tokens, on the same device with the same weights, without
-    /// gradients: every operation in the version that the table of knobs names, contiguous, attached.
+    /// gradients: every operation in the version that the table of knobs names, contiguous, attached, in f32.
     pub fn reference(&self, context: usize) -> Self {
         let mut plain = self.without_gradients();
         plain.set(self.config().reference(), context);
+        plain.setting.format = Format::Full;
         plain
     }
 

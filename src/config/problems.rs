@@ -1,7 +1,7 @@
 //! Why a configuration cannot run.
 
 use super::knobs::KNOBS;
-use super::run::RunConfig;
+use super::run::{LossScaling, Optimizer, Precision, RunConfig, Swiglu};
 
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,29 @@ impl RunConfig {
                 format!("a learning rate of {rate} trains nothing; write 3e-4"),
             );
         }
+        let (short, scaled) = (self.train.precision, self.scales_loss());
+        if short != Precision::F32 && m.swiglu == Swiglu::NaiveKernel {
+            report(
+                "model.swiglu",
+                format!(
+                    "the naive kernel multiplies in f32 only; with precision = \"{short}\" write swiglu = \"separate\""
+                ),
+            );
+        }
+        if scaled && self.train.optimizer == Optimizer::Library {
+            report(
+                "train.loss-scaling",
+                "the library's optimizer cannot leave out a step whose gradients overflow; write optimizer = \"fused\", or \
+                 loss-scaling = \"none\""
+                    .to_owned(),
+            );
+        }
         found
+    }
+
+    /// Whether the backward pass begins with a scaled loss.
+    pub fn scales_loss(&self) -> bool {
+        self.train.precision == Precision::F16 && self.train.loss_scaling == LossScaling::Dynamic
     }
 }
 

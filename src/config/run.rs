@@ -118,8 +118,16 @@ choice!(
     Optimizer { Library = "library", Fused = "fused" }
 );
 choice!(
-    /// Number format of the computation.
+    /// Number format of matrix products.
     Precision { F32 = "f32", F16 = "f16", Bf16 = "bf16" }
+);
+choice!(
+    /// What keeps small gradients from becoming zero in f16.
+    LossScaling {
+        /// The loss is multiplied by a factor that grows until a gradient overflows; the optimizer divides it out.
+        Dynamic = "dynamic",
+        None = "none",
+    }
 );
 choice!(
     /// Where the host waits for the device.
@@ -154,6 +162,8 @@ pub struct TrainConfig {
     pub data: Data,
     pub optimizer: Optimizer,
     pub precision: Precision,
+    #[serde(default)]
+    pub loss_scaling: LossScaling,
     pub batch: usize,
     pub context: usize,
     pub seed: u64,

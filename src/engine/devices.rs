@@ -17,6 +17,8 @@ pub struct Opened {
     pub driver: String,
     /// Whether work is handed to a queue of ours, because the device itself is synchronous.
     pub queued: bool,
+    /// Whether f16 can be multiplied by matrix cores.
+    pub matrix_cores: bool,
     /// What it was measured to do at most.
     pub roof: Option<Roof>,
 }
@@ -53,6 +55,7 @@ pub fn open(select: &str) -> Result<Opened> {
             info: cpu(),
             driver: instructions(),
             queued: true,
+            matrix_cores: false,
             roof: None,
         });
     }
@@ -84,6 +87,7 @@ fn open_adapter(adapter: &Found) -> Result<Opened> {
         info,
         driver: adapter.driver(),
         queued: false,
+        matrix_cores: adapter.has_matrix_cores(),
         roof: None,
     })
 }

@@ -49,7 +49,8 @@ impl Both {
     fn new(a: &RunSpec, b: &RunSpec, opened: &Opened) -> Result<Self> {
         let [make_a, make_b] = [a, b].map(|spec| {
             let (config, device) = (spec.config.clone(), opened.device.clone());
-            move || Worker::new(&config, &device)
+            let matrix_cores = opened.matrix_cores;
+            move || Worker::new(&config, &device, matrix_cores)
         });
         let mut queue = Queue::new(opened.queued, make_a)?;
         let parked = Some(queue.ask(move |_| make_b())??);

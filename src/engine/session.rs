@@ -357,12 +357,6 @@ impl Session<'_> {
 /// What cannot run is refused before anything is built.
 fn refuse(run: &RunSpec, opened: &Opened) -> Result<()> {
     first_problem(run)?;
-    let precision = run.config.train.precision;
-    ensure!(
-        precision == crate::config::Precision::F32,
-        "train.precision = \"{precision}\" is not computed on {} yet; write \"f32\"",
-        opened.info.name
-    );
     if opened.queued {
         ensure_memory("this run needs", run.config.memory_estimate())?;
     }

@@ -122,7 +122,9 @@ impl Trainer {
     pub fn new(spec: RunSpec, opened: Opened, outlet: Outlet) -> Result<Self> {
         allocator::reset_peak();
         let (config, device) = (spec.config.clone(), opened.device.clone());
-        let mut queue = Queue::new(opened.queued, move || Worker::new(&config, &device))?;
+        let matrix_cores = opened.matrix_cores;
+        let make = move || Worker::new(&config, &device, matrix_cores);
+        let mut queue = Queue::new(opened.queued, make)?;
         let source = Source::new(&spec.config);
         let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();

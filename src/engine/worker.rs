@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor};
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
+use crate::ops::loss_scale::LossScale;
 use crate::ops::optimizer::Optimizer;
 
 /// A model in training.
@@ -17,15 +18,20 @@ pub struct Worker {
     losses: Vec<Tensor<2>>,
     pub gradients: Vec<Option<Tensor<2>>>,
     learning_rate: f64,
+    /// Where the run scales its loss.
+    pub loss_scale: Option<LossScale>,
     pub device: Device,
 }
 
 impl Worker {
-    /// A fresh model with the seed's weights.
-    pub fn new(config: &RunConfig, device: &Device) -> Result<Self> {
+    /// A fresh model with the seed's weights. `matrix_cores`: whether the device has some that f16 products may use.
+    pub fn new(config: &RunConfig, device: &Device, matrix_cores: bool) -> Result<Self> {
         let device = device.clone().autodiff();
         let initial = weights::initial(&config.model, config.train.seed);
-        let model = Model::new(config, &initial, &device)?;
+        let mut model = Model::new(config, &initial, &device)?;
+        if matrix_cores {
+            model = model.with_matrix_cores(config);
+        }
         let optimizer = Optimizer::new(config.train.optimizer, model.parameters().len());
         let learning_rate = config.train.learning_rate;
         Ok(Self {
@@ -35,6 +41,7 @@ impl Worker {
             losses: Vec::new(),
             gradients: Vec::new(),
             learning_rate,
+            loss_scale: config.scales_loss().then(|| LossScale::new(&device)),
             device,
         })
     }
@@ -43,6 +50,10 @@ impl Worker {
     pub fn reconfigure(&mut self, config: &RunConfig) {
         self.model.reconfigure(config);
         self.learning_rate = config.train.learning_rate;
+        let scale = self.loss_scale.take();
+        if config.scales_loss() {
+            self.loss_scale = scale.or_else(|| Some(LossScale::new(&self.device)));
+        }
     }
 
     /// Copies a batch to the device.
@@ -59,7 +70,10 @@ impl Worker {
     /// The backward pass: one gradient per parameter, or none where none arrived.
     pub fn backward(&mut self) {
         if let Some(loss) = self.losses.last() {
-            let mut all = loss.backward();
+            let mut all = match &self.loss_scale {
+                Some(scale) => (loss.clone() * scale.factor(&self.device)).backward(), // from [1, 1]
+                None => loss.backward(),
+            };
             self.gradients = self
                 .model
                 .parameters()
@@ -76,8 +90,12 @@ impl Worker {
     /// The optimizer's update; the gradients are used up.
     pub fn update(&mut self) {
         let gradients = std::mem::take(&mut self.gradients);
+        if let Some(scale) = &mut self.loss_scale {
+            scale.advance(&gradients.iter().flatten().collect::<Vec<_>>());
+        }
+        let (parameters, scale) = (self.model.parameters_mut(), self.loss_scale.as_ref());
         self.optimizer
-            .step(self.model.parameters_mut(), gradients, self.learning_rate);
+            .step(parameters, gradients, self.learning_rate, scale);
     }
 
     /// The losses of the forward passes since they were last read, oldest first. Waits for them.

@@ -6,6 +6,7 @@ use super::tables::Tables;
 use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Swiglu};
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, Packed, Separate};
+use crate::ops::format::Format;
 use crate::ops::linear::{Linear, LinearResidual};
 use crate::ops::rms_norm::RmsNorm;
 use crate::ops::rope::Rope;
@@ -55,6 +56,9 @@ pub(super) struct Block {
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub config: ModelConfig,
+    pub format: Format,
+    /// Whether the backward pass begins with another dL than 1.
+    pub scales_loss: bool,
     pub tables: Tables,
 }
 
@@ -138,7 +142,14 @@ impl Setting {
     /// residual + y·Wᵀ, in one operation where our own product stores it. `[n, d]`.
     fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Tensor<2> {
         match self.config.matmul {
-            Matmul::Own => apply(scope, LinearResidual, [y, w.value.clone(), residual]), // [n, d]
+            Matmul::Own => {
+                let format = self.format;
+                apply(
+                    scope,
+                    LinearResidual { format },
+                    [y, w.value.clone(), residual],
+                ) // [n, d]
+            }
             Matmul::Library => {
                 let y = self.project(scope, y, w); // [n, d]
                 let part = if scope.part == "mlp.down" {
@@ -161,8 +172,8 @@ impl Setting {
 
     /// x·Wᵀ, `[n, out]`.
     pub(super) fn project(&self, scope: Scope, x: Tensor<2>, w: &Parameter) -> Tensor<2> {
-        let matmul = self.config.matmul;
-        apply(scope, Linear { matmul }, [x, w.value.clone()]) // [n, out]
+        let (matmul, format) = (self.config.matmul, self.format);
+        apply(scope, Linear { matmul, format }, [x, w.value.clone()]) // [n, out]
     }
 
     fn rope(&self, rotated: usize) -> Rope {

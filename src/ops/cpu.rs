@@ -53,6 +53,7 @@ pub mod attention;
 pub mod cross_entropy;
 pub mod embedding;
 mod exp;
+pub mod format;
 pub mod matmul;
 pub mod norm;
 mod reduce;

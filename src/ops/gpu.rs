@@ -11,23 +11,27 @@ pub mod attention_backward;
 pub mod attention_simple;
 mod attention_tile;
 #[cfg(test)]
-mod check;
+pub mod check;
 pub mod cross_entropy;
 pub mod embedding;
+pub mod format;
 pub mod grad_norm;
 pub mod linear;
+pub mod loss_scale;
 pub mod matmul;
 mod matmul_pair;
 pub mod matmul_plan;
 pub mod matmul_register;
 mod matmul_stage;
 mod matmul_store;
+mod matrix_cores;
 pub mod reduce;
 pub mod rms_norm;
 pub mod roof;
 pub mod rope;
 pub mod swiglu;
 pub mod swiglu_naive;
+mod wgsl;
 
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::{DType, Shape};
@@ -39,14 +43,28 @@ pub type Float4 = Vector<f32, Const<4>>;
 /// The most workgroups one dimension of a dispatch may have on every device we run on.
 const MAX_GROUPS: usize = 65_535;
 
-/// A new tensor on the device of `like`, its content undefined.
+/// A new f32 tensor on the device of `like`, its content undefined.
 pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+    empty_of(DType::F32, like, shape)
+}
+
+/// The same of f16.
+fn empty_f16<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+    empty_of(DType::F16, like, shape)
+}
+
+fn empty_of<const D: usize>(dtype: DType, like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
     empty_device_contiguous_dtype(
         like.client.clone(),
         like.device.clone(),
         Shape::from(shape),
-        DType::F32,
+        dtype,
     )
+}
+
+/// Whether the tensor holds f16.
+fn is_f16(tensor: &CubeTensor) -> bool {
+    tensor.dtype == DType::F16
 }
 
 /// The same values under another shape of the same size.

@@ -8,6 +8,8 @@ mod on_gpu;
 use burn::backend::{Backend, Cube, DispatchDevice, Flex};
 use burn::tensor::{Device, Int, Tensor};
 
+use crate::config::Precision;
+
 use super::live::Use;
 use super::shapes::{Attention, Heads, Rotation, Rows};
 
@@ -22,6 +24,11 @@ pub trait Kernels: Backend {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self>;
     /// The backend's tensor of a constant table.
     fn constant(table: &Tensor<2>) -> Float<Self>;
+
+    /// The nearest numbers of a short format, in f32.
+    fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
+    /// The nearest f16, in f16 where `linear_own` takes such operands.
+    fn half(x: Float<Self>) -> Float<Self>;
 
     /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]` where there is one.
     fn linear_own(x: Float<Self>, w: Float<Self>, residual: Option<Float<Self>>) -> Float<Self>;

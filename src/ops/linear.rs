@@ -2,6 +2,7 @@
 //!
 //! Backward: dx = dy·W, dW = dyᵀ·x: two products of the forward's size, which is why a training step costs three forwards.
 
+use super::format::Format;
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
@@ -9,6 +10,7 @@ use crate::config::Matmul;
 #[derive(Clone, Debug)]
 pub struct Linear {
     pub matmul: Matmul,
+    pub format: Format,
 }
 
 impl Operation<2> for Linear {
@@ -17,10 +19,14 @@ impl Operation<2> for Linear {
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
-        self.matmul.name()
+        match self.format {
+            Format::Native => "own, f16",
+            Format::Full | Format::Emulated(_) => self.matmul.name(),
+        }
     }
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
+        let [x, w] = [x, w].map(|it| self.format.operand::<B>(it));
         let y = match self.matmul {
             Matmul::Library => forward::<B>(x.clone(), w.clone()),
             Matmul::Own => B::linear_own(x.clone(), w.clone(), None),
@@ -29,7 +35,7 @@ impl Operation<2> for Linear {
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        gradients::<B>(self.matmul, x, w, dy)
+        gradients::<B>(self.matmul, x, w, self.format.operand::<B>(dy))
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -39,7 +45,9 @@ impl Operation<2> for Linear {
 
 /// y = residual + x·Wᵀ: the residual stream is added where the product is stored, so it costs no pass of its own.
 #[derive(Clone, Debug)]
-pub struct LinearResidual;
+pub struct LinearResidual {
+    pub format: Format,
+}
 
 impl Operation<3> for LinearResidual {
     const NAME: &'static str = "linear+residual";
@@ -47,16 +55,21 @@ impl Operation<3> for LinearResidual {
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
-        "own"
+        match self.format {
+            Format::Native => "own, f16",
+            Format::Full | Format::Emulated(_) => "own",
+        }
     }
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
+        let [x, w] = [x, w].map(|it| self.format.operand::<B>(it));
         let y = B::linear_own(x.clone(), w.clone(), Some(residual));
         (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
-        let [dx, dw] = gradients::<B>(Matmul::Own, x, w, dy.clone());
+        let operand = self.format.operand::<B>(dy.clone());
+        let [dx, dw] = gradients::<B>(Matmul::Own, x, w, operand);
         [dx, dw, dy]
     }
 

@@ -11,8 +11,9 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
-use super::gpu::adamw as gpu;
+use super::gpu::{self, adamw};
 use super::kernels::is_cpu;
+use super::loss_scale::{LossScale, State};
 use super::trace::{self, Cost, Phase, Row, Scope};
 use super::{Parameter, primitive};
 use crate::config;
@@ -84,12 +85,14 @@ impl Optimizer {
             .sum()
     }
 
-    /// One update. A parameter without a gradient is left alone, as in PyTorch.
+    /// One update. A parameter without a gradient is left alone, as in PyTorch. Gradients of a scaled loss are scaled back
+    /// by ours; the library's version does not know of it.
     pub fn step(
         &mut self,
         parameters: Vec<&mut Parameter>,
         gradients: Vec<Option<Tensor<2>>>,
         lr: f64,
+        scale: Option<&LossScale>,
     ) {
         match &mut self.0 {
             Version::Library { rule, states } => {
@@ -107,6 +110,13 @@ impl Optimizer {
                 }
             }
             Version::Own { moments, clocks } => {
+                let unscale = match scale {
+                    Some(LossScale::Host(State { inverse, .. })) => *inverse,
+                    Some(LossScale::Device(_)) | None => 1.0,
+                };
+                if unscale == 0.0 {
+                    return;
+                }
                 let mut by_age: BTreeMap<i32, Vec<Work>> = BTreeMap::new();
                 let mut elements = 0;
                 for ((parameter, gradient), moments) in
@@ -121,7 +131,8 @@ impl Optimizer {
                 trace::span(row("own", elements), || {
                     // The oldest first: their clock moves on before a younger one takes its place.
                     for (updates, work) in by_age.into_iter().rev() {
-                        update(&rule(lr, updates + 1), work, clocks);
+                        let rule = rule(lr, updates + 1, unscale);
+                        update(&rule, work, clocks, scale);
                     }
                 });
             }
@@ -129,7 +140,7 @@ impl Optimizer {
     }
 }
 
-fn rule(lr: f64, time: i32) -> OwnAdamW {
+fn rule(lr: f64, time: i32, unscale: f32) -> OwnAdamW {
     OwnAdamW {
         lr,
         beta1: BETA_1,
@@ -137,20 +148,21 @@ fn rule(lr: f64, time: i32) -> OwnAdamW {
         eps: EPSILON,
         weight_decay: WEIGHT_DECAY,
         time,
+        unscale,
     }
 }
 
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<Moments>);
 
 /// Parameters that have had equally many updates.
-fn update(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
+fn update(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks, scale: Option<&LossScale>) {
     let Some((first, ..)) = work.first() else {
         return;
     };
     if is_cpu(&first.value.device()) {
         on_cpu(rule, work)
     } else {
-        on_gpu(rule, work, clocks)
+        on_gpu(rule, work, clocks, scale)
     }
 }
 
@@ -219,7 +231,7 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
 }
 
 /// Many parameters in a launch, in place; the bias corrections live on the device, in a clock.
-fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
+fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks, scale: Option<&LossScale>) {
     let all: Vec<_> = work
         .into_iter()
         .map(|work| {
@@ -232,14 +244,18 @@ fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks) {
     };
     let before = rule.time - 1;
     let clock = clocks.remove(&before).unwrap_or_else(|| match before {
-        0 => gpu::clock(&first.value),
+        0 => adamw::clock(&first.value),
         _ => clock_at(before, &first.parameter.value),
     });
     let slots: Vec<_> = all
         .iter()
         .map(|it| [&it.value, &it.gradient, &it.mean, &it.square])
         .collect();
-    gpu::step(&slots, &clock, rule);
+    let scale = match scale {
+        Some(LossScale::Device(state)) => state.clone(),
+        Some(LossScale::Host(_)) | None => gpu::loss_scale::neutral(&first.value),
+    };
+    adamw::step(&slots, &clock, &scale, rule);
     clocks.insert(rule.time, clock);
     for it in all {
         it.put_back(rule.time, Tensor::from_primitive::<Cube>);

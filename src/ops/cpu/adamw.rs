@@ -17,6 +17,8 @@ pub struct AdamW {
     pub weight_decay: f64,
     /// The number of this update, from 1.
     pub time: i32,
+    /// What gradients are multiplied by.
+    pub unscale: f32,
 }
 
 /// One parameter tensor with its gradient and running means, all of one length.
@@ -41,6 +43,7 @@ struct Factors {
     step: f32,
     inv_root: f32,
     eps: f32,
+    unscale: f32,
 }
 
 impl AdamW {
@@ -85,16 +88,18 @@ impl AdamW {
             step: (self.lr / (1.0 - self.beta1.powi(self.time))) as f32,
             inv_root: (1.0 / (1.0 - self.beta2.powi(self.time)).sqrt()) as f32,
             eps: self.eps as f32,
+            unscale: self.unscale,
         }
     }
 }
 
 simd! {
     fn update(value: &mut [f32], gradient: &[f32], mean: &mut [f32], square: &mut [f32], factors: Factors) {
-        let Factors { keep, beta1, rest1, beta2, rest2, step, inv_root, eps } = factors;
+        let Factors { keep, beta1, rest1, beta2, rest2, step, inv_root, eps, unscale } = factors;
         for (((value, gradient), mean), square) in value.iter_mut().zip(gradient).zip(mean).zip(square) {
-            *mean = beta1 * *mean + rest1 * *gradient;
-            *square = beta2 * *square + rest2 * *gradient * *gradient;
+            let gradient = unscale * *gradient;
+            *mean = beta1 * *mean + rest1 * gradient;
+            *square = beta2 * *square + rest2 * gradient * gradient;
             *value = keep * *value - step * *mean / (square.sqrt() * inv_root + eps);
         }
     }

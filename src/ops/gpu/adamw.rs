@@ -23,30 +23,32 @@ pub fn clock(like: &CubeTensor) -> CubeTensor {
 }
 
 /// One AdamW step on every slot: the clock goes to t, then p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
-/// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.)
+/// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.) Gradients are multiplied by
+/// the second value of the state of loss scaling, `scale`; where that is 0, nothing changes.
 /// 1 launch for the clock and 1 for each 16 tensors (7 where a device has 31 bindings).
-pub fn step(slots: &[Slot], clock: &CubeTensor, rule: &AdamW) {
+pub fn step(slots: &[Slot], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
     unsafe {
         adamw_advance_clock::launch_unchecked(
             &clock.client,
             CubeCount::new_single(),
             CubeDim::new_1d(1),
             arg(clock),
+            arg(scale),
             rule.beta1 as f32,
             rule.beta2 as f32,
             (1.0 - rule.beta1) as f32,
             (1.0 - rule.beta2) as f32,
         );
     }
-    // One binding for the clock, one for the scalars.
+    // One binding each for the clock, the scale and the scalars.
     let bindings = clock.client.properties().hardware.max_bindings as usize;
-    let most = (bindings.saturating_sub(2) / 4).clamp(1, MOST_SLOTS);
+    let most = (bindings.saturating_sub(3) / 4).clamp(1, MOST_SLOTS);
     for batch in slots.chunks(most) {
-        launch(batch, clock, rule);
+        launch(batch, clock, scale, rule);
     }
 }
 
-fn launch(batch: &[Slot], clock: &CubeTensor, rule: &AdamW) {
+fn launch(batch: &[Slot], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
     let sizes: Vec<usize> = batch
         .iter()
         .map(|[param, ..]| param.meta.num_elements())
@@ -68,6 +70,7 @@ fn launch(batch: &[Slot], clock: &CubeTensor, rule: &AdamW) {
             lanes,
             args,
             arg(clock),
+            arg(scale),
             rule.lr as f32,
             (rule.lr * rule.weight_decay) as f32,
             rule.beta1 as f32,
@@ -92,15 +95,25 @@ struct SlotData<N: Size> {
 
 /// c_t = 1 − βᵗ follows c_t = (1−β) + β·c_{t−1}, which keeps its precision where 1 − βᵗ would cancel.
 #[cube(launch_unchecked)]
-fn adamw_advance_clock(clock: &mut [f32], beta1: f32, beta2: f32, rest1: f32, rest2: f32) {
-    clock[0] = rest1 + beta1 * clock[0];
-    clock[1] = rest2 + beta2 * clock[1];
+fn adamw_advance_clock(
+    clock: &mut [f32],
+    scale: &[f32],
+    beta1: f32,
+    beta2: f32,
+    rest1: f32,
+    rest2: f32,
+) {
+    if scale[1] != 0.0 {
+        clock[0] = rest1 + beta1 * clock[0];
+        clock[1] = rest2 + beta2 * clock[1];
+    }
 }
 
 #[cube(launch_unchecked)]
 fn adamw_update<N: Size>(
     slots: &mut Sequence<SlotData<N>>,
     clock: &[f32],
+    scale: &[f32],
     lr: f32,
     decay: f32,
     beta1: f32,
@@ -109,6 +122,10 @@ fn adamw_update<N: Size>(
     rest2: f32,
     eps: f32,
 ) {
+    let unscale = scale[1];
+    if unscale == 0.0 {
+        terminate!();
+    }
     let step = Vector::<f32, N>::new(lr / clock[0]);
     let root = Vector::<f32, N>::new(1.0 / clock[1].sqrt());
     #[unroll]
@@ -121,7 +138,7 @@ fn adamw_update<N: Size>(
             for i in 0..ITEMS {
                 let at = start + i * THREADS;
                 if at < slot.count {
-                    let g = slot.grad[at];
+                    let g = slot.grad[at] * Vector::<f32, N>::new(unscale);
                     let m = slot.m[at] * Vector::<f32, N>::new(beta1)
                         + g * Vector::<f32, N>::new(rest1);
                     let v = slot.v[at] * Vector::<f32, N>::new(beta2)

@@ -37,6 +37,11 @@ impl Device {
         }
     }
 
+    /// As burn names it.
+    pub fn burn(&self) -> burn::tensor::Device {
+        self.device.clone()
+    }
+
     pub fn tensor<const D: usize>(&self, values: &[f32], shape: [usize; D]) -> CubeTensor {
         Tensor::<D>::from_data(TensorData::new(values.to_vec(), shape), &self.device)
             .try_into_primitive::<CubeBackend>()
@@ -66,5 +71,26 @@ pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
             error <= tolerance,
             "{name}: {got} instead of {want} at {at}"
         );
+    }
+}
+
+/// Whether the default adapter has the matrix cores that f16 needs.
+pub fn has_matrix_cores() -> bool {
+    let adapters = crate::engine::adapters::adapters();
+    adapters
+        .first()
+        .is_some_and(|found| found.has_matrix_cores())
+}
+
+/// Fails when a text is not WGSL.
+pub fn valid_wgsl(text: &str) {
+    let module = naga::front::wgsl::parse_str(text)
+        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    let mut validator = naga::valid::Validator::new(
+        naga::valid::ValidationFlags::all(),
+        naga::valid::Capabilities::all(),
+    );
+    if let Err(error) = validator.validate(&module) {
+        panic!("{}\n{text}", error.emit_to_string(text));
     }
 }

@@ -1,27 +1,43 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
-use super::matmul::{Plan, Problem, choose_pair, limits, matmul};
+use super::format::full;
+use super::matmul::{self, Plan, Problem, choose_pair, limits};
 use super::matmul_pair::{self, Product};
 use super::reduce::{self, Parts};
-use super::{empty, shaped};
+use super::{empty, is_f16, matrix_cores, shaped};
 use burn_cubecl::tensor::CubeTensor;
 
-/// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One matmul.
+/// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One product.
 pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor>) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
-    matmul(x, weight, residual, problem)
+    product(x, weight, residual, problem)
 }
 
-/// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one matmul
-/// each where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+/// A·B (+ `residual`): of f16 operands by matrix cores, where their rows allow it.
+fn product(
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    problem: Problem,
+) -> CubeTensor {
+    if is_f16(a) && is_f16(b) && matrix_cores::fits(&problem) {
+        matrix_cores::matmul(a, b, residual, problem)
+    } else {
+        let [a, b] = [a, b].map(|it| full(it.clone()));
+        matmul::matmul(&a, &b, residual, problem)
+    }
+}
+
+/// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one product
+/// each in f16, and where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
 pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
-        Some((plan, splits)) => backward_by(plan, splits, dy, x, weight),
-        None => [
-            matmul(dy, weight, None, input),
-            matmul(dy, x, None, weights),
+        Some((plan, splits)) if !is_f16(dy) => backward_by(plan, splits, dy, x, weight),
+        _ => [
+            product(dy, weight, None, input),
+            product(dy, x, None, weights),
         ],
     }
 }

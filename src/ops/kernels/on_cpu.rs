@@ -5,7 +5,7 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
 
 use super::{Float, Ints, Kernels, primitive};
-use crate::config::{KvLayout, NORM_EPS};
+use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::cpu::matmul::{Matrix, matmul};
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
@@ -69,6 +69,17 @@ impl Kernels for Flex {
 
     fn constant(table: &Tensor<2>) -> T {
         primitive::<Self>(table.clone().without_autodiff())
+    }
+
+    fn rounded(x: T, format: Precision) -> T {
+        tensor(
+            cpu::format::rounded(Values::of(&x).get(), format),
+            x.shape(),
+        )
+    }
+
+    fn half(x: T) -> T {
+        Self::rounded(x, Precision::F16)
     }
 
     fn linear_own(x: T, w: T, residual: Option<T>) -> T {

@@ -7,7 +7,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{Ints, Kernels, primitive};
-use crate::config::{KvLayout, NORM_EPS};
+use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::{self, attention_simple};
 use crate::ops::live::Use;
@@ -27,6 +27,14 @@ impl Kernels for Cube {
 
     fn constant(table: &Tensor<2>) -> T {
         primitive::<Self>(table.clone().without_autodiff())
+    }
+
+    fn rounded(x: T, format: Precision) -> T {
+        gpu::format::rounded(&into_contiguous(x), format)
+    }
+
+    fn half(x: T) -> T {
+        gpu::format::half(into_contiguous(x))
     }
 
     fn linear_own(x: T, w: T, residual: Option<T>) -> T {

@@ -1,0 +1,81 @@
+//! The state of dynamic loss scaling on the device: factor, what gradients are multiplied by, clean steps, skipped steps.
+//! The rules are in `ops/loss_scale.rs`.
+
+use super::{arg, grad_norm, shaped, workgroup_sum};
+use crate::ops::loss_scale::{GROWTH_INTERVAL, LARGEST};
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::tensor::CubeTensor;
+
+const THREADS: usize = 256;
+
+/// The factor `[1, 1]`: the first value of the state, not a copy.
+pub fn factor(state: &CubeTensor) -> CubeTensor {
+    let mut first = state.clone();
+    first.handle = first.handle.offset_end(12);
+    CubeTensor::new_contiguous(
+        first.client,
+        first.device,
+        [1, 1].into(),
+        first.handle,
+        first.dtype,
+    )
+}
+
+/// A state under which gradients stay as they are, `[4]`.
+pub fn neutral(like: &CubeTensor) -> CubeTensor {
+    let mut state = super::empty(like, [4]);
+    let values = [1.0_f32, 1.0, 0.0, 0.0].map(f32::to_le_bytes);
+    state.handle = like.client.create_from_slice(&values.concat());
+    state
+}
+
+/// The state after a step with these gradients. Sums of squares tell whether all are finite: 1 launch for each 24 tensors,
+/// and 1.
+pub fn advance(state: &CubeTensor, gradients: &[&CubeTensor]) {
+    if gradients.is_empty() {
+        return;
+    }
+    let (sums, _) = grad_norm::parts_of_squares(gradients);
+    let count = sums.meta.num_elements();
+    unsafe {
+        advance_loss_scale::launch_unchecked(
+            &state.client,
+            CubeCount::new_single(),
+            CubeDim::new_1d(THREADS as u32),
+            arg(&sums),
+            arg(&shaped(state.clone(), [4])),
+            count,
+        );
+    }
+}
+
+#[cube(launch_unchecked)]
+fn advance_loss_scale(sums: &[f32], state: &mut [f32], count: usize) {
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let mut bad = 0.0f32;
+    let mut at = UNIT_POS as usize;
+    while at < count {
+        // By its bits: a driver may compute as if nothing were infinite.
+        if u32::reinterpret(sums[at]) & 0x7f80_0000u32 == 0x7f80_0000u32 {
+            bad = 1.0f32;
+        }
+        at += THREADS;
+    }
+    let total = workgroup_sum(bad, &mut scratch, THREADS);
+    if UNIT_POS == 0 {
+        let factor = state[0];
+        if total > 0.0f32 {
+            state[0] = max(factor * 0.5f32, 1.0f32);
+            state[1] = 0.0f32;
+            state[2] = 0.0f32;
+            state[3] += 1.0f32;
+        } else {
+            state[1] = 1.0f32 / factor;
+            state[2] += 1.0f32;
+            if state[2] >= comptime!(GROWTH_INTERVAL as f32) {
+                state[0] = min(factor * 2.0f32, comptime!(LARGEST));
+                state[2] = 0.0f32;
+            }
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! Matrix products on matrix cores: f16 operands, f32 sums, as WGSL with cooperative matrices. A subgroup holds a block of
+//! 16×16 tiles of the result; a workgroup stages what its subgroups share. Measured on an H200 over Vulkan
+//! (`docs/performance.md`).
+
+use super::matmul_plan::Problem;
+use super::wgsl::{self, Program};
+use super::{empty, reduce, shaped};
+use burn_cubecl::tensor::CubeTensor;
+use std::fmt::{self, Write as _};
+
+/// Side of the matrices that one instruction multiplies.
+const TILE: usize = 16;
+/// Values per vector of a load.
+const LANES: usize = 4;
+/// Values between the rows of workgroup memory, against bank conflicts.
+const PADDING: usize = 8;
+/// Invocations of a subgroup.
+const SUBGROUP: usize = 32;
+/// Workgroups that keep a large GPU busy.
+const FULL: usize = 128;
+/// The least share of the inner dimension for one workgroup.
+const SHORTEST: usize = 256;
+
+/// The blocking of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Plan {
+    /// 16×16 tiles of the result that a subgroup holds, rows by columns.
+    tiles: (usize, usize),
+    /// Subgroups of a workgroup, rows by columns.
+    subgroups: (usize, usize),
+    /// Inner values staged at a time.
+    step: usize,
+    /// Workgroups along the inner dimension, whose results a second launch adds.
+    splits: usize,
+}
+
+const LARGE: Plan = Plan {
+    tiles: (4, 4),
+    subgroups: (2, 2),
+    step: 32,
+    splits: 1,
+};
+
+/// For results with too few tiles for a large GPU.
+const SMALL: Plan = Plan {
+    tiles: (2, 2),
+    ..LARGE
+};
+
+impl Plan {
+    fn choose(problem: &Problem) -> Self {
+        let splits = |plan: Self| {
+            let wanted = FULL.div_ceil(plan.groups(problem));
+            let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
+            Self { splits, ..plan }
+        };
+        let large = splits(LARGE);
+        if 4 * large.groups(problem) * large.splits >= 3 * FULL {
+            large
+        } else {
+            splits(SMALL)
+        }
+    }
+
+    /// Values of the result of one workgroup, rows by columns.
+    fn block(&self) -> (usize, usize) {
+        (
+            self.tiles.0 * self.subgroups.0 * TILE,
+            self.tiles.1 * self.subgroups.1 * TILE,
+        )
+    }
+
+    fn groups(&self, problem: &Problem) -> usize {
+        let (rows, columns) = self.block();
+        problem.rows.div_ceil(rows) * problem.columns.div_ceil(columns)
+    }
+
+    fn invocations(&self) -> usize {
+        self.subgroups.0 * self.subgroups.1 * SUBGROUP
+    }
+}
+
+/// Whether the operands' rows begin at whole vectors.
+pub fn fits(problem: &Problem) -> bool {
+    problem.lanes().iter().all(|lanes| *lanes == LANES)
+}
+
+/// A·B (+ `residual`), `[rows, columns]` in f32, of f16 operands. 1 launch, or 2 when the inner dimension is split.
+pub fn matmul(
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    problem: Problem,
+) -> CubeTensor {
+    let plan = Plan::choose(&problem);
+    let (height, width) = plan.block();
+    let Problem { rows, columns, .. } = problem;
+    let whole = rows.is_multiple_of(height) && columns.is_multiple_of(width);
+    // Where a tile reaches over an edge, the residual is added by the second launch.
+    let first = residual.filter(|_| whole && plan.splits == 1);
+    let out = empty(a, [plan.splits, rows, columns]);
+    let program = Product {
+        problem,
+        plan,
+        residual: first.is_some(),
+    };
+    let groups = [columns.div_ceil(width), rows.div_ceil(height), plan.splits];
+    let buffers: Vec<&CubeTensor> = [a, b, &out].into_iter().chain(first).collect();
+    wgsl::launch(program, groups, &buffers);
+    let rest = residual.filter(|_| first.is_none());
+    if plan.splits == 1 && rest.is_none() {
+        return shaped(out, [rows, columns]);
+    }
+    let sum = reduce::sum_rows(&out, plan.splits, rows * columns, rest);
+    shaped(sum, [rows, columns])
+}
+
+/// The kernel of one problem by one plan.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Product {
+    problem: Problem,
+    plan: Plan,
+    /// Whether the sums begin with a matrix of the result's shape instead of zeros.
+    residual: bool,
+}
+
+impl Program for Product {
+    const NAME: &'static str = "matmul_matrix_cores";
+
+    fn invocations(&self) -> u32 {
+        self.plan.invocations() as u32
+    }
+
+    fn text(&self) -> String {
+        let Plan {
+            tiles: (down, across),
+            subgroups,
+            step,
+            splits,
+        } = self.plan;
+        let (height, width) = self.plan.block();
+        let Problem {
+            rows,
+            columns,
+            inner,
+            ..
+        } = self.problem;
+        let share = inner.div_ceil(splits).next_multiple_of(step);
+        let threads = self.plan.invocations();
+        let operands = self.operands();
+        let blocks = || (0..down).flat_map(|i| (0..across).map(move |j| (i, j)));
+        let ragged = !rows.is_multiple_of(height) || !columns.is_multiple_of(width);
+
+        let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
+        let mut line = |args: fmt::Arguments| {
+            let _ = writeln!(text, "{args}");
+        };
+        // Declared as written, the operands are read where the text says so. A driver moves the loads of a buffer that is only
+        // read down to their use, behind the products that were to hide them.
+        line(format_args!(
+            "@group(0) @binding(0) var<storage, read_write> a: array<vec4<f16>>;"
+        ));
+        line(format_args!(
+            "@group(0) @binding(1) var<storage, read_write> b: array<vec4<f16>>;"
+        ));
+        line(format_args!(
+            "@group(0) @binding(2) var<storage, read_write> out: array<f32>;"
+        ));
+        if self.residual {
+            line(format_args!(
+                "@group(0) @binding(3) var<storage, read_write> residual: array<f32>;"
+            ));
+        }
+        for operand in &operands {
+            let (name, vectors) = (operand.name, operand.part.0 * operand.pitch());
+            line(format_args!(
+                "var<workgroup> {name}_staged: array<vec4<f16>, {vectors}>;"
+            ));
+        }
+        if ragged {
+            let values = TILE * TILE * threads / SUBGROUP;
+            line(format_args!("var<workgroup> edge: array<f32, {values}>;"));
+        }
+        line(format_args!("@compute @workgroup_size({threads})"));
+        line(format_args!(
+            "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{"
+        ));
+        line(format_args!(
+            "  let row = group.y * {height}u;\n  let column = group.x * {width}u;"
+        ));
+        line(format_args!("  let subgroup = lane / {SUBGROUP}u;"));
+        line(format_args!(
+            "  let a_first = subgroup / {}u * {}u;",
+            subgroups.1,
+            down * TILE
+        ));
+        line(format_args!(
+            "  let b_first = subgroup % {}u * {}u;",
+            subgroups.1,
+            across * TILE
+        ));
+        line(format_args!(
+            "  let target_first = group.z * {}u + (row + a_first) * {columns}u + column + b_first;",
+            rows * columns
+        ));
+        for (i, j) in blocks() {
+            line(format_args!("  var sum{i}_{j} = coop_mat16x16<f32, C>();"));
+            if self.residual {
+                let at = i * TILE * columns + j * TILE;
+                line(format_args!(
+                    "  sum{i}_{j} = coopLoadT<coop_mat16x16<f32, C>>(&residual[target_first + {at}u], {columns}u);"
+                ));
+            }
+        }
+        line(format_args!(
+            "  let begin = group.z * {share}u;\n  let end = min(begin + {share}u, {inner}u);\n  var k = begin;\n  var next = begin;"
+        ));
+        for operand in &operands {
+            for load in 0..operand.loads(threads) {
+                line(format_args!("  var {}{load} = vec4<f16>();", operand.name));
+            }
+            operand.fetch(&mut line, threads);
+        }
+        line(format_args!("  while k < end {{"));
+        for operand in &operands {
+            operand.stage(&mut line, threads);
+        }
+        // The next step's values are on their way while this one's are multiplied. After the last step that is the first one's.
+        line(format_args!(
+            "    workgroupBarrier();\n    k += {step}u;\n    next = select(k, begin, k >= end);"
+        ));
+        for operand in &operands {
+            operand.fetch(&mut line, threads);
+        }
+        for at in (0..step).step_by(TILE) {
+            line(format_args!("    {{"));
+            for (operand, count) in operands.iter().zip([down, across]) {
+                operand.load(&mut line, count, at);
+            }
+            for (i, j) in blocks() {
+                line(format_args!(
+                    "      sum{i}_{j} = coopMultiplyAdd(a_{i}, b_{j}, sum{i}_{j});"
+                ));
+            }
+            line(format_args!("    }}"));
+        }
+        line(format_args!("    workgroupBarrier();\n  }}"));
+        for (i, j) in blocks() {
+            let (down, across) = (i * TILE, j * TILE);
+            if !ragged {
+                let at = down * columns + across;
+                line(format_args!(
+                    "  coopStoreT(sum{i}_{j}, &out[target_first + {at}u], {columns}u);"
+                ));
+                continue;
+            }
+            // Through workgroup memory, so that what lies past the edges is left out.
+            line(format_args!(
+                "  coopStoreT(sum{i}_{j}, &edge[subgroup * {}u], {TILE}u);\n  workgroupBarrier();",
+                TILE * TILE
+            ));
+            line(format_args!(
+                "  for (var e = lane % {SUBGROUP}u; e < {}u; e += {SUBGROUP}u) {{",
+                TILE * TILE
+            ));
+            line(format_args!(
+                "    let r = e / {TILE}u + {down}u;\n    let c = e % {TILE}u + {across}u;"
+            ));
+            line(format_args!(
+                "    if row + a_first + r < {rows}u && column + b_first + c < {columns}u {{ out[target_first + r * {columns}u + c] = edge[subgroup * {}u + e]; }}",
+                TILE * TILE
+            ));
+            line(format_args!("  }}\n  workgroupBarrier();"));
+        }
+        line(format_args!("}}"));
+        text
+    }
+}
+
+impl Product {
+    /// A and B as they lie in memory.
+    fn operands(&self) -> [Operand; 2] {
+        let (problem, (height, width)) = (&self.problem, self.plan.block());
+        let operand = |name, transposed: bool, outer: &'static str, staged, whole| {
+            let (part, size, at) = (
+                (staged, self.plan.step),
+                (whole, problem.inner),
+                (outer, "next"),
+            );
+            let turn = |(x, y)| (y, x);
+            // A as it is and B turned have the inner values of a row or column side by side.
+            let inner_lines = (name == 'a') == transposed;
+            Operand {
+                name,
+                inner_lines,
+                part: if inner_lines { turn(part) } else { part },
+                whole: if inner_lines { turn(size) } else { size },
+                at: if inner_lines { (at.1, at.0) } else { at },
+            }
+        };
+        [
+            operand('a', problem.a_transposed, "row", height, problem.rows),
+            operand('b', problem.b_transposed, "column", width, problem.columns),
+        ]
+    }
+}
+
+/// An operand as it lies in memory: lines of neighbouring values, which go to workgroup memory as they are.
+struct Operand {
+    name: char,
+    /// Whether a line belongs to one inner value, and not to one row of A or column of B.
+    inner_lines: bool,
+    /// Lines and values that a workgroup stages in a step.
+    part: (usize, usize),
+    /// Lines and values of the whole operand.
+    whole: (usize, usize),
+    /// Where the staged part begins.
+    at: (&'static str, &'static str),
+}
+
+impl Operand {
+    /// Vectors from line to line in workgroup memory.
+    fn pitch(&self) -> usize {
+        (self.part.1 + PADDING) / LANES
+    }
+
+    /// Loads of a vector for each invocation.
+    fn loads(&self, invocations: usize) -> usize {
+        self.part.0 * self.part.1 / LANES / invocations
+    }
+
+    /// Reads this invocation's share of the step at `next` into registers; zeros past the operand's ends.
+    fn fetch(&self, line: &mut impl FnMut(fmt::Arguments), invocations: usize) {
+        let (across, name) = (self.part.1 / LANES, self.name);
+        let (lines, values) = self.whole;
+        let whole = lines.is_multiple_of(self.part.0) && values.is_multiple_of(self.part.1);
+        for load in 0..self.loads(invocations) {
+            let at = format!("(lane + {}u)", load * invocations);
+            let of_line = format!("{} + {at} / {across}u", self.at.0);
+            let value = format!("{} + {at} % {across}u * {LANES}u", self.at.1);
+            let read = format!("{name}[(({of_line}) * {values}u + {value}) / {LANES}u]");
+            if whole {
+                line(format_args!("    {name}{load} = {read};"));
+            } else {
+                line(format_args!("    {name}{load} = vec4<f16>();"));
+                line(format_args!(
+                    "    if {of_line} < {lines}u && {value} < {values}u {{ {name}{load} = {read}; }}"
+                ));
+            }
+        }
+    }
+
+    /// Writes the registers to workgroup memory.
+    fn stage(&self, line: &mut impl FnMut(fmt::Arguments), invocations: usize) {
+        let (across, pitch, name) = (self.part.1 / LANES, self.pitch(), self.name);
+        for load in 0..self.loads(invocations) {
+            let at = format!("(lane + {}u)", load * invocations);
+            line(format_args!(
+                "    {name}_staged[{at} / {across}u * {pitch}u + {at} % {across}u] = {name}{load};"
+            ));
+        }
+    }
+
+    /// Loads the subgroup's `count` matrices for the 16 inner values from `inner` on. A matrix whose lines are its rows is
+    /// loaded by `coopLoadT`, one whose lines are its columns by `coopLoad`.
+    fn load(&self, line: &mut impl FnMut(fmt::Arguments), count: usize, inner: usize) {
+        let (name, pitch) = (self.name, self.pitch());
+        let role = name.to_ascii_uppercase();
+        let by_rows = self.inner_lines == (name == 'b');
+        let load = if by_rows { "coopLoadT" } else { "coopLoad" };
+        for index in 0..count {
+            let outer = format!("({name}_first + {}u)", index * TILE);
+            let place = if self.inner_lines {
+                format!("{inner}u * {pitch}u + {outer} / {LANES}u")
+            } else {
+                format!("{outer} * {pitch}u + {}u", inner / LANES)
+            };
+            line(format_args!(
+                "      let {name}_{index} = {load}<coop_mat16x16<f16, {role}>>(&{name}_staged[{place}], {pitch}u);"
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, Device};
+    use super::super::format::half;
+    use super::*;
+    use crate::config::Precision;
+    use crate::ops::cpu::testing::numbers;
+    use crate::ops::format::nearest;
+
+    #[test]
+    fn every_text_is_valid_wgsl() {
+        for problem in problems() {
+            for plan in [LARGE, SMALL, Plan { splits: 3, ..SMALL }] {
+                for residual in [false, true] {
+                    let program = Product {
+                        problem,
+                        plan,
+                        residual,
+                    };
+                    check::valid_wgsl(&program.text());
+                }
+            }
+        }
+    }
+
+    fn problems() -> Vec<Problem> {
+        let sizes = [
+            [128, 128, 64],
+            [256, 384, 512],
+            [100, 72, 68],
+            [300, 1000, 200],
+        ];
+        let turned = [(false, true), (false, false), (true, false)];
+        let all = sizes
+            .iter()
+            .flat_map(|size| turned.map(|(a, b)| Problem::new(*size, a, b)));
+        all.collect()
+    }
+
+    #[test]
+    fn products_agree_with_the_definition() {
+        let Some(device) = Device::any() else { return };
+        if !check::has_matrix_cores() {
+            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+        }
+        for problem in problems() {
+            let Problem {
+                rows,
+                columns,
+                inner,
+                a_transposed,
+                b_transposed,
+            } = problem;
+            let values = |seed, count| -> Vec<f32> {
+                let all = numbers(seed, count).into_iter();
+                all.map(|x| nearest(x, Precision::F16)).collect()
+            };
+            let (a, b) = (values(1, rows * inner), values(2, inner * columns));
+            let residual = numbers(3, rows * columns);
+            let mut want = residual.clone();
+            for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
+                for k in 0..inner {
+                    let x = if a_transposed {
+                        a[k * rows + i]
+                    } else {
+                        a[i * inner + k]
+                    };
+                    let y = if b_transposed {
+                        b[j * inner + k]
+                    } else {
+                        b[k * columns + j]
+                    };
+                    want[i * columns + j] += x * y;
+                }
+            }
+            let (a, b) = (
+                device.tensor(&a, [rows * inner]),
+                device.tensor(&b, [inner * columns]),
+            );
+            let residual = device.tensor(&residual, [rows, columns]);
+            let got = matmul(&half(a), &half(b), Some(&residual), problem);
+            check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
+        }
+    }
+}

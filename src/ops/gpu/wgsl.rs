@@ -1,0 +1,81 @@
+//! Kernels written as WGSL text: what CubeCL has no words for, such as matrix cores. Only devices that compile WGSL take them.
+
+use burn::cubecl::ir::metadata::Info;
+use burn::cubecl::ir::{self, ElemType, UIntKind};
+use burn::cubecl::prelude::*;
+use burn::cubecl::server::KernelArguments;
+use burn::cubecl::{CubeKernel, PrecompiledSource};
+use burn_cubecl::tensor::CubeTensor;
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// A kernel's text and everything it depends on: equal values have equal texts, so that each is written and compiled once.
+/// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry is `main`.
+pub trait Program: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+    /// The name in the table of kernels.
+    const NAME: &'static str;
+
+    fn text(&self) -> String;
+
+    /// Invocations of a workgroup, along x.
+    fn invocations(&self) -> u32;
+}
+
+/// Launches a program on contiguous tensors in the order of its bindings.
+pub fn launch<P: Program>(program: P, groups: [usize; 3], buffers: &[&CubeTensor]) {
+    let Some(first) = buffers.first() else { return };
+    let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
+        debug_assert!(buffer.is_contiguous(), "kernels read contiguous tensors");
+        all.with_buffer(buffer.handle.clone().binding())
+    });
+    let [x, y, z] = groups.map(|count| count as u32);
+    let kernel = Box::new(Kernel(program));
+    first
+        .client
+        .launch(kernel, CubeCount::Static(x, y, z), arguments);
+}
+
+struct Kernel<P>(P);
+
+impl<P: Program> Kernel<P> {
+    fn dim(&self) -> CubeDim {
+        CubeDim::new_1d(self.0.invocations())
+    }
+}
+
+impl<P: Program> KernelMetadata for Kernel<P> {
+    fn name(&self) -> &'static str {
+        P::NAME
+    }
+
+    fn id(&self) -> KernelId {
+        KernelId::new::<Self>()
+            .info(self.0.clone())
+            .cube_dim(self.dim().into())
+            .mode(ExecutionMode::Unchecked)
+    }
+
+    fn address_type(&self) -> ElemType {
+        UIntKind::U32.into()
+    }
+}
+
+impl<P: Program> CubeKernel for Kernel<P> {
+    fn define(&self) -> KernelDefinition {
+        let settings =
+            KernelSettings::new(self.dim().0, ExecutionMode::Unchecked, AddressType::U32);
+        KernelDefinition {
+            body: ir::Scope::root(settings.clone()),
+            settings,
+            info: Info::default(),
+        }
+    }
+
+    fn source(&self) -> Option<PrecompiledSource> {
+        Some(PrecompiledSource {
+            source: self.0.text(),
+            entrypoint_name: "main".into(),
+            lang: "wgsl",
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Dynamic loss scaling (Micikevicius et al., 2017, arXiv 1710.03740, section 3.2): the loss is multiplied by a factor, so that
+//! the gradients of f16 operands stay above its smallest number; the optimizer divides it out. A step whose gradients are not
+//! finite is left out and halves the factor; after [`GROWTH_INTERVAL`] clean steps it doubles. On a GPU the factor stays on
+//! the device, and nothing waits for it.
+
+use burn::backend::Cube;
+use burn::tensor::{Device, Tensor, TensorData};
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::kernels::is_cpu;
+use super::{gpu, grad_norm, primitive};
+
+/// The first factor.
+pub const FIRST: f32 = 65_536.0;
+/// Steps without an overflow after which the factor doubles.
+pub const GROWTH_INTERVAL: u32 = 200;
+/// The largest factor; a factor of infinity would never come back.
+pub const LARGEST: f32 = 16_777_216.0;
+
+/// The factor and what has become of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    pub factor: f32,
+    /// What the gradients of this step are multiplied by; 0 leaves the step out.
+    pub inverse: f32,
+    /// Steps since the factor changed.
+    pub clean: u32,
+    /// Steps left out so far.
+    pub skipped: u32,
+}
+
+/// Where the state lives: where gradients are computed.
+#[derive(Debug)]
+pub enum LossScale {
+    Host(State),
+    /// The fields of [`State`] in their order, `[4]`.
+    Device(CubeTensor),
+}
+
+impl State {
+    const START: Self = Self {
+        factor: FIRST,
+        inverse: 1.0 / FIRST,
+        clean: 0,
+        skipped: 0,
+    };
+
+    /// After a step whose gradients are finite, or not.
+    fn after(self, finite: bool) -> Self {
+        if !finite {
+            return Self {
+                factor: (self.factor / 2.0).max(1.0),
+                inverse: 0.0,
+                clean: 0,
+                skipped: self.skipped + 1,
+            };
+        }
+        let grows = self.clean + 1 >= GROWTH_INTERVAL;
+        Self {
+            factor: if grows {
+                (2.0 * self.factor).min(LARGEST)
+            } else {
+                self.factor
+            },
+            inverse: 1.0 / self.factor,
+            clean: if grows { 0 } else { self.clean + 1 },
+            skipped: self.skipped,
+        }
+    }
+}
+
+impl LossScale {
+    /// The first factor, on a device with or without autodiff.
+    pub fn new(device: &Device) -> Self {
+        if is_cpu(device) {
+            return Self::Host(State::START);
+        }
+        let values = vec![FIRST, 1.0 / FIRST, 0.0, 0.0];
+        let state =
+            Tensor::<2>::from_data(TensorData::new(values, [1, 4]), &device.clone().inner()); // [1, 4]
+        Self::Device(primitive::<Cube>(state))
+    }
+
+    /// The factor that the loss is multiplied by, `[1, 1]`, on `device`.
+    pub fn factor(&self, device: &Device) -> Tensor<2> {
+        match self {
+            Self::Host(state) => {
+                Tensor::from_data(TensorData::new(vec![state.factor], [1, 1]), device) // [1, 1]
+            }
+            Self::Device(state) => {
+                let factor = gpu::loss_scale::factor(state);
+                Tensor::from_inner(Tensor::from_primitive::<Cube>(factor)) // [1, 1]
+            }
+        }
+    }
+
+    /// Moves on by a step with these gradients, the scaled ones.
+    pub fn advance(&mut self, gradients: &[&Tensor<2>]) {
+        match self {
+            Self::Host(state) => {
+                let finite = grad_norm::lengths(gradients).iter().all(|x| x.is_finite());
+                *state = state.after(finite);
+            }
+            Self::Device(state) => {
+                let gradients = gradients.iter().map(|it| (*it).clone());
+                let all: Vec<CubeTensor> = gradients
+                    .map(|it| into_contiguous(primitive::<Cube>(it)))
+                    .collect();
+                gpu::loss_scale::advance(state, &all.iter().collect::<Vec<_>>());
+            }
+        }
+    }
+
+    /// The state; `None` where the device does not answer. Waits for a GPU.
+    pub fn read(&self) -> Option<State> {
+        let tensor = match self {
+            Self::Host(state) => return Some(*state),
+            Self::Device(tensor) => tensor,
+        };
+        let bytes = tensor.client.read_one(tensor.handle.clone()).ok()?;
+        let mut values = bytes
+            .chunks_exact(4)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        Some(State {
+            factor: values.next()?,
+            inverse: values.next()?,
+            clean: values.next()? as u32,
+            skipped: values.next()? as u32,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The states after steps with finite gradients, or not.
+    fn run(device: &Device, steps: &[bool]) -> Vec<State> {
+        let mut scale = LossScale::new(device);
+        let step = |finite: &bool| {
+            let value = if *finite { 3.0 } else { f32::INFINITY };
+            let many = Tensor::<2>::full([70, 300], 0.5, device); // [70, 300]
+            let one = Tensor::<2>::full([1, 1], value, device); // [1, 1]
+            scale.advance(&[&many, &one]);
+            scale.read().expect("the device answers")
+        };
+        steps.iter().map(step).collect()
+    }
+
+    #[test]
+    fn an_overflow_halves_the_factor_and_leaves_the_step_out() {
+        let states = run(&Device::flex(), &[true, false, false, true]);
+        let seen = states
+            .iter()
+            .map(|it| (it.factor, it.inverse, it.clean, it.skipped));
+        assert_eq!(
+            seen.collect::<Vec<_>>(),
+            [
+                (FIRST, 1.0 / FIRST, 1, 0),
+                (FIRST / 2.0, 0.0, 0, 1),
+                (FIRST / 4.0, 0.0, 0, 2),
+                (FIRST / 4.0, 4.0 / FIRST, 1, 2),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_factor_doubles_after_clean_steps_and_stays_between_its_ends() {
+        let interval = GROWTH_INTERVAL as usize;
+        let states = run(&Device::flex(), &vec![true; interval]);
+        let factors = [states[interval - 2], states[interval - 1]].map(|it| it.factor);
+        assert_eq!(factors, [FIRST, 2.0 * FIRST]);
+        let most = State {
+            factor: LARGEST,
+            clean: GROWTH_INTERVAL - 1,
+            ..State::START
+        };
+        assert_eq!(most.after(true).factor, LARGEST);
+        let least = State {
+            factor: 1.0,
+            ..State::START
+        };
+        assert_eq!(least.after(false).factor, 1.0);
+    }
+
+    #[test]
+    fn a_gpu_moves_on_as_the_host_does() {
+        let Some(device) = gpu::check::Device::any() else {
+            return;
+        };
+        let mut steps = vec![true; GROWTH_INTERVAL as usize + 2];
+        steps[1] = false;
+        steps.extend([false, true]);
+        let device = device.burn();
+        assert_eq!(run(&device, &steps), run(&Device::flex(), &steps));
+    }
+}
