@@ -509,7 +509,7 @@ fn what_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
         (
             small(&[("train.precision", "f16")]),
             "cpu",
-            "train.precision",
+            "loss-scaling = \"none\"",
         ),
         (small(&[]), "gpu:99", "gpu:99"),
         (small(&[]), "toaster", "unknown device `toaster`"),

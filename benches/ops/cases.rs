@@ -10,6 +10,7 @@ use perflings::ops::add::Add;
 use perflings::ops::attention::{Attention, Packed, Separate, causal_mask};
 use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::embedding::Embedding;
+use perflings::ops::format::Format;
 use perflings::ops::kernels::is_cpu;
 use perflings::ops::linear::{Linear, LinearResidual};
 use perflings::ops::optimizer::Optimizer;
@@ -70,7 +71,10 @@ where
             on_trunk: false,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
-        let linear = both.map(|matmul| Linear { matmul });
+        let linear = both.map(|matmul| Linear {
+            matmul,
+            format: Format::Full,
+        });
         for (part, out, inner) in [
             ("q", d, d),
             ("k", kv, d),
@@ -86,7 +90,14 @@ where
         for (part, inner) in [("o", d), ("down", ffn)] {
             let name = format!("linear+residual {part}");
             let shapes = [[n, inner], [d, inner], [n, d]];
-            self.add(&name, &[LinearResidual], shapes, [n, d]);
+            self.add(
+                &name,
+                &[LinearResidual {
+                    format: Format::Full,
+                }],
+                shapes,
+                [n, d],
+            );
         }
         self.add("add", &[Add], [[n, d]; 2], [n, d]);
         self.add("rope q", &self.ropes(d), [[n, d]], [n, d]);
@@ -233,6 +244,7 @@ where
             head_dim: m.hidden / m.heads,
             version,
             layout,
+            format: Format::Full,
             mask: Some(mask.clone()),
         })
         .into()
@@ -273,7 +285,7 @@ where
                 run: Box::new(move |calls| {
                     for _ in 0..calls {
                         let all = parameters.iter_mut().collect();
-                        optimizer.step(all, gradients.clone(), 1e-6);
+                        optimizer.step(all, gradients.clone(), 1e-6, None);
                     }
                     device.sync().expect("the device answers");
                 }),

@@ -92,6 +92,7 @@ impl Setting {
             head_dim,
             version: c.attention,
             layout: c.kv_layout,
+            format: self.format,
             mask: self.tables.mask.clone(),
         };
         let h = self.normed(at("norm1"), x.clone(), &block.norm1); // [n, d]

@@ -8,8 +8,9 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice, TensorData};
 
+use super::format::Format;
 pub use super::shapes::Attention;
-use super::shapes::Rows;
+use super::shapes::{Heads, Rows};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{Attention as Version, KvLayout};
 
@@ -66,9 +67,21 @@ impl Attention {
         )
     }
 
+    /// Whether the products of its kernels take f16.
+    fn in_f16<B: Kernels>(&self, sizes: &Heads) -> bool {
+        self.format == Format::Native && self.version == Version::Flash && B::flash_takes_f16(sizes)
+    }
+
     fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<Float<B>>) {
+        let sizes = self.sizes(rows.first().shape()[0]);
+        let half = self.in_f16::<B>(&sizes);
+        let rows = if half {
+            rows
+        } else {
+            rows.map(|it| self.format.rounded::<B>(it))
+        };
         if self.version == Version::Flash {
-            let (out, lse) = B::flash(&rows, self.sizes(rows.first().shape()[0]));
+            let (out, lse) = B::flash(&rows, sizes, half);
             let saved = Saved::Flash {
                 rows,
                 out: out.clone(),
@@ -94,13 +107,20 @@ impl Attention {
         match saved {
             Saved::Flash { rows, out, lse } => {
                 let sizes = self.sizes(dy.shape()[0]);
-                B::flash_backward(&rows, out, lse, dy, sizes)
+                let half = self.in_f16::<B>(&sizes);
+                let dy = if half {
+                    dy
+                } else {
+                    self.format.rounded::<B>(dy)
+                };
+                B::flash_backward(&rows, out, lse, dy, sizes, half)
             }
             Saved::Scores {
                 qkv: [q, k, v],
                 probabilities,
             } => {
                 let p = probabilities.unwrap_or_else(|| scores::<B>(q.clone(), k.clone(), self).0);
+                let dy = self.format.rounded::<B>(dy);
                 Rows::Separate(backward::<B>(q, k, v, p, dy, self))
             }
         }

@@ -56,8 +56,14 @@ pub trait Kernels: Backend {
     /// The activation `[n, f]` and the two products it came from.
     fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> [Float<Self>; 3];
 
+    /// Whether attention of these sizes has a kernel for matrix cores.
+    fn flash_takes_f16(_sizes: &Heads) -> bool {
+        false
+    }
+
     /// Output `[n, heads·dh]` and logsumexp of the scores, one per row and head.
-    fn flash(rows: &Rows<Float<Self>>, sizes: Heads) -> (Float<Self>, Float<Self>);
+    /// `half`: its products take f16, which `flash_takes_f16` has to allow.
+    fn flash(rows: &Rows<Float<Self>>, sizes: Heads, half: bool) -> (Float<Self>, Float<Self>);
     /// dq, dk and dv in the form of `rows`.
     fn flash_backward(
         rows: &Rows<Float<Self>>,
@@ -65,6 +71,7 @@ pub trait Kernels: Backend {
         lse: Float<Self>,
         dy: Float<Self>,
         sizes: Heads,
+        half: bool,
     ) -> Rows<Float<Self>>;
     /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`, by a kernel that reads
     /// them as `a.layout` says: one contiguous copy first, the strides as they are, or wrongly taken for contiguous.

@@ -32,6 +32,7 @@ pub struct State {
 
 /// Where the state lives: where gradients are computed.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one exists for each run")]
 pub enum LossScale {
     Host(State),
     /// The fields of [`State`] in their order, `[4]`.
@@ -107,7 +108,8 @@ impl LossScale {
                 let all: Vec<CubeTensor> = gradients
                     .map(|it| into_contiguous(primitive::<Cube>(it)))
                     .collect();
-                gpu::loss_scale::advance(state, &all.iter().collect::<Vec<_>>());
+                let all: Vec<_> = all.iter().collect();
+                gpu::loss_scale::advance(state, &all, GROWTH_INTERVAL, LARGEST);
             }
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 
+use super::format::Format;
 use crate::config::{Attention as Version, KvLayout};
 
 /// Sizes of one causal attention with grouped key and value heads.
@@ -54,6 +55,7 @@ pub struct Attention {
     pub head_dim: usize,
     pub version: Version,
     pub layout: KvLayout,
+    pub format: Format,
     /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept from step to step; flash attention needs none.
     pub mask: Option<Tensor<2>>,
 }

@@ -269,7 +269,8 @@ pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
     }
 
     let mut optimizer = Optimizer::new(config.train.optimizer, found.len());
-    optimizer.step(model.parameters_mut(), found, config.train.learning_rate);
+    let rate = config.train.learning_rate;
+    optimizer.step(model.parameters_mut(), found, rate, None);
     for (parameter, before) in model.parameters().into_iter().zip(before) {
         let update: Vec<f64> = numbers(parameter.value.clone())
             .iter()

@@ -5,6 +5,8 @@ use perflings::config::{Attention as Version, KvLayout};
 use perflings::ops::attention::{Attention, Packed, Separate};
 
 use crate::case::{Case, run};
+use perflings::ops::format::Format;
+
 use crate::formula::{self, Heads};
 use crate::matrix::Matrix;
 
@@ -23,6 +25,7 @@ pub fn op(sizes: Heads, version: Version, layout: KvLayout) -> Attention {
         head_dim,
         version,
         layout,
+        format: Format::Full,
         mask: None,
     }
 }

@@ -3,6 +3,7 @@
 use burn::tensor::Device;
 use perflings::config::Matmul;
 use perflings::ops::add::Add;
+use perflings::ops::format::Format;
 use perflings::ops::linear::{Linear, LinearResidual};
 
 use crate::case::Case;
@@ -21,7 +22,10 @@ const SIZES: [[usize; 3]; 6] = [
 ];
 
 fn versions() -> [Linear; 2] {
-    [Matmul::Library, Matmul::Own].map(|matmul| Linear { matmul })
+    [Matmul::Library, Matmul::Own].map(|matmul| Linear {
+        matmul,
+        format: Format::Full,
+    })
 }
 
 fn products(device: &Device) {
@@ -48,7 +52,12 @@ fn products_onto_a_residual(device: &Device) {
             dy: Matrix::random(7, n, m, 1.0),
             formula: &|[x, w, residual]| formula::add(&formula::linear(x, w), residual),
         }
-        .check(device, &[LinearResidual]);
+        .check(
+            device,
+            &[LinearResidual {
+                format: Format::Full,
+            }],
+        );
     }
 }
 

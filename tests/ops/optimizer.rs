@@ -65,7 +65,7 @@ fn several_steps(device: &Device) {
                     has_gradient(step, i).then(|| gradient(step, i).on(&device.clone().inner()))
                 })
                 .collect();
-            optimizer.step(parameters.iter_mut().collect(), gradients, RATE);
+            optimizer.step(parameters.iter_mut().collect(), gradients, RATE, None);
             if step == 1 {
                 let late = Matrix::read(parameters[3].value.clone().inner());
                 assert_eq!(late, start(3), "{version}: moved without a gradient");

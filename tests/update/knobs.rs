@@ -1,7 +1,7 @@
 //! The knobs panel, the learner's file, and what follows from both for A, B and pairs.
 
 use perflings::app::{Action, App, Confirm, Effect, Message, Mode, Options, RunState, update};
-use perflings::config::{Init, Loss, Norm, Precision, Preset, RunConfig};
+use perflings::config::{Init, Loss, Norm, Preset, RunConfig};
 use perflings::protocol::*;
 
 use super::sample;
@@ -212,22 +212,22 @@ fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
         },
     );
     train(&mut app, 10);
-    select(&mut app, "train.precision");
+    select(&mut app, "model.init");
     act(&mut app, Action::KnobTurn(1));
     later(&mut app, 1000);
-    assert_eq!(wanted(&app).config.train.precision, Precision::F16);
+    assert_eq!(wanted(&app).config.model.init, Init::LibraryDefault);
     let effects = hear(
         &mut app,
         Event::Failed(Failed {
             kind: FailedKind::Usage,
-            reason: "this device has no f16".to_owned(),
+            reason: "this device has no room".to_owned(),
         }),
     );
     assert!(matches!(sent(&effects)[..], [Command::Start { .. }]));
-    assert_eq!(wanted(&app).config.train.precision, Precision::F32);
+    assert_eq!(wanted(&app).config.model.init, Init::Normal002);
     assert_eq!(app.run.state, RunState::Starting, "no card");
     let row = app.fix.rows().nth(app.fix.row).expect("selected");
-    assert_eq!(row.refused, Some("this device has no f16"));
+    assert_eq!(row.refused, Some("this device has no room"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub fn rounded(x: &CubeTensor, format: Precision) -> CubeTensor {
     with_shape_of(out, x)
 }
 
-/// The formulas of `ops::format`. Below f16's normal range, a multiple of 2⁻²⁴.
+/// The formulas of `ops/cpu/format.rs`. Below f16's normal range, a multiple of 2⁻²⁴.
 #[cube(launch_unchecked)]
 fn round_values(x: &[f32], out: &mut [f32], count: usize, #[comptime] bf16: bool) {
     if ABSOLUTE_POS < count {
@@ -134,7 +134,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 mod tests {
     use super::super::check::Device;
     use super::*;
-    use crate::ops::format::nearest;
+    use crate::ops::cpu::format::nearest;
 
     #[test]
     fn the_device_rounds_as_the_host_does() {

@@ -2,7 +2,6 @@
 //! The rules are in `ops/loss_scale.rs`.
 
 use super::{arg, grad_norm, shaped, workgroup_sum};
-use crate::ops::loss_scale::{GROWTH_INTERVAL, LARGEST};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -29,9 +28,9 @@ pub fn neutral(like: &CubeTensor) -> CubeTensor {
     state
 }
 
-/// The state after a step with these gradients. Sums of squares tell whether all are finite: 1 launch for each 24 tensors,
+/// The state after a step with these gradients; the factor doubles after `interval` clean ones, up to `largest`. Sums of squares tell whether all are finite: 1 launch for each 24 tensors,
 /// and 1.
-pub fn advance(state: &CubeTensor, gradients: &[&CubeTensor]) {
+pub fn advance(state: &CubeTensor, gradients: &[&CubeTensor], interval: u32, largest: f32) {
     if gradients.is_empty() {
         return;
     }
@@ -45,12 +44,14 @@ pub fn advance(state: &CubeTensor, gradients: &[&CubeTensor]) {
             arg(&sums),
             arg(&shaped(state.clone(), [4])),
             count,
+            interval as f32,
+            largest,
         );
     }
 }
 
 #[cube(launch_unchecked)]
-fn advance_loss_scale(sums: &[f32], state: &mut [f32], count: usize) {
+fn advance_loss_scale(sums: &[f32], state: &mut [f32], count: usize, interval: f32, largest: f32) {
     let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
     let mut bad = 0.0f32;
     let mut at = UNIT_POS as usize;
@@ -72,8 +73,8 @@ fn advance_loss_scale(sums: &[f32], state: &mut [f32], count: usize) {
         } else {
             state[1] = 1.0f32 / factor;
             state[2] += 1.0f32;
-            if state[2] >= comptime!(GROWTH_INTERVAL as f32) {
-                state[0] = min(factor * 2.0f32, comptime!(LARGEST));
+            if state[2] >= interval {
+                state[0] = min(factor * 2.0f32, largest);
                 state[2] = 0.0f32;
             }
         }

@@ -3,10 +3,10 @@
 //! (`docs/performance.md`).
 
 use super::matmul_plan::Problem;
-use super::wgsl::{self, Program};
+use super::wgsl::{self, Program, line};
 use super::{empty, reduce, shaped};
 use burn_cubecl::tensor::CubeTensor;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 /// Side of the matrices that one instruction multiplies.
 const TILE: usize = 16;
@@ -152,127 +152,143 @@ impl Program for Product {
         let ragged = !rows.is_multiple_of(height) || !columns.is_multiple_of(width);
 
         let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
-        let mut line = |args: fmt::Arguments| {
-            let _ = writeln!(text, "{args}");
-        };
         // Declared as written, the operands are read where the text says so. A driver moves the loads of a buffer that is only
         // read down to their use, behind the products that were to hide them.
-        line(format_args!(
+        line!(
+            text,
             "@group(0) @binding(0) var<storage, read_write> a: array<vec4<f16>>;"
-        ));
-        line(format_args!(
+        );
+        line!(
+            text,
             "@group(0) @binding(1) var<storage, read_write> b: array<vec4<f16>>;"
-        ));
-        line(format_args!(
+        );
+        line!(
+            text,
             "@group(0) @binding(2) var<storage, read_write> out: array<f32>;"
-        ));
+        );
         if self.residual {
-            line(format_args!(
+            line!(
+                text,
                 "@group(0) @binding(3) var<storage, read_write> residual: array<f32>;"
-            ));
+            );
         }
         for operand in &operands {
             let (name, vectors) = (operand.name, operand.part.0 * operand.pitch());
-            line(format_args!(
+            line!(
+                text,
                 "var<workgroup> {name}_staged: array<vec4<f16>, {vectors}>;"
-            ));
+            );
         }
         if ragged {
             let values = TILE * TILE * threads / SUBGROUP;
-            line(format_args!("var<workgroup> edge: array<f32, {values}>;"));
+            line!(text, "var<workgroup> edge: array<f32, {values}>;");
         }
-        line(format_args!("@compute @workgroup_size({threads})"));
-        line(format_args!(
+        line!(text, "@compute @workgroup_size({threads})");
+        line!(
+            text,
             "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{"
-        ));
-        line(format_args!(
+        );
+        line!(
+            text,
             "  let row = group.y * {height}u;\n  let column = group.x * {width}u;"
-        ));
-        line(format_args!("  let subgroup = lane / {SUBGROUP}u;"));
-        line(format_args!(
+        );
+        line!(text, "  let subgroup = lane / {SUBGROUP}u;");
+        line!(
+            text,
             "  let a_first = subgroup / {}u * {}u;",
             subgroups.1,
             down * TILE
-        ));
-        line(format_args!(
+        );
+        line!(
+            text,
             "  let b_first = subgroup % {}u * {}u;",
             subgroups.1,
             across * TILE
-        ));
-        line(format_args!(
+        );
+        line!(
+            text,
             "  let target_first = group.z * {}u + (row + a_first) * {columns}u + column + b_first;",
             rows * columns
-        ));
+        );
         for (i, j) in blocks() {
-            line(format_args!("  var sum{i}_{j} = coop_mat16x16<f32, C>();"));
+            line!(text, "  var sum{i}_{j} = coop_mat16x16<f32, C>();");
             if self.residual {
                 let at = i * TILE * columns + j * TILE;
-                line(format_args!(
+                line!(
+                    text,
                     "  sum{i}_{j} = coopLoadT<coop_mat16x16<f32, C>>(&residual[target_first + {at}u], {columns}u);"
-                ));
+                );
             }
         }
-        line(format_args!(
+        line!(
+            text,
             "  let begin = group.z * {share}u;\n  let end = min(begin + {share}u, {inner}u);\n  var k = begin;\n  var next = begin;"
-        ));
+        );
         for operand in &operands {
             for load in 0..operand.loads(threads) {
-                line(format_args!("  var {}{load} = vec4<f16>();", operand.name));
+                line!(text, "  var {}{load} = vec4<f16>();", operand.name);
             }
-            operand.fetch(&mut line, threads);
+            operand.fetch(&mut text, threads);
         }
-        line(format_args!("  while k < end {{"));
+        line!(text, "  while k < end {{");
         for operand in &operands {
-            operand.stage(&mut line, threads);
+            operand.stage(&mut text, threads);
         }
         // The next step's values are on their way while this one's are multiplied. After the last step that is the first one's.
-        line(format_args!(
+        line!(
+            text,
             "    workgroupBarrier();\n    k += {step}u;\n    next = select(k, begin, k >= end);"
-        ));
+        );
         for operand in &operands {
-            operand.fetch(&mut line, threads);
+            operand.fetch(&mut text, threads);
         }
         for at in (0..step).step_by(TILE) {
-            line(format_args!("    {{"));
+            line!(text, "    {{");
             for (operand, count) in operands.iter().zip([down, across]) {
-                operand.load(&mut line, count, at);
+                operand.load(&mut text, count, at);
             }
             for (i, j) in blocks() {
-                line(format_args!(
+                line!(
+                    text,
                     "      sum{i}_{j} = coopMultiplyAdd(a_{i}, b_{j}, sum{i}_{j});"
-                ));
+                );
             }
-            line(format_args!("    }}"));
+            line!(text, "    }}");
         }
-        line(format_args!("    workgroupBarrier();\n  }}"));
+        line!(text, "    workgroupBarrier();\n  }}");
         for (i, j) in blocks() {
             let (down, across) = (i * TILE, j * TILE);
             if !ragged {
                 let at = down * columns + across;
-                line(format_args!(
+                line!(
+                    text,
                     "  coopStoreT(sum{i}_{j}, &out[target_first + {at}u], {columns}u);"
-                ));
+                );
                 continue;
             }
             // Through workgroup memory, so that what lies past the edges is left out.
-            line(format_args!(
+            line!(
+                text,
                 "  coopStoreT(sum{i}_{j}, &edge[subgroup * {}u], {TILE}u);\n  workgroupBarrier();",
                 TILE * TILE
-            ));
-            line(format_args!(
+            );
+            line!(
+                text,
                 "  for (var e = lane % {SUBGROUP}u; e < {}u; e += {SUBGROUP}u) {{",
                 TILE * TILE
-            ));
-            line(format_args!(
+            );
+            line!(
+                text,
                 "    let r = e / {TILE}u + {down}u;\n    let c = e % {TILE}u + {across}u;"
-            ));
-            line(format_args!(
+            );
+            line!(
+                text,
                 "    if row + a_first + r < {rows}u && column + b_first + c < {columns}u {{ out[target_first + r * {columns}u + c] = edge[subgroup * {}u + e]; }}",
                 TILE * TILE
-            ));
-            line(format_args!("  }}\n  workgroupBarrier();"));
+            );
+            line!(text, "  }}\n  workgroupBarrier();");
         }
-        line(format_args!("}}"));
+        line!(text, "}}");
         text
     }
 }
@@ -330,7 +346,7 @@ impl Operand {
     }
 
     /// Reads this invocation's share of the step at `next` into registers; zeros past the operand's ends.
-    fn fetch(&self, line: &mut impl FnMut(fmt::Arguments), invocations: usize) {
+    fn fetch(&self, text: &mut String, invocations: usize) {
         let (across, name) = (self.part.1 / LANES, self.name);
         let (lines, values) = self.whole;
         let whole = lines.is_multiple_of(self.part.0) && values.is_multiple_of(self.part.1);
@@ -340,30 +356,32 @@ impl Operand {
             let value = format!("{} + {at} % {across}u * {LANES}u", self.at.1);
             let read = format!("{name}[(({of_line}) * {values}u + {value}) / {LANES}u]");
             if whole {
-                line(format_args!("    {name}{load} = {read};"));
+                line!(text, "    {name}{load} = {read};");
             } else {
-                line(format_args!("    {name}{load} = vec4<f16>();"));
-                line(format_args!(
+                line!(text, "    {name}{load} = vec4<f16>();");
+                line!(
+                    text,
                     "    if {of_line} < {lines}u && {value} < {values}u {{ {name}{load} = {read}; }}"
-                ));
+                );
             }
         }
     }
 
     /// Writes the registers to workgroup memory.
-    fn stage(&self, line: &mut impl FnMut(fmt::Arguments), invocations: usize) {
+    fn stage(&self, text: &mut String, invocations: usize) {
         let (across, pitch, name) = (self.part.1 / LANES, self.pitch(), self.name);
         for load in 0..self.loads(invocations) {
             let at = format!("(lane + {}u)", load * invocations);
-            line(format_args!(
+            line!(
+                text,
                 "    {name}_staged[{at} / {across}u * {pitch}u + {at} % {across}u] = {name}{load};"
-            ));
+            );
         }
     }
 
     /// Loads the subgroup's `count` matrices for the 16 inner values from `inner` on. A matrix whose lines are its rows is
     /// loaded by `coopLoadT`, one whose lines are its columns by `coopLoad`.
-    fn load(&self, line: &mut impl FnMut(fmt::Arguments), count: usize, inner: usize) {
+    fn load(&self, text: &mut String, count: usize, inner: usize) {
         let (name, pitch) = (self.name, self.pitch());
         let role = name.to_ascii_uppercase();
         let by_rows = self.inner_lines == (name == 'b');
@@ -375,9 +393,10 @@ impl Operand {
             } else {
                 format!("{outer} * {pitch}u + {}u", inner / LANES)
             };
-            line(format_args!(
+            line!(
+                text,
                 "      let {name}_{index} = {load}<coop_mat16x16<f16, {role}>>(&{name}_staged[{place}], {pitch}u);"
-            ));
+            );
         }
     }
 }
@@ -388,8 +407,8 @@ mod tests {
     use super::super::format::half;
     use super::*;
     use crate::config::Precision;
+    use crate::ops::cpu::format::nearest;
     use crate::ops::cpu::testing::numbers;
-    use crate::ops::format::nearest;
 
     #[test]
     fn every_text_is_valid_wgsl() {

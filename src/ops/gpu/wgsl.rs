@@ -9,6 +9,12 @@ use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Debug;
 use std::hash::Hash;
 
+/// Adds a line to a text. Writing to a `String` cannot fail.
+macro_rules! line {
+    ($text:expr, $($part:tt)*) => {{ let _ = writeln!($text, $($part)*); }};
+}
+pub(super) use line;
+
 /// A kernel's text and everything it depends on: equal values have equal texts, so that each is written and compiled once.
 /// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry is `main`.
 pub trait Program: Clone + Debug + Eq + Hash + Send + Sync + 'static {

@@ -151,14 +151,14 @@ impl Kernels for Flex {
             .map(|values| tensor(values, [n, f]))
     }
 
-    fn flash(rows: &Rows<T>, sizes: Heads) -> (T, T) {
+    fn flash(rows: &Rows<T>, sizes: Heads, _half: bool) -> (T, T) {
         let values = rows.as_ref().map(Values::of);
         let (out, lse) = cpu::attention::forward(values.as_ref().map(Values::get), sizes);
         let [n, width] = [sizes.rows(), sizes.heads * sizes.head_dim];
         (tensor(out, [n, width]), tensor(lse, [n, sizes.heads]))
     }
 
-    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads) -> Rows<T> {
+    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads, _half: bool) -> Rows<T> {
         let values = rows.as_ref().map(Values::of);
         let [out, lse, dy] = [&out, &lse, &dy].map(Values::of);
         let rows = values.as_ref().map(Values::get);

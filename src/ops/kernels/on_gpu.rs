@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::{self, attention_simple};
+use crate::ops::gpu::{self, attention_cores, attention_simple};
 use crate::ops::live::Use;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
@@ -74,13 +74,26 @@ impl Kernels for Cube {
         gpu::swiglu_naive::forward(&x, &w_gate, &w_up)
     }
 
-    fn flash(rows: &Rows<T>, sizes: Heads) -> (T, T) {
-        gpu::attention::forward(&rows.clone().map(into_contiguous), sizes)
+    fn flash_takes_f16(sizes: &Heads) -> bool {
+        attention_cores::fits(sizes)
     }
 
-    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads) -> Rows<T> {
+    fn flash(rows: &Rows<T>, sizes: Heads, half: bool) -> (T, T) {
+        let rows = rows.clone().map(into_contiguous);
+        if half {
+            attention_cores::forward(&rows, sizes)
+        } else {
+            gpu::attention::forward(&rows, sizes)
+        }
+    }
+
+    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads, half: bool) -> Rows<T> {
         let (rows, dy) = (rows.clone().map(into_contiguous), into_contiguous(dy));
-        gpu::attention_backward::backward(&dy, &rows, &out, &lse, sizes)
+        if half {
+            attention_cores::backward(&dy, &rows, &out, &lse, sizes)
+        } else {
+            gpu::attention_backward::backward(&dy, &rows, &out, &lse, sizes)
+        }
     }
 
     fn strided_attention([q, k, v]: [T; 3], a: &Attention) -> T {
