@@ -78,7 +78,7 @@ impl Attention {
         let rows = if half {
             rows
         } else {
-            rows.map(|it| self.format.rounded::<B>(it))
+            rows.map(|it| B::rounded_operand(it, self.format))
         };
         if self.version == Version::Flash {
             let (out, lse) = B::flash(&rows, sizes, half);
@@ -111,7 +111,7 @@ impl Attention {
                 let dy = if half {
                     dy
                 } else {
-                    self.format.rounded::<B>(dy)
+                    B::rounded_operand(dy, self.format)
                 };
                 B::flash_backward(&rows, out, lse, dy, sizes, half)
             }
@@ -120,7 +120,7 @@ impl Attention {
                 probabilities,
             } => {
                 let p = probabilities.unwrap_or_else(|| scores::<B>(q.clone(), k.clone(), self).0);
-                let dy = self.format.rounded::<B>(dy);
+                let dy = B::rounded_operand(dy, self.format);
                 Rows::Separate(backward::<B>(q, k, v, p, dy, self))
             }
         }

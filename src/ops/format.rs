@@ -1,7 +1,6 @@
 //! The number format of matrix products: f32, or operands of 16 bits with sums in f32, as mixed precision does it
 //! (Micikevicius et al., 2017, arXiv 1710.03740). Norms, softmax, loss and optimizer stay in f32 in every format.
 
-use super::{Float, Kernels};
 use crate::config::{Matmul, Precision, RunConfig};
 
 /// How the operands of a product are brought to the run's format.
@@ -22,23 +21,6 @@ impl Format {
             Precision::F32 => Self::Full,
             Precision::F16 if matrix_cores && config.model.matmul == Matmul::Own => Self::Native,
             short => Self::Emulated(short),
-        }
-    }
-
-    /// An operand for a kernel without matrix cores: its values are those of the format, in f32.
-    pub fn rounded<B: Kernels>(self, x: Float<B>) -> Float<B> {
-        match self {
-            Self::Full => x,
-            Self::Emulated(format) => B::rounded(x, format),
-            Self::Native => B::rounded(x, Precision::F16),
-        }
-    }
-
-    /// An operand in this format, of the same shape.
-    pub fn operand<B: Kernels>(self, x: Float<B>) -> Float<B> {
-        match self {
-            Self::Native => B::half(x),
-            Self::Full | Self::Emulated(_) => self.rounded::<B>(x),
         }
     }
 }

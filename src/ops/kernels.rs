@@ -10,6 +10,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 use crate::config::Precision;
 
+use super::format::Format;
 use super::live::Use;
 use super::shapes::{Attention, Heads, Rotation, Rows};
 
@@ -29,6 +30,22 @@ pub trait Kernels: Backend {
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
     /// The nearest f16, in f16 where `linear_own` takes such operands.
     fn half(x: Float<Self>) -> Float<Self>;
+
+    /// An operand of a product in the run's format, of the same shape.
+    fn operand(x: Float<Self>, format: Format) -> Float<Self> {
+        match format {
+            Format::Native => Self::half(x),
+            Format::Full | Format::Emulated(_) => Self::rounded_operand(x, format),
+        }
+    }
+    /// The same for a kernel without matrix cores: values of the format, in f32.
+    fn rounded_operand(x: Float<Self>, format: Format) -> Float<Self> {
+        match format {
+            Format::Full => x,
+            Format::Emulated(short) => Self::rounded(x, short),
+            Format::Native => Self::rounded(x, Precision::F16),
+        }
+    }
 
     /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]` where there is one.
     fn linear_own(x: Float<Self>, w: Float<Self>, residual: Option<Float<Self>>) -> Float<Self>;

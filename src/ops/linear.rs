@@ -26,7 +26,7 @@ impl Operation<2> for Linear {
     }
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
-        let [x, w] = [x, w].map(|it| self.format.operand::<B>(it));
+        let [x, w] = [x, w].map(|it| B::operand(it, self.format));
         let y = match self.matmul {
             Matmul::Library => forward::<B>(x.clone(), w.clone()),
             Matmul::Own => B::linear_own(x.clone(), w.clone(), None),
@@ -35,7 +35,7 @@ impl Operation<2> for Linear {
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        gradients::<B>(self.matmul, x, w, self.format.operand::<B>(dy))
+        gradients::<B>(self.matmul, x, w, B::operand(dy, self.format))
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -62,13 +62,13 @@ impl Operation<3> for LinearResidual {
     }
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
-        let [x, w] = [x, w].map(|it| self.format.operand::<B>(it));
+        let [x, w] = [x, w].map(|it| B::operand(it, self.format));
         let y = B::linear_own(x.clone(), w.clone(), Some(residual));
         (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
-        let operand = self.format.operand::<B>(dy.clone());
+        let operand = B::operand(dy.clone(), self.format);
         let [dx, dw] = gradients::<B>(Matmul::Own, x, w, operand);
         [dx, dw, dy]
     }
