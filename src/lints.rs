@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::config::{Data, RunConfig, Sync};
 use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
+use crate::units::show;
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
@@ -14,6 +15,8 @@ const STUCK_AFTER_STEPS: u64 = 300;
 pub const LEDGER_LIMIT: f64 = 0.05;
 /// A first loss above this many times ln(vocab) means that the initial weights make confident wrong predictions.
 pub const FIRST_LOSS_LIMIT: f64 = 1.1;
+/// Share of the step that kernels may take: more cannot be, as long as one clock runs.
+pub const COVERAGE_LIMIT: f64 = 1.05;
 /// Largest relative difference from the reference logits.
 pub const PARITY_LIMIT: f64 = 1e-3;
 
@@ -23,7 +26,7 @@ type Finding = (String, &'static str);
 type Rule = fn(&Facts) -> Option<Finding>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
-const LINTS: [(&str, Rule); 11] = [
+const LINTS: [(&str, Rule); 12] = [
     ("not-finite", not_finite),
     ("first-loss", first_loss),
     ("gradient-coverage", gradient_coverage),
@@ -35,6 +38,7 @@ const LINTS: [(&str, Rule); 11] = [
     ("stuck-at-ln-vocab", stuck_at_ln_vocab),
     ("below-entropy", below_entropy),
     ("no-kernels", no_kernels),
+    ("coverage-above-step", coverage_above_step),
 ];
 
 /// The names of all lints.
@@ -295,10 +299,47 @@ fn no_kernels(f: &Facts) -> Option<Finding> {
     ))
 }
 
+fn coverage_above_step(f: &Facts) -> Option<Finding> {
+    // Where profiles are held against the steps around them, this one stands for want of a better one.
+    let k = f.kernels.as_ref().filter(|k| k.discarded > 0)?;
+    (k.coverage > COVERAGE_LIMIT).then(|| {
+        let (kernels, step) = (show(k.device_ms, 2), show(k.step_ms.unwrap_or(0.0), 2));
+        let tried = k.discarded + 1;
+        (
+            format!("Kernels take {kernels} ms of a step of {step} ms, in {tried} profiles in a row."),
+            "The device's clock keeps changing: let it run for a minute, and see what else uses it.",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Preset;
+    use crate::protocol::KernelRow;
+
+    #[test]
+    fn kernels_that_take_longer_than_the_step_are_told_once_nothing_better_was_found() {
+        let said = |device_ms: f64, discarded| {
+            let mut facts = Facts::new(&RunConfig::preset(Preset::Tiny), None);
+            facts.observe(&Event::Kernels(Kernels {
+                rows: vec![KernelRow::default()],
+                device_ms,
+                step_ms: Some(8.0),
+                coverage: device_ms / 8.0,
+                discarded,
+                ..Kernels::default()
+            }));
+            facts
+                .lints()
+                .into_iter()
+                .map(|lint| lint.name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(said(12.0, 8), ["coverage-above-step"]);
+        assert_eq!(said(8.2, 8), Vec::<String>::new());
+        assert_eq!(said(12.0, 0), Vec::<String>::new());
+    }
 
     #[test]
     fn a_disturbed_peak_accuses_nobody() {

@@ -42,7 +42,7 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
     let started = slot.started.as_ref()?;
     let (_, first) = slot.loss.first()?;
     let throughput = slot.throughput.as_ref().filter(|t| t.step_ms.n > 0);
-    let kernels = slot.kernels.as_ref();
+    let kernels = slot.typical();
     Some(Finished {
         stage: started.run.stage,
         variant: started.run.variant.clone(),
@@ -80,12 +80,10 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
             top: k
                 .rows
                 .iter()
-                .map(|row| TopKernel {
-                    ms: slot.typical_ms(row),
-                    ..top(row, started.roof.as_deref())
-                })
+                .map(|row| top(row, started.roof.as_deref()))
                 .collect(),
             profiles: u32::try_from(slot.profiles.len()).unwrap_or(u32::MAX),
+            discarded: slot.profiles.iter().map(|it| it.discarded).sum(),
             reason: k.reason.clone(),
         }),
         memory: slot.memory.clone().unwrap_or_default(),

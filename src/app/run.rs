@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 
 use super::series::Series;
-use crate::profile::stats::{median, quantile, sorted};
+use crate::profile::rows;
+use crate::profile::stats::{quantile, sorted};
 use crate::protocol::*;
 
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
@@ -210,40 +211,14 @@ impl SlotRun {
         }
     }
 
-    /// Milliseconds of a kernel row: the median over the profiles at hand.
-    pub fn typical_ms(&self, row: &KernelRow) -> f64 {
-        let times = self.times_of(row);
-        if times.is_empty() {
-            row.ms
-        } else {
-            median(&times)
-        }
-    }
-
     /// Milliseconds of a kernel row in each of the profiles at hand.
     fn times_of(&self, row: &KernelRow) -> Vec<f64> {
-        let same = |it: &&KernelRow| {
-            it.part == row.part
-                && it.phase == row.phase
-                && it.op == row.op
-                && it.kernel == row.kernel
-        };
-        let rows = self.profiles.iter();
-        let rows = rows.filter_map(|profile| profile.rows.iter().find(same));
-        rows.map(|it| it.ms).collect()
+        rows::times_of(self.profiles.iter(), row)
     }
 
     /// The latest profile, each row's time the median over the profiles at hand.
     pub fn typical(&self) -> Option<Kernels> {
-        let mut kernels = self.kernels.clone()?;
-        for row in &mut kernels.rows {
-            let ms = self.typical_ms(row);
-            if row.ms > 0.0 {
-                row.work_ms = row.work_ms.map(|work| work * ms / row.ms);
-            }
-            row.ms = ms;
-        }
-        Some(kernels)
+        Some(rows::typical(self.kernels.as_ref()?, self.profiles.iter()))
     }
 
     /// Whether a row's time swings: the middle half of its profiles spans more than a quarter of the median.

@@ -126,6 +126,13 @@ fn kernels(f: &Finished) -> String {
         show(k.device_ms, 2),
         100.0 * k.coverage
     );
+    if k.discarded > 0 {
+        let _ = write!(
+            text,
+            "; profiles not used, because the device's clock changed: {}",
+            k.discarded
+        );
+    }
     for top in k.top.iter().take(3) {
         // Writing to a String cannot fail.
         let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::stats::median;
 use crate::ops::trace::{Row, Span};
-use crate::protocol::KernelRow;
+use crate::protocol::{KernelRow, Kernels};
 
 /// A kernel that ran inside a span.
 #[derive(Clone, Debug)]
@@ -47,6 +48,35 @@ pub fn from_launches(spans: &[Span], launches: &[Launch]) -> Vec<KernelRow> {
         }
     }
     rows.sorted()
+}
+
+/// Milliseconds of a row in each of the profiles that have it.
+pub fn times_of<'a>(profiles: impl Iterator<Item = &'a Kernels>, row: &KernelRow) -> Vec<f64> {
+    let same = |it: &&KernelRow| {
+        (&it.part, &it.phase, &it.op, &it.kernel) == (&row.part, &row.phase, &row.op, &row.kernel)
+    };
+    let rows = profiles.filter_map(|profile| profile.rows.iter().find(same));
+    rows.map(|it| it.ms).collect()
+}
+
+/// A profile with each row's time the median over several.
+pub fn typical<'a>(
+    latest: &Kernels,
+    profiles: impl Iterator<Item = &'a Kernels> + Clone,
+) -> Kernels {
+    let mut kernels = latest.clone();
+    for row in &mut kernels.rows {
+        let times = times_of(profiles.clone(), row);
+        if times.is_empty() {
+            continue;
+        }
+        let ms = median(&times);
+        if row.ms > 0.0 {
+            row.work_ms = row.work_ms.map(|work| work * ms / row.ms);
+        }
+        row.ms = ms;
+    }
+    kernels
 }
 
 #[derive(Default)]

@@ -53,6 +53,9 @@ pub struct Kernels {
     /// device's, and under the profiler the launches do not follow each other as they otherwise do.
     #[serde(default)]
     pub step_ms: Option<f64>,
+    /// Profiles taken before this one that disagreed with the steps around them, as they do while a clock changes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub discarded: u32,
     /// Time of the step in no row.
     pub unbracketed_ms: f64,
     /// `device`, `system` or `host`.
@@ -73,6 +76,9 @@ pub struct KernelSummary {
     /// Profiled steps whose medians the times of `top` are; 0 where they are of one step.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub profiles: u32,
+    /// Profiles that were not used, because they disagreed with the steps around them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub discarded: u32,
     pub reason: Option<String>,
 }
 

@@ -101,6 +101,7 @@ fn kernels() -> impl Strategy<Value = Kernels> {
                 profiled_step_ms: ms,
                 step_ms: (ms > 0.0).then_some(ms),
                 coverage: ms,
+                discarded: 0,
                 unbracketed_ms: ms,
                 clock: "host".to_owned(),
                 launches_by_phase,

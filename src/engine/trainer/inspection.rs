@@ -10,11 +10,23 @@ use super::super::worker::Worker;
 use super::super::{allocator, audit};
 use super::Trainer;
 use crate::config::Sync;
+use crate::lints::COVERAGE_LIMIT;
 use crate::profile::stats::median;
 use crate::protocol::{Event, GradSummary, Kernels, Memory, Num, Step};
 
 /// Steps taken to see how long the device alone takes.
 const END_SYNCED_STEPS: usize = 3;
+/// A GPU's clock rises under load, and falls while the host compiles or reads: a profile counts when the steps before and
+/// after it differ by no more than this share, and its sum exceeds neither.
+const AGREEMENT: f64 = 0.1;
+/// Profiles that are discarded in a row before one stands all the same, with the lint on its coverage.
+const MOST_DISCARDED: u32 = 8;
+
+/// Whether the device ran at one speed during a profile: its sum, and the steps before and after it, in ms.
+fn agree(before: f64, after: f64, device: f64) -> bool {
+    let (least, most) = (before.min(after), before.max(after));
+    most <= (1.0 + AGREEMENT) * least && device <= COVERAGE_LIMIT * least
+}
 
 impl Trainer {
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
@@ -22,25 +34,36 @@ impl Trainer {
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
-        let looked = self.queue.ask(audit::profiled_step)??;
-        let (mut audit, total_ms) = (looked.gradients, looked.took.as_secs_f64() * 1e3);
-        let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+        let mut discarded = 0;
+        let looked = loop {
+            let before = self.clock_may_change().then(|| self.end_synced_ms());
+            let looked = self.queue.ask(audit::profiled_step)??;
+            let (mut audit, total_ms) = (looked.gradients, looked.took.as_secs_f64() * 1e3);
+            let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
 
-        audit.slot = self.slot();
-        audit.step = self.step;
-        self.gradients = GradSummary {
-            tensors: audit.tensors,
-            with_grad: audit.with_grad,
-            params_pct: audit.params_pct,
+            audit.slot = self.slot();
+            audit.step = self.step;
+            self.gradients = GradSummary {
+                tensors: audit.tensors,
+                with_grad: audit.with_grad,
+                params_pct: audit.params_pct,
+            };
+            let step = self.step;
+            self.uncounted_step(loss, total_ms);
+            self.emit(Event::Gradients(audit));
+            if self.bad_step.is_none() && self.waits_elsewhere() {
+                self.stats.end_synced_ms = self.end_synced_ms()?;
+            }
+            let device_ms: f64 = looked.profiled.rows.iter().map(|row| row.ms).sum();
+            let around = before.transpose()?.flatten().zip(self.stats.end_synced_ms);
+            let agrees = around.is_none_or(|(before, after)| agree(before, after, device_ms));
+            if agrees || discarded == MOST_DISCARDED || self.bad_step.is_some() {
+                self.profiled(looked.profiled, step, total_ms, discarded);
+                break looked.kept;
+            }
+            discarded += 1;
         };
-        let step = self.step;
-        self.uncounted_step(loss, total_ms);
-        self.emit(Event::Gradients(audit));
-        if loss.is_finite() {
-            self.end_synced_steps()?;
-        }
-        self.profiled(looked.profiled, step, total_ms);
-        self.measure_memory(looked.kept)?;
+        self.measure_memory(looked)?;
         self.stats.profile_due = false;
         self.stats.last_profile = Some((Instant::now(), self.stats.counted));
         self.report();
@@ -50,7 +73,7 @@ impl Trainer {
         self.stop_not_finite()
     }
 
-    fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64) {
+    fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64, discarded: u32) {
         let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
         let explained = self.explained(total_ms);
         let unseen = || "the profiler saw no operation on this device".to_owned();
@@ -63,6 +86,7 @@ impl Trainer {
             profiled_step_ms: total_ms,
             coverage: device_ms / explained,
             step_ms: Some(explained),
+            discarded,
             unbracketed_ms: (explained - device_ms).max(0.0),
             clock: p.clock,
             launches_by_phase: p.launches_by_phase,
@@ -70,6 +94,9 @@ impl Trainer {
             rows: p.rows,
         };
         self.stats.kernels = Some(kernels.clone());
+        if self.spec.steps.is_some() {
+            self.stats.profiles.push(kernels.clone());
+        }
         self.emit(Event::Kernels(kernels));
         self.send_clocks();
     }
@@ -79,19 +106,28 @@ impl Trainer {
         if self.opened.queued {
             return profiled_ms;
         }
-        let found = if self.spec.config.measure.sync == Sync::PerStep {
-            self.stats.times.spread().map(|it| it.median)
-        } else {
+        let found = if self.waits_elsewhere() {
             self.stats.end_synced_ms
+        } else {
+            self.stats.times.spread().map(|it| it.median)
         };
         found.unwrap_or(profiled_ms)
     }
 
-    /// On a GPU whose steps wait between phases, or not at all: a few steps that wait once, at the end.
-    fn end_synced_steps(&mut self) -> Result<()> {
-        if self.opened.queued || self.spec.config.measure.sync == Sync::PerStep {
-            return Ok(());
-        }
+    /// Whether this is a GPU, and not a driver that computes on the cores.
+    fn clock_may_change(&self) -> bool {
+        self.opened.info.kind == "gpu"
+    }
+
+    /// Whether rows are compared with steps of their own: those of the run wait between phases, or not at all, or lie too far
+    /// back on a device whose clock may change.
+    fn waits_elsewhere(&self) -> bool {
+        let per_step = self.spec.config.measure.sync == Sync::PerStep;
+        !self.opened.queued && (!per_step || self.clock_may_change())
+    }
+
+    /// The median of a few steps that wait for the device once, at the end; `None` when a loss was not finite.
+    fn end_synced_ms(&mut self) -> Result<Option<f64>> {
         let mut times = Vec::new();
         for _ in 0..END_SYNCED_STEPS {
             let batch = self.source.batch(self.step);
@@ -106,12 +142,11 @@ impl Trainer {
             let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
             self.uncounted_step(loss, ms);
             if !loss.is_finite() {
-                return Ok(());
+                return Ok(None);
             }
             times.push(ms);
         }
-        self.stats.end_synced_ms = Some(median(&times));
-        Ok(())
+        Ok(Some(median(&times)))
     }
 
     /// Reports a step that counts in no statistic.
@@ -182,5 +217,22 @@ impl Trainer {
         self.ended = Some(format!("not-finite: {tensor} at step {step}"));
         self.check_lints();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agree;
+
+    #[test]
+    fn a_profile_counts_when_the_device_ran_at_one_speed() {
+        assert!(
+            agree(8.5, 8.6, 8.2),
+            "the device waits for the host a little"
+        );
+        assert!(agree(8.5, 8.6, 4.0), "or half the time");
+        // Seen on an H200: the clock rose during the profile.
+        assert!(!agree(24.5, 8.6, 12.8));
+        assert!(!agree(8.6, 8.5, 11.8), "and fell before it");
     }
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::{TOP, Trainer};
 use crate::profile::roofline::top;
+use crate::profile::rows;
 use crate::profile::stats::median;
 use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput};
 
@@ -84,14 +85,15 @@ impl Trainer {
         self.check_lints();
         let throughput = self.statistics();
         let throughput = throughput.as_ref();
+        let profiles = std::mem::take(&mut self.stats.profiles);
+        let of = |pick: fn(&Kernels) -> f64| profiles.iter().map(pick).collect::<Vec<_>>();
         let kernels = match self.stats.kernels.take() {
-            Some(kernels) => {
-                let explained = self.explained(kernels.profiled_step_ms);
-                Kernels {
-                    coverage: kernels.device_ms / explained,
-                    ..kernels
-                }
-            }
+            Some(latest) if profiles.len() < 2 => latest,
+            Some(latest) => Kernels {
+                device_ms: median(&of(|it| it.device_ms)),
+                coverage: median(&of(|it| it.coverage)),
+                ..rows::typical(&latest, profiles.iter())
+            },
             None => Kernels {
                 reason: Some("no step was profiled".to_owned()),
                 ..Kernels::default()
@@ -99,6 +101,8 @@ impl Trainer {
         };
         let config = &self.spec.config;
         let roof = self.opened.roof.as_ref();
+        let mut kernels = kernels;
+        kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         let rows = kernels.rows.iter().take(TOP).map(|row| top(row, roof));
         Finished {
             stage: self.spec.stage,
@@ -124,7 +128,11 @@ impl Trainer {
                 device_ms: kernels.device_ms,
                 coverage: kernels.coverage,
                 top: rows.collect(),
-                profiles: 0,
+                profiles: match profiles.len() {
+                    0 | 1 => 0,
+                    several => several as u32,
+                },
+                discarded: profiles.iter().map(|it| it.discarded).sum(),
                 reason: kernels.reason,
             },
             memory: self.memory,
