@@ -75,7 +75,12 @@ fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelVerdict {
 
 /// Checks on a CPU driver; `None` where there is none.
 fn on_lavapipe(job: &KernelJob) -> Option<KernelVerdict> {
-    let report = check(job, "vulkan-cpu", Limits::default());
+    // A busy machine takes its time; what has to be given up has tests of its own.
+    let limits = Limits {
+        launch: std::time::Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let report = check(job, "vulkan-cpu", limits);
     if let Some(why) = &report.facts.failed
         && why.contains("no CPU driver of Vulkan")
     {

@@ -14,7 +14,7 @@ use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
 use crate::engine::client::split_words;
-use crate::judge::course::{Compare, Tried, behaviour, mysteries};
+use crate::judge::course::{Compare, Tried, WITH_MEASURE, behaviour, mysteries};
 use crate::lints;
 use crate::measure::runner::{Measured, Work};
 use crate::out::{self, Exit, Stop, progress, result};
@@ -53,9 +53,9 @@ pub fn course_check(
             out::json(tried)?;
         } else {
             let mark = match tried.passed {
-                true if tried.detail.starts_with("skipped") => "----",
-                true => "pass",
-                false => "FAIL",
+                None => "----",
+                Some(true) => "pass",
+                Some(false) => "FAIL",
             };
             result(&format!("{mark}  {}", tried.what))?;
             // One line for each criterion: there may be half a dozen.
@@ -64,7 +64,11 @@ pub fn course_check(
             }
         }
     }
-    let failed = problems.len() + tried.iter().filter(|tried| !tried.passed).count();
+    let failed = problems.len()
+        + tried
+            .iter()
+            .filter(|tried| tried.passed == Some(false))
+            .count();
     if !as_json {
         result(&match failed {
             0 => passed(&context, &tried),
@@ -82,10 +86,19 @@ fn passed(context: &CourseContext, tried: &[Tried]) -> String {
         context.course.exercises.len(),
         mystery::all(Preset::Tiny).len()
     );
-    let skipped = tried
-        .iter()
-        .filter(|tried| tried.detail.starts_with("skipped"))
-        .count();
+    let not_decided = |why: &str| {
+        let undecided = tried.iter().filter(|tried| tried.passed.is_none());
+        undecided
+            .filter(|tried| tried.detail.starts_with(why))
+            .count()
+    };
+    let open = not_decided(WITH_MEASURE);
+    if open > 0 {
+        text.push_str(&format!(
+            "; {open} were not measured: --measure judges their speed"
+        ));
+    }
+    let skipped = not_decided(exercises::NO_ADAPTER);
     if skipped > 0 {
         text.push_str(&format!(
             "; {skipped} kernel texts were {}: a CPU driver of Vulkan runs them (mesa-vulkan-drivers)",

@@ -14,10 +14,13 @@ use crate::protocol::{Finished, Pair};
 pub struct Tried {
     /// `1 broken-init, starter`.
     pub what: String,
-    pub passed: bool,
+    /// None where nothing was measured that could fail; the detail says why.
+    pub passed: Option<bool>,
     pub detail: String,
 }
 
+/// Why nothing was decided without pairs and long runs.
+pub const WITH_MEASURE: &str = "not measured: its speed is judged with --measure";
 /// Steps of a run whose fault shows from the beginning.
 const FEW_STEPS: u64 = 8;
 
@@ -34,7 +37,7 @@ pub fn behaviour(
 ) -> Vec<Tried> {
     let mut tried = Vec::new();
     for stage in &course.stages {
-        let mut add = |what: &str, (passed, detail): (bool, String)| {
+        let mut add = |what: &str, (passed, detail): (Option<bool>, String)| {
             let what = format!("{} {}, {what}", stage.number, stage.id);
             tried.push(Tried {
                 what,
@@ -45,14 +48,14 @@ pub fn behaviour(
         let pair = match compare.as_mut() {
             None => None,
             Some(compare) => compare(&stage.broken, &stage.fixed)
-                .map_err(|error| add("comparison", (false, error)))
+                .map_err(|error| add("comparison", (Some(false), error)))
                 .ok(),
         };
         for (what, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
             let starter = what == "starter";
             let side = pair.as_ref().filter(|_| !starter);
             let found = run(config, stage.steps).map_or_else(
-                |error| (false, format!("did not run: {error}")),
+                |error| (Some(false), format!("did not run: {error}")),
                 |finished| verdict(stage, config, &finished, side, starter),
             );
             add(what, found);
@@ -74,15 +77,15 @@ pub fn mysteries(run: &mut Run<'_>, mut compare: Option<&mut Compare<'_>>) -> Ve
             let what = format!("mystery, known-good configuration {}", goods.len() + 1);
             tried.push(Tried {
                 what,
-                passed,
+                passed: Some(passed),
                 detail,
             });
             goods.push(riddle.good.clone());
         }
         let (passed, detail) = match (fault.fails, compare.as_mut()) {
-            (Criterion::Speed, None) => (true, "its speed is judged with --measure".to_owned()),
-            (Criterion::Speed, Some(compare)) => slower(&riddle, *compare),
-            _ => fails(run, &riddle.broken, fault),
+            (Criterion::Speed, None) => (None, WITH_MEASURE.to_owned()),
+            (Criterion::Speed, Some(compare)) => decided(slower(&riddle, *compare)),
+            _ => decided(fails(run, &riddle.broken, fault)),
         };
         tried.push(Tried {
             what: format!("mystery, {}", fault.id),
@@ -194,9 +197,13 @@ fn combinations() -> Tried {
     };
     Tried {
         what,
-        passed,
+        passed: Some(passed),
         detail,
     }
+}
+
+fn decided((passed, detail): (bool, String)) -> (Option<bool>, String) {
+    (Some(passed), detail)
 }
 
 fn verdict(
@@ -205,7 +212,7 @@ fn verdict(
     finished: &Finished,
     pair: Option<&Pair>,
     starter: bool,
-) -> (bool, String) {
+) -> (Option<bool>, String) {
     let report = evaluate(
         stage,
         Measured {
@@ -240,9 +247,9 @@ fn verdict(
             _ => wrong.push(format!("must fail: {said}")),
         }
     }
-    if wrong.is_empty() {
-        (true, named.join("; "))
-    } else {
-        (false, wrong.join("; "))
+    match (wrong.is_empty(), named.is_empty()) {
+        (false, _) => (Some(false), wrong.join("; ")),
+        (true, false) => (Some(true), named.join("; ")),
+        (true, true) => (None, WITH_MEASURE.to_owned()),
     }
 }

@@ -389,3 +389,57 @@ fn known<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
     let found = context.course.exercises.iter().find(|it| it.id == id);
     found.ok_or_else(|| anyhow!("there is no exercise `{}`", id.escape_debug()))
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::config::Preset;
+    use crate::protocol::{RunSpec, Slot};
+
+    /// An engine that takes every job and never answers.
+    const SILENT: &str = r#"read hello
+echo '{"t":0,"event":"hello","protocol":1,"version":"0","pid":1,"os":"","cores":1,"date":""}'
+exec sleep 1000"#;
+
+    /// A configuration with other sizes has the open kernel checked anew, at these sizes and before it computes there; one with the
+    /// same sizes has not. What was not checked at a size is never launched at it: tests/swap.rs.
+    #[test]
+    fn a_kernel_is_checked_anew_at_the_sizes_of_a_changed_model() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut context = CourseContext::load_as_author(None, None).expect("the course");
+        context.state = Some(folder.path().to_owned());
+        let mut runner = ExerciseRunner::new(EngineCommand::new("sh", ["-c", SILENT]));
+        let apply = |batch: usize, rate: f64| {
+            let mut config = RunConfig::preset(Preset::Tiny);
+            (config.train.batch, config.train.learning_rate) = (batch, rate);
+            let run = RunSpec {
+                stage: 4,
+                variant: "custom".to_owned(),
+                slot: Slot::A,
+                config,
+                steps: None,
+            };
+            Command::Apply { run }
+        };
+        let tokens_ffn = |batch: usize| {
+            let config = RunConfig::preset(Preset::Tiny);
+            (batch * config.train.context * config.model.ffn) as u64
+        };
+        runner.heard(&context, &apply(2, 1e-3)).expect("is taken");
+        runner.open(&context, "swiglu", "auto").expect("opens");
+        let checked = |runner: &ExerciseRunner| {
+            let shapes = runner.checker.job().shapes.iter();
+            let sizes = shapes.map(|shape| shape.sizes["N"]).collect::<Vec<_>>();
+            (runner.checker.job().id, sizes)
+        };
+        let (first, sizes) = checked(&runner);
+        assert!(sizes.contains(&tokens_ffn(2)), "{sizes:?}");
+        runner.heard(&context, &apply(2, 1e-4)).expect("is taken");
+        assert_eq!(checked(&runner).0, first, "no size changed");
+        runner.heard(&context, &apply(3, 1e-4)).expect("is taken");
+        let (second, sizes) = checked(&runner);
+        assert_eq!(second, first + 1);
+        assert!(sizes.contains(&tokens_ffn(3)) && !sizes.contains(&tokens_ffn(2)));
+        runner.leave();
+    }
+}

@@ -216,7 +216,7 @@ fn a_course_cannot_choose_the_folder_of_its_progress() {
 
 #[test]
 fn with_measure_a_ratio_decides_and_unclear_never_passes() {
-    use perflings::judge::course::behaviour;
+    use perflings::judge::course::{WITH_MEASURE, behaviour};
     use perflings::protocol::{Finished, Pair, Verdict};
 
     let mut course = Course::builtin("en");
@@ -251,5 +251,10 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
     assert!(
         tried.iter().all(|one| !one.detail.contains(ratio)),
         "without it nothing is said"
+    );
+    let solution = tried.last().expect("a solution");
+    assert_eq!(
+        (solution.passed, solution.detail.as_str()),
+        (None, WITH_MEASURE)
     );
 }

@@ -305,6 +305,34 @@ fn deep_texts_do_not_break_the_reader() {
         message.starts_with("11:1 ") && message.contains("5002 branches"),
         "{message}"
     );
+    let types = format!(
+        "var t: {}f32{}; let s = g",
+        "array<".repeat(30),
+        ", 2>".repeat(30)
+    );
+    let (message, instead) = said(&edited("swiglu", "let s = g", &types)).expect("is refused");
+    assert!(
+        message.starts_with("17:12 ") && message.contains("type is too large"),
+        "{message}"
+    );
+    assert_eq!(
+        instead,
+        "a smaller array; what is large belongs into a buffer"
+    );
+    let loads: String = (0..60)
+        .map(|k| format!("a += up[(i + {k}u) % N];\n"))
+        .collect();
+    let twice = format!("fn f(i: u32) -> f32 {{ var a = 0.0;\n{loads} return a; }}\n@compute");
+    let mut job = edited("swiglu", "@compute", &twice);
+    assert_eq!(said(&job), None);
+    let text = &mut job.files[0].text;
+    *text = text.replace("s * up[i]", "s * up[i] + f(i) + f(i + 1u)");
+    let (message, instead) = said(&job).expect("is refused");
+    assert!(
+        message.contains("`fn main`: with all that it calls, this function takes elements of arrays at 123 places"),
+        "{message}"
+    );
+    assert_eq!(instead, "a loop in place of so many lines");
     let doubled: String = (0..60)
         .map(|k| format!("let b{} = b{k} + b{k}; ", k + 1))
         .collect();

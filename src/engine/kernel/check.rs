@@ -102,7 +102,7 @@ impl Worker<'_> {
         for (index, checked) in texts.iter().enumerate() {
             let Some(checked) = checked else { continue };
             if let Err(trouble) = self.file(&gpu, index, checked) {
-                let fault = fault(&trouble, &self.state.shape, self.limits);
+                let fault = fault(&trouble, self.job, &self.state, self.limits);
                 self.result(index).fault = Some(fault);
                 if trouble.ends_device() {
                     self.state.report.restart = true;

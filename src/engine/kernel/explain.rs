@@ -1,12 +1,14 @@
 //! Turns what is wrong with a text into a place in the learner's file, a plain sentence and what to write instead.
 
 use std::error::Error;
+use std::ops::Range;
 
 use naga::WithSpan;
 use naga::front::wgsl::ParseError;
 use naga::valid::ValidationError;
 
 use super::message::error;
+use super::source::without_comments;
 use super::template::Filled;
 use crate::config::nearest;
 use crate::protocol::KernelError;
@@ -34,10 +36,33 @@ pub fn parse(original: &str, filled: &Filled, found: &ParseError) -> KernelError
     {
         message = format!("{message}: {label}");
     }
+    // The front end does not say where.
+    let range = match message.contains("type is too large") {
+        true if range.is_empty() => largest_type(&filled.text),
+        _ => range,
+    };
     let offending = filled.text.get(range.clone()).unwrap_or("");
     let instead = advice(&message, offending, &filled.text)
         .unwrap_or_else(|| found.notes().take(3).collect::<Vec<_>>().join("; "));
     error(original, &filled.origin(&range), message, instead)
+}
+
+/// The line with most arrays inside each other, from the first of them on.
+fn largest_type(text: &str) -> Range<usize> {
+    const ARRAY: &str = "array<";
+    let code = without_comments(text);
+    let mut start = 0;
+    let lines = code.split_inclusive('\n').map(|line| {
+        let at = start;
+        start += line.len();
+        (line.matches(ARRAY).count(), at, line)
+    });
+    let most = lines.reduce(|most, next| if next.0 > most.0 { next } else { most });
+    let found = most.and_then(|(_, at, line)| {
+        let from = at + line.find(ARRAY)?;
+        Some(from..at + line.trim_end().len())
+    });
+    found.unwrap_or(0..0)
 }
 
 /// What the validator says: the innermost reason, and the outer ones only where they say where.
@@ -115,6 +140,10 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
 
 /// What a message says, and what to write instead.
 const ADVICE: &[(&[&str], &str)] = &[
+    (
+        &["type is too large"],
+        "a smaller array; what is large belongs into a buffer",
+    ),
     (
         &["recursive", "cyclic"],
         "a loop: WGSL functions may not call themselves, directly or through others",

@@ -31,6 +31,8 @@ const MAX_LENGTH: u64 = 200_000;
 
 /// Branches and loops of a kernel: what a driver needs to compile grows faster than their number.
 const MAX_BRANCHES: u64 = 1000;
+/// Places that take an element of an array, with every call replaced by what it calls: each is watched when the kernel is tried.
+const MAX_PLACES: u64 = 64;
 /// Brackets inside each other, and characters of a number or a name.
 const MAX_NESTED: usize = 120;
 const MAX_WORD: usize = 200;
@@ -217,6 +219,7 @@ impl Source<'_> {
             }
         }
         let mut written: HashMap<Handle<Function>, u64> = HashMap::new();
+        let mut taken: HashMap<Handle<Function>, u64> = HashMap::new();
         let plain = module.functions.iter();
         let plain = plain.map(|(handle, function)| (Some(handle), function));
         let entries = module.entry_points.iter();
@@ -224,7 +227,7 @@ impl Source<'_> {
             let own = function.expressions.iter();
             let own = own.map(|(_, expression)| spelled_out(module, expression));
             let own = own.fold(0, u64::saturating_add);
-            let length = own.saturating_add(inlined(&function.body, &written));
+            let length = own.saturating_add(inlined(&function.body, &written, 1));
             if length > MAX_LENGTH {
                 let message = format!(
                     "with all that it calls and constructs, this function is {length} instructions long, because a driver copies what is called; {MAX_LENGTH} is the most"
@@ -242,7 +245,19 @@ impl Source<'_> {
                 let name = function.name.as_deref().unwrap_or("main");
                 return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
             }
+            let own = function.expressions.iter();
+            let own = own.filter(|(_, expression)| matches!(expression, Expression::Access { .. }));
+            let places = (own.count() as u64).saturating_add(inlined(&function.body, &taken, 0));
+            if places > MAX_PLACES {
+                let message = format!(
+                    "with all that it calls, this function takes elements of arrays at {places} places; {MAX_PLACES} are the most that are compiled"
+                );
+                let instead = "a loop in place of so many lines";
+                let name = function.name.as_deref().unwrap_or("main");
+                return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
+            }
             if let Some(handle) = handle {
+                taken.insert(handle, places);
                 written.insert(handle, length);
             }
         }
@@ -453,22 +468,21 @@ fn spelled_out(module: &Module, expression: &Expression) -> u64 {
     }
 }
 
-/// Statements of a block, with those of the functions that it calls.
-fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>) -> u64 {
+/// Of a block: `each` for every statement, and what is `written` of the functions that it calls.
+fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>, each: u64) -> u64 {
+    let inlined = |block: &Block| inlined(block, written, each);
     let lengths = block.iter().map(|statement| match statement {
-        Statement::Block(inner) => inlined(inner, written),
-        Statement::If { accept, reject, .. } => {
-            inlined(accept, written).saturating_add(inlined(reject, written))
-        }
+        Statement::Block(inner) => inlined(inner),
+        Statement::If { accept, reject, .. } => inlined(accept).saturating_add(inlined(reject)),
         Statement::Switch { cases, .. } => {
-            let cases = cases.iter().map(|case| inlined(&case.body, written));
+            let cases = cases.iter().map(|case| inlined(&case.body));
             cases.fold(0, u64::saturating_add)
         }
         Statement::Loop {
             body, continuing, ..
-        } => inlined(body, written).saturating_add(inlined(continuing, written)),
-        Statement::Call { function, .. } => written.get(function).copied().unwrap_or(1),
-        _ => 1,
+        } => inlined(body).saturating_add(inlined(continuing)),
+        Statement::Call { function, .. } => written.get(function).copied().unwrap_or(each),
+        _ => each,
     });
     lengths.fold(0, u64::saturating_add)
 }

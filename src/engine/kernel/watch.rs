@@ -12,10 +12,11 @@ use crate::protocol::{KernelFault, KernelFaultKind, KernelJob, KernelProgress, K
 use crate::units::bytes;
 
 /// Longest time that reading or compiling a kernel may take, and anything else that runs none: opening a device.
-const COMPILE_TIMEOUT: Duration = Duration::from_secs(8);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(7);
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Digits of a number that may be why a kernel takes too much.
 const LARGE: usize = 5;
+const MAIN: &str = "fn main";
 /// How often the memory is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -29,7 +30,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            launch: Duration::from_secs(10),
+            launch: Duration::from_secs(8),
             memory: None,
         }
     }
@@ -108,7 +109,7 @@ pub fn watch(
         }
     }
     let fault = if state.running {
-        fault(&Trouble::Endless, &state.shape, limits)
+        fault(&Trouble::Endless, job, &state, limits)
     } else {
         let seconds = COMPILE_TIMEOUT.as_secs();
         too_much(
@@ -134,16 +135,19 @@ fn give_up(mut state: State, fault: KernelFault) -> KernelReport {
     state.report
 }
 
-/// The fault of a kernel that was given up before it ran. Nothing says which line it is: the one with the largest number may be.
+/// The fault of a kernel that was given up. Nothing says which line it is: the one with the largest number may be, else it is the
+/// whole of `main`.
 fn too_much(job: &KernelJob, state: &State, reason: String) -> KernelFault {
     let file = state.file.and_then(|file| job.files.get(file));
     let place = file.and_then(|file| {
         let code = without_comments(&file.text);
         let largest = longest(&code, |c| c.is_ascii_digit());
-        (largest.len() >= LARGE).then(|| {
-            let (message, instead) = (String::new(), String::new());
-            message::error(&file.text, &largest, message, instead)
-        })
+        let range = match largest.len() >= LARGE {
+            true => largest,
+            false => code.find(MAIN).map(|at| at..at + MAIN.len())?,
+        };
+        let (message, instead) = (String::new(), String::new());
+        Some(message::error(&file.text, &range, message, instead))
     });
     KernelFault {
         kind: KernelFaultKind::TooMuch,
@@ -155,17 +159,100 @@ fn too_much(job: &KernelJob, state: &State, reason: String) -> KernelFault {
 }
 
 /// The fault that a device's trouble is for the kernel.
-pub fn fault(trouble: &Trouble, shape: &str, limits: Limits) -> KernelFault {
+pub fn fault(trouble: &Trouble, job: &KernelJob, state: &State, limits: Limits) -> KernelFault {
     let (kind, reason) = match trouble {
+        Trouble::Endless if !has_loop(job, state) => {
+            let seconds = limits.launch.as_secs();
+            let reason =
+                format!("it has no loop, and took longer than {seconds} s to compile and run");
+            return too_much(job, state, reason);
+        }
         Trouble::Endless => (KernelFaultKind::Endless, ""),
         Trouble::Refused(why) => (KernelFaultKind::Device, why.as_str()),
         Trouble::Lost(why) => (KernelFaultKind::Lost, why.as_str()),
     };
     KernelFault {
         kind,
-        shape: shape.to_owned(),
+        shape: state.shape.clone(),
         limit: limits.launch.as_secs_f64(),
         reason: reason.to_owned(),
         ..KernelFault::default()
+    }
+}
+
+/// Whether the file that is looked at has a loop; a driver may compile one without for as long as one that does not end runs.
+fn has_loop(job: &KernelJob, state: &State) -> bool {
+    let file = state.file.and_then(|file| job.files.get(file));
+    let code = file.map_or_else(String::new, |file| without_comments(&file.text));
+    let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.any(|word| matches!(word, "for" | "while" | "loop"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    /// The worker is never slow; it only takes memory, and says nothing any more.
+    #[test]
+    fn memory_alone_ends_a_check() {
+        let job = KernelJob {
+            files: vec![Default::default()],
+            ..KernelJob::default()
+        };
+        let mut state = State::default();
+        state.report.files.push(Default::default());
+        (state.file, state.compiling) = (Some(0), true);
+        let limits = Limits {
+            memory: Some(64 << 20),
+            ..Limits::default()
+        };
+        let (news, inbox) = channel();
+        let worker = std::thread::Builder::new().spawn(move || {
+            let taken = vec![1_u8; 512 << 20];
+            std::thread::sleep(Duration::from_secs(3));
+            drop((taken, news));
+        });
+        let report = watch(
+            &job,
+            state,
+            &inbox,
+            worker.expect("a thread"),
+            limits,
+            |_| (),
+        );
+        if memory_resident().is_none() {
+            return;
+        }
+        let fault = report.files[0].fault.as_ref().expect("is given up");
+        assert_eq!(fault.kind, KernelFaultKind::TooMuch);
+        assert!(
+            fault.reason.starts_with("it took more than 6"),
+            "{}",
+            fault.reason
+        );
+        assert!(fault.reason.ends_with(" of memory"), "{}", fault.reason);
+        assert!(report.restart);
+    }
+
+    #[test]
+    fn a_kernel_without_a_loop_is_not_said_to_have_one() {
+        let said = |text: &str| {
+            let mut job = KernelJob::default();
+            job.files.push(Default::default());
+            job.files[0].text = text.to_owned();
+            let state = State {
+                file: Some(0),
+                ..State::default()
+            };
+            fault(&Trouble::Endless, &job, &state, Limits::default())
+        };
+        let slow = said("// for ever\nfn main() {}");
+        assert_eq!(slow.kind, KernelFaultKind::TooMuch);
+        assert_eq!(slow.place.map(|place| place.line), Some(2));
+        assert_eq!(
+            said("fn main() { while (true) {} }").kind,
+            KernelFaultKind::Endless
+        );
     }
 }
