@@ -216,6 +216,7 @@ fn a_course_cannot_choose_the_folder_of_its_progress() {
 
 #[test]
 fn with_measure_a_ratio_decides_and_unclear_never_passes() {
+    use perflings::course::check::{Check, Metric};
     use perflings::judge::course::{WITH_MEASURE, behaviour};
     use perflings::protocol::{Finished, Pair, Verdict};
 
@@ -252,6 +253,9 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
         tried.iter().all(|one| !one.detail.contains(ratio)),
         "without it nothing is said"
     );
+    let is_ratio = |check: &Check| check.metric == Metric::Ratio;
+    course.stages[0].checks.retain(is_ratio);
+    let tried = behaviour(&course, &mut run, None);
     let solution = tried.last().expect("a solution");
     assert_eq!(
         (solution.passed, solution.detail.as_str()),
