@@ -8,6 +8,7 @@ mod roof;
 mod run;
 mod size;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use kernel::*;
@@ -83,6 +84,14 @@ pub struct Line {
     pub t: f64,
     #[serde(flatten)]
     pub event: Event,
+}
+
+/// Reads a `Line` or a `Command` from its text. Of a fault it says what and in which column; the reader knows which line.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| match error.to_string() {
+        why if why.starts_with("recursion limit") => "nested too deeply".to_owned(),
+        why => why.replace(" at line 1 column ", " in column "),
+    })
 }
 
 /// What happened. Past tense.

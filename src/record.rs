@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use crate::clean;
 use crate::config::file::{FileError, read_text};
 use crate::files::{self, Written};
-use crate::protocol::{Device, Event, Finished, Hello, Line, PROTOCOL};
+use crate::protocol::{self, Device, Event, Finished, Hello, Line, PROTOCOL};
 
 /// Largest recording that is read.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -148,21 +148,22 @@ impl Recording {
         let mut notice = None;
         for (number, range) in (1..).zip(spans(&text)) {
             let piece = &text[range.clone()];
-            let line = match serde_json::from_str::<Line>(piece) {
+            let line = match protocol::read::<Line>(piece) {
                 Ok(line) => line,
                 Err(_) if let Some(problem) = newer(piece) => return Err(fail(number, problem)),
-                Err(_) if number == 1 => {
-                    let what = "is not a recording: its first line is not an event";
-                    return Err(fail(1, what.to_owned()));
+                Err(why) if number == 1 => {
+                    let what =
+                        format!("is not a recording: its first line is not an event ({why})");
+                    return Err(fail(1, what));
                 }
-                Err(error) => {
+                Err(why) => {
                     let shown = if range.end == text.len() {
                         "is cut in the middle of"
                     } else {
                         "cannot be read from"
                     };
                     notice = Some(format!(
-                        "{}: the recording {shown} line {number} on ({error}); the {} lines before it are shown",
+                        "{}: the recording {shown} line {number} on ({why}); the {} lines before it are shown",
                         path.display(),
                         number - 1
                     ));
@@ -309,5 +310,19 @@ mod tests {
             .filter_map(|at| recording.time(at))
             .collect();
         assert_eq!(times, [0.0, 1.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn a_deep_line_is_named() {
+        let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+        let deep = format!("{{\"t\":1.0,\"event\":\"log\",\"x\":{deep}}}\n");
+        let read = |text: String| Recording::from_text(text, Path::new("run.jsonl"));
+        let cut = read(format!("{HELLO}\n{STEP}\n{deep}{STEP}\n")).expect("a recording");
+        let want = "run.jsonl: the recording cannot be read from line 3 on (nested too deeply); the 2 lines before it are shown";
+        assert_eq!(cut.notice.as_deref(), Some(want));
+        let refused = read(deep).expect_err("refused").to_string();
+        let want =
+            "run.jsonl:1: is not a recording: its first line is not an event (nested too deeply)";
+        assert_eq!(refused, want);
     }
 }

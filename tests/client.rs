@@ -118,6 +118,21 @@ fn a_line_that_is_not_an_event_is_reported_and_the_next_ones_are_read() {
 }
 
 #[test]
+fn a_line_that_is_nested_too_deeply_is_told_with_its_number() {
+    let deep = format!(r#"{{"t":1,"event":"log","x":{}"#, "[".repeat(200));
+    let mut client = spawn(&format!(
+        r#"read x; echo "$HELLO"; echo '{deep}'; echo '{{"t":1,"event":"heartbeat"}}'; read x"#
+    ));
+    assert!(is_hello(&next(&mut client)));
+    let heard = next(&mut client);
+    assert!(
+        matches!(&heard, Heard::Malformed { why, .. } if why == "line 2: nested too deeply"),
+        "{heard:?}"
+    );
+    assert!(matches!(next(&mut client), Heard::Line(..)));
+}
+
+#[test]
 fn an_output_without_any_event_is_refused_with_its_first_line() {
     let (heard, over) = until_over(&mut spawn("yes nonsense"));
     assert!(heard.iter().all(|h| matches!(h, Heard::Malformed { .. })));

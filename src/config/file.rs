@@ -10,6 +10,7 @@ use toml_edit::{Document, DocumentMut, Item, Table};
 use super::knobs::{KNOBS, Kind, Knob, Value};
 use super::run::{Preset, RunConfig};
 use super::spelling::nearest;
+use crate::clean;
 use crate::files;
 
 /// Largest configuration file that is read.
@@ -17,6 +18,9 @@ pub const MAX_BYTES: u64 = 256 * 1024;
 
 /// Levels of nesting that the TOML parser reads.
 const NESTED: usize = 80;
+
+/// Characters of a complaint that are shown; it may quote a file.
+const MAX_SHOWN: usize = 3000;
 
 /// One complaint about a file: `path:line: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +33,10 @@ pub struct FileError {
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = clean::bounded(&self.what, MAX_SHOWN);
         match self.line {
-            0 => write!(f, "{}: {}", self.path, self.what),
-            line => write!(f, "{}:{line}: {}", self.path, self.what),
+            0 => write!(f, "{}: {what}", self.path),
+            line => write!(f, "{}:{line}: {what}", self.path),
         }
     }
 }

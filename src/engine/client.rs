@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::drivers::harmless;
-use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL};
+use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL, read};
 
 pub use command::{EngineCommand, split_words};
 pub use heard::{Heard, Over};
@@ -89,6 +89,8 @@ pub struct Client {
     first_nonsense: Option<String>,
     /// What it wrote to stderr last, and when.
     last_stray: Option<(Instant, String)>,
+    /// Lines that came from this process.
+    lines: u64,
     ready: Option<Heard>,
 }
 
@@ -117,6 +119,7 @@ impl Client {
             nonsense: 0,
             first_nonsense: None,
             last_stray: None,
+            lines: 0,
             ready: None,
         })
     }
@@ -174,8 +177,9 @@ impl Client {
             let heard = match piece {
                 Some(FromPipe::Text(text)) => self.hear(text),
                 Some(FromPipe::TooLong) => {
+                    self.lines += 1;
                     let limit = MAX_LINE / (1024 * 1024);
-                    self.nonsense("…".to_owned(), format!("it is longer than {limit} MiB"))
+                    self.nonsense("…".to_owned(), format!("longer than {limit} MiB"))
                 }
                 Some(FromPipe::Stray(text)) => {
                     if harmless(&text).is_none() {
@@ -279,9 +283,10 @@ impl Client {
     }
 
     fn hear(&mut self, text: String) -> Option<Heard> {
-        let line = match serde_json::from_str::<Line>(&text) {
+        self.lines += 1;
+        let line = match read::<Line>(&text) {
             Ok(line) => line,
-            Err(error) => return self.hear_unknown(&text, &error),
+            Err(why) => return self.hear_unknown(&text, why),
         };
         self.nonsense = 0;
         self.last_line = Instant::now();
@@ -320,7 +325,7 @@ impl Client {
     }
 
     /// A line that is no event of this protocol: perhaps the greeting of a newer one, whatever its shape.
-    fn hear_unknown(&mut self, text: &str, error: &serde_json::Error) -> Option<Heard> {
+    fn hear_unknown(&mut self, text: &str, why: String) -> Option<Heard> {
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
             && value["event"] == "hello"
             && let Some(protocol) = value["protocol"]
@@ -331,11 +336,12 @@ impl Client {
             let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
             return Some(self.refuse(text));
         }
-        self.nonsense(pipes::printable(text, 200), error.to_string())
+        self.nonsense(pipes::printable(text, 200), why)
     }
 
     fn nonsense(&mut self, line: String, why: String) -> Option<Heard> {
         self.nonsense += 1;
+        let why = format!("line {}: {why}", self.lines);
         self.first_nonsense.get_or_insert_with(|| line.clone());
         if self.nonsense < MAX_NONSENSE {
             return Some(Heard::Malformed { line, why });

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use super::load::Meter;
 use crate::clean;
 use crate::ops::progress;
-use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log};
+use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log, read};
 
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -94,15 +94,15 @@ pub fn open() -> Result<(Outlet, Receiver<Command>, JoinHandle<()>)> {
             if line.trim().is_empty() {
                 continue;
             }
-            match serde_json::from_str::<Command>(&line) {
+            match read::<Command>(&line) {
                 Ok(command) => {
                     if to_session.send(command).is_err() {
                         break;
                     }
                 }
-                Err(error) => errors.send(Event::Failed(Failed {
+                Err(why) => errors.send(Event::Failed(Failed {
                     kind: FailedKind::Usage,
-                    reason: format!("not a command: {error}"),
+                    reason: format!("not a command: {why}"),
                 })),
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::config::{KNOBS, Knob, RunConfig, Value};
 use crate::course::Question;
-use crate::protocol::{Device, Event, Finished, Line, RunSpec};
+use crate::protocol::{Device, Event, Finished, Line, RunSpec, read};
 
 /// A recorded run, and what to find in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,8 +115,8 @@ impl Detective {
     /// What is wrong with the recording as a whole, or nothing. Reads every line.
     pub fn problem(&self) -> Option<(usize, String)> {
         for (at, text) in self.recording.lines().enumerate() {
-            if let Err(error) = serde_json::from_str::<Line>(text) {
-                return Some((at + 1, format!("is not a line of a recording: {error}")));
+            if let Err(why) = read::<Line>(text) {
+                return Some((at + 1, format!("is not a line of a recording: {why}")));
             }
         }
         if self.finished().is_none() {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::clean;
 use crate::clean::shown;
 use crate::protocol::KernelError;
 
@@ -25,7 +26,8 @@ pub fn error(
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
         text: shorten(text),
-        message,
+        // The front end quotes all of a comment without an end.
+        message: clean::bounded(&message, clean::LINE),
         instead,
     }
 }

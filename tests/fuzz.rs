@@ -1,0 +1,431 @@
+//! Damaged files: whatever is in a file that the program reads, it does not panic, answers soon, names the line and loads
+//! what it saved. The same inputs each time; `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=2` tries others.
+//!
+//! What was found once is kept under `fuzz/kept`, in a folder for each reader.
+
+#[path = "fuzz/mutate.rs"]
+mod mutate;
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mutate::{Input, damaged};
+use perflings::config::file::{self, FileError, MAX_BYTES, read_text};
+use perflings::config::{KNOBS, Knob, Preset, RunConfig};
+use perflings::course::exercise::{Body, Kernels};
+use perflings::course::progress::{self, Change, State};
+use perflings::course::validate::{Vocabulary, structure};
+use perflings::course::{Course, Source};
+use perflings::engine::kernel::validate::validate;
+use perflings::export::{csv, perfetto, report::collect};
+use perflings::protocol::{Command, Line, PROTOCOL, RunSpec, Slot, read};
+use perflings::record::Recording;
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestError, TestRunner};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+
+/// More than any input may take on average, on a busy machine.
+const TIME: Duration = Duration::from_millis(100);
+/// Deep expressions need the stack that a check has.
+const STACK: usize = 256 << 20;
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn input(name: &str, path: &str) -> Input {
+    let bytes = fs::read(repository(path)).expect("there");
+    let name = name.to_owned();
+    Input { name, bytes }
+}
+
+/// Holds a property against every kept input of a reader, then against `share` times as many damaged files as there are
+/// cases. An input that fails is kept, as small as it was found, in a file that the message names.
+fn hold(reader: &str, share: f64, files: Vec<Input>, property: impl Fn(&Input) + Sync) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let run = || try_all(reader, share, files, &property);
+        let thread = thread.spawn_scoped(scope, run).expect("a thread");
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+fn try_all(reader: &str, share: f64, files: Vec<Input>, property: &impl Fn(&Input)) {
+    for input in kept(reader) {
+        property(&input);
+    }
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(1);
+    }
+    config.cases = (f64::from(config.cases) * share).ceil() as u32;
+    let cases = config.cases;
+    // An overflow of the stack or a loop without end leaves its input here, too.
+    let latest = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{reader}"));
+    let slowest = Cell::new(Duration::ZERO);
+    let begun = Instant::now();
+    let result = TestRunner::new(config).run(&damaged(files), |input| {
+        fs::write(&latest, &input.bytes).expect("written");
+        let begun = Instant::now();
+        property(&input);
+        slowest.set(slowest.get().max(begun.elapsed()));
+        Ok(())
+    });
+    if let Err(TestError::Fail(why, input)) = &result {
+        fs::write(&latest, &input.bytes).expect("written");
+        panic!("{}: {why}\n{input:?}", latest.display());
+    }
+    result.expect("every input was tried");
+    let took = begun.elapsed();
+    println!(
+        "{reader}: {cases} inputs in {took:?}, the slowest in {:?}",
+        slowest.get()
+    );
+    assert!(took < TIME * cases + TIME * 50, "{took:?}");
+}
+
+/// What was found once: `fuzz/kept/<reader>/<name of the file>/<what it was about>`.
+fn kept(reader: &str) -> Vec<Input> {
+    let folder = repository("tests/fuzz/kept").join(reader);
+    let mut open = vec![folder.clone()];
+    let mut found = Vec::new();
+    while let Some(at) = open.pop() {
+        for path in fs::read_dir(&at)
+            .expect("a folder")
+            .map(|entry| entry.expect("read").path())
+        {
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = at
+                .strip_prefix(&folder)
+                .expect("below")
+                .to_str()
+                .expect("text")
+                .to_owned();
+            let bytes = fs::read(path).expect("read");
+            found.push(Input { name, bytes });
+        }
+    }
+    assert!(!found.is_empty(), "{reader}");
+    found
+}
+
+fn is_short(error: &FileError) {
+    let text = error.to_string();
+    assert!(
+        !error.what.is_empty() && text.chars().count() < 3500,
+        "{text}"
+    );
+}
+
+/// A folder, in memory where there is such a place: some tests wait for the disk after each input.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder")
+}
+
+/// A complaint about a file of text names one of its lines, or the file as a whole where no line is at fault.
+fn names_a_line(error: &FileError, bytes: &[u8]) {
+    let lines = bytes.split(|byte| *byte == b'\n').count();
+    assert!(error.line <= lines, "{error}");
+    is_short(error);
+    let whole = ["is larger", "is empty", "cannot be read"];
+    assert!(
+        error.line > 0 || whole.iter().any(|it| error.what.contains(it)),
+        "no line: {error}"
+    );
+}
+
+#[test]
+fn a_configuration() {
+    let stages = [
+        "01-broken-init",
+        "02-strides",
+        "05-hybrid",
+        "08-out-of-memory",
+    ];
+    let files = stages.map(|stage| input("", &format!("exercises/{stage}/config.toml")));
+    let home = folder();
+    let path = home.path().join("config.toml");
+    let knobs: Vec<&Knob> = KNOBS.iter().collect();
+    hold("config", 8.0, files.into(), |input| {
+        fs::write(&path, &input.bytes).expect("written");
+        match file::load(&path) {
+            Err(error) => names_a_line(&error, &input.bytes),
+            Ok(config) => {
+                let written = file::write(&config);
+                assert_eq!(file::parse(&written, "").expect("own text"), config);
+                let text = read_text(&path, MAX_BYTES).expect("read before");
+                let written = file::rewritten(&text, "", &config, &knobs).expect("read before");
+                assert_eq!(file::parse(&written, "").expect("own text"), config);
+            }
+        }
+    });
+}
+
+/// The first lines of a recorded run, and its last.
+fn recording(name: &str) -> Vec<u8> {
+    let text =
+        fs::read_to_string(repository(&format!("exercises/{name}/run.jsonl"))).expect("there");
+    let lines: Vec<&str> = text.lines().collect();
+    let mut some = lines[..40].to_vec();
+    some.extend(&lines[lines.len() - 3..]);
+    some.join("\n").into_bytes()
+}
+
+#[test]
+fn a_recording() {
+    let runs = ["d01-still", "d03-missing-time", "d05-one-row"];
+    let file = |name| Input {
+        name: String::new(),
+        bytes: recording(name),
+    };
+    let home = folder();
+    let path = home.path().join("run.jsonl");
+    hold("recording", 4.0, runs.map(file).into(), |input| {
+        fs::write(&path, &input.bytes).expect("written");
+        match Recording::read(&path) {
+            Err(error) => names_a_line(&error, &input.bytes),
+            Ok(recording) => {
+                assert_eq!(recording.iter().count(), recording.len());
+                let sizes = [
+                    collect(&recording).markdown().len(),
+                    csv::steps(recording.iter()).len(),
+                    csv::kernels(recording.iter()).len(),
+                    csv::gradients(recording.iter()).len(),
+                    perfetto::trace(recording.iter(), &recording.badge()).len(),
+                ];
+                let most = 100_000 + 20 * input.bytes.len();
+                assert!(sizes.into_iter().all(|size| size < most), "{sizes:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_line_of_the_stream() {
+    let events = recording("d01-still");
+    let lines = events.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
+    let commands = commands().into_iter();
+    let commands = commands.map(|it| serde_json::to_vec(&it).expect("plain data"));
+    let file = |bytes| Input {
+        name: String::new(),
+        bytes,
+    };
+    hold(
+        "line",
+        16.0,
+        lines.chain(commands).map(file).collect(),
+        |input| {
+            let text = String::from_utf8_lossy(&input.bytes);
+            reads_back::<Line>(&text);
+            reads_back::<Command>(&text);
+        },
+    );
+}
+
+fn reads_back<T: DeserializeOwned + Serialize>(text: &str) {
+    match read::<T>(text) {
+        // Numbers may come back a little off in their last digit.
+        Ok(value) => {
+            drop(read::<T>(&serde_json::to_string(&value).expect("plain data")).expect("own text"))
+        }
+        Err(why) => assert!(why.len() < 300 + text.len(), "{} bytes: {why}", why.len()),
+    }
+}
+
+fn commands() -> Vec<Command> {
+    let device = || "cpu".to_owned();
+    let run = || RunSpec {
+        stage: 1,
+        variant: "broken".to_owned(),
+        slot: Slot::A,
+        config: RunConfig::preset(Preset::Tiny),
+        steps: Some(3),
+    };
+    vec![
+        Command::Hello { protocol: PROTOCOL },
+        Command::Open { device: device() },
+        Command::Start {
+            device: device(),
+            run: run(),
+        },
+        Command::Pair {
+            device: device(),
+            stage: 1,
+            a: run(),
+            b: run(),
+            pairs: 10,
+        },
+    ]
+}
+
+#[test]
+fn progress_that_was_damaged() {
+    let file = |text: &str| Input {
+        name: String::new(),
+        bytes: text.into(),
+    };
+    let files = vec![
+        file(include_str!("fuzz/progress.toml")),
+        file(
+            "# by hand\ncurrent = \"strides\"\nseed = 3\nstage.strides = { state = \"passed\", hints = 1 }\n",
+        ),
+    ];
+    hold("progress", 8.0, files, |input| {
+        let home = folder();
+        fs::write(home.path().join("progress.toml"), &input.bytes).expect("written");
+        let (first, problem) = progress::load(home.path());
+        if let Some(problem) = problem {
+            let aside = home.path().join("progress.toml.damaged-1");
+            assert_eq!(
+                fs::read(aside).expect("set aside"),
+                input.bytes,
+                "{problem}"
+            );
+            is_short(&problem);
+        }
+        let (second, problem) = progress::load(home.path());
+        assert_eq!(problem, None);
+        assert_eq!(second, first);
+        let mut stage = first.stage("strides");
+        stage.state = State::Passed;
+        let change = Change::Stage("strides".to_owned(), Box::new(stage));
+        let (saved, problem) = progress::save(home.path(), &[change]).expect("saved");
+        assert_eq!(problem, None);
+        assert_eq!(progress::load(home.path()), (saved.clone(), None));
+        assert_eq!(saved.stage("strides").state, State::Passed);
+        let others = |id: &&String| *id != "strides";
+        for id in first.stages.keys().filter(others) {
+            assert_eq!(saved.stage(id), first.stage(id), "{id}");
+        }
+    });
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
+fn names(folder: &Path, under: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder.join(under))
+        .expect("a folder")
+        .flatten()
+    {
+        let name = entry.file_name().into_string().expect("text");
+        let path = if under.is_empty() {
+            name
+        } else {
+            format!("{under}/{name}")
+        };
+        match entry.path().is_dir() {
+            true => names(folder, &path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+#[test]
+fn a_file_of_a_course() {
+    let home = folder();
+    let course = home.path().join("course");
+    copy(&repository("tests/courses/example"), &course);
+    for id in ["c01-batch", "d05-one-row", "k06-softmax"] {
+        copy(
+            &repository("exercises").join(id),
+            &course.join("exercises").join(id),
+        );
+    }
+    let mut files = Vec::new();
+    names(&course, "", &mut files);
+    files.retain(|name| !name.contains("/wrong/"));
+    files.sort();
+    let read = |name: &String| {
+        let bytes = fs::read(course.join(name)).expect("read");
+        Input {
+            name: name.clone(),
+            bytes,
+        }
+    };
+    let whole: Vec<Input> = files.iter().map(read).collect();
+    let words: Vec<String> = ["q", "m", "run", "check"].map(str::to_owned).into();
+    hold("course", 2.0, whole.clone(), |input| {
+        let path = course.join(&input.name);
+        fs::write(&path, &input.bytes).expect("written");
+        let source = Source::folder(&course).expect("a course");
+        let opened = Course::open(&source, "en");
+        let command = |_: &str| Ok(());
+        let vocabulary = Vocabulary {
+            keys: &words,
+            lints: &words,
+            command: &command,
+        };
+        let mut problems = structure(&source, &opened, &vocabulary);
+        problems.retain(|problem| problem.path == path.display().to_string());
+        let lines = input.bytes.split(|byte| *byte == b'\n').count();
+        for problem in problems {
+            assert!(problem.line <= lines, "{problem}");
+            is_short(&problem);
+        }
+        let before = whole
+            .iter()
+            .find(|it| it.name == input.name)
+            .expect("one of them");
+        fs::write(&path, &before.bytes).expect("written");
+    });
+}
+
+#[test]
+fn the_text_of_a_kernel() {
+    let course = Course::builtin("en");
+    let all = course.exercises.iter();
+    let exercises: Vec<(&str, &Kernels)> = all
+        .filter_map(|exercise| match &exercise.body {
+            Body::Kernel(kernels) => Some((exercise.id.as_str(), kernels)),
+            Body::Config(_) | Body::Detective(_) => None,
+        })
+        .collect();
+    let mut files = Vec::new();
+    for (id, kernels) in &exercises {
+        let file = &kernels.kernels[0].file;
+        for text in [&file.starter, &file.solution] {
+            let (name, bytes) = ((*id).to_owned(), text.clone().into_bytes());
+            files.push(Input { name, bytes });
+        }
+    }
+    hold("kernel", 2.0, files, |input| {
+        let (_, kernels) = exercises
+            .iter()
+            .find(|(id, _)| *id == input.name)
+            .expect("an exercise");
+        let text = String::from_utf8_lossy(&input.bytes);
+        let Err(error) = validate(&text, &kernels.kernels[0].spec, &kernels.shapes) else {
+            return;
+        };
+        let lines = text.split('\n').count();
+        assert!(error.line as usize <= lines, "{error:?}");
+        assert!(
+            error.message.len() < 4000 && error.text.len() < 4000,
+            "{error:?}"
+        );
+    });
+}
