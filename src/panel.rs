@@ -32,6 +32,7 @@ panels! {
     Roofline = "roofline",
     Ledger = "ledger",
     Gradients = "gradients",
+    Exponents = "exponents",
     Memory = "memory",
     Evidence = "evidence",
     Lints = "lints",

@@ -128,6 +128,7 @@ fn finished() -> Finished {
             tensors: 38,
             with_grad: 37,
             params_pct: 98.5,
+            ..GradSummary::default()
         },
         lints: vec![Lint {
             name: "gradient-coverage".to_owned(),

@@ -6,7 +6,7 @@ mod adapter;
 #[path = "golden/file.rs"]
 mod file;
 
-use file::{Golden, compare, device_combinations, every_combination};
+use file::{Golden, compare, compare_short, device_combinations, every_combination};
 use perflings::config::{self, Preset, RunConfig};
 use perflings::engine::devices;
 
@@ -30,6 +30,36 @@ fn wgpu_reproduces_pytorch() {
     let device = opened.device.autodiff();
     for knobs in device_combinations() {
         compare(&golden, &knobs, &device);
+    }
+}
+
+/// The knobs of f16 and bf16, with the unit roundoff of each: 11 and 8 significant bits.
+fn short_formats(own: bool) -> Vec<(Vec<(&'static str, &'static str)>, f64)> {
+    let matmul = if own { "own" } else { "library" };
+    let attention = if own { "flash" } else { "composed" };
+    [("f16", -11), ("bf16", -8)]
+        .map(|(format, power)| {
+            let knobs = vec![
+                ("train.precision", format),
+                ("train.optimizer", "fused"),
+                // A factor for the loss in f16, and a loss that takes one.
+                ("train.loss-scaling", "dynamic"),
+                ("model.matmul", matmul),
+                ("model.attention", attention),
+            ];
+            (knobs, 2f64.powi(power))
+        })
+        .to_vec()
+}
+
+#[test]
+fn short_formats_are_off_by_their_rounding() {
+    let golden = Golden::load();
+    let device = burn::tensor::Device::flex().autodiff();
+    for own in [false, true] {
+        for (knobs, unit) in short_formats(own) {
+            compare_short(&golden, &knobs, &device, unit);
+        }
     }
 }
 

@@ -920,6 +920,7 @@ fn hostile() -> App {
             name: HOSTILE.to_owned(),
             parameters: u64::MAX,
             norm: Some(value.into()),
+            zero_pct: Some(value),
         };
         hear(
             &mut app,

@@ -1343,7 +1343,12 @@ fn a_notice_goes_after_a_while() {
 fn focus_goes_round_and_expands() {
     let mut app = running(1);
     assert_eq!(app.view.focus, Some(Panel::Lesson));
-    for panel in Panel::ALL.into_iter().cycle().skip(1).take(10) {
+    for panel in Panel::ALL
+        .into_iter()
+        .cycle()
+        .skip(1)
+        .take(Panel::ALL.len())
+    {
         act(&mut app, Action::FocusNext);
         assert_eq!(app.view.focus, Some(panel));
     }

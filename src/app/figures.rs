@@ -67,11 +67,7 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         grad: slot
             .gradients
             .as_ref()
-            .map_or_else(GradSummary::default, |g| GradSummary {
-                tensors: g.tensors,
-                with_grad: g.with_grad,
-                params_pct: g.params_pct,
-            }),
+            .map_or_else(GradSummary::default, GradSummary::from),
         kernels: kernels.map_or_else(not_profiled, |k| KernelSummary {
             launches_per_step: k.launches,
             unique: k.unique,

@@ -99,10 +99,13 @@ impl Reporter {
                 ));
             }
             Event::Started(started) => progress(&format!(
-                "stage {} {} on {}: {} parameters, ln V = {:.3}",
+                "stage {} {} on {}{}: {} parameters, ln V = {:.3}",
                 started.run.stage,
                 started.run.variant,
                 started.device.name,
+                started
+                    .format()
+                    .map_or(String::new(), |it| format!(" ({it})")),
                 show(started.parameters as f64, 0),
                 started.ln_vocab
             )),

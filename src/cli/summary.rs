@@ -6,7 +6,7 @@ use crate::engine::load;
 use crate::export::report::short;
 use crate::profile::operations;
 use crate::protocol::{Finished, Phases};
-use crate::units::{bytes, show};
+use crate::units::{bytes, percent, show};
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {
@@ -43,7 +43,19 @@ fn figures(f: &Finished) -> Vec<String> {
     let [first, last] = [f.loss_first, f.loss_last].map(short);
     let (name, kind, steps) = (&f.device.name, &f.device.kind, f.steps);
     let (with, of, share) = (f.grad.with_grad, f.grad.tensors, f.grad.params_pct);
-    let gradients = format!("{with} of {of} tensors, {share:.1} % of the parameters");
+    let mut gradients = format!("{with} of {of} tensors, {share:.1} % of the parameters");
+    if let Some(zeros) = f.grad.zero_pct.filter(|it| *it > 0.0) {
+        gradients.push_str(&format!(
+            "; {} % of their elements are zero",
+            percent(zeros)
+        ));
+    }
+    if let Some((factor, skipped)) = f.grad.loss_scale.zip(f.grad.skipped) {
+        gradients.push_str(&format!(
+            "; loss scale {}, {skipped} steps left out",
+            show(factor, 0)
+        ));
+    }
     let loss = format!(
         "{first} first, {last} last; ln V {:.3}{entropy}",
         f.ln_vocab

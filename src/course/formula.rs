@@ -82,6 +82,12 @@ formulas! {
     "kv_row" 0 |c| c.model.kv_heads as f64 * head_dim(c);
     // One head's keys when they lie together.
     "kv_plane" 0 |c| context(c) * head_dim(c);
+    // The gradient of a logit is its probability, 1/V at the start, over the tokens of a step: a power of two.
+    "logit_gradient_exponent" 0 |c| -(vocab(c) * tokens(c)).log2();
+    // Half of f16's least number, 2⁻²⁵, as a probability: how many times 1/V it is.
+    "f16_floor" 1 |c| vocab(c) * tokens(c) / 2f64.powi(25);
+    // Tokens that do not come next in one step, if all are as frequent: (1 − 1/V)^n.
+    "unseen_pct" 0 |c| 100.0 * (1.0 - 1.0 / vocab(c)).powf(tokens(c));
     // One invocation each in the naive kernel.
     "swiglu_outputs" 0 |c| tokens(c) * ffn(c);
     // Two products per layer.

@@ -142,6 +142,9 @@ metrics! {
     "grad.tensors" 0 "" "parameter tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
     "grad.with_grad" 0 "" "those that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
     "grad.params_pct" 2 "%" "share of parameters that received a gradient" |f| Some(audited(f)?.grad.params_pct);
+    "grad.zero_pct" 2 "%" "share of gradient elements that are exactly zero" |f| audited(f)?.grad.zero_pct;
+    "grad.loss_scale" 0 "" "factor of the loss in the last profiled step" |f| audited(f)?.grad.loss_scale;
+    "grad.skipped" 0 "" "steps left out because a gradient overflowed" |f| Some(f64::from(audited(f)?.grad.skipped?));
     "kernels.launches_per_step" 0 "" "kernels launched in a step" launches;
     "kernels.unique" 0 "" "different kernels" |f| Some(f64::from(profiled(f)?.kernels.unique));
     "kernels.us_per_launch" 1 "µs" "time of a step over its launches" |f| Some(1e3 * f.step_ms?.median / launches(f)?);

@@ -13,7 +13,7 @@ use crate::ops::format::Format;
 use crate::ops::kernels::is_cpu;
 use crate::ops::loss_scale::LossScale;
 use crate::ops::{Parameter, grad_norm, live};
-use crate::protocol::{Evidence, GradientRow, Gradients, Num};
+use crate::protocol::{Evidence, Exponents, GradientRow, Gradients, Num};
 
 /// √Σx², in double precision. Copies the tensor to the host.
 fn norm(tensor: &Tensor<2>) -> f64 {
@@ -79,10 +79,16 @@ pub fn gradients(worker: &Worker) -> Gradients {
     let factor = scale.map_or(1.0, |scale| f64::from(scale.factor));
     let lengths = grad_norm::lengths(&present).into_iter();
     let mut lengths = lengths.map(|length| length / factor);
+    let counts = grad_norm::exponents(&present);
+    audit.exponents = (!present.is_empty()).then(|| exponents(&counts, factor));
+    let mut counts = counts.iter();
+    audit.loss_scale = scale.map(|scale| f64::from(scale.factor));
+    audit.skipped = scale.map(|scale| scale.skipped);
     for (index, parameter) in parameters.iter().enumerate() {
         let count = parameter.value.shape().num_elements() as u64;
         let gradient = worker.gradients.get(index).and_then(Option::as_ref);
         let length = gradient.and_then(|_| lengths.next());
+        let counts = gradient.and_then(|_| counts.next());
         total += count;
         if let Some(length) = length {
             squares += length * length;
@@ -95,11 +101,36 @@ pub fn gradients(worker: &Worker) -> Gradients {
             name: parameter.name.clone(),
             parameters: count,
             norm: length.map(Num),
+            zero_pct: counts.and_then(zero_pct),
         });
     }
     audit.params_pct = 100.0 * reached as f64 / total.max(1) as f64;
     audit.norm = Num(squares.sqrt());
     audit
+}
+
+/// The share of a tensor's elements that are zero.
+fn zero_pct(counts: &[u64; 256]) -> Option<f64> {
+    let all: u64 = counts.iter().sum();
+    (all > 0).then(|| 100.0 * counts[0] as f64 / all as f64)
+}
+
+/// The sizes of all elements, without the loss scale, which is a power of two.
+fn exponents(tensors: &[[u64; 256]], factor: f64) -> Exponents {
+    let shift = factor.log2().round() as i32;
+    let (lowest, highest) = (Exponents::LOWEST, Exponents::HIGHEST);
+    let mut sizes = Exponents {
+        zeros: 0,
+        counts: vec![0; (highest - lowest + 1) as usize],
+    };
+    for (bits, count) in tensors.iter().flat_map(|counts| counts.iter().enumerate()) {
+        let exponent = (bits as i32 - 127 - shift).clamp(lowest, highest);
+        match bits {
+            0 => sizes.zeros += count,
+            _ => sizes.counts[(exponent - lowest) as usize] += count,
+        }
+    }
+    sizes
 }
 
 /// A forward pass without gradients, looked at from close by.

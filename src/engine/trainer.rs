@@ -17,6 +17,7 @@ use super::worker::Worker;
 use crate::config::Sync;
 use crate::data::Source;
 use crate::lints::Facts;
+use crate::ops::format::Format;
 use crate::profile::stats::Series;
 use crate::protocol::{
     Clocks, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, RunSpec, Slot,
@@ -53,6 +54,7 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
         from_step: 0,
         roof: opened.roof.clone().map(Box::new),
         paired: false,
+        emulated: matches!(Format::of(config, opened.matrix_cores), Format::Emulated(_)),
     }
 }
 

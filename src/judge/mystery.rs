@@ -159,6 +159,7 @@ mod tests {
                 tensors: 39,
                 with_grad: 39,
                 params_pct: 100.0,
+                ..GradSummary::default()
             },
             phases_ms: Some(Phases {
                 forward: 10.0,

@@ -111,6 +111,8 @@ pub trait Kernels: Backend {
 
     /// Σx² of each tensor; NaN where the device does not answer.
     fn squares(tensors: &[Float<Self>]) -> Vec<f64>;
+    /// How many elements of each tensor have each exponent in their bits: all elements, or a sample.
+    fn exponents(tensors: &[Float<Self>]) -> Vec<[u64; 256]>;
 
     /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
     /// come in the order of the kernel's bindings.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::profile::KernelSummary;
 use super::roof::Roof;
 use super::run::{Device, Num, RunSpec, Slot, Spread};
+use crate::config::Precision;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -66,6 +67,21 @@ pub struct Started {
     /// One of two that are measured in turns: its steps begin at 0 and its times go into the pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paired: bool,
+    /// Products round their operands to a short format and are computed in f32.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
+}
+
+impl Started {
+    /// The number format of the products and whether it is emulated; `None` for f32.
+    pub fn format(&self) -> Option<String> {
+        let short = self.run.config.train.precision;
+        let aside = match self.emulated {
+            true => ", emulated: numbers true, speed not",
+            false => "",
+        };
+        (short != Precision::F32).then(|| format!("{short}{aside}"))
+    }
 }
 
 /// One optimizer step.
@@ -162,6 +178,33 @@ pub struct Gradients {
     /// Global norm, √Σ|g|².
     pub norm: Num,
     pub rows: Vec<GradientRow>,
+    /// The factor of the loss in this step, which no figure here contains; `None`: the loss is not scaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_scale: Option<f64>,
+    /// Steps left out so far, because a gradient overflowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exponents: Option<Exponents>,
+}
+
+/// How large the elements of all gradients are: on a GPU of a sample of each tensor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exponents {
+    pub zeros: u64,
+    /// Elements from 2^e up to 2^(e+1), for e from [`Exponents::LOWEST`] on. The first and the last hold what lies beyond.
+    pub counts: Vec<u64>,
+}
+
+impl Exponents {
+    pub const LOWEST: i32 = -40;
+    pub const HIGHEST: i32 = 4;
+
+    /// Elements counted, zeros included.
+    pub fn total(&self) -> u64 {
+        let all = self.counts.iter().copied();
+        all.fold(self.zeros, u64::saturating_add)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -170,6 +213,9 @@ pub struct GradientRow {
     pub parameters: u64,
     /// None: no gradient arrived.
     pub norm: Option<Num>,
+    /// Share of its elements that are exactly zero, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_pct: Option<f64>,
 }
 
 /// What the stage's lesson points at, measured on this model.
@@ -353,6 +399,33 @@ pub struct GradSummary {
     pub tensors: u32,
     pub with_grad: u32,
     pub params_pct: f64,
+    /// Share of all gradient elements that are exactly zero, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_pct: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_scale: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u32>,
+}
+
+impl From<&Gradients> for GradSummary {
+    fn from(audit: &Gradients) -> Self {
+        let shares = audit
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.parameters as f64, row.zero_pct?)));
+        let (count, zeros) = shares.fold((0.0, 0.0), |(count, zeros), (parameters, share)| {
+            (count + parameters, zeros + parameters * share)
+        });
+        Self {
+            tensors: audit.tensors,
+            with_grad: audit.with_grad,
+            params_pct: audit.params_pct,
+            zero_pct: (count > 0.0).then_some(zeros / count),
+            loss_scale: audit.loss_scale,
+            skipped: audit.skipped,
+        }
+    }
 }
 
 /// Something could not be done. The engine goes on unless it says so.

@@ -6,6 +6,7 @@ pub mod devices;
 mod ending;
 mod evidence;
 mod exercise;
+mod exponents;
 pub mod footer;
 mod glossary;
 mod gradients;
@@ -77,6 +78,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
     PanelRow { panel: Panel::Roofline, place: Place::InsteadOf(Panel::Kernels), draw: roofline::draw, reading: |_| roofline::READING },
     PanelRow { panel: Panel::Ledger, place: Place::Middle(11), draw: ledger::draw, reading: |_| ledger::READING },
     PanelRow { panel: Panel::Gradients, place: Place::HalfRight(9), draw: gradients::draw, reading: |_| gradients::READING },
+    PanelRow { panel: Panel::Exponents, place: Place::InsteadOf(Panel::Kernels), draw: exponents::draw, reading: |_| exponents::READING },
     PanelRow { panel: Panel::Memory, place: Place::HalfRight(9), draw: memory::draw, reading: |_| memory::READING },
     PanelRow { panel: Panel::Evidence, place: Place::Right(10), draw: evidence::draw, reading: |_| evidence::READING },
     PanelRow { panel: Panel::Lints, place: Place::Right(8), draw: lints::draw, reading: |_| lints::READING },

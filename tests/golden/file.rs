@@ -5,6 +5,7 @@ use perflings::config::{Knob, Preset, RunConfig, Value};
 use perflings::data::Batch;
 use perflings::model::weights::{self, Weight};
 use perflings::model::{Model, Tokens};
+use perflings::ops::loss_scale::{FIRST, LossScale};
 use perflings::ops::optimizer::Optimizer;
 use serde::Deserialize;
 
@@ -222,6 +223,46 @@ fn distance(have: &[f64], want: &[f64]) -> f64 {
         .zip(want)
         .fold(0.0_f64, |m, (a, b)| m.max((a - b).abs()))
         / largest
+}
+
+/// Compares logits and gradients of a run in a short format of this unit roundoff. Each operand of a product is rounded once, by
+/// at most `unit` of itself, so each product is off by at most 2·unit of its terms, and what comes before adds up along the
+/// longest path: 6 products a layer (q, score, mix, o, gate, down) and the head for a logit, and the same way back for a
+/// gradient. The tolerances are 2·unit times these products. Measured on the CPU device, the worst are 0.2 of it.
+pub fn compare_short(golden: &Golden, knobs: &[(&str, &str)], device: &Device, unit: f64) {
+    let config = golden.config(knobs);
+    let model = Model::new(&config, &golden.weights(&config), device).expect("golden weights fit");
+    let tokens = Tokens::new(&golden.batch(), device);
+    let products = (6 * config.model.layers + 1) as f64;
+    let allowed = [1.0, 2.0].map(|passes| passes * 2.0 * unit * products);
+
+    let logits = distance(&numbers(model.logits(&tokens, None)), &golden.logits);
+    println!(
+        "{knobs:?}: logits {:.3} of their bound",
+        logits / allowed[0]
+    );
+    assert!(
+        logits <= allowed[0],
+        "{knobs:?}: logits differ by {logits:e}"
+    );
+    assert!(logits > 0.01 * unit, "{knobs:?}: nothing was rounded");
+
+    let scale = LossScale::new(device);
+    let gradients = (model.loss(&tokens) * scale.factor(device)).backward();
+    let mut worst = 0.0_f64;
+    for parameter in model.parameters() {
+        let gradient = parameter.value.grad(&gradients).expect("a gradient");
+        let gradient = gradient.into_data().iter::<f32>().map(f64::from);
+        let have: Vec<f64> = gradient.map(|g| g / f64::from(FIRST)).collect();
+        let off = distance(&have, &golden.expected(&parameter.name, |p| &p.grad));
+        let name = &parameter.name;
+        assert!(
+            off <= allowed[1],
+            "{knobs:?}: gradient of {name} differs by {off:e}"
+        );
+        worst = worst.max(off / allowed[1]);
+    }
+    println!("{knobs:?}: gradients {worst:.3} of their bound");
 }
 
 /// Compares logits, loss and gradients within 1e-4 and one update within 1e-3, relative to the largest reference value.

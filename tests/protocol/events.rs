@@ -117,6 +117,7 @@ fn gradients() -> impl Strategy<Value = Gradients> {
                 name,
                 parameters,
                 norm,
+                zero_pct: norm.map(|_| 12.5),
             }
         });
     (
@@ -134,6 +135,12 @@ fn gradients() -> impl Strategy<Value = Gradients> {
             params_pct,
             norm,
             rows,
+            loss_scale: (step % 2 == 1).then_some(65_536.0),
+            skipped: (step % 3 == 1).then_some(2),
+            exponents: (step % 5 == 1).then(|| Exponents {
+                zeros: step,
+                counts: vec![step, 1, 0],
+            }),
         })
 }
 
@@ -306,6 +313,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 from_step: parameters,
                 roof: entropy.map(roof).map(Box::new),
                 paired: tensors % 2 == 1,
+                emulated: tensors % 3 == 1,
             }
         });
     let step = (

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::Panel;
-use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
+use perflings::config::{Init, KvLayout, Precision, Preset, RunConfig, Sync};
 use perflings::course::{
     Block, Claim, Course, Estimate, Lesson, Level, Pointer, Question, Section, SectionKind, Span,
     Stage, StageFile,
@@ -239,6 +239,7 @@ pub fn started(run: &RunSpec, from_step: u64) -> Event {
         from_step,
         roof: Some(Box::new(roof())),
         paired: false,
+        emulated: run.config.train.precision != Precision::F32,
     })
 }
 
@@ -392,6 +393,7 @@ pub fn gradients(run: &RunSpec, step: u64, missing: bool) -> Event {
         name: name.to_owned(),
         parameters,
         norm: norm.map(Num),
+        zero_pct: norm.map(|_| 0.0),
     };
     let norm = |x: f64| if missing { None } else { Some(x) };
     Event::Gradients(Gradients {
@@ -407,6 +409,14 @@ pub fn gradients(run: &RunSpec, step: u64, missing: bool) -> Event {
             row("layers.0.attention.query.weight", 16_384, norm(0.09)),
             row("layers.3.norm2.gain", 128, norm(0.002)),
         ],
+        exponents: Some(Exponents {
+            zeros: 90_000,
+            // A bell around 2^-18.
+            counts: (Exponents::LOWEST..=Exponents::HIGHEST)
+                .map(|e| 40_000 / (1 + u64::from((e + 18).unsigned_abs()).pow(2)))
+                .collect(),
+        }),
+        ..Gradients::default()
     })
 }
 

@@ -47,6 +47,7 @@ fn finished(app: &App, loss: f64) -> Event {
             tensors: 39,
             with_grad: 39,
             params_pct: 100.0,
+            ..GradSummary::default()
         },
         phases_ms: Some(Phases {
             forward: 10.0,

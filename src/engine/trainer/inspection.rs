@@ -43,11 +43,7 @@ impl Trainer {
 
             audit.slot = self.slot();
             audit.step = self.step;
-            self.gradients = GradSummary {
-                tensors: audit.tensors,
-                with_grad: audit.with_grad,
-                params_pct: audit.params_pct,
-            };
+            self.gradients = GradSummary::from(&audit);
             let step = self.step;
             self.uncounted_step(loss, total_ms);
             self.emit(Event::Gradients(audit));

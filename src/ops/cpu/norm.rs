@@ -1,4 +1,5 @@
-//! The sum of squares of many numbers, as the norm of a gradient needs it. It takes no root and scales nothing.
+//! The sum of squares of many numbers, as the norm of a gradient needs it, and how large they are. It takes no root and scales
+//! nothing.
 
 use rayon::prelude::*;
 
@@ -21,4 +22,17 @@ simd! {
         }
         total
     }
+}
+
+/// How many numbers have each exponent in their bits.
+pub fn exponents(x: &[f32]) -> [u64; 256] {
+    let count = |x: &[f32]| {
+        let mut counts = [0; 256];
+        for x in x {
+            counts[(x.to_bits() >> 23 & 0xff) as usize] += 1;
+        }
+        counts
+    };
+    let add = |a: [u64; 256], b: [u64; 256]| std::array::from_fn(|i| a[i] + b[i]);
+    x.par_chunks(GRAIN).map(count).reduce(|| [0; 256], add)
 }

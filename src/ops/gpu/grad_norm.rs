@@ -1,4 +1,5 @@
-//! Sums of squares of many tensors on the device: what is read back of gradients are their lengths.
+//! Sums of squares of many tensors on the device, and samples of them: what is read back of gradients are their lengths and
+//! the sizes of some elements.
 
 use super::{arg, empty, horizontal_sum, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
@@ -52,6 +53,37 @@ pub fn parts_of_squares(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
         first += groups;
     }
     (partial, parts)
+}
+
+/// Elements of a sample, at most.
+const SAMPLE: usize = 16_384;
+
+/// Elements `[count]` at equal distances, at most 16,384 of a tensor. 1 launch.
+pub fn sample(tensor: &CubeTensor) -> CubeTensor {
+    let size = tensor.meta.num_elements();
+    // An odd distance meets every column of a matrix whose rows are a power of two.
+    let distance = size.div_ceil(SAMPLE) | 1;
+    let count = size.div_ceil(distance);
+    let out = empty(tensor, [count]);
+    unsafe {
+        take_each::launch_unchecked(
+            &tensor.client,
+            super::groups(count.div_ceil(THREADS)),
+            CubeDim::new_1d(THREADS as u32),
+            arg(tensor),
+            arg(&out),
+            count,
+            distance,
+        );
+    }
+    out
+}
+
+#[cube(launch_unchecked)]
+fn take_each(x: &[f32], out: &mut [f32], count: usize, distance: usize) {
+    if ABSOLUTE_POS < count {
+        out[ABSOLUTE_POS] = x[ABSOLUTE_POS * distance];
+    }
 }
 
 /// A tensor, the first workgroup that works on it, and its length in vectors.

@@ -215,6 +215,13 @@ impl Kernels for Flex {
             .collect()
     }
 
+    fn exponents(tensors: &[T]) -> Vec<[u64; 256]> {
+        tensors
+            .iter()
+            .map(|tensor| cpu::norm::exponents(Values::of(tensor).get()))
+            .collect()
+    }
+
     fn strides(x: &T) -> Vec<usize> {
         x.layout()
             .strides()

@@ -157,6 +157,20 @@ impl Kernels for Cube {
             .collect()
     }
 
+    fn exponents(tensors: &[T]) -> Vec<[u64; 256]> {
+        let samples = tensors.iter().cloned().map(into_contiguous).map(|tensor| {
+            let sample = gpu::grad_norm::sample(&tensor);
+            let bytes = sample.client.read_one(sample.handle.clone());
+            let mut counts = [0; 256];
+            for b in bytes.iter().flat_map(|bytes| bytes.chunks_exact(4)) {
+                let bits = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                counts[(bits >> 23 & 0xff) as usize] += 1;
+            }
+            counts
+        });
+        samples.collect()
+    }
+
     fn strides(x: &T) -> Vec<usize> {
         x.meta.strides().iter().copied().collect()
     }

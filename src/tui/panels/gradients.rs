@@ -18,7 +18,8 @@ use crate::units::{number, percent, show};
 pub const READING: &[&str] = &[
     "One profiled step. A tensor counts when its gradient is finite and not zero. The header's `trained` is the share of \
              all parameters in tensors that count: below 100 %, a part of the model never learns.",
-    "norm: the root of the sum of squares.",
+    "norm: the root of the sum of squares. zero: the share of a tensor's elements that are exactly zero, where the loss is \
+             scaled or some are.",
 ];
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
@@ -88,8 +89,20 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
     without.sort_by_key(|row| Reverse(row.parameters));
     // A narrow panel keeps the names and the norms.
-    let count_wide = if width >= 44 { 12 } else { 0 };
-    let name_wide = usize::from(width).saturating_sub(count_wide + 9);
+    let zeros = it.loss_scale.is_some() || it.rows.iter().any(|row| row.zero_pct > Some(0.0));
+    let zero_wide = if zeros { 9 } else { 0 };
+    let count_wide = if width >= 44 + zero_wide { 12 } else { 0 };
+    let name_wide = usize::from(width).saturating_sub(usize::from(count_wide + zero_wide) + 9);
+    if zeros {
+        let [count, zero] = [("count", count_wide), ("zero", zero_wide)]
+            .map(|(head, wide)| text::right(if wide > 0 { head } else { "" }, usize::from(wide)));
+        let head = format!(
+            "{}{count}{zero}{}",
+            text::left("tensor", name_wide),
+            text::right("norm", 9)
+        );
+        lines.push(Line::styled(head, theme.dim));
+    }
     for row in without.into_iter().chain(rows) {
         let norm = row
             .norm
@@ -102,11 +115,23 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         let count = show(row.parameters as f64, 0);
         lines.push(Line::from(vec![
             Span::styled(text::left(&row.name, name_wide), style),
-            Span::styled(text::right(&count, count_wide), theme.dim),
+            Span::styled(text::right(&count, usize::from(count_wide)), theme.dim),
+            zero(row, usize::from(zero_wide), theme),
             Span::styled(text::right(&norm, 9), style),
         ]));
     }
     lines
+}
+
+/// The share of zeros; much of it is a fault.
+fn zero(row: &GradientRow, width: usize, theme: &Theme) -> Span<'static> {
+    let share = row.zero_pct.filter(|_| width > 0);
+    let style = match share {
+        Some(share) if share >= 1.0 => theme.bad,
+        _ => theme.dim,
+    };
+    let text = share.map_or(String::new(), |share| format!("{} %", percent(share)));
+    Span::styled(text::right(&text, width), style)
 }
 
 fn has_gradient(row: &GradientRow) -> bool {

@@ -67,6 +67,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     let light = first_light(app).map(|light| sentence(&light, app, theme, style).spans);
     let peak = app.run.shown().started.as_ref();
     let peak = peak.and_then(|it| it.roof.as_deref()).map(roofline::words);
+    let format = app.run.shown().started.as_ref().and_then(|it| it.format());
     let line = |with_peak: bool, with_name: bool, with_light: bool, with_log: bool| {
         let mut spans = Vec::new();
         if let Some(light) = light.as_ref().filter(|_| with_light) {
@@ -79,6 +80,11 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
                 false => device.kind.clone(),
             };
             spans.push(Span::styled(text, theme.text));
+        }
+        if let Some(format) = &format {
+            let short = format.split(':').next().unwrap_or(format);
+            let said = if with_name { format } else { short };
+            spans.push(Span::styled(format!(" · {said}"), theme.warning));
         }
         if let Some(peak) = peak.as_ref().filter(|_| with_peak) {
             spans.push(Span::styled(format!(" · {peak}"), theme.dim));

@@ -1,0 +1,108 @@
+//! How large the elements of all gradients are: a column for each power of two, or for a few of them, and the share that is
+//! exactly zero. It does not say which tensor they belong to; the gradients panel does.
+
+use ratatui::text::{Line, Span};
+
+use crate::panel::Panel;
+use crate::protocol::{Exponents, Gradients};
+use crate::tui::surface::Surface;
+use crate::tui::text;
+use crate::tui::theme::Theme;
+use crate::units::{percent, show};
+
+/// How to read it.
+pub const READING: &[&str] = &[
+    "All elements of all gradients of one profiled step, on a GPU a sample of each tensor, without the loss scale. Right: larger. \
+             A column is as high as its share. Zeros have no exponent: they are counted in the first line.",
+    "f16's least number is 2^-24: of an operand of a product, what is below half of that becomes zero. The loss scale moves \
+             that limit to the left.",
+];
+
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let ghost = || app.run.ghost()?.gradients.as_ref();
+    let shown = app.run.shown().gradients.as_ref().or_else(ghost);
+    let aside = shown.map_or(String::new(), |it| format!("step {}", it.step));
+    s.open(Panel::Exponents, &aside);
+    let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));
+    let Some((audit, sizes)) = found.filter(|(_, sizes)| !sizes.counts.is_empty()) else {
+        return s.missing("no gradients were audited yet");
+    };
+    let mut lines = vec![head(audit, sizes, s.area.width, theme)];
+    let rows = s.area.height.saturating_sub(2).clamp(2, 16);
+    lines.extend(columns(sizes, s.area.width, rows, theme));
+    s.show_panel(Panel::Exponents, lines)
+}
+
+/// Zeros, the loss scale and the steps that were left out, as far as there is room.
+fn head(audit: &Gradients, sizes: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
+    let share = 100.0 * sizes.zeros as f64 / sizes.total().max(1) as f64;
+    let (mark, style) = theme.mark(share < 1.0);
+    let mut spans = vec![Span::styled(
+        format!("{mark} zeros {} %", percent(share)),
+        style,
+    )];
+    let mut more = Vec::new();
+    if let Some(factor) = audit.loss_scale {
+        more.push(format!("loss scale {}", show(factor, 0)));
+    }
+    if let Some(skipped) = audit.skipped {
+        more.push(format!("{skipped} left out"));
+    }
+    for said in more {
+        let said = format!(", {said}");
+        if text::width_of(&spans) + text::width(&said) <= usize::from(width) {
+            spans.push(Span::styled(said, theme.dim));
+        }
+    }
+    Line::from(spans)
+}
+
+/// The columns, and below them the powers of two at both ends and f16's least.
+fn columns(sizes: &Exponents, width: u16, rows: u16, theme: &Theme) -> Vec<Line<'static>> {
+    let bins = sizes.counts.len();
+    let wide = usize::from(width).max(1);
+    // Powers of two in a column, or columns for a power of two.
+    let (together, each) = (bins.div_ceil(wide), (wide / bins).clamp(1, 3));
+    let heights: Vec<u64> = sizes
+        .counts
+        .chunks(together)
+        .map(|some| some.iter().copied().fold(0, u64::saturating_add))
+        .collect();
+    let most = heights.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let steps = theme.symbols.spark.len();
+    let full = theme.symbols.bar.last().copied().unwrap_or("#");
+    let cell = |count: u64, row: u16| {
+        let all = (count as f64 / most * (usize::from(rows) * steps) as f64).ceil() as usize;
+        let here = all.saturating_sub(usize::from(rows - 1 - row) * steps);
+        match here {
+            0 => " ",
+            _ if here >= steps => full,
+            _ => theme.symbols.spark[here - 1],
+        }
+    };
+    let line = |row: u16| {
+        let cells = heights.iter().map(|count| cell(*count, row).repeat(each));
+        Line::styled(cells.collect::<String>(), theme.phases[1])
+    };
+    let mut lines: Vec<Line<'static>> = (0..rows).map(line).collect();
+    let at = |exponent: i32| ((exponent - Exponents::LOWEST).max(0) as usize / together) * each;
+    let mut axis = String::new();
+    let end = at(Exponents::HIGHEST) + each;
+    for (column, label) in [
+        (0, format!("2^{}", Exponents::LOWEST)),
+        (
+            at(-24),
+            format!("{}2^-24, f16's least", theme.symbols.vertical),
+        ),
+        (end.saturating_sub(3), format!("2^{}", Exponents::HIGHEST)),
+    ] {
+        let used = text::width(&axis);
+        if used <= column && column + text::width(&label) <= wide {
+            axis.push_str(&" ".repeat(column - used));
+            axis.push_str(&label);
+        }
+    }
+    lines.push(Line::styled(axis, theme.dim));
+    lines
+}
