@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{Data, RunConfig, Sync};
+use crate::config::{Data, Precision, RunConfig, Sync};
 use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
 use crate::units::show;
 
@@ -240,10 +240,14 @@ fn wrong_logits(f: &Facts) -> Option<Finding> {
         .evidence
         .as_ref()?
         .parity
-        .filter(|p| p.0.is_nan() || p.0 > PARITY_LIMIT)?;
+        .filter(|p| p.0.is_nan() || p.0 > f.config.rounding().max(PARITY_LIMIT))?;
+    let rounding = match f.config.train.precision {
+        Precision::F32 => "rounding stays far below 1e-4".to_owned(),
+        short => format!("rounding to {short} stays below {}", f.config.rounding()),
+    };
     Some((
         format!(
-            "The logits differ from the plain reference's by {:.1e} of the largest; rounding stays far below 1e-4.",
+            "The logits differ from the plain reference's by {:.1e} of the largest; {rounding}.",
             parity.0
         ),
         "The loss may look right all the same. Compare what the operation reads with what lies in memory.",

@@ -83,6 +83,18 @@ impl RunConfig {
     }
 }
 
+impl RunConfig {
+    /// The largest parity that rounding explains: ten times what an operand of a product in a short
+    /// format is off by, 2⁻¹¹ and 2⁻⁸.
+    pub fn rounding(&self) -> f64 {
+        match self.train.precision {
+            Precision::F32 => 1e-4,
+            Precision::F16 => 5e-3,
+            Precision::Bf16 => 4e-2,
+        }
+    }
+}
+
 fn nearest_divisor(of: usize, wanted: usize) -> usize {
     (1..=of)
         .filter(|d| of.is_multiple_of(*d))
