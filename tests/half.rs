@@ -141,14 +141,7 @@ fn an_overflow_at_scale_1_names_the_tensor() {
         .env("XDG_CACHE_HOME", folder.path())
         .env("XDG_STATE_HOME", folder.path())
         .args([
-            "run",
-            "7",
-            "--variant",
-            "fixed",
-            "--device",
-            "cpu",
-            "--steps",
-            "20",
+            "run", "7", "--as", "fixed", "--device", "cpu", "--steps", "20",
         ])
         .args([
             "--set",

@@ -252,8 +252,9 @@ pub fn compare_short(golden: &Golden, knobs: &[(&str, &str)], device: &Device, u
     let mut worst = 0.0_f64;
     for parameter in model.parameters() {
         let gradient = parameter.value.grad(&gradients).expect("a gradient");
-        let gradient = gradient.into_data().iter::<f32>().map(f64::from);
-        let have: Vec<f64> = gradient.map(|g| g / f64::from(FIRST)).collect();
+        let data = gradient.into_data();
+        let unscaled = data.iter::<f32>().map(|g| f64::from(g) / f64::from(FIRST));
+        let have: Vec<f64> = unscaled.collect();
         let off = distance(&have, &golden.expected(&parameter.name, |p| &p.grad));
         let name = &parameter.name;
         assert!(
