@@ -110,8 +110,8 @@ fn gradients_that_underflow_without_a_scale_survive_with_it() {
     assert_eq!(zeros("bf16", "none"), 0.0);
 }
 
-/// Two runs from the same weights and tokens drift apart as rounding differs. The bound is the spread of the loss itself: at
-/// the end, neighbouring batches of these 128 tokens differ by more. Means over 50 steps differ by at most 0.02 nats.
+/// Two runs from the same weights and tokens drift apart as rounding differs. Means over 50 steps were measured to differ by at
+/// most 0.0005 nats; the bound is ten times that.
 #[test]
 fn a_loss_curve_in_f16_is_that_of_f32() {
     let curve = |precision: &str| {
@@ -130,7 +130,7 @@ fn a_loss_curve_in_f16_is_that_of_f32() {
     let apart = full.chunks(50).zip(half.chunks(50));
     let apart: Vec<f64> = apart.map(|(a, b)| mean(b) - mean(a)).collect();
     println!("f16 − f32, means of 50 steps: {apart:.5?}");
-    assert!(apart.iter().all(|x| x.abs() <= 0.02), "{apart:?}");
+    assert!(apart.iter().all(|x| x.abs() <= 0.005), "{apart:?}");
 }
 
 /// Without a factor an overflow ends the run, and the run says where.
