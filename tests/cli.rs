@@ -82,6 +82,7 @@ fn started() -> Event {
         from_step: 0,
         roof: None,
         paired: false,
+        emulated: false,
         device: device(),
         run: RunSpec {
             stage: 0,
