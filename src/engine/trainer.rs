@@ -14,13 +14,13 @@ use super::observer::Compiling;
 use super::queue::Queue;
 use super::wire::Outlet;
 use super::worker::Worker;
-use crate::config::Sync;
+use crate::config::{RunConfig, Sync};
 use crate::data::Source;
 use crate::lints::Facts;
 use crate::ops::format::Format;
 use crate::profile::stats::Series;
 use crate::protocol::{
-    Clocks, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, RunSpec, Slot,
+    Clocks, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, Roof, RunSpec, Slot,
     Started, Step, Throughput,
 };
 
@@ -52,10 +52,16 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
         entropy: Some(source.entropy()),
         forward_flops: config.forward_flops(),
         from_step: 0,
-        roof: opened.roof.clone().map(Box::new),
+        roof: roof(config, opened).cloned().map(Box::new),
         paired: false,
         emulated: matches!(Format::of(config, opened.matrix_cores), Format::Emulated(_)),
     }
+}
+
+/// The device's peaks, where they bound this run: they are those of f32, and matrix cores go beyond them.
+fn roof<'a>(config: &RunConfig, opened: &'a Opened) -> Option<&'a Roof> {
+    let native = Format::of(config, opened.matrix_cores) == Format::Native;
+    opened.roof.as_ref().filter(|_| !native)
 }
 
 /// What one step was measured to take.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{TOP, Trainer};
+use super::{TOP, Trainer, roof};
 use crate::profile::roofline::top;
 use crate::profile::rows;
 use crate::profile::stats::median;
@@ -22,6 +22,7 @@ impl Trainer {
     fn statistics(&self) -> Option<Throughput> {
         let config = &self.spec.config;
         let step_ms = self.stats.times.spread()?;
+        let roof = roof(config, &self.opened);
         let batch = config.train.batch as f64;
         let samples_per_s = batch / (step_ms.median * 1e-3);
         let wall = self.began.elapsed().saturating_sub(self.stats.paused);
@@ -38,8 +39,8 @@ impl Trainer {
             flops: self
                 .spec_synced()
                 .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
-            peak_flops: self.opened.roof.as_ref().map(|roof| roof.flops.best),
-            peak_load: self.opened.roof.as_ref().and_then(|roof| roof.flops.load),
+            peak_flops: roof.map(|roof| roof.flops.best),
+            peak_load: roof.and_then(|roof| roof.flops.load),
             clock: self.clock().to_owned(),
         })
     }
@@ -100,7 +101,7 @@ impl Trainer {
             },
         };
         let config = &self.spec.config;
-        let roof = self.opened.roof.as_ref();
+        let roof = roof(config, &self.opened);
         let mut kernels = kernels;
         kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         let rows = kernels.rows.iter().take(TOP).map(|row| top(row, roof));
