@@ -111,6 +111,8 @@ pub struct Run {
     pub active: Slot,
     /// The last run that was asked for.
     pub wanted: Option<RunSpec>,
+    /// The one before it, which may go on where the last cannot be.
+    pub(crate) before: Option<RunSpec>,
     /// Asked for and not confirmed: until then, events belong to an older run and are dropped.
     pub pending: Vec<RunSpec>,
     /// Knobs that change at the next step boundary; the run in progress goes on until then.

@@ -38,7 +38,7 @@ impl std::error::Error for Stop {}
 impl From<&Failed> for Stop {
     fn from(failed: &Failed) -> Self {
         let exit = match failed.kind {
-            FailedKind::Usage => Exit::Usage,
+            FailedKind::Usage | FailedKind::Refused => Exit::Usage,
             FailedKind::Device => Exit::NoDevice,
             FailedKind::Internal => Exit::Failed,
         };

@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use perflings::config::{Knob, Preset, RunConfig, Value};
-use perflings::protocol::{Command, Event, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict};
+use perflings::protocol::{
+    Command, Event, FailedKind, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict,
+};
 
 /// Far above what a healthy engine needs.
 const HANG_TIMEOUT: Duration = Duration::from_secs(300);
@@ -525,6 +527,34 @@ fn what_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
         assert!(failed.reason.contains(needle), "{}", failed.reason);
     }
     assert_eq!(engine.run(small(&[]), 2).1.steps, 2);
+}
+
+#[test]
+fn a_b_that_cannot_run_leaves_the_run_in_progress_as_it_is() {
+    let mut engine = Engine::start();
+    let start = |run| Command::Start {
+        device: "cpu".into(),
+        run,
+    };
+    engine.send(&start(spec(small(&[]), None)));
+    engine.until(|event| matches!(event, Event::Step(_)));
+    let mut huge = spec(small(&[]), None);
+    huge.slot = Slot::B;
+    let model = &mut huge.config.model;
+    (model.hidden, model.ffn, model.layers) = (65_536, 262_144, 1024);
+    engine.send(&start(huge));
+    let events = engine.until(|event| matches!(event, Event::Failed(_)));
+    let ended = |event: &Event| matches!(event, Event::Finished(_));
+    assert!(!events.iter().any(ended), "{events:?}");
+    let Some(Event::Failed(failed)) = events.last() else {
+        unreachable!()
+    };
+    assert_eq!(failed.kind, FailedKind::Refused, "{}", failed.reason);
+    let events = engine.until(|event| matches!(event, Event::Step(_)));
+    let Some(Event::Step(step)) = events.last() else {
+        unreachable!()
+    };
+    assert!(step.step > 0 && step.slot == Slot::A, "{step:?}");
 }
 
 #[test]

@@ -509,6 +509,26 @@ fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
 }
 
 #[test]
+fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
+    let mut app = asked();
+    act(&mut app, Action::Knobs);
+    assert!(!app.knobs_open() && app.exercise().is_some());
+    let told = |app: &App| app.notice.as_ref().map(|it| it.text.clone());
+    assert!(told(&app).is_some_and(|it| it.contains("once your answer is measured")));
+    let mut app = measuring();
+    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
+    let config = app.configs().expect("c01").config.clone();
+    act(&mut app, Action::Knobs);
+    assert!(app.knobs_open() && app.exercise().is_none());
+    assert_eq!(app.fix.found, config, "a free run of it");
+    // A kernel is changed in its file.
+    let mut app = begin();
+    open(&mut app, "k01");
+    act(&mut app, Action::Knobs);
+    assert!(told(&app).is_some_and(|it| it.contains("in its file")));
+}
+
+#[test]
 fn a_measurement_that_is_given_up_gives_the_run_back() {
     let mut app = measuring();
     let effects = act(&mut app, Action::StopMeasuring);

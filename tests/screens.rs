@@ -8,9 +8,11 @@ mod screen;
 #[path = "support/session.rs"]
 mod session;
 
+use perflings::app::mystery::End;
 use perflings::app::source::FromEngine;
 use perflings::app::{
-    Action, App, Effect, Markers, Message, Options, Overlay, Panel, RunState, ThemeName, update,
+    Action, App, Effect, Markers, Message, Mode, Options, Overlay, Panel, RunState, ThemeName,
+    update,
 };
 use perflings::config::file::FileError;
 use perflings::config::{Preset, RunConfig};
@@ -338,6 +340,30 @@ fn a_mystery_at_every_size() {
         act(&mut ended, Action::Solution);
         act(&mut ended, Action::Yes);
         dark("mystery_ended", &mut ended, width, height);
+    }
+}
+
+#[test]
+fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
+    for (width, height) in [(80, 24), (120, 36)] {
+        let mut app = riddled();
+        let broken = app.mystery().expect("open").riddle.broken.clone();
+        app.fix.take(broken, false);
+        let Mode::Mystery(mystery) = &mut app.mode else {
+            unreachable!()
+        };
+        mystery.end = Some(End::Solved {
+            points: 90,
+            seconds: 60,
+        });
+        let buffer = screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Braille);
+        let said = text(&buffer);
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let said = words.join(" ").replace("│ │ ", "");
+        assert!(
+            said.contains("B has it now. Where the pairs did not"),
+            "{said}"
+        );
     }
 }
 

@@ -103,8 +103,7 @@ impl App {
             Action::Toggle | Action::Pair => {
                 self.tell("That belongs to the stage; go back to it first", false);
             }
-            // A knob turned here would measure what the exercise asks to be foretold.
-            Action::Knobs => self.tell("An exercise is answered; knobs belong to stages", false),
+            Action::Knobs => self.knobs_of_exercise(),
             Action::PickOther(by) => self.pick_other(exercise, by),
             Action::PickThis => self.pick_this(exercise),
             Action::StopMeasuring => self.stop_measuring(exercise),

@@ -300,7 +300,7 @@ impl App {
             return;
         }
         self.no_verdict();
-        if self.could_not_change(&failed.reason) {
+        if self.could_not_change(&failed.reason, failed.kind) {
             return;
         }
         // Knobs that could not be changed leave the run as it is.
@@ -410,10 +410,21 @@ impl App {
         }
     }
 
+    /// What the pairs measured beside the one knob that the stage is about: their ratio is not the one it asks for.
+    pub fn beside(&self, stage: &Stage) -> Option<&str> {
+        let [about] = &stage.varies[..] else {
+            return None;
+        };
+        let pairs = self.study.pair.as_ref().filter(|pair| pair.done)?;
+        let other = pairs.differs.iter().find(|path| *path != about);
+        other.map(String::as_str)
+    }
+
     /// The figure that the stage's estimate is about, once it is measured.
     pub fn truth(&self, stage: &Stage) -> Option<f64> {
         let of = &stage.estimate.as_ref()?.of;
-        if of.starts_with("pair.") && self.study.pair.as_ref().is_none_or(|pair| !pair.done) {
+        let pairs = self.study.pair.as_ref().filter(|pair| pair.done);
+        if of.starts_with("pair.") && (pairs.is_none() || self.beside(stage).is_some()) {
             return None;
         }
         number(of, &figures(self)?).filter(|value| value.is_finite())

@@ -3,10 +3,11 @@
 
 use super::runs::solution;
 use super::view::AfterSkip;
-use super::{Action, App, Effect, Panel, Room};
+use super::{Action, App, Effect, Panel, Room, RunState};
 use crate::config::RunConfig;
 use crate::course::at_preset;
-use crate::protocol::Slot;
+use crate::course::progress::State;
+use crate::protocol::{FailedKind, Slot};
 
 /// How long B waits for more changes before it starts again.
 const SETTLE_MS: u64 = 500;
@@ -56,6 +57,35 @@ impl App {
         (view.overlay, view.focus) = (None, Some(Panel::Lesson));
     }
 
+    /// The configuration of an exercise as a free run, once the learner's answer was judged: before, its knobs would
+    /// measure what is to be foretold.
+    pub(super) fn knobs_of_exercise(&mut self) {
+        let Some(config) = self.configs().map(|it| it.config.clone()) else {
+            let what = match self.recording() {
+                Some(_) => "A recorded run cannot be changed",
+                None => "This exercise is solved in its file; it has no knobs",
+            };
+            return self.tell(what, false);
+        };
+        let known = self.exercise().map(|it| {
+            let judged = self
+                .exercises
+                .of(it)
+                .is_some_and(|it| it.measured.is_some());
+            judged || self.study.progress.stage(&it.id).state == State::Passed
+        });
+        if known != Some(true) {
+            let text = "The knobs open once your answer is measured: they would show it";
+            return self.tell(text, false);
+        }
+        if self.waits_for_measurement() {
+            return;
+        }
+        self.run_free(config);
+        let text = "This exercise's configuration, run freely; the list leads back";
+        self.tell(text, false);
+    }
+
     /// Opens the knobs where B is still what A is, and says so.
     pub(super) fn knobs_first(&mut self) -> bool {
         let same = self.fix.same();
@@ -74,6 +104,8 @@ impl App {
         if !self.fix.step(by) {
             return;
         }
+        // What was said of B before does not hold for this one.
+        self.notice = None;
         self.write_mine();
         self.changed(knob.is_some_and(super::fix::Fix::starts_again));
     }
@@ -193,15 +225,18 @@ impl App {
     }
 
     /// The engine could not run B as it was changed: B is what it was before, and that runs on, or again.
-    pub(super) fn could_not_change(&mut self, reason: &str) -> bool {
+    pub(super) fn could_not_change(&mut self, reason: &str, kind: FailedKind) -> bool {
         let tried = self.run.wanted.as_ref();
         if tried.is_none_or(|run| run.slot == Slot::A) || !self.fix.could_not(reason) {
-            return false;
+            return self.goes_on(kind, reason);
         }
         self.write_mine();
         // The row of the knob says it, too.
         if !self.knobs_open() {
             self.tell(reason, true);
+        }
+        if self.goes_on(kind, "") {
+            return true;
         }
         let goes_on = self.run.switching.take().is_some() && self.run.state.is_active();
         match self.run.shown().started.as_ref().filter(|_| goes_on) {
@@ -209,6 +244,22 @@ impl App {
             None if self.fix.same() => self.start(self.fix.a()),
             None => self.start(self.fix.b()),
         }
+        true
+    }
+
+    /// The engine refused a start, and the run before it goes on: the screen follows that one again.
+    fn goes_on(&mut self, kind: FailedKind, reason: &str) -> bool {
+        let before = self.run.before.take();
+        let Some(before) = before.filter(|_| kind == FailedKind::Refused) else {
+            return false;
+        };
+        if !reason.is_empty() {
+            self.tell(reason, true);
+        }
+        self.run.pending.clear();
+        self.run.active = before.slot;
+        self.run.wanted = Some(before);
+        self.run.state = RunState::Running;
         true
     }
 }

@@ -96,6 +96,7 @@ impl App {
     /// Starts a run, replacing the one in progress. An engine that is gone or hangs is replaced first.
     pub(super) fn start(&mut self, run: RunSpec) {
         self.renew_engine();
+        self.run.before = self.run.wanted.take().filter(|_| self.run.is_current());
         self.expect(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());

@@ -24,9 +24,11 @@ pub fn memory_resident() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Refuses work that needs more bytes than this host has free, where it says; `what` begins the sentence.
-pub fn ensure_memory(what: &str, need: u64) -> Result<()> {
+/// Refuses work that needs more bytes than this host has free, where it says, once the work before gave back its own;
+/// `what` begins the sentence.
+pub fn ensure_memory(what: &str, need: u64, given_back: u64) -> Result<()> {
     let free = memory_available().unwrap_or(u64::MAX);
+    let free = free.saturating_add(given_back);
     ensure!(
         need <= free,
         "{what} about {}, and {} are free. Use a smaller preset, batch or context",

@@ -141,7 +141,7 @@ impl Paired {
             let (one, other) = (&a.config, &b.config);
             let need = one.memory_estimate().max(other.memory_estimate())
                 + 12 * one.parameters().min(other.parameters());
-            ensure_memory("a paired run holds two models:", need)?;
+            ensure_memory("a paired run holds two models:", need, 0)?;
         }
         let differs = a.config.differences(&b.config).into_iter();
         let differs: Vec<_> = differs.map(str::to_owned).collect();

@@ -14,7 +14,7 @@ use super::{allocator, load, roof};
 use crate::ops::progress;
 use crate::profile::load::Reading;
 use crate::protocol::{
-    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec,
+    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec, Slot,
 };
 
 /// What the engine is busy with.
@@ -212,7 +212,7 @@ impl Session<'_> {
                 return None;
             }
         };
-        if let Err(error) = runs.iter().try_for_each(|run| refuse(run, &opened)) {
+        if let Err(error) = runs.iter().try_for_each(|run| refuse(run, &opened, 0)) {
             self.fail(FailedKind::Usage, &error);
             return None;
         }
@@ -220,7 +220,23 @@ impl Session<'_> {
         Some(opened)
     }
 
+    /// Refuses a B that cannot run before the run in progress is ended for it.
+    fn refuse_change(&self, device: &str, run: &RunSpec) -> Result<()> {
+        let Work::Training(now) = &self.work else {
+            return Ok(());
+        };
+        let same = run.slot == Slot::B && run.stage == now.spec.stage;
+        let opened = self.opened.iter().find(|(name, _)| name == device);
+        match opened.filter(|(_, it)| same && it.info == *now.device()) {
+            Some((_, opened)) => refuse(run, opened, now.spec.config.memory_estimate()),
+            None => Ok(()),
+        }
+    }
+
     fn start(&mut self, device: &str, run: RunSpec) {
+        if let Err(error) = self.refuse_change(device, &run) {
+            return self.fail(FailedKind::Refused, &error);
+        }
         let Some(opened) = self.prepare(device, &[&run]) else {
             return;
         };
@@ -355,10 +371,11 @@ impl Session<'_> {
 }
 
 /// What cannot run is refused before anything is built.
-fn refuse(run: &RunSpec, opened: &Opened) -> Result<()> {
+fn refuse(run: &RunSpec, opened: &Opened, given_back: u64) -> Result<()> {
     first_problem(run)?;
     if opened.queued {
-        ensure_memory("this run needs", run.config.memory_estimate())?;
+        let need = run.config.memory_estimate();
+        ensure_memory("this run needs", need, given_back)?;
     }
     Ok(())
 }

@@ -20,8 +20,8 @@ use crate::lints::Facts;
 use crate::ops::format::Format;
 use crate::profile::stats::Series;
 use crate::protocol::{
-    Clocks, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, Roof, RunSpec, Slot,
-    Started, Step, Throughput,
+    Clocks, Device, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, Roof, RunSpec,
+    Slot, Started, Step, Throughput,
 };
 
 /// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.
@@ -126,6 +126,11 @@ impl Trainer {
     /// Whether the run computes on the CPU device of ours.
     pub fn on_cpu(&self) -> bool {
         self.opened.queued
+    }
+
+    /// The device that it computes on.
+    pub fn device(&self) -> &Device {
+        &self.opened.info
     }
 
     /// Builds the model on the device and reports that the run started.

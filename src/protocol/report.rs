@@ -440,6 +440,8 @@ pub struct Failed {
 pub enum FailedKind {
     /// The configuration or the command was wrong.
     Usage,
+    /// A change of the run in progress that cannot be: that run goes on as it was.
+    Refused,
     /// The device is not here, or was lost.
     Device,
     /// A fault of the engine itself.

@@ -371,6 +371,7 @@ pub fn event() -> impl Strategy<Value = Event> {
         });
     let failed_kind = prop_oneof![
         Just(FailedKind::Usage),
+        Just(FailedKind::Refused),
         Just(FailedKind::Device),
         Just(FailedKind::Internal)
     ];

@@ -231,6 +231,51 @@ fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
 }
 
 #[test]
+fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
+    let free = Some(RunConfig::preset(Preset::Tiny));
+    let options = Options {
+        free,
+        ..Options::default()
+    };
+    let (mut app, _) = begin(sample::course(), options);
+    train(&mut app, 10);
+    let last = |app: &App| app.run.shown().loss.last().map(|it| it.0);
+    let before = last(&app);
+    select(&mut app, "model.init");
+    act(&mut app, Action::KnobTurn(1));
+    later(&mut app, 1000);
+    assert_eq!(app.run.state, RunState::Starting);
+    let failed = Failed {
+        kind: FailedKind::Refused,
+        reason: "this device has no room".to_owned(),
+    };
+    let effects = hear(&mut app, Event::Failed(failed));
+    assert_eq!(
+        sent(&effects),
+        Vec::<&Command>::new(),
+        "nothing begins again"
+    );
+    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!((app.run.active, wanted(&app).slot), (Slot::A, Slot::A));
+    let run = wanted(&app);
+    hear(&mut app, sample::step(&run, 11));
+    assert!(before < last(&app), "the curve goes on");
+    assert_eq!(app.run.shown().loss.first().map(|it| it.0), Some(0));
+    let row = app.fix.rows().nth(app.fix.row).expect("selected");
+    assert_eq!(row.refused, Some("this device has no room"));
+}
+
+#[test]
+fn what_was_said_of_a_b_goes_with_it() {
+    let mut app = mending();
+    act(&mut app, Action::Toggle);
+    assert!(app.notice.is_some(), "B is the same as A");
+    select(&mut app, "model.norm");
+    act(&mut app, Action::KnobTurn(1));
+    assert!(app.notice.is_none(), "{:?}", app.notice);
+}
+
+#[test]
 fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
     let mut app = mending();
     let mut mine = app.fix.found.clone();

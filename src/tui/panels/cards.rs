@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::guide::next_move;
 use crate::app::{App, RunState};
-use crate::protocol::{FailedKind, Look, Pair, Spread, Verdict};
+use crate::protocol::{FailedKind, Look, Pair, Verdict};
 use crate::tui::prose::{Writer, sentence};
 use crate::tui::surface::{Surface, centred, height};
 use crate::tui::text;
@@ -25,7 +25,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         }
         RunState::Failed { kind, reason } => {
             let (title, said) = match kind {
-                FailedKind::Usage => (
+                FailedKind::Usage | FailedKind::Refused => (
                     "this cannot run",
                     "Nothing was started; the stage is as it was.",
                 ),
@@ -104,24 +104,41 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         head.push(Span::styled(if fits { long } else { short }, theme.text));
     }
     let progress = if pair.done {
-        let side = |spread: &Spread, tokens: Option<u64>| {
-            let tokens = tokens.map_or_else(String::new, |n| format!(" for {n} tokens"));
-            format!("{} ms{tokens}", ms(spread.median))
-        };
-        let a = side(&pair.a_ms, pair.tokens.map(|it| it[0]));
-        let b = side(&pair.b_ms, pair.tokens.map(|it| it[1]));
+        let tokens = pair
+            .tokens
+            .map(|them| them.map(|n| format!(" for {n} tokens")));
+        let of = tokens.unwrap_or_default();
+        let [a, b] = [&pair.a_ms, &pair.b_ms].map(|it| ms(it.median));
         // How far from 1 the interval reaches.
         let beyond = pair
             .low
             .zip(pair.high)
-            .map(|(low, high)| 100.0 * (1.0 - low).abs().max((high - 1.0).abs()));
-        let still = match (pair.verdict, beyond) {
-            (Verdict::Unclear, Some(beyond)) => {
-                format!("; a difference beyond {beyond:.1} % is ruled out")
-            }
-            _ => String::new(),
+            .map(|(low, high)| 100.0 * (1.0 - low).abs().max((high - 1.0).abs()))
+            .filter(|_| pair.verdict == Verdict::Unclear);
+        let [still, apart] = match beyond {
+            Some(it) => [
+                format!("; a difference beyond {it:.1} % is ruled out"),
+                format!("; at most {it:.1} % apart"),
+            ],
+            None => Default::default(),
         };
-        format!("{n} pairs; medians A {a}, B {b}{still}")
+        let both = match pair.tokens {
+            Some([a, b]) => format!("; {a} and {b} tokens"),
+            None => String::new(),
+        };
+        let forms = [
+            format!(
+                "{n} pairs; medians A {a} ms{}, B {b} ms{}{still}",
+                of[0], of[1]
+            ),
+            format!("{n} pairs; medians A {a} ms, B {b} ms{both}{apart}"),
+            format!("{n} pairs; A {a} ms, B {b} ms{both}{apart}"),
+            format!("{n} pairs; A {a} ms, B {b} ms{apart}"),
+        ];
+        let mut forms = forms.into_iter().rev();
+        let shortest = forms.next().unwrap_or_default();
+        let fitting = |form: &String| text::width(form) <= width;
+        forms.filter(fitting).last().unwrap_or(shortest)
     } else {
         let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
         format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")

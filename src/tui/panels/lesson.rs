@@ -11,7 +11,7 @@ use crate::app::study::{Beat, Page};
 use crate::app::{Action, Overlay};
 use crate::course::progress::{Prediction, State, letter};
 use crate::course::{SectionKind, Stage};
-use crate::judge::Outcome;
+use crate::judge::{Outcome, Report};
 use crate::panel::Panel;
 use crate::tui::keys;
 use crate::tui::prose::Writer;
@@ -240,8 +240,19 @@ impl Text<'_> {
         if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &of.prompt);
             question::scale(of, range, known.measured, &mut self.w);
-            if let (Some(first), Some(later)) = (known.measured, app.truth(stage)) {
-                question::later(of, first, later, &mut self.w);
+            let passed = app.study.report.as_ref().is_some_and(Report::passed);
+            match (known.measured, app.truth(stage), app.beside(stage)) {
+                (Some(first), Some(later), _) if passed => {
+                    question::later(of, first, later, &mut self.w);
+                }
+                (None, None, Some(other)) if of.of.starts_with("pair.") => {
+                    let said = format!(
+                        "Not judged: B changes {other}, too. The question is about {} alone.",
+                        stage.varies.join(", ")
+                    );
+                    self.w.plain(&said, theme.dim);
+                }
+                _ => {}
             }
         }
         if tried {
