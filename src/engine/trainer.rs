@@ -20,8 +20,8 @@ use crate::lints::Facts;
 use crate::ops::format::Format;
 use crate::profile::stats::Series;
 use crate::protocol::{
-    Clocks, Device, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, Roof, RunSpec,
-    Slot, Started, Step, Throughput,
+    Clocks, Device, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, Roof,
+    RunSpec, Slot, Started, Step, Throughput,
 };
 
 /// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.

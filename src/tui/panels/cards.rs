@@ -135,10 +135,10 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             format!("{n} pairs; A {a} ms, B {b} ms{both}{apart}"),
             format!("{n} pairs; A {a} ms, B {b} ms{apart}"),
         ];
-        let mut forms = forms.into_iter().rev();
-        let shortest = forms.next().unwrap_or_default();
-        let fitting = |form: &String| text::width(form) <= width;
-        forms.filter(fitting).last().unwrap_or(shortest)
+        let shortest = forms[3].clone();
+        let mut forms = forms.into_iter();
+        let fitting = forms.find(|form| text::width(form) <= width);
+        fitting.unwrap_or(shortest)
     } else {
         let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
         format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")
