@@ -471,7 +471,7 @@ fn the_rest(said: &mut Said) {
     }
     // The room of a presenter.
     for language in ["en", "de"] {
-        for number in 1..=8 {
+        for number in 1..=9 {
             let mut app = at(number, language);
             train(&mut app, 20);
             act(&mut app, Action::Present);
@@ -515,7 +515,7 @@ fn sentences() -> Vec<String> {
 #[test]
 fn every_sentence_is_reached_and_shown_whole() {
     let mut said = Said::default();
-    for number in 1..=8 {
+    for number in 1..=9 {
         stage(&mut said, number);
     }
     exercises(&mut said);

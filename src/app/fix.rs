@@ -267,7 +267,7 @@ impl Fix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Precision;
+    use crate::config::KvLayout;
 
     fn fix(paths: &[&str]) -> Fix {
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
@@ -319,17 +319,17 @@ mod tests {
 
     #[test]
     fn a_refusal_of_the_engine_takes_the_change_back() {
-        let mut fix = fix(&["train.precision"]);
+        let mut fix = fix(&["model.kv-layout"]);
         assert!(fix.step(1));
-        assert_eq!(fix.mine.train.precision, Precision::F16);
-        assert!(fix.could_not("this device has no f16"));
+        assert_eq!(fix.mine.model.kv_layout, KvLayout::Strided);
+        assert!(fix.could_not("this device has no room"));
         assert!(fix.same() && !fix.could_not("again"));
         assert_eq!(
             fix.rows().next().and_then(|row| row.refused),
-            Some("this device has no f16")
+            Some("this device has no room")
         );
         assert!(fix.step(1), "goes on behind it");
-        assert_eq!(fix.mine.train.precision, Precision::Bf16);
+        assert_eq!(fix.mine.model.kv_layout, KvLayout::Assumed);
         fix.confirm(&fix.mine.clone());
         assert!(!fix.could_not("a later failure has nothing to do with it"));
     }

@@ -377,7 +377,8 @@ mod tests {
             .split('"')
             .skip(1)
             .step_by(2);
-        for text in texts {
+        // What is put together with a figure is no constant.
+        for text in texts.filter(|text| !text.contains("{{")) {
             let mut line = MARKER.to_owned();
             for (at, part) in text.split(['{', '}']).enumerate() {
                 let known = part == "last" || KEYS.iter().any(|(name, _)| *name == part);

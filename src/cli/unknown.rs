@@ -84,7 +84,7 @@ mod tests {
             // clap takes this for `report`.
             ("rope", "`rope` is an exercise"),
             ("k010", "perflings check k01 "),
-            ("99", "stages go from 1 to 8"),
+            ("99", "stages go from 1 to 9"),
         ] {
             let said = said(word).expect(word);
             assert!(

@@ -335,7 +335,7 @@ mod tests {
     fn a_written_file_reads_back_the_same() {
         let mut config = RunConfig::preset(Preset::Small);
         config.model.norm = Norm::Fused;
-        config.train.precision = Precision::F16;
+        config.train.precision = Precision::Bf16;
         config.train.learning_rate = 1e-3;
         assert_eq!(
             parse(&write(&config), "x").expect("own output is valid"),
