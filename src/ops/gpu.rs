@@ -32,7 +32,7 @@ pub mod roof;
 pub mod rope;
 pub mod swiglu;
 pub mod swiglu_naive;
-mod wgsl;
+pub(crate) mod wgsl;
 
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::{DType, Shape};

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use burn::cubecl::ir::metadata::Info;
-use burn::cubecl::ir::{self, ElemType, UIntKind};
-use burn::cubecl::prelude::*;
+use burn::cubecl::prelude::ExecutionMode;
 use burn::cubecl::server::KernelArguments;
-use burn::cubecl::{CubeKernel, PrecompiledSource};
 use burn_cubecl::tensor::CubeTensor;
+
+use super::gpu::wgsl::{self, Program};
 
 /// Largest number of workgroups along an axis.
 const MAX_WORKGROUPS: u64 = 65_535;
@@ -68,11 +67,10 @@ pub struct Use<'a> {
     pub shares: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Text {
     /// With its places `{{N}}`.
     text: String,
-    hash: u64,
     workgroup: [u32; 3],
 }
 
@@ -105,7 +103,6 @@ pub fn install(
     }
     let kernels = kernels.iter().map(|(text, workgroup)| Text {
         text: text.clone(),
-        hash: crate::random::hash(text.bytes()),
         workgroup: *workgroup,
     });
     let live = Live {
@@ -306,63 +303,35 @@ impl Use<'_> {
                 text: text.clone(),
                 sizes: sizes.clone(),
             };
-            let groups = CubeCount::Static(groups as u32, 1, 1);
-            first.client.launch(Box::new(kernel), groups, arguments);
+            wgsl::launch_with(kernel, [groups as usize, 1, 1], first, arguments);
         }
         Ok(())
     }
 }
 
 /// A text with sizes; the sizes are put in only when it is compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Source {
     name: &'static str,
     text: Text,
     sizes: Vec<(String, u64)>,
 }
 
-impl Source {
-    fn dim(&self) -> CubeDim {
-        let [x, y, z] = self.text.workgroup;
-        CubeDim::new_3d(x, y, z)
-    }
-}
+impl Program for Source {
+    const MODE: ExecutionMode = ExecutionMode::Checked;
 
-impl KernelMetadata for Source {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn id(&self) -> KernelId {
-        let sizes: Vec<u64> = self.sizes.iter().map(|(_, size)| *size).collect();
-        KernelId::new::<Self>()
-            .info((self.name, self.text.hash, sizes))
-            .cube_dim(self.dim().into())
+    fn text(&self) -> String {
+        let put_in = |text: String, (name, size): &(String, u64)| {
+            text.replace(&format!("{{{{{name}}}}}"), &size.to_string())
+        };
+        self.sizes.iter().fold(self.text.text.clone(), put_in)
     }
 
-    fn address_type(&self) -> ElemType {
-        UIntKind::U32.into()
-    }
-}
-
-impl CubeKernel for Source {
-    fn define(&self) -> KernelDefinition {
-        let settings = KernelSettings::new(self.dim().0, ExecutionMode::Checked, AddressType::U32);
-        KernelDefinition {
-            body: ir::Scope::root(settings.clone()),
-            settings,
-            info: Info::default(),
-        }
-    }
-
-    fn source(&self) -> Option<PrecompiledSource> {
-        let mut source = self.text.text.clone();
-        for (name, size) in &self.sizes {
-            source = source.replace(&format!("{{{{{name}}}}}"), &size.to_string());
-        }
-        Some(PrecompiledSource {
-            source,
-            entrypoint_name: "main".into(),
-            lang: "wgsl",
-        })
+    fn workgroup(&self) -> [u32; 3] {
+        self.text.workgroup
     }
 }

@@ -30,6 +30,7 @@ pub const WEIGHT_DECAY: f64 = 0.01;
 /// AdamW with its state: one slot per parameter, empty until the parameter first gets a gradient.
 pub struct Optimizer(Version);
 
+#[expect(clippy::large_enum_variant, reason = "one exists for each run")]
 enum Version {
     Library {
         rule: AdamW,
@@ -38,6 +39,8 @@ enum Version {
     Own {
         moments: Vec<Option<Moments>>,
         clocks: Clocks,
+        /// On a GPU, the state of loss scaling of runs without it.
+        unscaled: Option<CubeTensor>,
     },
 }
 
@@ -68,6 +71,7 @@ impl Optimizer {
             config::Optimizer::Fused => Version::Own {
                 moments: (0..parameters).map(|_| None).collect(),
                 clocks: Clocks::new(),
+                unscaled: None,
             },
         };
         Self(version)
@@ -109,7 +113,11 @@ impl Optimizer {
                     });
                 }
             }
-            Version::Own { moments, clocks } => {
+            Version::Own {
+                moments,
+                clocks,
+                unscaled,
+            } => {
                 let unscale = match scale {
                     Some(LossScale::Host(State { inverse, .. })) => *inverse,
                     Some(LossScale::Device(_)) | None => 1.0,
@@ -132,7 +140,7 @@ impl Optimizer {
                     // The oldest first: their clock moves on before a younger one takes its place.
                     for (updates, work) in by_age.into_iter().rev() {
                         let rule = rule(lr, updates + 1, unscale);
-                        update(&rule, work, clocks, scale);
+                        update(&rule, work, clocks, scale, unscaled);
                     }
                 });
             }
@@ -155,14 +163,20 @@ fn rule(lr: f64, time: i32, unscale: f32) -> OwnAdamW {
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<Moments>);
 
 /// Parameters that have had equally many updates.
-fn update(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks, scale: Option<&LossScale>) {
+fn update(
+    rule: &OwnAdamW,
+    work: Vec<Work>,
+    clocks: &mut Clocks,
+    scale: Option<&LossScale>,
+    unscaled: &mut Option<CubeTensor>,
+) {
     let Some((first, ..)) = work.first() else {
         return;
     };
     if is_cpu(&first.value.device()) {
         on_cpu(rule, work)
     } else {
-        on_gpu(rule, work, clocks, scale)
+        on_gpu(rule, work, clocks, scale, unscaled)
     }
 }
 
@@ -231,7 +245,13 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
 }
 
 /// Many parameters in a launch, in place; the bias corrections live on the device, in a clock.
-fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks, scale: Option<&LossScale>) {
+fn on_gpu(
+    rule: &OwnAdamW,
+    work: Vec<Work>,
+    clocks: &mut Clocks,
+    scale: Option<&LossScale>,
+    unscaled: &mut Option<CubeTensor>,
+) {
     let all: Vec<_> = work
         .into_iter()
         .map(|work| {
@@ -253,7 +273,9 @@ fn on_gpu(rule: &OwnAdamW, work: Vec<Work>, clocks: &mut Clocks, scale: Option<&
         .collect();
     let scale = match scale {
         Some(LossScale::Device(state)) => state.clone(),
-        Some(LossScale::Host(_)) | None => gpu::loss_scale::neutral(&first.value),
+        Some(LossScale::Host(_)) | None => unscaled
+            .get_or_insert_with(|| gpu::loss_scale::neutral(&first.value))
+            .clone(),
     };
     adamw::step(&slots, &clock, &scale, rule);
     clocks.insert(rule.time, clock);

@@ -87,10 +87,12 @@ struct Queries(Shape);
 struct Keys(Shape);
 
 impl Program for Forward {
-    const NAME: &'static str = "flash_attention_matrix_cores";
+    fn name(&self) -> &'static str {
+        "flash_attention_matrix_cores"
+    }
 
-    fn invocations(&self) -> u32 {
-        INVOCATIONS as u32
+    fn workgroup(&self) -> [u32; 3] {
+        [INVOCATIONS as u32, 1, 1]
     }
 
     fn text(&self) -> String {
@@ -189,10 +191,12 @@ impl Program for Forward {
 }
 
 impl Program for Queries {
-    const NAME: &'static str = "flash_attention_backward_q_matrix_cores";
+    fn name(&self) -> &'static str {
+        "flash_attention_backward_q_matrix_cores"
+    }
 
-    fn invocations(&self) -> u32 {
-        INVOCATIONS as u32
+    fn workgroup(&self) -> [u32; 3] {
+        [INVOCATIONS as u32, 1, 1]
     }
 
     fn text(&self) -> String {
@@ -286,10 +290,12 @@ impl Program for Queries {
 }
 
 impl Program for Keys {
-    const NAME: &'static str = "flash_attention_backward_kv_matrix_cores";
+    fn name(&self) -> &'static str {
+        "flash_attention_backward_kv_matrix_cores"
+    }
 
-    fn invocations(&self) -> u32 {
-        INVOCATIONS as u32
+    fn workgroup(&self) -> [u32; 3] {
+        [INVOCATIONS as u32, 1, 1]
     }
 
     fn text(&self) -> String {

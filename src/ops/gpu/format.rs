@@ -101,10 +101,12 @@ struct Convert {
 }
 
 impl Program for Convert {
-    const NAME: &'static str = "convert_format";
+    fn name(&self) -> &'static str {
+        "convert_format"
+    }
 
-    fn invocations(&self) -> u32 {
-        THREADS as u32
+    fn workgroup(&self) -> [u32; 3] {
+        [THREADS as u32, 1, 1]
     }
 
     fn text(&self) -> String {

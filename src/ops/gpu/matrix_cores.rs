@@ -125,10 +125,12 @@ struct Product {
 }
 
 impl Program for Product {
-    const NAME: &'static str = "matmul_matrix_cores";
+    fn name(&self) -> &'static str {
+        "matmul_matrix_cores"
+    }
 
-    fn invocations(&self) -> u32 {
-        self.plan.invocations() as u32
+    fn workgroup(&self) -> [u32; 3] {
+        [self.plan.invocations() as u32, 1, 1]
     }
 
     fn text(&self) -> String {

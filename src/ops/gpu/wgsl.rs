@@ -18,13 +18,16 @@ pub(super) use line;
 /// A kernel's text and everything it depends on: equal values have equal texts, so that each is written and compiled once.
 /// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry is `main`.
 pub trait Program: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+    /// Checked where a driver has to bound the loops of a text that is not ours.
+    const MODE: ExecutionMode = ExecutionMode::Unchecked;
+
     /// The name in the table of kernels.
-    const NAME: &'static str;
+    fn name(&self) -> &'static str;
 
     fn text(&self) -> String;
 
-    /// Invocations of a workgroup, along x.
-    fn invocations(&self) -> u32;
+    /// Invocations of a workgroup along each axis.
+    fn workgroup(&self) -> [u32; 3];
 }
 
 /// Launches a program on contiguous tensors in the order of its bindings.
@@ -34,10 +37,19 @@ pub fn launch<P: Program>(program: P, groups: [usize; 3], buffers: &[&CubeTensor
         debug_assert!(buffer.is_contiguous(), "kernels read contiguous tensors");
         all.with_buffer(buffer.handle.clone().binding())
     });
+    launch_with(program, groups, first, arguments);
+}
+
+/// Launches a program with these buffers, or parts of buffers, on the device of `like`.
+pub fn launch_with<P: Program>(
+    program: P,
+    groups: [usize; 3],
+    like: &CubeTensor,
+    arguments: KernelArguments,
+) {
     let [x, y, z] = groups.map(|count| count as u32);
     let kernel = Box::new(Kernel(program));
-    first
-        .client
+    like.client
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
 }
 
@@ -45,20 +57,21 @@ struct Kernel<P>(P);
 
 impl<P: Program> Kernel<P> {
     fn dim(&self) -> CubeDim {
-        CubeDim::new_1d(self.0.invocations())
+        let [x, y, z] = self.0.workgroup();
+        CubeDim::new_3d(x, y, z)
     }
 }
 
 impl<P: Program> KernelMetadata for Kernel<P> {
     fn name(&self) -> &'static str {
-        P::NAME
+        self.0.name()
     }
 
     fn id(&self) -> KernelId {
         KernelId::new::<Self>()
             .info(self.0.clone())
             .cube_dim(self.dim().into())
-            .mode(ExecutionMode::Unchecked)
+            .mode(P::MODE)
     }
 
     fn address_type(&self) -> ElemType {
@@ -68,8 +81,7 @@ impl<P: Program> KernelMetadata for Kernel<P> {
 
 impl<P: Program> CubeKernel for Kernel<P> {
     fn define(&self) -> KernelDefinition {
-        let settings =
-            KernelSettings::new(self.dim().0, ExecutionMode::Unchecked, AddressType::U32);
+        let settings = KernelSettings::new(self.dim().0, P::MODE, AddressType::U32);
         KernelDefinition {
             body: ir::Scope::root(settings.clone()),
             settings,
