@@ -232,6 +232,8 @@ fn faults_are_named_by_lints_and_their_fixes_by_none() {
         names(&unsynced)
     );
     assert_eq!(unsynced.clock, "enqueue");
+    assert!(unsynced.samples_per_s.is_some() && unsynced.enqueue_samples_per_s.is_some());
+    assert_eq!(detached.enqueue_samples_per_s, None);
 
     let (_, assumed) = engine.run(
         small(&[

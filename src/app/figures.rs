@@ -60,6 +60,7 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         entropy: started.entropy,
         samples_per_s: throughput.map(|t| t.samples_per_s),
         tokens_per_s: throughput.map(|t| t.tokens_per_s),
+        enqueue_samples_per_s: throughput.and_then(|t| t.enqueue_samples_per_s),
         step_ms: throughput.map(|t| t.step_ms),
         phases_ms: slot.phases(),
         clock: throughput.map(|t| t.clock.clone()).unwrap_or_default(),

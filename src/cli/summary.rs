@@ -91,10 +91,12 @@ fn row(name: &str, text: &str) -> String {
 
 fn speed(f: &Finished) -> String {
     let enqueued = f.clock == "enqueue";
-    let (claims, clock) = if enqueued {
-        ("claims ", "enqueue: nothing waited for the device")
-    } else {
-        ("", f.clock.as_str())
+    let clock = match f.enqueue_samples_per_s {
+        Some(rate) => format!(
+            "wall time; these steps were only handed over, at {} samples/s",
+            show(rate, 2)
+        ),
+        None => f.clock.clone(),
     };
     let Some(samples) = f.samples_per_s else {
         let why = match enqueued {
@@ -108,7 +110,7 @@ fn speed(f: &Finished) -> String {
         format!("; step {median} ms [{p25}, {p75}], p95 {p95}, n = {}", ms.n)
     });
     let (samples, step) = (show(samples, 2), step.unwrap_or_default());
-    format!("{claims}{samples} samples/s{step} ({}, {clock})", f.state)
+    format!("{samples} samples/s{step} ({}, {clock})", f.state)
 }
 
 /// Forward, backward, optimizer and the signed rest.

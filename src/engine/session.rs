@@ -291,6 +291,7 @@ impl Session<'_> {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Paused(mut trainer, since) => {
                 trainer.stats.paused += since.elapsed();
+                trainer.stats.drained.interrupt();
                 self.outlet.send(Event::Resumed {
                     slot: trainer.spec.slot,
                 });

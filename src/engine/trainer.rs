@@ -73,6 +73,35 @@ struct Timing {
     clocks: Option<Clocks>,
 }
 
+/// Wall time between steps of an unsynchronised run that began with an empty queue: a true rate without a wait in each step.
+#[derive(Default)]
+pub struct Drained {
+    /// The latest such step, unless something other than steps came in between.
+    since: Option<(Instant, u64)>,
+    steps: u64,
+    seconds: f64,
+}
+
+impl Drained {
+    /// The queue is empty, and so many steps were counted.
+    fn mark(&mut self, counted: u64) {
+        let now = Instant::now();
+        if let Some((at, from)) = self.since.replace((now, counted)) {
+            self.steps += counted - from;
+            self.seconds += (now - at).as_secs_f64();
+        }
+    }
+
+    /// What comes next is no step that counts: a profile, evidence, a pause.
+    pub fn interrupt(&mut self) {
+        self.since = None;
+    }
+
+    fn steps_per_s(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.steps as f64 / self.seconds)
+    }
+}
+
 /// What begins anew when the run goes on with other knobs.
 #[derive(Default)]
 pub struct Statistics {
@@ -86,6 +115,7 @@ pub struct Statistics {
     loss_first: Option<f64>,
     /// Wall time spent paused.
     pub paused: Duration,
+    pub drained: Drained,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
     kernels: Option<Kernels>,
@@ -277,6 +307,9 @@ impl Trainer {
             // Nothing of the step before, and not the copy of this batch, is in this step's time.
             self.queue.sync()?;
         }
+        if drain && self.stats.counted >= self.warmup() {
+            self.stats.drained.mark(self.stats.counted);
+        }
         let timing = self.time_one(drain)?;
         drop(watch);
 
@@ -303,6 +336,7 @@ impl Trainer {
             return self.stop_not_finite();
         }
         if first {
+            self.stats.drained.interrupt();
             self.evidence_now()?;
         }
         if self.last_report.elapsed() >= REPORT_PAUSE || self.all_counted() {
@@ -433,5 +467,27 @@ impl Trainer {
             evidence.clocks = Some(clocks);
             self.outlet.send(Event::Evidence(evidence.clone()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_an_unsynchronised_run_counts_only_steps_between_two_waits() {
+        let mut drained = Drained::default();
+        assert_eq!(drained.steps_per_s(), None);
+        drained.mark(8);
+        assert_eq!(drained.steps_per_s(), None);
+        drained.mark(16);
+        assert_eq!(drained.steps, 8);
+        let seconds = drained.seconds;
+        drained.interrupt();
+        drained.mark(40);
+        assert_eq!((drained.steps, drained.seconds), (8, seconds));
+        drained.mark(48);
+        assert_eq!(drained.steps, 16);
+        assert!(drained.steps_per_s().is_some_and(f64::is_finite));
     }
 }

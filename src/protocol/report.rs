@@ -148,9 +148,12 @@ pub struct Throughput {
     pub step: u64,
     pub state: State,
     pub step_ms: Spread,
-    /// batch / median.
+    /// batch / median; where nothing waited for the device, samples over the wall time between two waits of the audit.
     pub samples_per_s: f64,
     pub tokens_per_s: f64,
+    /// batch / median of steps that were only handed over: no throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enqueue_samples_per_s: Option<f64>,
     /// Samples over all wall time since the run began, profiling and pauses of the engine's own included.
     pub wall_samples_per_s: f64,
     /// Median phases of the same steps.
@@ -376,6 +379,8 @@ pub struct Finished {
     /// None: not enough synchronised, unprofiled steps.
     pub samples_per_s: Option<f64>,
     pub tokens_per_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enqueue_samples_per_s: Option<f64>,
     pub step_ms: Option<Spread>,
     pub phases_ms: Option<Phases>,
     /// `host-sync`, or `enqueue` when nothing waited for the device.

@@ -318,6 +318,7 @@ pub fn throughput(run: &RunSpec, step: u64) -> Event {
         },
         samples_per_s: 8000.0 / ms,
         tokens_per_s: 512_000.0 / ms,
+        enqueue_samples_per_s: (run.config.measure.sync == Sync::Never).then_some(40_000.0 / ms),
         wall_samples_per_s: 7600.0 / ms,
         phases: None,
         flops: (run.config.measure.sync != Sync::Never).then_some(13.1e9),

@@ -31,6 +31,7 @@ fn agree(before: f64, after: f64, device: f64) -> bool {
 impl Trainer {
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
     pub(super) fn profiled_step(&mut self) -> Result<()> {
+        self.stats.drained.interrupt();
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }

@@ -24,9 +24,16 @@ impl Trainer {
         let step_ms = self.stats.times.spread()?;
         let roof = roof(config, &self.opened);
         let batch = config.train.batch as f64;
-        let samples_per_s = batch / (step_ms.median * 1e-3);
+        let by_median = batch / (step_ms.median * 1e-3);
         let wall = self.began.elapsed().saturating_sub(self.stats.paused);
         let steps = self.stats.counted + self.stats.uncounted;
+        let wall_samples_per_s = steps as f64 * batch / wall.as_secs_f64().max(1e-9);
+        let unsynced = !self.spec_synced();
+        let samples_per_s = match self.stats.drained.steps_per_s() {
+            Some(rate) if unsynced => batch * rate,
+            None if unsynced => wall_samples_per_s,
+            _ => by_median,
+        };
         Some(Throughput {
             slot: self.slot(),
             step: self.step.saturating_sub(1),
@@ -34,7 +41,8 @@ impl Trainer {
             step_ms,
             samples_per_s,
             tokens_per_s: samples_per_s * config.train.context as f64,
-            wall_samples_per_s: steps as f64 * batch / wall.as_secs_f64().max(1e-9),
+            enqueue_samples_per_s: unsynced.then_some(by_median),
+            wall_samples_per_s,
             phases: self.median_phases(),
             flops: self
                 .spec_synced()
@@ -118,6 +126,7 @@ impl Trainer {
             entropy: Some(self.source.entropy()),
             samples_per_s: throughput.map(|t| t.samples_per_s),
             tokens_per_s: throughput.map(|t| t.tokens_per_s),
+            enqueue_samples_per_s: throughput.and_then(|t| t.enqueue_samples_per_s),
             step_ms: throughput.map(|t| t.step_ms),
             phases_ms: throughput.and_then(|t| t.phases),
             clock: self.clock().to_owned(),

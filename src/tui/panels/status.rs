@@ -132,10 +132,10 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         // Half the distance between the quartiles, in samples/s.
         let spread = it.samples_per_s * times.median * (1.0 / times.p25 - 1.0 / times.p75) / 2.0;
         let (rate, spread) = (number(it.samples_per_s), number(spread.max(0.0)));
-        // Times of handing work over spread over anything: their rate is no throughput.
+        // Times of handing work over say nothing about the spread of the rate.
         let unsynced = it.clock == "enqueue";
         let rate = match unsynced {
-            true => format!("{rate} samples/s without a sync"),
+            true => format!("{rate} samples/s by wall time"),
             false if times.n < FEW => format!("{rate} samples/s"),
             false => format!("{rate} ± {spread} samples/s"),
         };

@@ -23,7 +23,7 @@ pub fn reading(app: &App) -> &'static [&'static str] {
             "The wall average is the throughput: samples since the start, over all the time since then.",
         ],
         true => &[
-            "samples/s: batch / median time of the n steps that were neither warm-up nor profiled. Middle half: a quarter took \
+            "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; by wall time where no step waits for the device. Middle half: a quarter took \
              less, a quarter more; the ± below is half of it, in samples/s. p95: one step in twenty took longer.",
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
              spans over 10 %; settling, neither yet. The wall average includes everything, profiles too.",
@@ -31,7 +31,7 @@ pub fn reading(app: &App) -> &'static [&'static str] {
     }
 }
 
-/// The times end when the work is handed over: their rate is no throughput.
+/// The times end when the work is handed over. The rate is then by wall time.
 const ENQUEUE: &str = "enqueue";
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
@@ -101,13 +101,8 @@ fn row(label: Span<'static>, run: &SlotRun, widths: &[usize], theme: &Theme) -> 
         return Line::from(spans);
     };
     let (state, style) = state(it, theme);
-    let rate = if it.clock == ENQUEUE {
-        style
-    } else {
-        theme.strong
-    };
     let figures = [
-        (number(it.samples_per_s), rate),
+        (number(it.samples_per_s), theme.strong),
         (ms(it.step_ms.median), theme.text),
         (middle_half(it), theme.text),
         (it.step_ms.n.to_string(), theme.text),
@@ -156,10 +151,13 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
         (Some(flops), _) => format!("{} GFLOP/s", number(flops / 1e9)),
         (None, _) => "FLOP/s not measured".to_owned(),
     };
-    let parts = match it.clock.as_str() {
-        // Only the wall's clock runs through all of it.
-        ENQUEUE => vec![wall.as_str(), "these times include no wait"],
-        _ => vec![tokens.as_str(), &flops, &wall],
+    let handed = it.enqueue_samples_per_s.map(|rate| {
+        let rate = number(rate);
+        format!("these step times include no wait: handed over at {rate} samples/s")
+    });
+    let parts = match &handed {
+        Some(handed) => vec![handed.as_str(), "samples/s by wall time"],
+        None => vec![tokens.as_str(), &flops, &wall],
     };
     Line::styled(joined(parts, columns, "  ·  "), theme.dim)
 }
@@ -234,12 +232,7 @@ fn large(s: &mut Surface<'_, '_>) -> u16 {
                 let started = ghost.started.as_ref();
                 let slot = started.map_or(app.run.active, |it| it.run.slot);
                 let rate = number(was.samples_per_s);
-                let sync = if was.clock == ENQUEUE {
-                    " without sync"
-                } else {
-                    ""
-                };
-                let said = format!("  {rate} samples/s{sync}, n {}", was.step_ms.n);
+                let said = format!("  {rate} samples/s, n {}", was.step_ms.n);
                 let label = slot_label(slot, app, theme);
                 Line::from(vec![label, Span::styled(said, theme.dim)])
             }
