@@ -78,6 +78,35 @@ fn beside_other_panels_where_there_is_room() {
     }
 }
 
+/// B's products run on matrix cores, at a rate beyond the roof of f32.
+#[test]
+fn matrix_cores_have_a_roof_of_their_own() {
+    let mut app = begin();
+    train(&mut app, 40, |event| match event {
+        Event::Started(mut it) => {
+            if let Some(roof) = &mut it.roof {
+                let cores = perflings::protocol::Rate {
+                    best: 10.0 * roof.flops.best,
+                    ..roof.flops
+                };
+                roof.matrix_cores = Some(cores);
+            }
+            Event::Started(it)
+        }
+        Event::Kernels(mut kernels) => {
+            for row in kernels.rows.iter_mut().filter(|row| row.op == "linear") {
+                row.matrix_cores = true;
+                row.ms /= 30.0;
+            }
+            Event::Kernels(kernels)
+        }
+        other => other,
+    });
+    act(&mut app, Action::Roofline);
+    let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
+    insta::assert_snapshot!("matrix_cores", with_styles(&buffer));
+}
+
 #[test]
 fn the_key_brings_it_up_and_puts_it_away() {
     let mut app = both();

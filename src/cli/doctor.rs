@@ -391,13 +391,20 @@ fn peaks(info: &DeviceInfo) -> String {
             "; measured while other programs used {:.0} % of this machine: measure again on a quiet one",
             100.0 * load
         ),
-        None if apart(&roof.flops) || apart(&roof.bytes) => {
+        None if [Some(roof.flops), roof.matrix_cores, Some(roof.bytes)]
+            .iter()
+            .flatten()
+            .any(apart) =>
+        {
             "; the repeats lie far apart: measure again on a quiet machine".to_owned()
         }
         None => String::new(),
     };
+    let cores = roof.matrix_cores.map_or_else(String::new, |it| {
+        format!(" (matrix cores, f16: {})", rate(&it, "FLOP/s"))
+    });
     format!(
-        "peak {}, {}; arithmetic binds from {:.1} FLOP/byte on; {} clock, {}{noisy}",
+        "peak {}{cores}, {}; arithmetic binds from {:.1} FLOP/byte on; {} clock, {}{noisy}",
         rate(&roof.flops, "FLOP/s"),
         rate(&roof.bytes, "B/s"),
         ridge(roof),
@@ -447,6 +454,7 @@ mod tests {
             load: None,
         };
         let roof = Roof {
+            matrix_cores: None,
             flops: rate(61.23e12, 61e12),
             bytes: rate(4.01e12, 4e12),
             clock: "device".to_owned(),

@@ -68,7 +68,13 @@ pub fn of(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
 /// its numbers lie apart, a few times.
 fn due(kept: &cache::Entry) -> bool {
     let unsteady = |rate| roofline::unsteady(rate);
-    let apart = unsteady(&kept.roof.flops) || unsteady(&kept.roof.bytes);
+    let Roof {
+        flops,
+        bytes,
+        matrix_cores,
+        ..
+    } = &kept.roof;
+    let apart = unsteady(flops) || unsteady(bytes) || matrix_cores.as_ref().is_some_and(unsteady);
     kept.roof.load().is_some() || !kept.watched || apart && kept.tries < TRIES
 }
 
@@ -123,7 +129,8 @@ pub fn anew(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
 /// The higher peaks of two measurements; with the date of the one before where nothing of it was reached again.
 fn both(before: Roof, now: Roof) -> Roof {
     let better = roofline::better(before.clone(), now);
-    if better.flops == before.flops && better.bytes == before.bytes {
+    let of = |it: &Roof| (it.flops, it.bytes, it.matrix_cores);
+    if of(&better) == of(&before) {
         before
     } else {
         better

@@ -18,6 +18,7 @@ use crate::config::{RunConfig, Sync};
 use crate::data::Source;
 use crate::lints::Facts;
 use crate::ops::format::Format;
+use crate::profile::roofline;
 use crate::profile::stats::Series;
 use crate::protocol::{
     Clocks, Device, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, Roof,
@@ -52,16 +53,16 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
         entropy: Some(source.entropy()),
         forward_flops: config.forward_flops(),
         from_step: 0,
-        roof: roof(config, opened).cloned().map(Box::new),
+        roof: opened.roof.clone().map(Box::new),
         paired: false,
         emulated: matches!(Format::of(config, opened.matrix_cores), Format::Emulated(_)),
     }
 }
 
-/// The device's peaks, where they bound this run: they are those of f32, and matrix cores go beyond them.
-fn roof<'a>(config: &RunConfig, opened: &'a Opened) -> Option<&'a Roof> {
+/// The device's peaks that bound this run's products.
+fn roof(config: &RunConfig, opened: &Opened) -> Option<Roof> {
     let native = Format::of(config, opened.matrix_cores) == Format::Native;
-    opened.roof.as_ref().filter(|_| !native)
+    roofline::bounding(opened.roof.as_ref()?, native)
 }
 
 /// What one step was measured to take.

@@ -275,9 +275,12 @@ impl Section {
         out.push_str(&match roof {
             None => format!("\nThe roof: {}.\n", missing("this device's peaks were not known")),
             Some(roof) => format!(
-                "\nThe roof: {:.1} GFLOP/s and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
+                "\nThe roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
                  A dash: the work is not known there.\n",
                 roof.flops.best / 1e9,
+                roof.matrix_cores.map_or_else(String::new, |it| {
+                    format!(" ({:.1} in f16 on matrix cores)", it.best / 1e9)
+                }),
                 roof.bytes.best / 1e9,
                 plain(&roof.date),
                 plain(&roof.clock),

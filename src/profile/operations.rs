@@ -1,7 +1,7 @@
 //! The operations of one profiled step: rows of all layers, parts and kernels added up by operation and phase, as the
 //! roofline shows them.
 
-use super::roofline::{Reached, rates};
+use super::roofline::{Reached, bounding, rates};
 use crate::protocol::{Kernels, Roof};
 
 /// A row of a profile as people read it, on the screen and on the command line: the operation, its place where that says
@@ -36,6 +36,7 @@ pub struct Operation {
     pub ms: f64,
     /// FLOP and bytes by shape.
     pub work: Option<(f64, f64)>,
+    pub matrix_cores: bool,
     /// Why the work is not known.
     pub no_work: Option<String>,
 }
@@ -48,7 +49,8 @@ impl Operation {
     /// What it reached against the roofs.
     pub fn reached(&self, roof: Option<&Roof>) -> Reached {
         let work = self.work.filter(|(flops, bytes)| flops + bytes > 0.0);
-        rates(work, self.ms * 1e-3, roof)
+        let roof = roof.and_then(|roof| bounding(roof, self.matrix_cores));
+        rates(work, self.ms * 1e-3, roof.as_ref())
     }
 }
 
@@ -65,12 +67,14 @@ pub fn operations(kernels: &Kernels) -> Vec<Operation> {
                 phase: row.phase.clone(),
                 ms: 0.0,
                 work: None,
+                matrix_cores: false,
                 no_work: None,
             });
             found.len() - 1
         });
         let it = &mut found[at];
         it.ms += row.ms;
+        it.matrix_cores |= row.matrix_cores;
         if let Some((flops, bytes)) = row.flops.zip(row.bytes) {
             let sum = it.work.get_or_insert((0.0, 0.0));
             (sum.0, sum.1) = (sum.0 + flops, sum.1 + bytes);

@@ -7,6 +7,7 @@ use crate::units;
 
 /// No existing device reaches these rates; a stopped clock or a kernel that did not run would show them.
 const MOST_FLOPS: f64 = 1e15;
+const MOST_MATRIX_FLOPS: f64 = 1e16;
 const MOST_BYTES: f64 = 1e14;
 /// Every computer since the 1970s is faster; a lower rate means that the measurement failed.
 const LEAST: f64 = 1e6;
@@ -52,6 +53,9 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
         }
     };
     check("an f32 peak", &roof.flops, MOST_FLOPS)?;
+    if let Some(cores) = &roof.matrix_cores {
+        check("a peak of matrix cores", cores, MOST_MATRIX_FLOPS)?;
+    }
     check("a memory bandwidth", &roof.bytes, MOST_BYTES)
 }
 
@@ -67,22 +71,41 @@ pub fn better(before: Roof, now: Roof) -> Roof {
         load: a.load.zip(b.load).map(|(a, b)| a.min(b)),
         ..if a.best > b.best { a } else { b }
     };
+    let cores = before.matrix_cores.zip(now.matrix_cores);
+    let cores = cores.map(|(before, now)| higher(before, now));
     Roof {
         flops: higher(before.flops, now.flops),
+        matrix_cores: cores.or(before.matrix_cores).or(now.matrix_cores),
         bytes: higher(before.bytes, now.bytes),
         ..now
     }
 }
 
-/// `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`.
+/// The roof of work on matrix cores, or of work outside of them: `flops` is what binds it. None where that was not measured.
+pub fn bounding(roof: &Roof, matrix_cores: bool) -> Option<Roof> {
+    let flops = if matrix_cores {
+        roof.matrix_cores?
+    } else {
+        roof.flops
+    };
+    Some(Roof {
+        flops,
+        ..roof.clone()
+    })
+}
+
+/// `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`, the matrix cores' between the two.
 pub fn words(roof: &Roof) -> String {
     let rate = |it: &Rate, unit: &str| {
         let (divisor, prefix) = units::prefix(it.best);
         format!("{} {prefix}{unit}", units::digits(it.best / divisor, 3))
     };
     let load = roof.load().map_or("", |_| " (measured under load)");
+    let cores = roof.matrix_cores.map_or_else(String::new, |it| {
+        format!(" (matrix cores {})", rate(&it, "FLOP/s"))
+    });
     format!(
-        "peak {}, {}{load}",
+        "peak {}{cores}, {}{load}",
         rate(&roof.flops, "FLOP/s"),
         rate(&roof.bytes, "B/s")
     )
@@ -125,7 +148,8 @@ pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> Reached {
         .flops
         .zip(row.bytes)
         .filter(|(flops, bytes)| flops + bytes > 0.0);
-    rates(work, ms * 1e-3, roof)
+    let roof = roof.and_then(|roof| bounding(roof, row.matrix_cores));
+    rates(work, ms * 1e-3, roof.as_ref())
 }
 
 /// A row as summaries list it.
@@ -178,6 +202,7 @@ mod tests {
         Roof {
             flops: steady(100e6),
             bytes: steady(10e6),
+            matrix_cores: None,
             clock: "host".to_owned(),
             date: "2026-01-02".to_owned(),
         }
@@ -254,6 +279,26 @@ mod tests {
         assert_eq!(reached(&row, Some(&roof)).share, Some(2.5));
         roof.bytes.load = Some(0.6);
         assert_eq!(reached(&row, Some(&roof)).share, None);
+    }
+
+    #[test]
+    fn work_on_matrix_cores_has_a_roof_of_its_own() {
+        let row = KernelRow {
+            ms: 500.0,
+            flops: Some(500e6),
+            bytes: Some(1e6),
+            matrix_cores: true,
+            ..KernelRow::default()
+        };
+        // 1000 MFLOP/s where f32 allows 100: no share of the wrong roof.
+        assert_eq!(reached(&row, Some(&roof())).share, None);
+        let both = Roof {
+            matrix_cores: Some(steady(2e9)),
+            ..roof()
+        };
+        let it = reached(&row, Some(&both));
+        assert_eq!((it.share, it.memory_bound), (Some(0.5), Some(false)));
+        assert_eq!(better(both, roof()).matrix_cores, Some(steady(2e9)));
     }
 
     #[test]

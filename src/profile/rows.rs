@@ -7,6 +7,9 @@ use super::stats::median;
 use crate::ops::trace::{Row, Span};
 use crate::protocol::{KernelRow, Kernels};
 
+/// How the names of kernels end that multiply on matrix cores.
+const ON_MATRIX_CORES: &str = "matrix_cores";
+
 /// A kernel that ran inside a span.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -141,19 +144,21 @@ impl Rows {
 /// Where an operation has several kernels at one place, gives the row that carries the work the time of all of them, and
 /// tells the other rows where their work is counted.
 fn complete_work(rows: &mut [KernelRow]) {
-    let mut whole: BTreeMap<[String; 3], (f64, Option<String>)> = BTreeMap::new();
+    let mut whole: BTreeMap<[String; 3], (f64, bool, Option<String>)> = BTreeMap::new();
     let place = |row: &KernelRow| [&row.part, &row.phase, &row.op].map(Clone::clone);
     for row in rows.iter() {
-        let (ms, carrier) = whole.entry(place(row)).or_default();
+        let (ms, cores, carrier) = whole.entry(place(row)).or_default();
         *ms += row.ms;
+        *cores |= row.kernel.ends_with(ON_MATRIX_CORES);
         if row.flops.is_some() && carrier.is_none() {
             *carrier = Some(row.kernel.clone());
         }
     }
     for row in rows.iter_mut() {
-        let Some((ms, carrier)) = whole.get(&place(row)) else {
+        let Some((ms, cores, carrier)) = whole.get(&place(row)) else {
             continue;
         };
+        row.matrix_cores = *cores;
         if row.flops.is_some() {
             row.work_ms = (*ms > row.ms).then_some(*ms);
         } else if let (None, Some(carrier)) = (&row.no_work, carrier) {
@@ -190,6 +195,23 @@ mod tests {
             (rows[0].layers, rows[0].calls, rows[0].ms, rows[0].flops),
             (2, 2, 5.0, Some(20.0))
         );
+    }
+
+    #[test]
+    fn every_kernel_of_an_operation_on_matrix_cores_has_their_roof() {
+        let launch = |span, kernel: &str| Launch {
+            span,
+            kernel: kernel.to_owned(),
+            length: Duration::from_millis(1),
+        };
+        let launches = [
+            launch(Some(0), "convert_format"),
+            launch(Some(0), "matmul_matrix_cores"),
+            launch(None, "add"),
+        ];
+        for row in from_launches(&[span(0, 9)], &launches) {
+            assert_eq!(row.matrix_cores, row.part != "glue", "{}", row.kernel);
+        }
     }
 
     #[test]

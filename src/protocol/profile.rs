@@ -28,6 +28,9 @@ pub struct KernelRow {
     /// Time of that work in ms, where an operation has several kernels and this row carries the work of all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_ms: Option<f64>,
+    /// The operation's products ran on matrix cores: their peak is the roof.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub matrix_cores: bool,
     /// Why the work is not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_work: Option<String>,

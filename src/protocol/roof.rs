@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct Roof {
     /// f32 multiply-adds on registers alone, two operations each, per second.
     pub flops: Rate,
+    /// f16 products with f32 sums on matrix cores, on registers alone, where the device has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix_cores: Option<Rate>,
     /// Bytes a second of a triad over arrays far larger than the caches, reads and writes each counted.
     pub bytes: Rate,
     /// `device`, `system` or `host`.

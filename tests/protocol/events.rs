@@ -53,6 +53,7 @@ fn roof(peak: f64) -> Roof {
         load: Some(0.5),
     };
     Roof {
+        matrix_cores: None,
         flops: rate,
         bytes: rate,
         clock: "device".to_owned(),
@@ -69,6 +70,7 @@ fn kernels() -> impl Strategy<Value = Kernels> {
     )
         .prop_map(
             |(part, kernel, (layers, calls), [ms, flops, bytes])| KernelRow {
+                matrix_cores: false,
                 part,
                 phase: "forward".to_owned(),
                 op: "linear".to_owned(),

@@ -219,6 +219,7 @@ pub fn roof() -> Roof {
         load: None,
     };
     Roof {
+        matrix_cores: None,
         flops: rate(98e9),
         bytes: rate(21e9),
         clock: "host".to_owned(),

@@ -29,10 +29,11 @@ const ARRAYS: [usize; 2] = [256 << 20, 32 << 20];
 
 /// Both roofs of an opened device, today's date on them.
 pub fn roof(opened: &Opened) -> Result<Roof> {
-    let (flops, bytes, clock) = if opened.queued {
+    let (flops, cores, bytes, clock) = if opened.queued {
         let threads = rayon::current_num_threads();
         let array = host::array_bytes(memory_available());
-        (host::flops(threads), host::bytes(threads, array), "host")
+        let bytes = host::bytes(threads, array);
+        (host::flops(threads), None, bytes, "host")
     } else {
         on_gpu(opened)?
     };
@@ -41,15 +42,28 @@ pub fn roof(opened: &Opened) -> Result<Roof> {
     };
     Ok(Roof {
         flops: rated(&flops)?,
+        matrix_cores: cores.as_ref().map(rated).transpose()?,
         bytes: rated(&bytes)?,
         clock: clock.to_owned(),
         date: today(),
     })
 }
 
-fn on_gpu(opened: &Opened) -> Result<(Measured, Measured, &'static str)> {
+/// f32, matrix cores, memory, and the clock.
+fn on_gpu(opened: &Opened) -> Result<(Measured, Option<Measured>, Measured, &'static str)> {
     let device = &opened.device;
-    let (flops, clock) = multiply_adds(device)?;
+    let out = buffer(device, gpu::outputs(MANY));
+    let (flops, clock) = arithmetic(device, gpu::flops, |groups, rounds| {
+        gpu::multiply_add(&out, groups, rounds);
+    })?;
+    let cores = match opened.matrix_cores {
+        true => {
+            let out = buffer(device, gpu::MATRIX_OUTPUTS);
+            let products = |groups, rounds| gpu::matrix_products(&out, groups, rounds);
+            Some(arithmetic(device, gpu::matrix_flops, products)?.0)
+        }
+        false => None,
+    };
     let on_cpu = opened.info.kind == "vulkan-cpu";
     let first = if on_cpu {
         host::array_bytes(memory_available())
@@ -59,16 +73,20 @@ fn on_gpu(opened: &Opened) -> Result<(Measured, Measured, &'static str)> {
     let bytes = triad(device, first).or_else(|_| triad(device, ARRAYS[1]));
     // What was allocated goes back before a model takes its place.
     device.memory_cleanup();
-    Ok((flops, bytes?, clock))
+    Ok((flops, cores, bytes?, clock))
 }
 
 fn buffer(device: &Device, values: usize) -> CubeTensor {
     primitive::<Cube>(Tensor::<2>::empty([1, values], device))
 }
 
-fn multiply_adds(device: &Device) -> Result<(Measured, &'static str)> {
-    let out = buffer(device, gpu::outputs(MANY));
-    let once = |groups, rounds| timed(device, || gpu::multiply_add(&out, groups, rounds));
+/// The rate of a kernel that only computes: so many operations for so many workgroups and rounds of its loop.
+fn arithmetic(
+    device: &Device,
+    flops: fn(u32, usize) -> f64,
+    launch: impl Fn(u32, usize),
+) -> Result<(Measured, &'static str)> {
+    let once = |groups, rounds| timed(device, || launch(groups, rounds));
     // The first launch compiles.
     once(FEW, 1)?;
     let (mut groups, mut rounds) = (FEW, 4);
@@ -77,7 +95,7 @@ fn multiply_adds(device: &Device) -> Result<(Measured, &'static str)> {
     for _ in 0..4 {
         let (seconds, by) = once(groups, rounds)?;
         clock = by;
-        let reached = gpu::flops(groups, rounds) / seconds;
+        let reached = flops(groups, rounds) / seconds;
         if reached >= LARGE {
             groups = MANY;
         }
@@ -86,14 +104,14 @@ fn multiply_adds(device: &Device) -> Result<(Measured, &'static str)> {
         } else {
             LENGTH_WITH_SUBMISSION
         };
-        let wanted = length * reached / gpu::flops(groups, 1);
+        let wanted = length * reached / flops(groups, 1);
         rounds = (wanted as usize).clamp(1, 1 << 16);
         if seconds > length / 2.0 {
             break;
         }
     }
     let seconds = repeat(|| once(groups, rounds))?;
-    let work = gpu::flops(groups, rounds);
+    let work = flops(groups, rounds);
     Ok((Measured { work, seconds }, clock))
 }
 

@@ -24,8 +24,10 @@ pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<Stri
         ("arithmetic", &before.flops, &now.flops, "FLOP/s"),
         ("memory", &before.bytes, &now.bytes, "B/s"),
     ];
+    let cores = before.matrix_cores.as_ref().zip(now.matrix_cores.as_ref());
+    let cores = cores.map(|(old, new)| ("matrix cores", old, new, "FLOP/s"));
     let mut said = Vec::new();
-    for (what, old, new, unit) in peaks {
+    for (what, old, new, unit) in peaks.into_iter().chain(cores) {
         let change = new.best / old.best - 1.0;
         if !change.is_finite() || change.abs() <= AGREE {
             continue;
@@ -66,6 +68,7 @@ mod tests {
             load: None,
         };
         Roof {
+            matrix_cores: None,
             flops: rate(flops),
             bytes: rate(bytes),
             clock: "host".to_owned(),

@@ -47,7 +47,7 @@ impl Trainer {
             flops: self
                 .spec_synced()
                 .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
-            peak_flops: roof.map(|roof| roof.flops.best),
+            peak_flops: roof.as_ref().map(|roof| roof.flops.best),
             peak_load: roof.and_then(|roof| roof.flops.load),
             clock: self.clock().to_owned(),
         })
@@ -109,7 +109,7 @@ impl Trainer {
             },
         };
         let config = &self.spec.config;
-        let roof = roof(config, &self.opened);
+        let roof = self.opened.roof.as_ref();
         let mut kernels = kernels;
         kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         let rows = kernels.rows.iter().take(TOP).map(|row| top(row, roof));

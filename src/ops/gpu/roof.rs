@@ -1,9 +1,11 @@
-//! Two kernels that reach a device's roofs and compute nothing of use: multiply-adds on registers alone, and a walk over
-//! memory that does next to nothing with it. No kernel with more work by shape can be faster than both allow.
+//! Kernels that reach a device's roofs and compute nothing of use: multiply-adds on registers alone, products of matrix cores on
+//! registers alone, and a walk over memory that does next to nothing with it. No kernel with more work by shape can be faster.
 
+use super::wgsl::{self, Program, line};
 use super::{Float4, arg};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
+use std::fmt::Write as _;
 
 const THREADS: usize = 256;
 /// Sums of four numbers for each invocation. Eight independent numbers hide an addition's latency, and fit into the registers
@@ -75,6 +77,100 @@ fn roof_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
         + total.extract(3usize);
 }
 
+/// Side of the matrices that one instruction multiplies.
+const SIDE: usize = 16;
+const SUBGROUP: usize = 32;
+const SUBGROUPS: usize = 4;
+/// Operands of either side that a subgroup holds, and with them sums: their square.
+const OPERANDS: usize = 4;
+
+/// Floating-point operations of [`matrix_products`]: two for each multiply-add of its 16×16×16 products.
+pub fn matrix_flops(groups: u32, rounds: usize) -> f64 {
+    f64::from(groups) * (SUBGROUPS * OPERANDS * OPERANDS * rounds * 2 * SIDE.pow(3)) as f64
+}
+
+/// Values that [`matrix_products`] writes: one matrix for each sum of a workgroup; workgroups overwrite each other's.
+pub const MATRIX_OUTPUTS: usize = SUBGROUPS * OPERANDS * OPERANDS * SIDE * SIDE;
+
+/// sum_ij ← a_i·b_j + sum_ij, `rounds` times, on f16 matrices with f32 sums that stay in registers. 1 launch.
+pub fn matrix_products(out: &CubeTensor, groups: u32, rounds: usize) {
+    debug_assert!(out.meta.num_elements() >= MATRIX_OUTPUTS);
+    wgsl::launch(MatrixProducts { rounds }, [groups as usize, 1, 1], &[out]);
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct MatrixProducts {
+    rounds: usize,
+}
+
+impl Program for MatrixProducts {
+    fn name(&self) -> &'static str {
+        "roof_matrix_cores"
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [(SUBGROUPS * SUBGROUP) as u32, 1, 1]
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
+        let (matrix, threads) = (SIDE * SIDE, SUBGROUPS * SUBGROUP);
+        let values = OPERANDS * matrix;
+        line!(
+            text,
+            "@group(0) @binding(0) var<storage, read_write> out: array<f32>;"
+        );
+        line!(text, "var<workgroup> operands: array<f16, {values}>;");
+        line!(text, "@compute @workgroup_size({threads})");
+        line!(
+            text,
+            "fn main(@builtin(local_invocation_index) lane: u32) {{"
+        );
+        line!(
+            text,
+            "  for (var i = lane; i < {values}u; i += {threads}u) {{ operands[i] = f16(f32(i % 61u) * 1e-3); }}"
+        );
+        line!(text, "  workgroupBarrier();");
+        let pairs = || (0..OPERANDS).flat_map(|i| (0..OPERANDS).map(move |j| (i, j)));
+        for i in 0..OPERANDS {
+            let at = i * matrix;
+            line!(
+                text,
+                "  let a{i} = coopLoadT<coop_mat16x16<f16, A>>(&operands[{at}], {SIDE}u);"
+            );
+            line!(
+                text,
+                "  let b{i} = coopLoadT<coop_mat16x16<f16, B>>(&operands[{at}], {SIDE}u);"
+            );
+        }
+        for (i, j) in pairs() {
+            line!(text, "  var sum{i}{j} = coop_mat16x16<f32, C>();");
+        }
+        line!(
+            text,
+            "  for (var round = 0u; round < {}u; round += 1u) {{",
+            self.rounds
+        );
+        for (i, j) in pairs() {
+            line!(
+                text,
+                "    sum{i}{j} = coopMultiplyAdd(a{i}, b{j}, sum{i}{j});"
+            );
+        }
+        line!(text, "  }}");
+        for (i, j) in pairs() {
+            let at = (i * OPERANDS + j) * matrix;
+            line!(
+                text,
+                "  coopStoreT(sum{i}{j}, &out[lane / {SUBGROUP}u * {}u + {at}u], {SIDE}u);",
+                OPERANDS * values
+            );
+        }
+        line!(text, "}}");
+        text
+    }
+}
+
 /// Bytes that [`triad`] moves over `len` values: two read, one written.
 pub fn bytes(len: usize) -> f64 {
     12.0 * len as f64
@@ -113,6 +209,8 @@ fn roof_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, st
 mod tests {
     use super::super::check::{self, Device};
     use super::*;
+    use crate::config::Precision;
+    use crate::ops::cpu::format::nearest;
     use crate::ops::cpu::testing::numbers;
 
     #[test]
@@ -132,6 +230,34 @@ mod tests {
             .collect();
         check::close("multiply-adds", &device.read(&out), &want, 1e-5);
         assert_eq!(flops(1, 1), 256.0 * 8.0 * 32.0 * 2.0);
+    }
+
+    #[test]
+    fn every_product_of_matrix_cores_is_done() {
+        check::valid_wgsl(&MatrixProducts { rounds: 3 }.text());
+        let Some(device) = Device::any() else { return };
+        if !check::has_matrix_cores() {
+            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+        }
+        let rounds = 3;
+        let out = device.tensor(&vec![0.0; MATRIX_OUTPUTS], [MATRIX_OUTPUTS]);
+        matrix_products(&out, 1, rounds);
+        let half = |i: usize| nearest((i % 61) as f32 * 1e-3, Precision::F16);
+        let value = |matrix: usize, row: usize, column: usize| {
+            half(matrix * SIDE * SIDE + row * SIDE + column)
+        };
+        let all = (0..MATRIX_OUTPUTS).map(|at| {
+            let (sum, row, column) = (at / 256 % 16, at / SIDE % SIDE, at % SIDE);
+            let product = |k| value(sum / OPERANDS, row, k) * value(sum % OPERANDS, k, column);
+            rounds as f32 * (0..SIDE).map(product).sum::<f32>()
+        });
+        check::close(
+            "products",
+            &device.read(&out),
+            &all.collect::<Vec<_>>(),
+            1e-5,
+        );
+        assert_eq!(matrix_flops(1, 1), 4.0 * 16.0 * 8192.0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use crate::app::App;
 use crate::panel::Panel;
 use crate::profile::operations::{Operation, operations};
-use crate::profile::roofline::ridge;
+use crate::profile::roofline::{bounding, ridge};
 use crate::protocol::{Roof, Slot};
 use crate::tui::surface::{
     Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
@@ -77,7 +77,14 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.put(top, legend);
     let (plot, mut list) = divide(s.area);
     let buffer = s.frame.buffer_mut();
-    plot::draw(&rows.marks(), roof, &rows.roofs(), plot, theme, buffer);
+    plot::draw(
+        &rows.marks(),
+        &rows.roofs(),
+        &rows.roof_names(),
+        plot,
+        theme,
+        buffer,
+    );
     if list.height == 0 {
         return 0;
     }
@@ -160,12 +167,20 @@ impl Rows<'_> {
         })
     }
 
+    /// The roof of f32, and of matrix cores where an operation ran on them.
+    fn roofs(&self) -> Vec<Roof> {
+        let cores = self.shown.iter().any(|(_, it)| it.matrix_cores);
+        let cores = cores.then(|| bounding(self.roof, true)).flatten();
+        [self.roof.clone()].into_iter().chain(cores).collect()
+    }
+
     /// Memory and compute, each with its value.
-    fn roofs(&self) -> [String; 2] {
-        [
-            format!("memory {}", rate(self.roof.bytes.best, "B/s")),
-            format!("compute {}", rate(self.roof.flops.best, "FLOP/s")),
-        ]
+    fn roof_names(&self) -> Vec<String> {
+        let memory = format!("memory {}", rate(self.roof.bytes.best, "B/s"));
+        let compute = ["compute", "matrix cores"].into_iter().zip(self.roofs());
+        let compute =
+            compute.map(|(name, roof)| format!("{name} {}", rate(roof.flops.best, "FLOP/s")));
+        [memory].into_iter().chain(compute).collect()
     }
 
     /// Whose letters are whose, and the roofs with their values.
@@ -184,11 +199,14 @@ impl Rows<'_> {
         if let Some((_, says)) = wordings.into_iter().find(fits) {
             spans.push(Span::styled(says, self.theme.dim));
         }
-        let [memory, compute] = self.roofs();
-        let compute = format!("{compute} (f32)");
+        let mut parts = self.roof_names();
+        for (name, format) in parts.iter_mut().skip(1).zip([" (f32)", " (f16)"]) {
+            name.push_str(format);
+        }
         let meet = format!("they meet at {} FLOP/byte", number(ridge(self.roof)));
         let room = usize::from(width).saturating_sub(7);
-        let roofs = joined([memory.as_str(), &compute, &meet], room, " · ");
+        parts.push(meet);
+        let roofs = joined(parts.iter().map(String::as_str), room, " · ");
         let roofs = Line::styled(format!("roofs: {roofs}"), self.theme.reference);
         vec![Line::from(spans), roofs]
     }

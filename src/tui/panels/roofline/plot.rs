@@ -25,21 +25,24 @@ const GUTTER: u16 = 8;
 const NAMES: [&str; 2] = [" FLOP/byte", "GFLOP/s"];
 const UNIT: f64 = 1e9;
 
-/// Draws the roofs under these names, of memory and of compute, and the marks; earlier ones stand where they belong. Too
-/// small an area stays empty.
+/// Draws the roofs, and the marks; earlier ones stand where they belong. Too small an area stays empty. `roofs`: the same
+/// memory under each flat roof, the lower first. `names`: of memory, and of each flat roof.
 pub fn draw(
     marks: &[Mark],
-    roof: &Roof,
-    names: &[String; 2],
+    roofs: &[Roof],
+    names: &[String],
     area: Rect,
     theme: &Theme,
     buffer: &mut Buffer,
 ) {
     let low = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(f64::INFINITY, f64::min);
     let high = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(0.0, f64::max);
+    let Some((roof, highest)) = roofs.first().zip(roofs.last()) else {
+        return;
+    };
     let slope = |x: f64| (x, ceiling(roof, x));
-    let (bend, top) = (ridge(roof), roof.flops.best);
-    let left = low(|it| it.at.0).min(bend / 8.0) / 1.5;
+    let (bend, top) = (ridge(highest), highest.flops.best);
+    let left = low(|it| it.at.0).min(ridge(roof) / 8.0) / 1.5;
     let right = high(|it| it.at.0).max(bend * 8.0) * 1.5;
     let bottom = low(|it| it.at.1).min(slope(left).1) / 1.5;
     // Above the flat roof there is room for its name.
@@ -66,18 +69,21 @@ pub fn draw(
     draw_foot(area, &plot, buffer, theme.dim);
     let (kind, style) = (0, theme.reference);
     let mut grid = Grid::new(&plot);
-    let [begin, ridge, end] = [slope(left), (bend, top), (right, top)].map(|(x, y)| plot.dot(x, y));
-    grid.line(begin, ridge, Ink { kind, style });
-    grid.line(ridge, end, Ink { kind, style });
+    let begin = slope(left);
+    for roof in roofs {
+        let (bend, top) = (ridge(roof), roof.flops.best);
+        let [begin, bend, end] = [begin, (bend, top), (right, top)].map(|(x, y)| plot.dot(x, y));
+        grid.line(begin, bend, Ink { kind, style });
+        grid.line(bend, end, Ink { kind, style });
+    }
     grid.render(&theme.symbols, buffer);
     for mark in marks {
         let cell = plot.cell(mark.at.0, mark.at.1);
         plot.letter(buffer, mark.letter, cell, mark.style);
     }
-    for (name, at) in names
-        .iter()
-        .zip([slope((left * bend).sqrt()), (right, top)])
-    {
+    let flat = roofs.iter().map(|roof| (right, roof.flops.best));
+    let places = [slope((left * ridge(roof)).sqrt())].into_iter().chain(flat);
+    for (name, at) in names.iter().zip(places) {
         let (column, row) = plot.cell(at.0, at.1);
         let wide = text::width(name) as u16;
         let (right, left) = (Some(column.saturating_add(2)), column.checked_sub(wide + 1));
