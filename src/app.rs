@@ -2,7 +2,7 @@
 //! and returns `Effect`s. It knows no colour, no key and no clock, and it waits for nothing.
 
 mod actions;
-mod beats;
+pub mod beats;
 mod bounds;
 pub mod busy;
 pub mod devices;
@@ -118,6 +118,8 @@ pub struct Run {
     /// Knobs that change at the next step boundary; the run in progress goes on until then.
     pub switching: Option<RunSpec>,
     pub pairing: bool,
+    /// What the engine says until the next start is about a run that was left.
+    pub(crate) left: bool,
     /// Kernels compiled so far, and the latest.
     pub compiling: Option<(u32, String)>,
     /// When the run was asked for.
@@ -276,7 +278,7 @@ impl App {
             }
         }
         if options.present {
-            app.present();
+            app.present(0);
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
             app.effects.push(Effect::SaveWelcomed);
@@ -335,10 +337,10 @@ impl App {
         });
     }
 
-    /// Whether the panels keep this to themselves until the learner has predicted. An audience sees everything.
+    /// Whether the panels keep this to themselves until the learner has predicted, or a room has voted.
     pub fn withholds(&self, what: Withheld) -> bool {
         let withheld = |stage| self.study.withholds(stage, what);
-        self.keeps_progress() && !self.mode.is_watching() && self.stage().is_some_and(withheld)
+        !self.mode.is_watching() && self.stage().is_some_and(withheld)
     }
 
     /// The slot's letter and what runs there: `A broken`.

@@ -1,5 +1,7 @@
 //! Messages in, state and effects out. No terminal, no engine, no clock.
 
+#[path = "update/beats.rs"]
+mod beats;
 #[path = "update/course.rs"]
 mod course;
 #[path = "update/knobs.rs"]
@@ -20,7 +22,7 @@ use perflings::app::devices::FirstLight;
 use perflings::app::guide::Piece;
 use perflings::app::pages::Page;
 use perflings::app::source::{FromEngine, ReplayControl};
-use perflings::app::study::{Beat, Withheld};
+use perflings::app::study::{Phase, Withheld};
 use perflings::app::{
     Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
     RunState, spec, update,
@@ -265,7 +267,7 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
             .map(|(step, _)| step),
         Some(20)
     );
-    assert_eq!(app.study.beat(app.stage().expect("a stage")), Beat::Check);
+    assert_eq!(app.study.phase(app.stage().expect("a stage")), Phase::Check);
 }
 
 /// A side of a comparison begins.
@@ -358,7 +360,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     assert!(shown.finished.is_none(), "it sums up no run");
     assert_eq!(shown.loss.last().map(|(step, _)| step), Some(5));
     let stage = app.stage().expect("a stage");
-    assert_eq!(app.study.beat(stage), Beat::Check);
+    assert_eq!(app.study.phase(stage), Phase::Check);
     assert!(app.study.looks_back(stage));
     assert_ne!(
         app.study.of(stage).state,
@@ -613,17 +615,17 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
         })
     );
     assert_eq!(
-        app.study.beat(&stage),
-        Beat::Predict,
+        app.study.phase(&stage),
+        Phase::Predict,
         "how much is asked next"
     );
     act(&mut app, Action::GuessKeep);
-    assert_eq!(app.study.beat(&stage), Beat::Evidence);
+    assert_eq!(app.study.phase(&stage), Phase::Evidence);
     assert!(!revealed(&app), "the cause waits for the evidence");
     for _ in 0..=stage.evidence.len() {
         act(&mut app, Action::NextPointer);
     }
-    assert_eq!(app.study.beat(&stage), Beat::Fix);
+    assert_eq!(app.study.phase(&stage), Phase::Fix);
     assert!(revealed(&app) && app.page().0 == Page::Cause);
     let score = app.study.progress.calibration();
     assert_eq!(
@@ -907,10 +909,11 @@ fn nothing_names_the_fault_before_the_prediction() {
     assert_eq!(trained(&app), "told later");
     let mut room = app.clone();
     act(&mut room, Action::Present);
-    assert!(
-        !room.withholds(Withheld::Lints),
-        "an audience sees everything"
-    );
+    assert!(room.withholds(Withheld::Lints), "before the vote");
+    act(&mut room, Action::NextBeat);
+    assert!(room.withholds(Withheld::Lints), "while it is open");
+    act(&mut room, Action::NextBeat);
+    assert!(!room.withholds(Withheld::Lints) && !room.withholds(Withheld::Trained));
     act(&mut app, Action::Answer(2));
     assert!(!app.withholds(Withheld::Lints) && !app.withholds(Withheld::Trained));
     assert_ne!(trained(&app), "told later");
@@ -1421,5 +1424,5 @@ fn progress_of_earlier_sittings_is_shown() {
     };
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
-    assert_eq!((app.study.beat(stage), app.hints().0), (Beat::Debrief, 2));
+    assert_eq!((app.study.phase(stage), app.hints().0), (Phase::Debrief, 2));
 }

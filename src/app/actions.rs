@@ -141,9 +141,9 @@ impl App {
             Action::Solution => self.solution(self.study.solution),
             Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
             Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
-            Action::Present => self.present(),
-            Action::NextBeat => self.next_beat(),
-            Action::PreviousBeat => self.previous_beat(),
+            Action::Present => self.present(0),
+            Action::NextBeat => self.beat_by(1),
+            Action::PreviousBeat => self.beat_by(-1),
             Action::NextPointer => self.next_pointer(stage),
             _ => return false,
         }
@@ -247,6 +247,9 @@ impl App {
     pub(super) fn go_to(&mut self, at: usize) {
         self.view.overlay = None;
         self.leave_exercise();
+        if self.beat().is_some() {
+            return self.show_beat(at, 0);
+        }
         if at == self.study.at && self.stage().is_some() {
             return;
         }
@@ -257,7 +260,6 @@ impl App {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         self.mark_skipped(at);
         self.enter(at);
-        self.look_at_beat(true);
     }
 
     fn answer(&mut self, stage: &Stage, choice: usize) {
@@ -336,7 +338,7 @@ impl App {
     fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
         if self.recording().is_some() {
             self.tell("This is a recording: nothing can be changed in it", false);
-        } else if !self.study.predicted(stage) {
+        } else if self.keeps_progress() && !self.study.predicted(stage) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
         } else {
             self.after_skip(then);

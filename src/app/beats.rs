@@ -1,53 +1,121 @@
-//! Presenter mode: one beat after the other, by the two keys of a presenter's remote control. A beat shows one panel large, says
-//! one or two sentences, and may toggle the fix. It also marks stages that were skipped.
+//! Presenter mode: one beat after the other, by the keys of a presenter's remote control. A beat is a state, not an action: it
+//! looks the same from whichever side it is reached, and what was measured is shown again, not measured again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::fix::Fix;
-use super::mode::Presentation;
+use super::mode::{Kept, Presentation};
 use super::pages::Page;
+use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
-use super::view::AfterSkip;
-use super::{Action, App, Mode, Panel};
+use super::{App, Mode, Panel, SlotRun};
 use crate::course::progress::State;
 use crate::course::{Cue, CueDoes, Stage};
-use crate::protocol::{RunSpec, Slot};
+use crate::protocol::{Command, RunSpec, Slot};
 
-/// The beats of a stage: its own, or the symptom, the pointers and the fix where it names none.
-pub fn cues(stage: &Stage) -> Vec<Cue> {
+/// What an audience has before it, whatever was shown before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Index into the course's stages.
+    pub stage: usize,
+    /// Its place in the stage, from 0, and how many there are.
+    pub at: usize,
+    pub of: usize,
+    /// A as it was found, or B, the solution.
+    pub variant: Slot,
+    /// Fills the screen.
+    pub panel: Panel,
+    /// Page of the lesson.
+    pub page: Page,
+    /// Hints shown.
+    pub hints: u32,
+    pub vote: Vote,
+    /// A and B are measured in turns.
+    pub pairs: bool,
+}
+
+/// Where the vote on the stage's prediction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Vote {
+    /// Still to come.
+    Ahead,
+    /// The choices are on the screen.
+    Open,
+    /// Over, or the stage has none: everything may be shown.
+    Closed,
+}
+
+/// The beats of a stage as its file has them, or the symptom, the pointers and the fix where it names none.
+pub fn cues(stage: &Stage) -> Cow<'_, [Cue]> {
     if !stage.cues.is_empty() {
-        return stage.cues.clone();
+        return Cow::Borrowed(&stage.cues);
     }
     let cue = |show, say: &str, does| Cue {
         show,
         say: say.to_owned(),
         does,
+        notes: String::new(),
+        minutes: 0.0,
     };
     let mut all = vec![cue(Panel::Loss, &stage.symptom, CueDoes::Nothing)];
-    all.push(cue(
-        Panel::Lesson,
-        &stage.prediction.prompt,
-        CueDoes::Nothing,
-    ));
+    all.push(cue(Panel::Lesson, &stage.prediction.prompt, CueDoes::Vote));
     let pointers = stage.evidence.iter();
     all.extend(pointers.map(|it| cue(it.panel, &it.text, CueDoes::Nothing)));
     all.push(cue(Panel::Loss, &stage.fix, CueDoes::Toggle));
-    all.push(cue(
-        Panel::Throughput,
-        "Both in turns, until the verdict is clear.",
-        CueDoes::Pair,
-    ));
-    all
+    let say = "Both in turns, until the verdict is clear.";
+    all.push(cue(Panel::Throughput, say, CueDoes::Pair));
+    Cow::Owned(all)
+}
+
+/// The beats of the stage at this place of the course: each holds what it adds and what those before it have added.
+pub fn beats(at: usize, stage: &Stage) -> Vec<Beat> {
+    let cues = cues(stage);
+    let asks = cues.iter().any(|cue| cue.does == CueDoes::Vote);
+    let mut beat = Beat {
+        stage: at,
+        at: 0,
+        of: cues.len(),
+        variant: Slot::A,
+        panel: Panel::Loss,
+        page: Page::Start,
+        hints: 0,
+        vote: if asks { Vote::Ahead } else { Vote::Closed },
+        pairs: false,
+    };
+    let next = |(at, cue): (usize, &Cue)| {
+        (beat.at, beat.panel) = (at, cue.show);
+        beat.pairs = cue.does == CueDoes::Pair;
+        beat.page = Page::Start;
+        if beat.vote == Vote::Open {
+            beat.vote = Vote::Closed;
+        }
+        match cue.does {
+            CueDoes::Vote => beat.vote = Vote::Open,
+            CueDoes::Hint => beat.hints += 1,
+            CueDoes::Toggle | CueDoes::Pair => beat.variant = Slot::B,
+            CueDoes::Nothing if beat.vote == Vote::Closed => beat.page = Page::LookBack,
+            CueDoes::Nothing => {}
+        }
+        beat
+    };
+    cues.iter().enumerate().map(next).collect()
 }
 
 impl App {
     /// The beat on the screen; an open exercise stands in its place.
-    pub fn beat(&self) -> Option<usize> {
+    pub fn beat(&self) -> Option<Beat> {
         let presentation = self.presentation.as_ref();
-        presentation
-            .filter(|_| self.mode.exercise().is_none())
-            .map(|it| it.beat)
+        let at = presentation
+            .filter(|_| self.mode.exercise().is_none())?
+            .beat;
+        beats(self.study.at, self.stage()?).get(at).copied()
+    }
+
+    /// What that beat says and shows.
+    pub fn cue(&self) -> Option<Cue> {
+        cues(self.stage()?).get(self.beat()?.at).cloned()
     }
 
     /// Whether what happens now is the learner's own progress.
@@ -55,29 +123,21 @@ impl App {
         self.presentation.is_none() && !matches!(self.mode, Mode::Replay(_))
     }
 
-    /// The beat that is shown, its number and how many there are.
-    pub fn cue(&self) -> Option<(Cue, usize, usize)> {
-        let at = self.beat()?;
-        let all = cues(self.stage()?);
-        let cue = all.get(at)?.clone();
-        Some((cue, at + 1, all.len()))
-    }
-
-    /// Presenter mode on, at the first beat of the stage, or off.
-    pub(super) fn present(&mut self) {
+    /// Presenter mode on, at a beat of the stage, or off.
+    pub(super) fn present(&mut self, beat: usize) {
         if let Some(presentation) = self.presentation.take() {
             return self.stop_presenting(*presentation.own, *presentation.own_fix);
         }
         self.presentation = Some(Presentation {
-            beat: 0,
+            beat,
+            kept: Default::default(),
             own: Box::new(self.study.clone()),
             own_fix: Box::new(self.fix.clone()),
         });
         self.with_stage(|app, stage| app.fix.take(solution(stage, app.preset), true));
-        self.view.knobs = false;
         // A room compares its votes: choices stand as the course has them.
         self.study.progress.seed = None;
-        self.show_beat(0)
+        self.show_beat(self.study.at, beat);
     }
 
     /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
@@ -85,8 +145,7 @@ impl App {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         let shown = std::mem::replace(&mut self.study, own).at;
         self.fix = fix;
-        let fixed = |run: &RunSpec| run.slot == Slot::B;
-        let moved = self.study.at != shown || self.run.wanted.as_ref().is_some_and(fixed);
+        let moved = self.study.at != shown || self.run.wanted.as_ref() != Some(&self.fix.a());
         if moved && self.recording().is_none() {
             self.enter(shown);
         }
@@ -94,76 +153,141 @@ impl App {
         self.tell(text, false);
     }
 
-    /// The next beat; after the last one, the next stage.
-    pub(super) fn next_beat(&mut self) {
-        let (Some(at), Some(stage)) = (self.beat(), self.stage()) else {
+    /// The next beat, or the one before; beyond the ends of a stage those of its neighbours follow.
+    pub(super) fn beat_by(&mut self, by: isize) {
+        let Some(beat) = self.beat() else {
             return;
         };
-        if at + 1 < cues(stage).len() {
-            self.show_beat(at + 1);
-        } else if self.study.at + 1 >= self.course.stages.len() {
-            self.tell("This was the last beat of the last stage", false);
-        } else {
-            self.act(Action::NextStage);
-            self.show_beat(0);
+        if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
+            return self.show_beat(beat.stage, at);
+        }
+        let course = Arc::clone(&self.course);
+        let to = beat.stage.checked_add_signed(by);
+        match to.and_then(|to| Some((to, course.stages.get(to)?))) {
+            Some((to, _)) if by > 0 => self.show_beat(to, 0),
+            Some((to, stage)) => self.show_beat(to, cues(stage).len().saturating_sub(1)),
+            None if by > 0 => self.tell("This was the last beat of the last stage", false),
+            None => self.tell("This is the first beat", false),
         }
     }
 
-    /// The beat before; before the first one, the first of the stage before, whose run begins anew.
-    pub(super) fn previous_beat(&mut self) {
-        let Some(at) = self.beat() else {
-            return;
-        };
-        if at > 0 {
-            self.look_at(at - 1);
-        } else if self.study.at == 0 {
-            self.tell("This is the first beat", false);
-        } else {
-            self.act(Action::PreviousStage);
-            self.look_at(0);
-        }
-    }
-
-    /// Shows a beat and does what it says.
-    fn show_beat(&mut self, at: usize) {
-        let Some(does) = self.look_at(at) else {
-            return;
-        };
-        if matches!(does, CueDoes::Toggle | CueDoes::Pair) && self.recording().is_none() {
-            // An audience that did not answer has skipped the question.
-            self.with_stage(|app, stage| app.study.skip(stage));
-            let then = match does {
-                CueDoes::Pair => AfterSkip::Pair,
-                _ => AfterSkip::Toggle,
-            };
-            self.after_skip(then);
-            self.look_at(at);
-        }
-        if does == CueDoes::Hint {
-            self.act(Action::Hint);
-            self.look_at(at);
-        }
-    }
-
-    /// Shows the presentation's beat again, or its first one, if there is a presentation.
-    pub(super) fn look_at_beat(&mut self, first: bool) {
+    /// Shows the presentation's beat again, if there is a presentation.
+    pub(super) fn show_beat_again(&mut self) {
         if let Some(beat) = self.beat() {
-            self.look_at(if first { 0 } else { beat });
+            self.show_beat(beat.stage, beat.at);
         }
     }
 
-    /// Brings a beat's panel into view, large.
-    fn look_at(&mut self, at: usize) -> Option<CueDoes> {
-        let cue = cues(self.stage()?).get(at)?.clone();
-        let panel = cue.show;
-        if let Some(presentation) = &mut self.presentation {
-            presentation.beat = at;
+    /// Brings the screen and the run into the state that a beat declares.
+    pub(super) fn show_beat(&mut self, at: usize, beat: usize) {
+        let course = Arc::clone(&self.course);
+        let Some(stage) = course.stages.get(at) else {
+            return;
+        };
+        let Some(beat) = beats(at, stage).get(beat).copied() else {
+            return;
+        };
+        if at != self.study.at {
+            self.change_stage(at, stage);
         }
-        (self.view.focus, self.view.expanded) = (Some(panel), true);
-        self.view.lesson_open = panel == Panel::Lesson;
-        self.open_page(Page::Start);
-        (self.view.overlay, self.view.confirm) = (None, None);
-        Some(cue.does)
+        if let Some(presentation) = &mut self.presentation {
+            presentation.beat = beat.at;
+        }
+        self.study
+            .present(stage, beat.hints, beat.vote == Vote::Closed);
+        let view = &mut self.view;
+        (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);
+        view.lesson_open = beat.panel == Panel::Lesson;
+        (view.overlay, view.confirm, view.third) = (None, None, None);
+        view.scroll.clear();
+        view.lesson_page = Page::Start;
+        self.open_page(beat.page);
+        if self.recording().is_some() {
+            if self.run.slot(beat.variant).started.is_some() {
+                self.run.active = beat.variant;
+            }
+            return;
+        }
+        self.fix.take(solution(stage, self.preset), true);
+        match beat.pairs {
+            true => self.show_pairs(),
+            false => self.show_run(beat.variant, stage),
+        }
+    }
+
+    /// Puts away what the stage has measured, and takes out what the other one has.
+    fn change_stage(&mut self, at: usize, stage: &Stage) {
+        let before = self.study.at;
+        let pair = self.study.pair.take().filter(|pair| pair.done);
+        self.study.enter(at, stage);
+        self.notice = None;
+        if self.recording().is_some() {
+            return;
+        }
+        let Some(presentation) = &mut self.presentation else {
+            return;
+        };
+        let slots = std::mem::take(&mut self.run.slots);
+        presentation.kept.insert(before, Kept { slots, pair });
+        if let Some(kept) = presentation.kept.remove(&at) {
+            (self.run.slots, self.study.pair) = (kept.slots, kept.pair);
+        }
+        self.fix = Fix::of_stage(stage, self.preset);
+        self.leave_run();
+    }
+
+    /// Ends the run in progress; what the engine still says of it does not count.
+    fn leave_run(&mut self) {
+        self.expect(Vec::new());
+        (self.run.wanted, self.run.left) = (None, true);
+        self.run.state = RunState::Finished;
+        self.send(Command::Stop);
+    }
+
+    /// Shows the run of a side: the one that goes on, the one that was made, or else a new one.
+    fn show_run(&mut self, slot: Slot, stage: &Stage) {
+        let run = match slot {
+            Slot::A => self.fix.a(),
+            Slot::B => self.fix.b(),
+        };
+        let wanted = self.run.wanted.as_ref() == Some(&run) && !self.run.pairing;
+        if wanted && self.run.state.is_active() {
+            // It rested while the other side was shown.
+            if self.run.active != slot && self.paused() {
+                self.pause();
+            }
+            self.run.active = slot;
+        } else if has_shown(self.run.slot(slot), &run, stage) {
+            self.run.active = slot;
+            if !self.run.pending.is_empty() && !self.run.pairing {
+                self.leave_run();
+            } else if !self.paused() {
+                self.pause();
+            }
+        } else if !(wanted && matches!(self.run.state, RunState::Failed { .. })) {
+            self.start(run);
+        }
+    }
+
+    fn paused(&self) -> bool {
+        matches!(self.run.state, RunState::Paused | RunState::Pausing)
+    }
+
+    /// Shows the pairs: those that were measured, or else new ones.
+    fn show_pairs(&mut self) {
+        let measured = self.study.pair.as_ref().is_some_and(|pair| pair.done);
+        if !measured && !self.run.pairing {
+            self.pair();
+        }
+        self.run.active = Slot::B;
+    }
+
+    /// Forgets what the stage of a presentation has measured, and shows its beat anew.
+    pub(super) fn measure_beat_again(&mut self) {
+        self.run.slots = Default::default();
+        (self.run.wanted, self.run.pairing) = (None, false);
+        self.study.pair = None;
+        self.show_beat_again();
     }
 
     /// Marks the stages before this one that were not passed as skipped; that never counts as passed.
@@ -180,4 +304,14 @@ impl App {
             }
         }
     }
+}
+
+/// Whether a run has shown enough of itself not to be made again: as many steps as a check looks at, or its end.
+fn has_shown(shown: &SlotRun, run: &RunSpec, stage: &Stage) -> bool {
+    let same = shown
+        .started
+        .as_ref()
+        .is_some_and(|it| it.run == *run && !shown.of_pairs);
+    let steps = shown.last.as_ref().map_or(0, |step| step.step);
+    same && (steps >= stage.steps || shown.finished.is_some() || shown.loss.not_finite.is_some())
 }

@@ -179,6 +179,9 @@ impl App {
         self.follow_recording(started.run.stage);
         let recorded = self.recording().is_some();
         let run = &mut self.run;
+        if run.left {
+            return;
+        }
         let same = |wanted: &RunSpec| {
             wanted.slot == started.run.slot && wanted.config == started.run.config
         };
@@ -286,6 +289,9 @@ impl App {
 
     fn failed(&mut self, failed: Failed) {
         self.log.add(Level::Error, &failed.reason);
+        if self.run.left {
+            return;
+        }
         if let FirstLight::Warming { .. } = self.devices.first_light
             && failed.kind == FailedKind::Device
             && self.run.state.is_active()
@@ -344,7 +350,7 @@ impl App {
     /// Compares what was measured with the stage's criteria; a pass is kept.
     pub(super) fn judge(&mut self) {
         let course = Arc::clone(&self.course);
-        let there = self.stage().is_some();
+        let there = self.stage().is_some() && self.presentation.is_none();
         let Some(stage) = course.stages.get(self.study.at).filter(|_| there) else {
             return;
         };

@@ -8,7 +8,7 @@ use super::devices::FirstLight;
 use super::exercise::measuring::Answer;
 use super::leave::Undone;
 use super::mystery::{Judging, Mystery};
-use super::study::Beat;
+use super::study::Phase;
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Overlay, RunState};
 use crate::course::{Exercise, Stage};
@@ -178,7 +178,7 @@ fn knobs_move(app: &App) -> &'static str {
         "A and B run in turns; changing B begins the pairs anew"
     } else if app
         .stage()
-        .is_some_and(|it| app.study.beat(it) == Beat::Debrief)
+        .is_some_and(|it| app.study.phase(it) == Phase::Debrief)
     {
         "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
     } else if app.run.active == Slot::A && app.fix.due_ms.is_none() {
@@ -192,17 +192,17 @@ fn knobs_move(app: &App) -> &'static str {
 fn stage_move(app: &App, stage: &Stage) -> &'static str {
     let study = &app.study;
     let reads = app.view.lesson_visible();
-    match study.beat(stage) {
-        Beat::Predict if !reads && study.predicted(stage) => {
+    match study.phase(stage) {
+        Phase::Predict if !reads && study.predicted(stage) => {
             "Estimate how much; {lesson} goes back to the question"
         }
-        Beat::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
-        Beat::Predict if study.estimate(stage).is_some() => {
+        Phase::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
+        Phase::Predict if study.estimate(stage).is_some() => {
             "How much? {down} {up} move the range, {wider} {narrower} size it, {keep} keeps it"
         }
-        Beat::Predict if app.reads_on() => "Answer the question: {a} to {last}; {page} reads on",
-        Beat::Predict => "Answer the question: {a} to {last}",
-        Beat::Evidence => match study.pointer {
+        Phase::Predict if app.reads_on() => "Answer the question: {a} to {last}; {page} reads on",
+        Phase::Predict => "Answer the question: {a} to {last}",
+        Phase::Evidence => match study.pointer {
             Some(at) if at + 1 == stage.evidence.len() => "{pointer} tells the cause",
             Some(_) => "{pointer} goes on to the next panel, {close} back to the lesson",
             None if reads => {
@@ -210,28 +210,30 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             }
             None => "{lesson} shows where to look",
         },
-        Beat::Fix if reads => "Read the cause, then mend it: {knobs} opens the knobs of your B",
-        Beat::Fix => "Mend it: {knobs} opens the knobs of your B; {lesson} reads the cause",
-        Beat::Check if app.run.pairing => "A and B, yours, run in turns until the verdict is clear",
-        Beat::Check if app.run.switching.is_some() => "The knobs change at the next step",
-        Beat::Check if study.looks_back(stage) => {
+        Phase::Fix if reads => "Read the cause, then mend it: {knobs} opens the knobs of your B",
+        Phase::Fix => "Mend it: {knobs} opens the knobs of your B; {lesson} reads the cause",
+        Phase::Check if app.run.pairing => {
+            "A and B, yours, run in turns until the verdict is clear"
+        }
+        Phase::Check if app.run.switching.is_some() => "The knobs change at the next step",
+        Phase::Check if study.looks_back(stage) => {
             "Passed; your range is still open: {pair} measures both in pairs"
         }
-        Beat::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
-        Beat::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
-        Beat::Debrief if study.question(stage).is_some() && app.asked_here() && app.reads_on() => {
+        Phase::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
+        Phase::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
+        Phase::Debrief if study.question(stage).is_some() && app.asked_here() && app.reads_on() => {
             "Answer the question: {a} to {last}; {page} reads the reasons on"
         }
-        Beat::Debrief if study.question(stage).is_some() && app.asked_here() => {
+        Phase::Debrief if study.question(stage).is_some() && app.asked_here() => {
             "Answer the question: {a} to {last}; {page-back} reads back"
         }
-        Beat::Debrief if study.question(stage).is_some() => {
+        Phase::Debrief if study.question(stage).is_some() => {
             "{question} goes to the questions; {page} reads on: your result, a look back"
         }
-        Beat::Debrief if study.at + 1 < app.course.stages.len() => {
+        Phase::Debrief if study.at + 1 < app.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }
-        Beat::Debrief => {
+        Phase::Debrief => {
             "The last stage is done; {ending} shows what you have done, {list} the course"
         }
     }

@@ -10,13 +10,16 @@
 //! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
 //!
 //! Beside it there may be a presentation (`App::presentation`): it shows the stage by beats, waits while an exercise is open, and
-//! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` begins and ends presentations; `Replay` lasts
+//! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` shows beats, begins and ends presentations; `Replay` lasts
 //! for the whole session.
+
+use std::collections::BTreeMap;
 
 use super::fix::Fix;
 use super::mystery::Mystery;
+use super::run::SlotRun;
 use super::study::Study;
-use crate::protocol::Device;
+use crate::protocol::{Device, Pair};
 
 /// What the screen is used for now.
 #[derive(Clone, Debug, Default)]
@@ -40,9 +43,18 @@ pub enum Mode {
 pub struct Presentation {
     /// Index into the beats of the stage.
     pub beat: usize,
+    /// What was measured in other stages, to be shown again.
+    pub kept: BTreeMap<usize, Kept>,
     /// The learner's own study, which comes back afterwards.
     pub own: Box<Study>,
     pub own_fix: Box<Fix>,
+}
+
+/// The runs and the pairs of a stage.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub slots: [SlotRun; 2],
+    pub pair: Option<Pair>,
 }
 
 /// The exercise that stands in the place of the stage's text.

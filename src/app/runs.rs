@@ -47,9 +47,6 @@ impl App {
         self.run.slots = [SlotRun::default(), SlotRun::default()];
         self.fix = Fix::of_stage(stage, self.preset);
         self.view.knobs = false;
-        if self.presentation.is_some() {
-            self.fix.take(solution(stage, self.preset), true);
-        }
         self.start(self.fix.a());
         if first {
             self.first_contact();
@@ -107,7 +104,7 @@ impl App {
     pub(super) fn expect(&mut self, runs: Vec<RunSpec>) {
         self.run.pending = runs;
         self.run.switching = None;
-        self.run.pairing = false;
+        (self.run.pairing, self.run.left) = (false, false);
         self.run.compiling = None;
         self.run.asked_ms = self.now_ms;
         self.run.state = RunState::Starting;
@@ -188,6 +185,9 @@ impl App {
 
     /// The same run again, from its first step.
     pub(super) fn restart(&mut self) {
+        if self.beat().is_some() {
+            return self.measure_beat_again();
+        }
         if self.run.pairing {
             return self.pair();
         }
@@ -228,6 +228,9 @@ impl App {
         self.devices.switch_to(select);
         self.run.slots = [SlotRun::default(), SlotRun::default()];
         self.study.pair = None;
+        if let Some(presentation) = &mut self.presentation {
+            presentation.kept.clear();
+        }
         self.restart()
     }
 }
@@ -235,6 +238,6 @@ impl App {
 impl Run {
     /// Whether an event of this slot belongs to a run that is still wanted.
     pub(super) fn is_current(&self) -> bool {
-        self.pending.is_empty()
+        self.pending.is_empty() && !self.left
     }
 }

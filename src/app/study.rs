@@ -12,7 +12,7 @@ use crate::protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Beat {
+pub enum Phase {
     /// Observe the symptom and say what will change.
     Predict,
     /// Look at what the panels show of it.
@@ -25,7 +25,7 @@ pub enum Beat {
     Debrief,
 }
 
-impl Beat {
+impl Phase {
     pub const ALL: [Self; 5] = [
         Self::Predict,
         Self::Evidence,
@@ -119,6 +119,15 @@ impl Study {
         known.state = known.state.max(State::Seen);
     }
 
+    /// Shows a stage to a room: nothing of the learner's own, and nothing hidden once the vote is over.
+    pub fn present(&mut self, stage: &Stage, hints: u32, over: bool) {
+        self.forget(stage);
+        let known = self.of_mut(&stage.id);
+        (known.state, known.hints) = (State::Seen, hints);
+        self.pointer = None;
+        self.nothing_hidden = over;
+    }
+
     /// Forgets what the learner did in a stage.
     pub fn forget(&mut self, stage: &Stage) {
         self.progress.stages.remove(&stage.id);
@@ -205,27 +214,27 @@ impl Study {
     }
 
     /// The part of the loop that comes next.
-    pub fn beat(&self, stage: &Stage) -> Beat {
+    pub fn phase(&self, stage: &Stage) -> Phase {
         if self.nothing_hidden {
-            Beat::Debrief
+            Phase::Debrief
         } else if !self.foretold(stage) {
-            Beat::Predict
+            Phase::Predict
         } else if !self.revealed(stage) {
-            Beat::Evidence
+            Phase::Evidence
         } else if !self.tried(stage) {
-            Beat::Fix
+            Phase::Fix
         } else if self.of(stage).state != State::Passed || self.awaits_pairs(stage) {
-            Beat::Check
+            Phase::Check
         } else {
-            Beat::Debrief
+            Phase::Debrief
         }
     }
 
     /// The question that waits for an answer: the prediction, and in the debrief the quiz. The index is that of the
     /// quiz question.
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
-        match self.beat(stage) {
-            Beat::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
+        match self.phase(stage) {
+            Phase::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
             _ if self.looks_back(stage) && !self.nothing_hidden => {
                 let at = self.quiz_at(stage)?;
                 stage.quiz.get(at).map(|question| (Some(at), question))
@@ -388,9 +397,9 @@ pub enum Page {
 impl Page {
     /// Where a learner who comes back to a stage goes on reading.
     pub fn of(study: &Study, stage: &Stage) -> Self {
-        match study.beat(stage) {
-            Beat::Evidence => Self::Evidence,
-            Beat::Fix => Self::Cause,
+        match study.phase(stage) {
+            Phase::Evidence => Self::Evidence,
+            Phase::Fix => Self::Cause,
             _ => Self::Start,
         }
     }

@@ -161,7 +161,7 @@ pub struct Claim {
 }
 
 /// One beat of presenter mode.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Cue {
     /// The panel to look at.
     pub show: Panel,
@@ -169,19 +169,27 @@ pub struct Cue {
     pub say: String,
     #[serde(default)]
     pub does: CueDoes,
+    /// What the presenter reads.
+    #[serde(default)]
+    pub notes: String,
+    /// How long it is planned to take.
+    #[serde(default)]
+    pub minutes: f64,
 }
 
-/// What a beat does when it is reached.
+/// What a beat adds to those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CueDoes {
     #[default]
     Nothing,
-    /// Switches to the solution, while the run goes on.
+    /// Asks the stage's prediction; later beats are after the vote.
+    Vote,
+    /// The solution runs, here and later.
     Toggle,
     /// Measures both in pairs.
     Pair,
-    /// Shows the next hint.
+    /// Shows one more hint, here and later.
     Hint,
 }
 

@@ -1,13 +1,13 @@
-//! Beats of presenter mode, stages that were jumped over, recorded runs as exercises, background texts.
+//! Stages that were jumped over, recorded runs as exercises, background texts.
 
 use perflings::app::source::{FromEngine, ReplayControl};
-use perflings::app::{Action, App, Effect, Message, Options, Overlay, Panel, RunState, update};
+use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
+use perflings::course::Course;
 use perflings::course::progress::{Prediction, Progress, State};
-use perflings::course::{Course, Cue, CueDoes};
 use perflings::protocol::{Command, Event, Line};
 
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
-use super::{begin_with, commands, sample, start_of};
+use super::{sample, start_of};
 
 /// The course inside the program, at its first stage, trained a little.
 fn shipped() -> App {
@@ -56,80 +56,6 @@ fn a_start_at_a_later_stage_marks_the_ones_before() {
     let (app, effects) = App::new(Course::builtin("en"), Progress::default(), options);
     assert_eq!(state(&app, "strides"), State::Skipped);
     assert_eq!(start_of(&effects).1.stage, 3);
-}
-
-#[test]
-fn beats_go_forth_and_back_with_a_clicker() {
-    let mut app = shipped();
-    act(&mut app, Action::Present);
-    let count = app.course.stages[0].cues.len();
-    let at = |app: &App| app.cue().map(|(cue, at, of)| (cue.show, at, of));
-    assert_eq!(at(&app), Some((Panel::Loss, 1, count)));
-    assert_eq!(
-        (app.view.focus, app.view.expanded),
-        (Some(Panel::Loss), true)
-    );
-    act(&mut app, Action::NextBeat);
-    assert_eq!(at(&app), Some((Panel::Lesson, 2, count)));
-    assert!(app.view.lesson_visible());
-    act(&mut app, Action::PreviousBeat);
-    act(&mut app, Action::PreviousBeat);
-    assert_eq!(
-        at(&app).map(|(_, at, _)| at),
-        Some(1),
-        "there is none before"
-    );
-    let mut toggled = 0;
-    for _ in 1..count {
-        let effects = act(&mut app, Action::NextBeat);
-        toggled += commands(&effects)
-            .iter()
-            .filter(|command| matches!(command, Command::Start { .. } | Command::Apply { .. }))
-            .count();
-    }
-    assert_eq!(toggled, 1, "the fix is toggled once");
-    assert_eq!(wanted(&app).variant, "fixed");
-    let known = app.study.progress.stage("broken-init");
-    assert_eq!(
-        known.prediction,
-        Some(Prediction::Skipped),
-        "nobody answered"
-    );
-    act(&mut app, Action::NextBeat);
-    assert_eq!(app.stage().map(|stage| stage.number), Some(2));
-    assert_eq!(at(&app).map(|(_, at, _)| at), Some(1));
-    act(&mut app, Action::PreviousBeat);
-    assert_eq!(app.stage().map(|stage| stage.number), Some(1));
-    assert_eq!(
-        at(&app).map(|(_, at, _)| at),
-        Some(1),
-        "its run begins anew"
-    );
-    act(&mut app, Action::Present);
-    let known = app.study.progress.stage("broken-init");
-    assert_eq!(known.prediction, None, "a room's progress is nobody's");
-    train(&mut app, 60);
-    let stage = app.stage().expect("a stage").clone();
-    let state = app.study.of(&stage).state;
-    assert!(
-        state < State::Passed && !app.study.tried(&stage),
-        "{state:?}"
-    );
-    assert_eq!((app.cue(), app.view.expanded), (None, false));
-}
-
-#[test]
-fn every_shipped_stage_has_its_beats_and_others_get_some() {
-    for stage in &Course::builtin("en").stages {
-        let does = |wanted| move |cue: &Cue| cue.does == wanted;
-        assert!(stage.cues.len() >= 5, "{}", stage.id);
-        assert!(stage.cues.iter().any(does(CueDoes::Toggle)), "{}", stage.id);
-    }
-    let (mut app, _) = begin_with(Options::default());
-    act(&mut app, Action::Present);
-    let (cue, at, of) = app.cue().expect("beats made from the stage");
-    assert_eq!((cue.show, at), (Panel::Loss, 1));
-    assert!(of >= 4, "symptom, prediction, fix and pairs");
 }
 
 #[test]
@@ -198,11 +124,11 @@ fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
     let effects = open(&mut app, "k01");
     let saves = |effect: &Effect| matches!(effect, Effect::SaveStage { .. });
     assert!(!effects.iter().any(saves), "it is nobody's progress");
-    assert!(app.exercise().is_some() && app.cue().is_none());
+    assert!(app.exercise().is_some() && app.beat().is_none());
     act(&mut app, Action::LeaveExercise);
-    assert_eq!(app.cue().map(|(_, at, _)| at), Some(2));
+    assert_eq!(app.beat().map(|beat| beat.at), Some(1));
     act(&mut app, Action::Present);
-    assert!(app.keeps_progress() && app.cue().is_none());
+    assert!(app.keeps_progress() && app.beat().is_none());
     assert_eq!(state(&app, "swiglu"), State::New);
 }
 

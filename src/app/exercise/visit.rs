@@ -78,7 +78,7 @@ impl App {
         if let Some(engine_gone) = engine_gone {
             self.run_again(engine_gone);
         }
-        self.look_at_beat(false);
+        self.show_beat_again();
     }
 
     /// The next exercise, or the one before.
@@ -127,7 +127,7 @@ impl App {
         if engine_gone {
             self.effects.push(Effect::Restart);
         }
-        if self.stage().is_some() {
+        if self.stage().is_some() && self.presentation.is_none() {
             self.start(self.fix.a());
         }
     }

@@ -6,7 +6,7 @@ use crossterm::event::KeyCode::{
 };
 
 use crate::app::exercise::measuring::Answer;
-use crate::app::study::{Beat, Page};
+use crate::app::study::{Page, Phase};
 use crate::app::{Action, App, Overlay, Room, RunState};
 
 /// Under which heading the help lists a key.
@@ -169,7 +169,7 @@ fn in_exercise(app: &App) -> bool {
 
 /// The same, and the fix comes next: prediction and evidence are done, and no question is open.
 fn fixable(app: &App) -> bool {
-    let ready = |stage| app.study.beat(stage) > Beat::Evidence;
+    let ready = |stage| app.study.phase(stage) > Phase::Evidence;
     mendable(app) && app.stage().is_none_or(ready) && !asked(app) && !estimating(app)
 }
 
@@ -209,7 +209,7 @@ fn walking(app: &App) -> bool {
         && (app.study.pointer.is_some() || app.view.lesson_visible())
         && app
             .stage()
-            .is_some_and(|stage| app.study.beat(stage) == Beat::Evidence)
+            .is_some_and(|stage| app.study.phase(stage) == Phase::Evidence)
 }
 
 /// There is more of the stage's text to read.

@@ -6,8 +6,9 @@ use std::cmp::Ordering;
 use ratatui::text::{Line, Span};
 
 use super::{cards, exercise, knobs, mystery, question};
+use crate::app::beats::Vote;
 use crate::app::figures::{as_found, figures};
-use crate::app::study::{Beat, Page};
+use crate::app::study::{Page, Phase};
 use crate::app::{Action, Overlay};
 use crate::course::progress::{Prediction, State, letter};
 use crate::course::{SectionKind, Stage};
@@ -62,7 +63,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (now, found) = (now.as_ref(), found.as_ref());
     let mut asked = s.writer();
     asked.figures = found;
-    if app.asked_here() || app.beat().is_some() {
+    let voting = app.beat().is_some_and(|beat| beat.vote == Vote::Open);
+    if app.asked_here() && app.beat().is_none() || voting {
         question::of_stage(stage, &mut asked);
     }
     let mut writer = s.writer();
@@ -71,7 +73,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         Page::Cause | Page::Result | Page::LookBack | Page::Quiz => now,
     };
     let mut text = Text { stage, w: writer };
-    text.beats();
+    text.phases();
     match page {
         Page::Start => text.start(),
         Page::Evidence => {
@@ -140,17 +142,17 @@ impl Text<'_> {
     }
 
     /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
-    fn beats(&mut self) {
-        let (theme, now) = (self.w.theme, self.w.app.study.beat(self.stage));
+    fn phases(&mut self) {
+        let (theme, now) = (self.w.theme, self.w.app.study.phase(self.stage));
         let row = |names: bool| {
             let mut row = Vec::new();
-            for beat in Beat::ALL {
-                if beat != Beat::Predict {
+            for phase in Phase::ALL {
+                if phase != Phase::Predict {
                     let pointer = format!(" {} ", theme.symbols.pointer);
                     row.push(Span::styled(pointer, theme.dim));
                 }
-                let (name, good) = (beat.name(), theme.symbols.good);
-                row.push(match beat.cmp(&now) {
+                let (name, good) = (phase.name(), theme.symbols.good);
+                row.push(match phase.cmp(&now) {
                     Ordering::Less if names => Span::styled(format!("{good} {name}"), theme.good),
                     Ordering::Less => Span::styled(good, theme.good),
                     Ordering::Equal => Span::styled(name, theme.key),

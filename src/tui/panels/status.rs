@@ -48,9 +48,10 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     if let Some(confirm) = app.view.confirm {
         return asked(confirm, app, theme, width);
     }
-    if let Some((cue, at, of)) = app.cue() {
+    if let Some((beat, cue)) = app.beat().zip(app.cue()) {
         // A beat of presenter mode: its number, and what the room reads.
-        let mut lines = said(app, theme, width, &format!(" {at}/{of} "), &cue.say);
+        let marker = format!(" {}/{} ", beat.at + 1, beat.of);
+        let mut lines = said(app, theme, width, &marker, &cue.say);
         if app.notice.is_some() {
             lines.extend(told(app, theme, width));
         }

@@ -1,0 +1,286 @@
+//! Beats of presenter mode: each is the same state, whatever was shown before it, and nothing is measured twice.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use perflings::app::beats::{Beat, Vote, beats};
+use perflings::app::pages::Page;
+use perflings::app::source::FromEngine;
+use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
+use perflings::course::{Course, CueDoes};
+use perflings::protocol::{Command, Event, Line, RunSpec, Slot};
+use proptest::prelude::*;
+
+use super::session::{act, begin, hear, train, wanted};
+use super::{begin_with, commands, sample};
+
+fn presented() -> App {
+    let (mut app, _) = begin(Course::builtin("en"), Options::default());
+    train(&mut app, 3);
+    act(&mut app, Action::Present);
+    app
+}
+
+fn at(app: &App) -> (usize, usize) {
+    let beat = app.beat().expect("a beat");
+    (beat.stage, beat.at)
+}
+
+fn last_of(app: &App, stage: usize) -> usize {
+    app.course.stages[stage].cues.len() - 1
+}
+
+/// An engine that does at once what it is told, and tells of it later.
+#[derive(Default)]
+struct Engine {
+    work: Option<(Work, u64)>,
+    resting: bool,
+    said: VecDeque<(Event, Option<Asked>)>,
+    /// Runs and pairs that were asked for, and those of which the screen has heard enough to keep them.
+    asked: Vec<Asked>,
+    made: BTreeSet<Asked>,
+}
+
+/// A stage, and one of its runs or its pairs.
+type Asked = (u32, Option<u8>);
+
+enum Work {
+    Run(RunSpec),
+    Pairs(u32),
+}
+
+impl Engine {
+    fn take(&mut self, effects: &[Effect]) {
+        for command in commands(effects) {
+            match command {
+                Command::Start { run, .. } | Command::Apply { run } => {
+                    self.asked.push((run.stage, Some(run.slot as u8)));
+                    self.said.push_back((sample::started(run, 0), None));
+                    self.work = Some((Work::Run(run.clone()), 0));
+                    self.resting = false;
+                }
+                Command::Pair { stage, .. } => {
+                    self.asked.push((*stage, None));
+                    self.work = Some((Work::Pairs(*stage), 0));
+                    self.resting = false;
+                }
+                Command::Pause => self.resting = true,
+                Command::Resume => self.resting = false,
+                Command::Stop => self.work = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Works for some steps.
+    fn work(&mut self, steps: u64) {
+        if let (Some((work, at)), false) = (&mut self.work, self.resting) {
+            match work {
+                Work::Run(run) => {
+                    let of = (run.stage, Some(run.slot as u8));
+                    let said = (*at..*at + steps)
+                        .map(|step| (sample::step(run, step), (step > 61).then_some(of)));
+                    self.said.extend(said);
+                }
+                Work::Pairs(stage) => {
+                    let done = *at + steps >= 40;
+                    let said = sample::pair(*at as u32, done);
+                    self.said.push_back((said, done.then_some((*stage, None))));
+                }
+            }
+            *at += steps;
+            if matches!(work, Work::Pairs(_)) && *at >= 40 {
+                self.work = None;
+            }
+        }
+    }
+
+    /// Says so much of what there is to say.
+    fn say(&mut self, app: &mut App, lines: usize) {
+        let lines = lines.min(self.said.len());
+        for (event, made) in self.said.drain(..lines) {
+            // What the screen no longer waits for does not count.
+            let here = app.study.at as u32 + 1;
+            let heard = |it: &Asked| app.run.pending.is_empty() && it.0 == here;
+            self.made.extend(made.filter(heard));
+            let line = Line { t: 0.0, event };
+            update(app, Message::Engine(FromEngine::Line(line)));
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Does {
+    Next,
+    Previous,
+    Jump(usize),
+    Work(u64, usize),
+}
+
+fn does() -> impl Strategy<Value = Does> {
+    prop_oneof![
+        5 => Just(Does::Next),
+        4 => Just(Does::Previous),
+        1 => (0..4_usize).prop_map(Does::Jump),
+        6 => (1..90_u64, 0..120_usize).prop_map(|(steps, lines)| Does::Work(steps, lines)),
+    ]
+}
+
+/// The screen is what the beat declares.
+fn holds(app: &App, beat: Beat) {
+    let stage = &app.course.stages[beat.stage];
+    assert_eq!(app.beat(), Some(beat));
+    assert_eq!(app.study.at, beat.stage);
+    let view = &app.view;
+    assert_eq!((view.focus, view.expanded), (Some(beat.panel), true));
+    assert!(!view.knobs && view.overlay.is_none() && view.confirm.is_none());
+    assert_eq!(view.lesson_visible(), beat.panel == Panel::Lesson);
+    assert_eq!(app.page().0, beat.page);
+    assert_eq!(app.hints().0, beat.hints as usize);
+    assert_eq!(app.study.foretold(stage), beat.vote == Vote::Closed);
+    assert_eq!(app.study.revealed(stage), beat.vote == Vote::Closed);
+    assert_eq!(app.fix.mine, stage.fixed);
+    assert_eq!(app.cue().map(|cue| cue.show), Some(beat.panel));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_beat_is_the_same_from_every_side(sequence in proptest::collection::vec(does(), 1..80)) {
+        let mut app = presented();
+        let work = Some((Work::Run(wanted(&app)), 4));
+        let mut engine = Engine { work, ..Engine::default() };
+        let mut here = (0, 0);
+        for one in sequence {
+            let last = last_of(&app, here.0);
+            let (action, to) = match one {
+                Does::Work(steps, lines) => {
+                    engine.work(steps);
+                    engine.say(&mut app, lines);
+                    holds(&app, beats(here.0, &app.course.stages[here.0])[here.1]);
+                    continue;
+                }
+                Does::Next if here.1 == last => (Action::NextBeat, (here.0 + 1, 0)),
+                Does::Next => (Action::NextBeat, (here.0, here.1 + 1)),
+                Does::Previous if here == (0, 0) => (Action::PreviousBeat, here),
+                Does::Previous if here.1 == 0 => (Action::PreviousBeat, (here.0 - 1, last_of(&app, here.0 - 1))),
+                Does::Previous => (Action::PreviousBeat, (here.0, here.1 - 1)),
+                Does::Jump(stage) => (Action::Stage(stage as u32 + 1), (stage, 0)),
+            };
+            here = if to.0 < app.course.stages.len() { to } else { here };
+            let made = engine.made.clone();
+            let before = engine.asked.len();
+            let effects = act(&mut app, action);
+            engine.say(&mut app, usize::MAX);
+            engine.take(&effects);
+            let again = engine.asked[before..].iter().find(|it| made.contains(it));
+            prop_assert_eq!(again, None, "measured before");
+            let beat = beats(here.0, &app.course.stages[here.0])[here.1];
+            holds(&app, beat);
+            engine.say(&mut app, usize::MAX);
+            holds(&app, beat);
+            // What is on the screen is the run that the beat names, or nothing yet.
+            let number = app.course.stages[here.0].number;
+            prop_assert_eq!(app.run.active, beat.variant);
+            if let Some(started) = &app.run.shown().started {
+                prop_assert_eq!((started.run.stage, started.run.slot), (number, beat.variant));
+            }
+            // Entered twice, nothing changes.
+            if here.1 == 0 {
+                let effects = act(&mut app, Action::Stage(number));
+                prop_assert_eq!(commands(&effects), Vec::<&Command>::new());
+                holds(&app, beat);
+            }
+        }
+    }
+}
+
+#[test]
+fn beats_go_forth_and_back_across_stages() {
+    let mut app = presented();
+    assert_eq!(at(&app), (0, 0));
+    act(&mut app, Action::PreviousBeat);
+    assert_eq!(at(&app), (0, 0), "there is none before");
+    let last = last_of(&app, 0);
+    for _ in 0..=last {
+        act(&mut app, Action::NextBeat);
+    }
+    assert_eq!(at(&app), (1, 0));
+    act(&mut app, Action::PreviousBeat);
+    assert_eq!(at(&app), (0, last), "the last beat of the stage before");
+    act(&mut app, Action::NextBeat);
+    act(&mut app, Action::NextBeat);
+    act(&mut app, Action::Stage(1));
+    assert_eq!(at(&app), (0, 0), "a jump starts at the first beat");
+    act(&mut app, Action::NextBeat);
+    act(&mut app, Action::Stage(1));
+    assert_eq!(at(&app), (0, 0), "also to the stage that is shown");
+}
+
+#[test]
+fn a_run_that_was_made_is_shown_again() {
+    let mut app = presented();
+    train(&mut app, 80);
+    let loss = app.run.slot(Slot::A).loss.last();
+    // To the fix, which runs for a while, and back over the vote.
+    for _ in 0..4 {
+        act(&mut app, Action::NextBeat);
+    }
+    assert_eq!(wanted(&app).variant, "fixed");
+    train(&mut app, 70);
+    let effects = act(&mut app, Action::PreviousBeat);
+    assert_eq!(commands(&effects), [&Command::Pause]);
+    assert_eq!(app.run.active, Slot::A);
+    assert_eq!(app.run.slot(Slot::A).loss.last(), loss);
+    let effects = act(&mut app, Action::NextBeat);
+    assert_eq!(commands(&effects), [&Command::Resume]);
+    assert_eq!(app.run.active, Slot::B);
+    // Another stage, and back: both runs are still there, and none begins anew.
+    act(&mut app, Action::Stage(2));
+    train(&mut app, 30);
+    let effects = act(&mut app, Action::Stage(1));
+    assert_eq!(commands(&effects), [&Command::Stop]);
+    assert_eq!(app.run.slot(Slot::A).loss.last(), loss);
+    // The other stage's last words do not count.
+    let stage = &app.course.stages[1];
+    let late = perflings::app::spec(stage, "broken", None);
+    hear(&mut app, sample::step(&late, 31));
+    assert_eq!(app.run.slot(Slot::A).loss.last(), loss);
+}
+
+#[test]
+fn leaving_gives_the_learner_s_own_stage_back() {
+    let mut app = presented();
+    for _ in 0..5 {
+        act(&mut app, Action::NextBeat);
+    }
+    act(&mut app, Action::Present);
+    let stage = app.stage().expect("a stage").clone();
+    assert!(!app.study.predicted(&stage) && !app.study.nothing_hidden);
+    assert_eq!(app.study.of(&stage).hints, 0);
+    assert_eq!((app.beat(), app.view.expanded), (None, false));
+    assert_eq!(wanted(&app).variant, "broken");
+}
+
+#[test]
+fn every_shipped_stage_has_its_beats_and_others_get_some() {
+    for (at, stage) in Course::builtin("en").stages.iter().enumerate() {
+        let all = beats(at, stage);
+        assert!(all.len() >= 5, "{}", stage.id);
+        let votes = all.iter().filter(|beat| beat.vote == Vote::Open);
+        assert_eq!(votes.count(), 1, "{}", stage.id);
+        let does = |wanted| stage.cues.iter().any(|cue| cue.does == wanted);
+        assert!(does(CueDoes::Toggle), "{}", stage.id);
+        // What is shown before the vote does not answer it.
+        let early = all.iter().filter(|beat| beat.vote != Vote::Closed);
+        for beat in early {
+            assert_eq!((beat.variant, beat.hints), (Slot::A, 0), "{}", stage.id);
+            assert_eq!(beat.page, Page::Start);
+        }
+    }
+    let (mut app, _) = begin_with(Options::default());
+    act(&mut app, Action::Present);
+    let beat = app.beat().expect("beats made from the stage");
+    assert_eq!((beat.panel, beat.at), (Panel::Loss, 0));
+    assert!(beat.of >= 4, "symptom, prediction, fix and pairs");
+}
