@@ -279,6 +279,20 @@ fn silence_is_said_once_and_ends_with_the_next_line() {
 }
 
 #[test]
+fn a_long_line_through_a_slow_pipe_is_no_silence() {
+    let limits = Limits {
+        silence: Duration::from_millis(300),
+        ..limits()
+    };
+    // A line that takes longer than the limit, in pieces.
+    let script = r#"read x; echo "$HELLO"; printf '{"t":1,"event":'; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; printf ' '; done; echo '"heartbeat"}'; read x"#;
+    let mut client = Client::spawn_within(shell(script), limits).expect("sh starts");
+    assert!(is_hello(&next(&mut client)));
+    assert!(matches!(next(&mut client), Heard::Line(..)));
+    assert!(matches!(next(&mut client), Heard::Silent(_)));
+}
+
+#[test]
 fn a_dying_engine_is_named_with_its_last_words() {
     let (_, over) = until_over(&mut spawn(
         r#"read x; echo "$HELLO"; echo 'device lost' >&2; exit 3"#,

@@ -6,7 +6,7 @@ mod heard;
 mod pipes;
 
 use std::process::Child;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -19,7 +19,7 @@ pub use heard::{Heard, Over};
 pub use pipes::MAX_LINE;
 
 use heard::{describe, newer, nothing_spoken, told_why};
-use pipes::FromPipe;
+use pipes::{FromPipe, Pipes};
 
 /// Lines in a row that are not the protocol before the engine is given up.
 const MAX_NONSENSE: u32 = 100;
@@ -35,7 +35,7 @@ const STDERR_WAIT: Duration = Duration::from_millis(200);
 pub struct Limits {
     /// Until the engine's `hello`.
     pub hello: Duration,
-    /// Between two lines, heartbeats included.
+    /// Between two bytes of its lines, heartbeats included.
     pub silence: Duration,
     /// To end by itself after `quit`, or after closing its output.
     pub shutdown: Duration,
@@ -73,9 +73,7 @@ pub struct Client {
     command: EngineCommand,
     limits: Limits,
     child: Child,
-    inbox: Receiver<FromPipe>,
-    /// None once the conversation is over: dropping it closes the engine's input.
-    outbox: Option<SyncSender<Command>>,
+    pipes: Pipes,
     phase: Phase,
     /// Commands given before the handshake was done.
     waiting: Vec<Command>,
@@ -103,13 +101,12 @@ impl Client {
     /// As `spawn`, with other limits.
     pub fn spawn_within(command: EngineCommand, limits: Limits) -> Result<Self> {
         let now = Instant::now();
-        let (child, inbox, outbox) = pipes::launch(&command)?;
+        let (child, pipes) = pipes::launch(&command)?;
         Ok(Self {
             command,
             limits,
             child,
-            inbox,
-            outbox: Some(outbox),
+            pipes,
             phase: Phase::Greeting { since: now },
             waiting: Vec::new(),
             hello: None,
@@ -148,7 +145,7 @@ impl Client {
     pub fn send(&mut self, command: Command) {
         if let Phase::Greeting { .. } = self.phase {
             self.waiting.push(command);
-        } else if let Some(outbox) = &self.outbox {
+        } else if let Some(outbox) = &self.pipes.outbox {
             // A full queue means an engine that stopped reading; its heartbeat decides what becomes of it.
             let _ = outbox.try_send(command);
         }
@@ -227,6 +224,7 @@ impl Client {
         // Of a closed engine only stderr can still speak, and its exit status cannot be waited for.
         let tick = Duration::from_millis(5);
         let found = self
+            .pipes
             .inbox
             .recv_timeout(if closing { wait.min(tick) } else { wait });
         match (found, &mut self.phase) {
@@ -243,13 +241,18 @@ impl Client {
         }
     }
 
+    /// How long nothing has come from the engine.
+    fn silent(&self) -> Duration {
+        let byte = self.pipes.last_byte();
+        byte.map_or(self.last_line, |at| at.max(self.last_line))
+            .elapsed()
+    }
+
     /// Time left until something must be said about the engine.
     fn until_deadline(&self) -> Duration {
         match self.phase {
             Phase::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
-            Phase::Talking { silent: false } => {
-                self.limits.silence.saturating_sub(self.last_line.elapsed())
-            }
+            Phase::Talking { silent: false } => self.limits.silence.saturating_sub(self.silent()),
             _ => Duration::MAX,
         }
     }
@@ -267,9 +270,9 @@ impl Client {
                     "`{command}` did not greet within {seconds} s ({said}); an engine must run `perflings engine` and print nothing before it"
                 )))
             }
-            Phase::Talking { silent: false } if self.last_line.elapsed() >= self.limits.silence => {
+            Phase::Talking { silent: false } if self.silent() >= self.limits.silence => {
                 self.phase = Phase::Talking { silent: true };
-                Some(Heard::Silent(self.last_line.elapsed()))
+                Some(Heard::Silent(self.silent()))
             }
             Phase::Closing { since, drained } => match self.child.try_wait() {
                 // What it said last may still be on its way.
@@ -386,12 +389,13 @@ impl Client {
         if was_over {
             return;
         }
-        if let Some(outbox) = self.outbox.take() {
+        if let Some(outbox) = self.pipes.outbox.take() {
             let _ = outbox.try_send(Command::Quit);
         }
         let until = Instant::now() + wait;
         // Both readers end when both pipes close: waiting for that needs no polling.
         while self
+            .pipes
             .inbox
             .recv_timeout(until.saturating_duration_since(Instant::now()))
             .is_ok()

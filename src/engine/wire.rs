@@ -21,12 +21,18 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 /// Figures that wait for a slow reader: of an endless run, later ones are left out.
 const MAX_WAITING: usize = 64;
 
+/// Bytes in the pipe to a slow reader: what is written there comes before the answer to its next command.
+#[cfg(target_os = "linux")]
+const PIPE: usize = 4096;
+
 /// Where events go; cheap to clone for other threads.
 #[derive(Clone)]
 pub struct Outlet {
     sender: Sender<Option<Event>>,
     /// Events that were not written yet.
     waiting: Arc<AtomicUsize>,
+    /// So many of these are about a run that is over: their figures are not wanted any more.
+    outdated: Arc<AtomicUsize>,
     /// Whether the run is endless, so that no figure of it is the last.
     endless: Arc<AtomicBool>,
 }
@@ -42,9 +48,22 @@ impl Outlet {
         let _ = self.sender.send(Some(event));
     }
 
-    /// Tells whether the run that begins is endless.
+    /// Tells whether the run that begins is endless. Figures of an endless one before it that still wait are left out.
     pub fn expect(&self, endless: bool) {
-        self.endless.store(endless, Ordering::Relaxed);
+        if self.endless.swap(endless, Ordering::Relaxed) {
+            let waiting = self.waiting.load(Ordering::Relaxed);
+            self.outdated.store(waiting, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether an event that has waited is still to be written.
+    fn wants(&self, event: &Event) -> bool {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let one_less = |n: usize| n.checked_sub(1);
+        let outdated = self
+            .outdated
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        outdated.is_err() || !is_figure(event)
     }
 
     /// Writes what is queued and ends.
@@ -62,12 +81,13 @@ pub fn open() -> Result<(Outlet, Receiver<Command>, JoinHandle<()>)> {
     let outlet = Outlet {
         sender,
         waiting: Arc::default(),
+        outdated: Arc::default(),
         endless: Arc::default(),
     };
-    let waiting = Arc::clone(&outlet.waiting);
+    let counted = outlet.clone();
     let writer = Builder::new()
         .name("writer".into())
-        .spawn(move || write(output, &events, &waiting, began))?;
+        .spawn(move || write(output, &events, &counted, began))?;
 
     let heart = outlet.clone();
     Builder::new().name("heartbeat".into()).spawn(move || {
@@ -130,11 +150,13 @@ fn is_figure(event: &Event) -> bool {
 fn write(
     mut output: impl Write,
     events: &Receiver<Option<Event>>,
-    waiting: &AtomicUsize,
+    counted: &Outlet,
     began: Instant,
 ) {
     while let Ok(Some(event)) = events.recv() {
-        waiting.fetch_sub(1, Ordering::Relaxed);
+        if !counted.wants(&event) {
+            continue;
+        }
         let line = Line {
             t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             event,
@@ -153,6 +175,9 @@ fn write(
 #[cfg(unix)]
 fn own_stdout() -> Result<std::fs::File> {
     let real = rustix::io::dup(std::io::stdout())?;
+    // Refused where it is no pipe.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(&real, PIPE);
     rustix::stdio::dup2_stdout(std::io::stderr())?;
     Ok(real.into())
 }
@@ -212,6 +237,7 @@ mod tests {
         let outlet = Outlet {
             sender,
             waiting: Arc::default(),
+            outdated: Arc::default(),
             endless: Arc::default(),
         };
         let sent = |endless: bool| {
@@ -227,5 +253,13 @@ mod tests {
         let few = sent(true);
         assert_eq!(few.len(), MAX_WAITING + 1);
         assert!(matches!(few.last(), Some(Event::Failed(_))));
+        // Another run begins before they were written.
+        outlet.expect(true);
+        let wanted = |event: &&Event| outlet.wants(event);
+        let (old, new) = (
+            few.iter().filter(wanted).count(),
+            Event::Heartbeat { device_s: None },
+        );
+        assert!(old == 1 && outlet.wants(&new), "{old}");
     }
 }

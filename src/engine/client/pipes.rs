@@ -4,7 +4,9 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::Builder;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
@@ -32,10 +34,39 @@ pub(super) enum FromPipe {
     Closed,
 }
 
-/// A child with what it says and what it is told. Its greeting is on its way.
-pub(super) fn launch(
-    command: &EngineCommand,
-) -> Result<(Child, Receiver<FromPipe>, SyncSender<Command>)> {
+/// What an engine says and what it is told.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    pub inbox: Receiver<FromPipe>,
+    /// None once the conversation is over: dropping it closes the engine's input.
+    pub outbox: Option<SyncSender<Command>>,
+    last_byte: LastByte,
+}
+
+impl Pipes {
+    /// When the last byte came, be it in the middle of a line: behind a slow pipe a long line takes its time.
+    pub fn last_byte(&self) -> Option<Instant> {
+        self.last_byte.lock().ok().and_then(|at| *at)
+    }
+}
+
+type LastByte = Arc<Mutex<Option<Instant>>>;
+
+/// Notes when something was read.
+struct Noted<R>(R, LastByte);
+
+impl<R: Read> Read for Noted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.0.read(buffer)?;
+        if let Ok(mut at) = self.1.lock() {
+            *at = Some(Instant::now());
+        }
+        Ok(n)
+    }
+}
+
+/// A child and its pipes. Its greeting is on its way.
+pub(super) fn launch(command: &EngineCommand) -> Result<(Child, Pipes)> {
     let mut child = command
         .prepare()
         .stdin(Stdio::piped())
@@ -44,7 +75,7 @@ pub(super) fn launch(
         .spawn()
         .with_context(|| format!("Failed to start the engine `{command}`"))?;
     match attach(&mut child) {
-        Ok((inbox, outbox)) => Ok((child, inbox, outbox)),
+        Ok(pipes) => Ok((child, pipes)),
         Err(error) => {
             kill_group(&mut child);
             let _ = child.wait();
@@ -53,15 +84,24 @@ pub(super) fn launch(
     }
 }
 
-fn attach(child: &mut Child) -> io::Result<(Receiver<FromPipe>, SyncSender<Command>)> {
+fn attach(child: &mut Child) -> io::Result<Pipes> {
     let missing = || io::Error::other("a pipe is missing");
     let (to_inbox, inbox) = sync_channel(INBOX);
     let (outbox, commands) = sync_channel(OUTBOX);
-    read_stdout(child.stdout.take().ok_or_else(missing)?, to_inbox.clone())?;
+    let last_byte = LastByte::default();
+    let stdout = Noted(
+        child.stdout.take().ok_or_else(missing)?,
+        Arc::clone(&last_byte),
+    );
+    read_stdout(stdout, to_inbox.clone())?;
     read_stderr(child.stderr.take().ok_or_else(missing)?, to_inbox)?;
     write_stdin(child.stdin.take().ok_or_else(missing)?, commands)?;
     let _ = outbox.try_send(Command::Hello { protocol: PROTOCOL });
-    Ok((inbox, outbox))
+    Ok(Pipes {
+        inbox,
+        outbox: Some(outbox),
+        last_byte,
+    })
 }
 
 fn named(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
