@@ -2,27 +2,26 @@
 //! also tells the screen when a file was saved.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
 use super::exercise::ExerciseRunner;
+use super::knobs::Knobs;
 use super::replay::Replay;
-use super::saving::{AGAIN, Saving};
+use super::saving::Saving;
 use super::watch::Watch;
 use crate::app::source::Source as _;
 use crate::app::{Effect, Message, source};
-use crate::config::file::{FileError, MAX_BYTES, load, read_text, rewritten};
-use crate::config::{KNOBS, Knob, RunConfig};
+use crate::config::file::{FileError, load};
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
-use crate::course::progress::{Change, Progress, in_words};
+use crate::course::progress::{Change, Progress};
 use crate::course::workspace;
 use crate::course::{Course, Source, Stage};
 use crate::engine::client::EngineCommand;
@@ -36,10 +35,9 @@ pub struct Workshop {
     context: CourseContext,
     /// None where progress is not kept.
     saving: Option<Saving>,
-    /// Knobs of stages that are not in the learner's files yet, and when that was tried last.
-    unwritten: BTreeMap<String, (Box<RunConfig>, Vec<String>)>,
-    tried: Instant,
-    unsaved: Unsaved,
+    knobs: Knobs,
+    /// Why progress is not on the disk.
+    unsaved: Option<String>,
     /// What the stream has shown so far, for a report.
     collector: Rc<RefCell<Collector>>,
     editor: Option<Editor>,
@@ -53,20 +51,6 @@ pub struct Workshop {
     news: VecDeque<Message>,
     /// The folder for reports.
     reports: Option<PathBuf>,
-}
-
-/// Why something is not on the disk.
-#[derive(Default)]
-struct Unsaved {
-    progress: Option<String>,
-    knobs: Option<String>,
-}
-
-impl Unsaved {
-    fn message(&self) -> Message {
-        let why = self.progress.as_ref().or(self.knobs.as_ref()).cloned();
-        Message::Unsaved { why }
-    }
 }
 
 impl Workshop {
@@ -83,9 +67,8 @@ impl Workshop {
         Self {
             context,
             saving,
-            unwritten: BTreeMap::new(),
-            tried: Instant::now(),
-            unsaved: Unsaved::default(),
+            knobs: Knobs::default(),
+            unsaved: None,
             collector,
             editor: Editor::find(|name| std::env::var(name).ok()),
             watch: Watch::new(Vec::new()),
@@ -135,8 +118,8 @@ impl Workshop {
                 config,
                 offers,
             } => {
-                self.unwritten.insert(stage, (config, offers));
-                self.write_all_knobs()?;
+                self.knobs.add(stage, config, offers);
+                self.write_knobs()?;
             }
             Effect::SaveMystery { name, score } => {
                 self.keep(Change::Mystery(name, score))?;
@@ -224,7 +207,7 @@ impl Workshop {
     /// Saves what is left; the result says why that was not possible.
     pub fn close(self) -> Option<String> {
         let progress = self.saving.and_then(Saving::close);
-        progress.or(self.unsaved.knobs)
+        progress.or_else(|| self.knobs.why().map(str::to_owned))
     }
 
     /// Where the learner may edit this stage's configuration: their copy, and the course folder if there is one.
@@ -261,51 +244,29 @@ impl Workshop {
         self.news.push_back(Message::Kept { stage, config });
     }
 
-    /// Writes the knobs that are not written yet. Where the disk does not take them, they are kept for another attempt.
-    fn write_all_knobs(&mut self) -> Result<()> {
-        self.tried = Instant::now();
-        let before = self.unsaved.knobs.take();
-        for (stage, (config, offers)) in std::mem::take(&mut self.unwritten) {
-            if let Err(error) = self.write_knobs(&stage, &config, &offers) {
-                let Some(cause) = error.root_cause().downcast_ref() else {
-                    return Err(error);
-                };
-                self.unsaved.knobs = Some(in_words(cause));
-                self.unwritten.insert(stage, (config, offers));
-            }
+    /// Writes the knobs that are not written yet, and tells the screen when it becomes possible or impossible.
+    fn write_knobs(&mut self) -> Result<()> {
+        let before = self.knobs.why().map(str::to_owned);
+        let written = self.knobs.write(&self.context);
+        for path in written.paths {
+            self.watch.acknowledge(&path);
         }
-        if self.unsaved.knobs != before {
-            self.news.push_back(self.unsaved.message());
+        let unreadable = written.unreadable.into_iter().map(|problem| {
+            let config = Err(in_short(problem));
+            Message::Saved { config }
+        });
+        self.news.extend(unreadable);
+        if self.knobs.why() != before.as_deref() {
+            self.news.push_back(self.unsaved_message());
         }
-        Ok(())
+        written.result
     }
 
-    /// Writes knobs to the learner's file, made from the starter where there is none. One that cannot be read stays as it is,
-    /// and the screen is told.
-    fn write_knobs(&mut self, id: &str, config: &RunConfig, offers: &[String]) -> Result<()> {
-        let stage = self.stage(id)?;
-        let edited = self.context.learner(stage, None).ok();
-        let path = match edited.and_then(|(_, path)| path) {
-            Some(path) => path,
-            None => self.context.workspace()?.open(stage, "config.toml")?,
-        };
-        let text = read_text(&path, MAX_BYTES)?;
-        let knobs = KNOBS
-            .iter()
-            .filter(|knob| offers.iter().any(|it| it == knob.path));
-        let knobs: Vec<&'static Knob> = knobs.collect();
-        match rewritten(&text, &name_of(&path), config, &knobs) {
-            Ok(written) if written == text => {}
-            Ok(written) => {
-                workspace::write(&path, &written)?;
-                self.watch.acknowledge(&path);
-            }
-            Err(problem) => {
-                let config = Err(in_short(problem));
-                self.news.push_back(Message::Saved { config });
-            }
+    fn unsaved_message(&self) -> Message {
+        let why = self.unsaved.as_deref().or(self.knobs.why());
+        Message::Unsaved {
+            why: why.map(str::to_owned),
         }
-        Ok(())
     }
 
     fn reset_stage(&mut self, id: &str) -> Result<String> {
@@ -376,16 +337,16 @@ impl Workshop {
 
     /// What happened to files, exercises and the recording since the last call, one message at a time.
     pub fn next_message(&mut self) -> Option<Message> {
-        if !self.unwritten.is_empty() && self.tried.elapsed() > AGAIN {
+        if self.knobs.are_due() {
             // What fails for another reason than the disk was told at the first attempt.
-            let _ = self.write_all_knobs();
+            let _ = self.write_knobs();
         }
         let mut own = self.news.pop_front();
         if own.is_none() {
             own = self.saving.as_ref().and_then(Saving::next_message);
             if let Some(Message::Unsaved { why }) = own {
-                self.unsaved.progress = why;
-                own = Some(self.unsaved.message());
+                self.unsaved = why;
+                own = Some(self.unsaved_message());
             }
         }
         if let Some(message) = own.or_else(|| self.exercise.next_message()) {
@@ -399,7 +360,7 @@ impl Workshop {
             return self.exercise.next_message();
         }
         // What the learner wrote comes before what the knobs did.
-        self.unwritten.clear();
+        self.knobs.forget();
         let config = load(&path).map(Box::new).map_err(in_short);
         Some(Message::Saved { config })
     }
