@@ -35,12 +35,16 @@ const KILL_DELAY: Duration = Duration::from_millis(500);
 /// Bytes that a check may take: so many, and so many times the bytes of its buffers at the largest shape.
 const MEMORY: u64 = 1 << 30;
 const COPIES: u64 = 16;
+/// How long a learner's kernel may be compiled and run at all sizes together: an answer comes within 10 s.
+const WHOLE: Duration = Duration::from_secs(9);
 
 /// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
 /// ends itself soon after the report, in case its reader does not end it.
 pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
     let limits = Limits {
         memory: Some(MEMORY + COPIES * buffers(job)),
+        // `course check` holds it against the plain reference and may take its time.
+        whole: (!job.thorough).then_some(WHOLE),
         ..Limits::default()
     };
     let report = check_telling(job, device, limits, |progress| {

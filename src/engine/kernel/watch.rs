@@ -1,5 +1,6 @@
 //! The watcher of a check: gives up what takes longer than it may, and says so.
 
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,10 +21,12 @@ const MAIN: &str = "fn main";
 /// How often the memory is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// How long one launch may take, and how many bytes the process may grow by.
+/// How long one launch may take, how long a kernel may be compiled and run at all sizes together, and how many bytes the
+/// process may grow by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub launch: Duration,
+    pub whole: Option<Duration>,
     pub memory: Option<u64>,
 }
 
@@ -31,6 +34,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             launch: Duration::from_secs(8),
+            whole: None,
             memory: None,
         }
     }
@@ -74,6 +78,7 @@ pub fn watch(
     let before = memory_resident().unwrap_or(0);
     let most = limits.memory.map(|memory| before.saturating_add(memory));
     let too_large = || most.is_some_and(|most| memory_resident().is_some_and(|now| now > most));
+    let mut spent = Duration::ZERO;
     loop {
         tell(state.progress());
         // The device's own limit comes first; this one is for calls that never get to waiting.
@@ -82,6 +87,10 @@ pub fn watch(
             (false, true) => COMPILE_TIMEOUT,
             (false, false) => TIMEOUT,
         };
+        let works = state.running || state.compiling;
+        let rest = limits.whole.filter(|_| works);
+        let rest = rest.map(|whole| whole.saturating_sub(spent));
+        let limit = rest.map_or(limit, |rest| rest.min(limit));
         let began = Instant::now();
         let heard = loop {
             let left = limit.saturating_sub(began.elapsed());
@@ -96,6 +105,9 @@ pub fn watch(
                 heard => break heard,
             }
         };
+        if works {
+            spent += began.elapsed();
+        }
         match heard {
             Ok(next) => state = next,
             Err(RecvTimeoutError::Timeout) => break,
@@ -108,7 +120,11 @@ pub fn watch(
             }
         }
     }
-    let fault = if state.running {
+    let fault = if let Some(whole) = limits.whole.filter(|whole| spent >= *whole) {
+        let seconds = whole.as_secs();
+        let reason = format!("it took longer than {seconds} s, all sizes together");
+        too_much(job, &state, reason)
+    } else if state.running {
         fault(&Trouble::Endless, job, &state, limits)
     } else {
         let seconds = COMPILE_TIMEOUT.as_secs();
@@ -135,16 +151,17 @@ fn give_up(mut state: State, fault: KernelFault) -> KernelReport {
     state.report
 }
 
-/// The fault of a kernel that was given up. Nothing says which line it is: the one with the largest number may be, else it is the
-/// whole of `main`.
+/// The fault of a kernel that was given up. Nothing says which line it is: the one with the largest number may be, else its first
+/// loop, else it is the whole of `main`.
 fn too_much(job: &KernelJob, state: &State, reason: String) -> KernelFault {
     let file = state.file.and_then(|file| job.files.get(file));
     let place = file.and_then(|file| {
         let code = without_comments(&file.text);
         let largest = longest(&code, |c| c.is_ascii_digit());
+        let main = || code.find(MAIN).map(|at| at..at + MAIN.len());
         let range = match largest.len() >= LARGE {
             true => largest,
-            false => code.find(MAIN).map(|at| at..at + MAIN.len())?,
+            false => first_loop(&code).or_else(main)?,
         };
         let (message, instead) = (String::new(), String::new());
         Some(message::error(&file.text, &range, message, instead))
@@ -184,8 +201,20 @@ pub fn fault(trouble: &Trouble, job: &KernelJob, state: &State, limits: Limits) 
 fn has_loop(job: &KernelJob, state: &State) -> bool {
     let file = state.file.and_then(|file| job.files.get(file));
     let code = file.map_or_else(String::new, |file| without_comments(&file.text));
-    let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
-    words.any(|word| matches!(word, "for" | "while" | "loop"))
+    first_loop(&code).is_some()
+}
+
+/// Where the word stands that begins the first loop.
+fn first_loop(code: &str) -> Option<Range<usize>> {
+    let mut at = 0;
+    code.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_')
+        .find_map(|piece| {
+            let begin = at;
+            at += piece.len();
+            let word = piece.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');
+            let range = begin..begin + word.len();
+            matches!(word, "for" | "while" | "loop").then_some(range)
+        })
 }
 
 #[cfg(test)]
@@ -233,6 +262,34 @@ mod tests {
         );
         assert!(fault.reason.ends_with(" of memory"), "{}", fault.reason);
         assert!(report.restart);
+    }
+
+    /// Each piece of work is short, and there are many of them.
+    #[test]
+    fn a_check_has_one_limit_for_all_sizes_together() {
+        let mut job = KernelJob::default();
+        job.files.push(Default::default());
+        job.files[0].text = "fn main() {\n  for (;;) {}\n}".to_owned();
+        let mut state = State::default();
+        state.report.files.push(Default::default());
+        (state.file, state.running) = (Some(0), true);
+        let limits = Limits {
+            whole: Some(Duration::from_millis(300)),
+            ..Limits::default()
+        };
+        let (news, inbox) = channel();
+        let next = state.clone();
+        let worker = std::thread::Builder::new().spawn(move || {
+            while news.send(next.clone()).is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let worker = worker.expect("a thread");
+        let report = watch(&job, state, &inbox, worker, limits, |_| ());
+        let fault = report.files[0].fault.as_ref().expect("is given up");
+        assert_eq!(fault.kind, KernelFaultKind::TooMuch);
+        assert!(fault.reason.contains("all sizes together"), "{fault:?}");
+        assert_eq!(fault.place.as_ref().map(|place| place.line), Some(2));
     }
 
     #[test]
