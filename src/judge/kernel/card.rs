@@ -1,0 +1,191 @@
+//! The card of a check: what is known of each file, line by line.
+
+use serde::Serialize;
+
+use super::fault::tolerance;
+use crate::protocol::{
+    KernelError, KernelFaultKind, KernelFile, KernelJob, KernelRatio, KernelResult, KernelShape,
+    KernelTime, KernelUntimed, Spread,
+};
+use crate::units::{duration, rate, show};
+
+/// A line of the card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CardLine {
+    /// Good, bad, or only a remark.
+    pub good: Option<bool>,
+    pub text: String,
+}
+/// What is known of each file.
+pub(super) fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
+    let mut card = Vec::new();
+    for (result, file) in files.iter().zip(&job.files) {
+        if job.files.len() > 1 {
+            card.push(remark(result.name.as_str()));
+        }
+        file_lines(&mut card, result, file, job);
+    }
+    card
+}
+
+fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile, job: &KernelJob) {
+    if let Some(error) = &result.error {
+        let place = place(&result.name, error);
+        card.push(bad(format!("does not compile: {place}")));
+        if !error.instead.is_empty() {
+            card.push(remark(format!("write instead: {}", error.instead)));
+        }
+        return;
+    }
+    if let Some(facts) = result.facts {
+        let [x, y, z] = facts.workgroup;
+        let shared = match facts.workgroup_bytes {
+            0 => String::new(),
+            bytes => format!(", {}", shared(bytes)),
+        };
+        let text = format!("compiles: workgroups of {x} × {y} × {z}{shared}");
+        card.push(good(text));
+    }
+    if let Some(fault) = &result.fault {
+        let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
+        let sizes = shape.map(sizes_of).unwrap_or_default();
+        let (label, text) = (&fault.shape, &fault.text);
+        card.push(bad(format!("fails at `{label}` ({sizes}): {text}")));
+        let numbers = [
+            KernelFaultKind::Wrong,
+            KernelFaultKind::Unwritten,
+            KernelFaultKind::Races,
+        ];
+        if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
+            && numbers.contains(&fault.kind)
+            && fault.place.is_none()
+        {
+            card.push(remark(format!("think about this: {idea}")));
+        }
+        return;
+    }
+    let found = result.shapes.iter().filter_map(|found| {
+        let mut shapes = job.shapes.iter();
+        let shape = shapes.find(|shape| shape.label == found.shape)?;
+        let allowed = shape.tolerance.unwrap_or(file.spec.tolerance);
+        Some((shape, found.error, allowed))
+    });
+    let found: Vec<(&KernelShape, f64, f64)> = found.collect();
+    // The one that comes nearest to what is allowed there.
+    let share =
+        |(_, error, allowed): &(&KernelShape, f64, f64)| error / allowed.max(f64::MIN_POSITIVE);
+    let worst = found.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+    if let Some((_, error, allowed)) = worst {
+        let error = match *error {
+            0.0 => "no error at all".to_owned(),
+            error => format!("largest error {error:.1e} of the largest value"),
+        };
+        let at: Vec<String> = found.iter().map(|(shape, ..)| sizes_of(shape)).collect();
+        let (at, allowed) = (at.join(" · "), tolerance(*allowed));
+        let text = format!("correct at {at}: {error}, {allowed} allowed");
+        card.push(good(text));
+    }
+    if let Some(shape) = &result.skipped {
+        let why = match result.time_reason {
+            Some(KernelUntimed::CpuDriver) => "it is too large for a CPU driver",
+            _ => "nobody asked for it",
+        };
+        card.push(remark(format!(
+            "`{shape}` was neither run nor timed: {why}"
+        )));
+    }
+    if let Some(time) = &result.time {
+        time_lines(card, time);
+    }
+}
+
+fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
+    let Spread {
+        median,
+        p25,
+        p75,
+        n,
+        ..
+    } = time.ms;
+    let (p25, p75, seconds) = (duration(p25), duration(p75), median / 1e3);
+    let took = format!("{} ({p25} to {p75}, n = {n})", duration(median));
+    let reached = if time.memory_bound || time.flops == 0.0 {
+        rate(time.bytes / seconds, "B/s")
+    } else {
+        rate(time.flops / seconds, "FLOP/s")
+    };
+    let roof = if time.memory_bound {
+        "memory"
+    } else {
+        "arithmetic"
+    };
+    let share = match time.share_of_peak {
+        Some(share) => format!(
+            "{:.0} % of this device's measured {roof} peak",
+            100.0 * share
+        ),
+        None => "share of peak: not measured".to_owned(),
+    };
+    let (shape, clock) = (&time.shape, &time.clock);
+    card.push(remark(format!(
+        "time at `{shape}`, {clock} clock: {took} · {reached} · {share}"
+    )));
+    let others = [
+        (time.against_starter, time.starter_ms, "the starter"),
+        (time.against_solution, time.solution_ms, "the solution"),
+    ];
+    for (ratio, spread, name) in others {
+        if let (Some(ratio), Some(Spread { median, .. })) = (ratio, spread) {
+            let (faster, took) = (faster(ratio, name), duration(median));
+            card.push(remark(format!("{faster} ({took})")));
+        }
+    }
+}
+
+/// `M = 17, N = 33`.
+fn sizes_of(shape: &KernelShape) -> String {
+    let sizes = shape.sizes.iter();
+    let sizes: Vec<_> = sizes.map(|(name, n)| format!("{name} = {n}")).collect();
+    sizes.join(", ")
+}
+
+/// `starter.wgsl:13:5 `upp`: no definition in scope`.
+fn place(name: &str, error: &KernelError) -> String {
+    let place = match error.line {
+        0 => name.to_owned(),
+        line => format!("{name}:{line}:{}", error.column),
+    };
+    let text = match error.text.as_str() {
+        "" => String::new(),
+        text => format!(" `{text}`"),
+    };
+    format!("{place}{text}: {}", error.message)
+}
+
+pub(super) fn faster(ratio: KernelRatio, whom: &str) -> String {
+    format!(
+        "{:.2} times as fast as {whom} ({:.2} to {:.2})",
+        ratio.ratio, ratio.low, ratio.high
+    )
+}
+
+pub(super) fn shared(bytes: u64) -> String {
+    format!("{} bytes of workgroup memory", show(bytes as f64, 0))
+}
+
+pub(super) fn card_line(good: Option<bool>, text: impl Into<String>) -> CardLine {
+    let text = text.into();
+    CardLine { good, text }
+}
+
+fn good(text: String) -> CardLine {
+    card_line(Some(true), text)
+}
+
+pub(super) fn bad(text: String) -> CardLine {
+    card_line(Some(false), text)
+}
+
+pub(super) fn remark(text: impl Into<String>) -> CardLine {
+    card_line(None, text)
+}

@@ -1,0 +1,148 @@
+//! What went wrong when a kernel ran, in one sentence.
+
+use crate::protocol::{KernelError, KernelFault, KernelFaultKind, Num};
+
+/// What went wrong when a kernel ran.
+pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
+    let name = &fault.buffer;
+    let at = fault.at.unwrap_or_default();
+    let place = fault.place.as_ref().map(|it| {
+        let KernelError {
+            line, column, text, ..
+        } = it;
+        format!("line {line}, column {column}: `{text}`")
+    });
+    match (fault.kind, place) {
+        (KernelFaultKind::Wrong, _) => wrong(fault),
+        (KernelFaultKind::Unwritten, _) => format!(
+            "never writes {} of the {} elements of `{name}`, first `{name}[{at}]`",
+            fault.count, fault.of
+        ),
+        (KernelFaultKind::OutOfBounds, Some(place)) => format!(
+            "{place} takes element {at}, and `{name}` has {}; compare the index with the size first",
+            fault.of
+        ),
+        (KernelFaultKind::OutOfBounds, None) => {
+            let why = if array_length {
+                "a buffer may be longer than its tensor, so compare with the size and not with arrayLength"
+            } else {
+                "compare the index with the size before writing"
+            };
+            format!(
+                "writes out of bounds: `{name}[{at}]`, and `{name}` has {} elements; {why}",
+                fault.of
+            )
+        }
+        (KernelFaultKind::WroteInput, _) => {
+            format!("writes to `{name}[{at}]`, which is only to be read")
+        }
+        (KernelFaultKind::ReadsPastEnd, _) => format!(
+            "reads past the end of a buffer: with other numbers behind it, `{name}[{at}]` comes out different; compare the index with the size \
+             before reading"
+        ),
+        (KernelFaultKind::Races, Some(place)) => format!(
+            "{place}: one invocation writes `{name}[{at}]` and another one takes it, with no barrier between them; put a workgroupBarrier() \
+             where everybody has written, or where everybody has read"
+        ),
+        (KernelFaultKind::Races, None) => format!(
+            "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two write \
+             the same element?"
+        ),
+        (KernelFaultKind::Endless, Some(place)) => format!(
+            "{place} does not end, or not within {} rounds; it needs a condition that changes inside the loop, or a `break` that can be reached",
+            fault.limit
+        ),
+        (KernelFaultKind::Endless, None) => format!(
+            "does not end: it was still running after {} s. A loop's condition stays true, or it is far too slow",
+            fault.limit
+        ),
+        (KernelFaultKind::TooMuch, place) => {
+            let place = place.map_or_else(String::new, |place| format!("; look at {place}"));
+            format!("{}, and the check was given up{place}", fault.reason)
+        }
+        (KernelFaultKind::Device, _) => format!("the driver refused it: {}", fault.reason),
+        (KernelFaultKind::Lost, _) => {
+            format!("the device was lost while it ran: {}", fault.reason)
+        }
+    }
+}
+
+/// An output with a number that is too far off.
+fn wrong(fault: &KernelFault) -> String {
+    let value = |x: Option<Num>| x.map_or(f64::NAN, |x| x.0);
+    let (found, expected) = apart(value(fault.found), value(fault.expected));
+    let mut text = format!(
+        "`{}[{}]` is {found} and should be {expected}; ",
+        fault.buffer,
+        fault.at.unwrap_or_default(),
+    );
+    text += &match fault.of {
+        1 => "it is the only element".to_owned(),
+        of => format!("{} of {of} elements are wrong", fault.count),
+    };
+    if let (Some(Num(error)), Some(allowed)) = (fault.error, fault.allowed)
+        && error.is_finite()
+    {
+        text += &format!(
+            ", the largest error is {error:.1e} of the largest value and {} allowed",
+            tolerance(allowed)
+        );
+    }
+    if fault.unsteady {
+        text += "; and two runs differ: do invocations race?";
+    }
+    text
+}
+
+/// `2e-5 is`, before `allowed`.
+pub(super) fn tolerance(allowed: f64) -> String {
+    if allowed == 0.0 {
+        "none is".to_owned()
+    } else {
+        format!("{allowed:.0e} is")
+    }
+}
+
+/// Two numbers with six digits, or as many as they need to differ.
+fn apart(found: f64, expected: f64) -> (String, String) {
+    let both = |digits| (number(found, digits), number(expected, digits));
+    let differ = (6..=17).map(both).find(|(one, other)| one != other);
+    differ.unwrap_or_else(|| both(6))
+}
+
+/// So many digits, without zeros at the end.
+fn number(x: f64, digits: usize) -> String {
+    let size = x.abs();
+    if !x.is_finite() || x == 0.0 {
+        return x.to_string();
+    }
+    if !(1e-3..1e6).contains(&size) {
+        let decimals = digits - 2;
+        return format!("{x:.decimals$e}");
+    }
+    let decimals = (digits - 1).saturating_sub(size.max(1.0).log10() as usize);
+    let text = format!("{x:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_differ() {
+        let text = |found: f32, expected: f32| {
+            let (found, expected) = apart(found.into(), expected.into());
+            format!("{found} for {expected}")
+        };
+        assert_eq!(text(1.01768, 0.01768), "1.01768 for 0.01768");
+        assert_eq!(text(-1.111_25, -1.111_251), "-1.11125 for -1.111251");
+        assert_eq!(text(1e-9, 1.001e-9), "1.0000e-9 for 1.0010e-9");
+        assert_eq!(text(f32::INFINITY, 2.0), "inf for 2");
+        assert_eq!(text(0.5, 0.5), "0.5 for 0.5");
+    }
+}
