@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use perflings::config::file::rewritten;
 use perflings::config::{Data, KNOBS, Knob, RunConfig};
+use perflings::course::exercise::checks::{CONFIG, CheckMetric, KERNEL};
 use perflings::course::formula::FORMULAS;
 use perflings::course::metric::{METRICS, Metric};
 use perflings::course::validate::{Vocabulary, structure};
@@ -639,13 +640,27 @@ fn the_guide_lists_every_key_and_metric() {
     let formulas = formulas.collect::<Vec<_>>().join("\n");
     readme::holds("exercises/README.md", "formulas", &(formulas + "\n"));
 
-    let guide = include_str!("../exercises/README.md");
-    let kernels = serde_json::from_str::<KernelMetric>("\"?\"").expect_err("no metric");
-    let all = kernels.to_string();
-    let (_, names) = all
+    let metrics = |rows: &[CheckMetric]| {
+        let mut table = "| metric | takes | passes where |\n|---|---|---|\n".to_owned();
+        for row in rows {
+            let CheckMetric {
+                metric,
+                keys,
+                about,
+            } = row;
+            table += &format!("| `{metric}` | {keys} | {about} |\n");
+        }
+        table
+    };
+    readme::holds("exercises/README.md", "kernel-metrics", &metrics(KERNEL));
+    readme::holds("exercises/README.md", "config-metrics", &metrics(CONFIG));
+    // The reader knows the names of both tables and no others.
+    let error = serde_json::from_str::<KernelMetric>("\"?\"").expect_err("no metric");
+    let error = error.to_string();
+    let (_, names) = error
         .split_once("expected one of ")
         .expect("serde lists them");
-    for name in names.split('`').skip(1).step_by(2) {
-        assert!(guide.contains(&format!("`{name}`")), "{name} is missing");
-    }
+    let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+    let listed: Vec<&str> = KERNEL.iter().map(|row| row.metric).collect();
+    assert_eq!(names, listed);
 }

@@ -2,6 +2,7 @@
 //! with a fault to name. Data with its checks; what is launched and measured is the engine's business. `exercise.toml` is
 //! read here; what a kernel computes and on which buffers is a `KernelSpec`, which the engine gets as it is.
 
+pub mod checks;
 pub mod config;
 mod detective;
 mod read;

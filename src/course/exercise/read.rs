@@ -1,11 +1,13 @@
 //! Reads one `exercise.toml` with the files beside it. An exercise with a fault is reported and left out.
 
+mod config_check;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::config::{ANSWERS, ConfigCheck, ConfigMetric, FigureTest, starter};
+use super::config::{ANSWERS, starter};
 use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, Sweep, Wrong, apply};
 use crate::config::nearest;
 use crate::course::metric;
@@ -18,6 +20,7 @@ use crate::protocol::{
     KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
     KernelSpec, KernelStarter, MAX_SIZE, Product, is_size_name,
 };
+use config_check::{ConfigCheckToml, config_check};
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -86,21 +89,6 @@ fn starter_file() -> String {
 
 fn solution_file() -> String {
     "kernel.wgsl".to_owned()
-}
-
-/// `[[check]]` of a config exercise.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct ConfigCheckToml {
-    name: String,
-    metric: String,
-    answer: Option<String>,
-    ask: Option<String>,
-    of: Option<String>,
-    factor: Option<f64>,
-    at_most: Option<f64>,
-    at_least: Option<f64>,
-    within: Option<f64>,
 }
 
 /// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
@@ -440,105 +428,5 @@ fn fits(
         if let Err(what) = product.value(&sizes) {
             return file.fail(path, format!("{what}, in shape `{}`", shape.label));
         }
-    }
-}
-
-/// The criterion that the table at `path` means; `changes` is the number of changes to rank.
-fn config_check(
-    file: &TomlFile<'_>,
-    path: &str,
-    raw: ConfigCheckToml,
-    sweep: Option<&Sweep>,
-    changes: usize,
-) -> ConfigCheck {
-    let at = |key: &str| format!("{path}.{key}");
-    let required = |key: &str, found: Option<f64>, example: f64| {
-        if found.is_none() {
-            file.missing(&at(key), &example.to_string());
-        }
-        found.unwrap_or(example)
-    };
-    let text = |key: &str, found: Option<String>| {
-        if found.is_none() {
-            file.missing(&at(key), "\"…\"");
-        }
-        found.unwrap_or_default()
-    };
-    // The setting (`with`) or the value that `of` names.
-    let of = |place: &str| {
-        let Some(sweep) = sweep else {
-            file.fail(path, "needs a `[sweep]`; write one");
-            return String::new();
-        };
-        let all = match place {
-            "with" => &sweep.with,
-            _ => &sweep.values,
-        };
-        let named = text("of", raw.of.clone());
-        if !all.contains(&named) {
-            let near = nearest(&named, all.iter().map(String::as_str));
-            let what =
-                format!("which is not in the sweep's `{place}`; the nearest there is `{near}`");
-            file.fail(&at("of"), format!("`of` names `{named}`, {what}"));
-        }
-        named
-    };
-    let metric = match raw.metric.as_str() {
-        "bend" => ConfigMetric::Bend {
-            factor: required("factor", raw.factor, 1.5),
-        },
-        "quadratic-leads" => ConfigMetric::Leads { of: of("with") },
-        "quadratic-share" => ConfigMetric::QuadraticShare {
-            of: of("with"),
-            at_most: required("at-most", raw.at_most, 0.1),
-        },
-        "order" => {
-            if changes < 2 {
-                let what = "`order` needs changes to rank; write at least two `[[rank]]`";
-                file.fail(&at("metric"), what);
-            }
-            ConfigMetric::Order {
-                at_most: raw.at_most.unwrap_or(0.0) as u64,
-            }
-        }
-        "speed" => ConfigMetric::Speed { of: of("values") },
-        name => {
-            if !metric::known(name) {
-                let own = [
-                    "bend",
-                    "quadratic-leads",
-                    "quadratic-share",
-                    "order",
-                    "speed",
-                ];
-                let all = metric::METRICS.iter().map(|metric| metric.name);
-                file.unknown(&at("metric"), "metric", name, own.into_iter().chain(all));
-            }
-            let test = match (raw.within, raw.at_least, raw.at_most) {
-                (Some(share), None, None) => FigureTest::WithinOfFirst(share),
-                (None, Some(least), None) => FigureTest::AtLeast(least),
-                (None, None, Some(most)) => FigureTest::AtMost(most),
-                _ => {
-                    let what = "a figure needs one of `within`, `at-least`, `at-most`";
-                    file.fail(path, format!("{what}; write one of them"));
-                    FigureTest::AtLeast(0.0)
-                }
-            };
-            ConfigMetric::Figure {
-                name: name.to_owned(),
-                of: of("values"),
-                test,
-            }
-        }
-    };
-    let judged = !matches!(
-        metric,
-        ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. }
-    );
-    let answer = judged.then(|| (text("answer", raw.answer), text("ask", raw.ask)));
-    ConfigCheck {
-        name: raw.name,
-        metric,
-        answer,
     }
 }

@@ -1,0 +1,78 @@
+//! What a `[[check]]` of an exercise may ask for: the tables in the guide for authors.
+
+/// A metric of checks.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckMetric {
+    pub metric: &'static str,
+    /// The keys that it takes.
+    pub keys: &'static str,
+    /// What passes.
+    pub about: &'static str,
+}
+
+const fn row(metric: &'static str, keys: &'static str, about: &'static str) -> CheckMetric {
+    CheckMetric {
+        metric,
+        keys,
+        about,
+    }
+}
+
+/// Of kernel exercises; the names are those of `KernelMetric`.
+pub const KERNEL: &[CheckMetric] = &[
+    row("correct", "", "every output is right at every shape"),
+    row(
+        "speed",
+        "`at-least`",
+        "at least so many times as fast as the starter; on a GPU only",
+    ),
+    row(
+        "invocations",
+        "`at-least`",
+        "at least so many invocations in a workgroup",
+    ),
+    row(
+        "shared",
+        "",
+        "workgroup memory is used when it runs; counted, also on a CPU driver",
+    ),
+    row(
+        "fetches",
+        "`at-most`",
+        "each number of an input is fetched at most so many times; counted, also on a CPU driver",
+    ),
+    row(
+        "neighbours",
+        "`at-least`",
+        "at least so many invocations in a row take elements side by side; counted, also on a CPU driver",
+    ),
+];
+
+/// Of config exercises, beside the figures of a run.
+pub const CONFIG: &[CheckMetric] = &[
+    row(
+        "bend",
+        "`factor`, `answer`, `ask`",
+        "the answer is the last value up to which each doubling took less than `factor` times as long, or a neighbour of it",
+    ),
+    row(
+        "quadratic-leads",
+        "`of` one setting of `with`, `answer`, `ask`",
+        "the answer is the first value from which peak memory is mostly quadratic, or a neighbour of it",
+    ),
+    row(
+        "quadratic-share",
+        "`of` one setting of `with`, `at-most`",
+        "the quadratic part of peak memory is at most this share at the largest value",
+    ),
+    row(
+        "order",
+        "`at-most`, `answer`, `ask`",
+        "the answer has at most so many clear pairs of `[[rank]]` in the wrong order",
+    ),
+    row(
+        "speed",
+        "`of` a value, `answer`, `ask`",
+        "the answer says whether that value is refused, slower, same or faster than the first one",
+    ),
+];
