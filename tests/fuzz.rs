@@ -77,7 +77,10 @@ fn try_all(reader: &str, share: f64, files: Vec<Input>, property: &impl Fn(&Inpu
         fs::write(&latest, &input.bytes).expect("written");
         let begun = Instant::now();
         property(&input);
-        slowest.set(slowest.get().max(begun.elapsed()));
+        if begun.elapsed() > slowest.get() {
+            slowest.set(begun.elapsed());
+            fs::write(latest.with_extension("slowest"), &input.bytes).expect("written");
+        }
         Ok(())
     });
     if let Err(TestError::Fail(why, input)) = &result {

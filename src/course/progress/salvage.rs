@@ -1,6 +1,8 @@
 //! What can still be read of a damaged progress file: whole tables, else single lines. What is lost is named.
 
-use toml_edit::{DocumentMut, Item, TableLike};
+use std::collections::HashSet;
+
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::document::{Lost, take_out_unreadable};
 use crate::config::file::not_toml;
@@ -45,9 +47,8 @@ pub fn kept_of(bytes: &[u8]) -> Kept {
             damage: None,
         };
     }
-    let whole = stages
-        .iter()
-        .filter(|id| lost.iter().all(|lost| lost.stage.as_ref() != Some(id)));
+    let damaged: HashSet<&String> = lost.iter().filter_map(|it| it.stage.as_ref()).collect();
+    let whole = stages.iter().filter(|id| !damaged.contains(id));
     let (line, what) = error.unwrap_or((0, "is damaged".to_owned()));
     let mut what = text::one_line(&what);
     if !document.is_empty() {
@@ -90,13 +91,11 @@ fn pieces(text: &str, lost: &mut Vec<Lost>) -> DocumentMut {
         if add(&mut document, &all, &of, lost) {
             continue;
         }
-        if !head.is_empty() && !add(&mut document, head, &of, &mut Vec::new()) {
-            let what = format!("line {} and the keys below it", first + 1);
-            lost.push(Lost { stage: None, what });
-            continue;
-        }
+        // Each line is read by itself, and their head once: either may be long.
+        let mut keys = DocumentMut::new();
+        let mut unread = Vec::new();
         for (at, line) in piece.into_iter().skip(usize::from(!head.is_empty())) {
-            if !add(&mut document, &format!("{head}\n{line}"), &of, lost) {
+            if !add(&mut keys, line, &of, &mut unread) {
                 let key = line.split('=').next().unwrap_or("").trim();
                 let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
                 let named = line.contains('=') && !key.is_empty() && key.chars().all(plain);
@@ -105,11 +104,36 @@ fn pieces(text: &str, lost: &mut Vec<Lost>) -> DocumentMut {
                     false => format!("line {}", at + 1),
                 };
                 let stage = of.clone();
-                lost.push(Lost { stage, what });
+                unread.push(Lost { stage, what });
             }
+        }
+        if let Some(table) = table(head, keys.into_table()) {
+            lost.extend(unread);
+            merge(document.as_table_mut(), &table, &of, lost);
+        } else {
+            let what = format!("line {} and the keys below it", first + 1);
+            lost.push(Lost { stage: None, what });
         }
     }
     document
+}
+
+/// The document that has these keys under a head such as `[stage.strides]`, if that can be read.
+fn table(head: &str, keys: Table) -> Option<Table> {
+    if head.contains(char::REPLACEMENT_CHARACTER) {
+        return None;
+    }
+    let mut root = head.parse::<DocumentMut>().ok()?.into_table();
+    let mut at: &mut dyn TableLike = &mut root;
+    loop {
+        let step = at.iter().next().map(|(step, _)| step.to_owned());
+        let Some(step) = step else { break };
+        at = at.get_mut(&step)?.as_table_like_mut()?;
+    }
+    for (key, item) in keys {
+        at.insert(&key, item);
+    }
+    Some(root)
 }
 
 /// `strides` of `[stage.strides]`.
