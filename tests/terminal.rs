@@ -5,7 +5,10 @@
 #[path = "pty/terminal.rs"]
 mod pty;
 
+use std::io::Read;
+
 use perflings::course::progress::{self, State};
+use perflings::tui::terminal::Screen;
 use pty::{Terminal, is_engine, state, wait};
 use pty_process::Size;
 use rustix::process::{Pid, Signal, kill_process};
@@ -221,6 +224,58 @@ fn no_color_means_no_colour() {
     assert_eq!(terminal.ended(), 0);
     let output = terminal.all_output();
     assert_eq!(colours(&output), Vec::<String>::new());
+}
+
+/// What the next test runs in a terminal: a screen that is drawn when its thread panics.
+#[test]
+#[ignore = "it panics on purpose"]
+fn a_panic_while_the_screen_is_drawn() {
+    let mut screen = Screen::take().expect("a terminal");
+    let drawn = screen.draw(|frame| frame.render_widget("screen", frame.area()));
+    drawn.expect("drawn");
+    // Another thread's panic does not touch the screen.
+    let other = std::thread::spawn(|| panic!("in the background"));
+    assert!(other.join().is_err());
+    panic!("on purpose");
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    let (pty, slave) = pty_process::blocking::open().expect("a terminal opens");
+    pty.resize(Size::new(24, 80)).expect("resizes");
+    let before = tcgetattr(&pty).expect("a terminal");
+    let program = std::env::current_exe().expect("this test");
+    let args = [
+        "--ignored",
+        "--exact",
+        "--nocapture",
+        "a_panic_while_the_screen_is_drawn",
+    ];
+    let command = pty_process::blocking::Command::new(program).args(args);
+    let mut child = command.spawn(slave).expect("it starts");
+    let mut output = Vec::new();
+    // An error is the end.
+    let _ = (&pty).read_to_end(&mut output);
+    assert!(!child.wait().expect("our child").success());
+    let at = |wanted| {
+        last(&output, wanted)
+            .unwrap_or_else(|| panic!("{wanted}: {}", String::from_utf8_lossy(&output)))
+    };
+    let left = at("\u{1b}[?1049l");
+    let told = at("on purpose");
+    assert!(at("screen") < left && left < told);
+    assert!(
+        last(&output[left..told], "\u{1b}[?25h").is_some(),
+        "the cursor is back"
+    );
+    assert_eq!(
+        last(&output, "in the background"),
+        None,
+        "it would lie over the screen"
+    );
+    let after = tcgetattr(&pty).expect("a terminal");
+    assert_eq!(after.local_modes, before.local_modes);
+    assert_eq!(after.output_modes, before.output_modes);
 }
 
 #[test]

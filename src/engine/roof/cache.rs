@@ -164,4 +164,17 @@ mod tests {
         fs::write(home.path().join(FILE), text.to_string()).expect("written");
         assert_eq!(read(home.path()), (vec![], None));
     }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_in_the_place_of_the_file_holds_nothing_up() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        let home = tempfile::tempdir().expect("a folder");
+        mkfifoat(CWD, home.path().join(FILE), Mode::RUSR | Mode::WUSR).expect("a pipe");
+        let (found, notice) = read(home.path());
+        let notice = notice.expect("told");
+        assert!(found.is_empty() && notice.contains("is a pipe"), "{notice}");
+        keep(home.path(), entry("x", "1", 1e12)).expect("the pipe is set aside");
+        assert_eq!(read(home.path()).0.len(), 1);
+    }
 }
