@@ -231,7 +231,7 @@ fn no_color_means_no_colour() {
 #[ignore = "it panics on purpose"]
 fn a_panic_while_the_screen_is_drawn() {
     let mut screen = Screen::take().expect("a terminal");
-    let drawn = screen.draw(|frame| frame.render_widget("screen", frame.area()));
+    let drawn = screen.draw(|frame| frame.render_widget("workshop", frame.area()));
     drawn.expect("drawn");
     // Another thread's panic does not touch the screen.
     let other = std::thread::spawn(|| panic!("in the background"));
@@ -263,7 +263,7 @@ fn a_panic_gives_the_terminal_back_before_it_is_told() {
     };
     let left = at("\u{1b}[?1049l");
     let told = at("on purpose");
-    assert!(at("screen") < left && left < told);
+    assert!(at("workshop") < left && left < told);
     assert!(
         last(&output[left..told], "\u{1b}[?25h").is_some(),
         "the cursor is back"
