@@ -15,6 +15,7 @@ pub mod guide;
 mod leave;
 pub mod log;
 mod look;
+pub mod member;
 mod mend;
 pub mod message;
 pub mod mode;
@@ -49,6 +50,7 @@ use devices::Devices;
 use exercise::Exercises;
 use fix::Fix;
 use log::Log;
+use member::{Joining, Membership};
 use study::{Study, Withheld};
 
 /// What the command line decides.
@@ -72,6 +74,8 @@ pub struct Options {
     pub present: bool,
     /// Nobody was here before: the welcome comes first.
     pub welcome: bool,
+    /// The room that the learner joins.
+    pub room: Option<Joining>,
     /// A sentence for the first screen: progress that was set aside, a recording that is cut.
     pub notice: Option<String>,
 }
@@ -89,6 +93,7 @@ impl Default for Options {
             recording: None,
             present: false,
             welcome: false,
+            room: None,
             notice: None,
         }
     }
@@ -189,6 +194,8 @@ pub struct App {
     /// What other programs take of the machine, as the engine last said.
     pub load: Option<Load>,
     pub view: View,
+    /// The room that the learner is in.
+    pub member: Option<Box<Membership>>,
     /// What `perflings run all` measured last, as far as it was read.
     pub journey: Option<Journey>,
     pub notice: Option<Notice>,
@@ -231,6 +238,7 @@ impl App {
                 markers: options.markers,
                 ..View::default()
             },
+            member: None,
             journey: None,
             notice: None,
             unsaved: None,
@@ -240,6 +248,9 @@ impl App {
             revision: 1,
             effects: Vec::new(),
         };
+        if let Some(room) = options.room {
+            app.join(room);
+        }
         if let Some(text) = options.notice {
             app.tell(&text, true);
         }
@@ -407,6 +418,7 @@ impl App {
             Message::Kept { stage, config } => self.kept(&stage, config),
             Message::Journey(journey) => self.journey = journey.map(|it| bounds::journey(*it)),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
+            Message::Room(news) => self.hear_room(news),
             Message::Unsaved { why } => {
                 if why.is_none() {
                     self.tell("Progress is saved again", false);
@@ -422,6 +434,7 @@ impl App {
         let before_ms = std::mem::replace(&mut self.now_ms, now_ms);
         self.watch_silence(before_ms);
         self.run_when_due();
+        self.share();
         let waiting = matches!(
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing

@@ -12,6 +12,7 @@ mod journey;
 mod list;
 mod progress;
 mod replay;
+mod room;
 mod run;
 mod summary;
 mod unknown;
@@ -86,6 +87,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Task::Replay(args)) => replay::replay(&args),
         Some(Task::Report(args)) => export::report(&args),
         Some(Task::Export(args)) => export::export(&args),
+        Some(Task::Room(args)) => room::room(&args),
         Some(Task::Engine) => crate::engine::serve().map(|()| Exit::Ok),
     }
 }

@@ -12,6 +12,7 @@
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`judge`] | turns measured facts into outcomes and the lines that say so |
 //! | [`app`] | what the screen knows, and how it changes |
+//! | [`room`] | a class: what learners share, the instructor's board, over a folder or the network |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
 //! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
@@ -39,6 +40,7 @@ pub mod profile;
 pub mod protocol;
 pub mod random;
 pub mod record;
+pub mod room;
 pub mod tui;
 pub mod units;
 pub mod workshop;

@@ -1,6 +1,7 @@
 //! The screen: draws the state, turns keys and mouse into messages. It never waits for the engine, and it draws only when there
 //! is something new.
 
+pub mod board;
 pub mod chart;
 pub mod digits;
 pub mod keys;

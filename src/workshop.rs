@@ -23,6 +23,7 @@ use crate::course::progress::Progress;
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
 use crate::out::notice;
+use crate::room::member::Member;
 use crate::tui::{Outcome, Session, terminal};
 
 use effects::Workshop;
@@ -31,7 +32,7 @@ use effects::Workshop;
 const REPORTS_AT_ONCE: usize = 4096;
 
 /// Shows what a source reports until the learner quits. Exercises are checked and measured by engines of their own, started
-/// by `command`.
+/// by `command`. A `member` shares with a room.
 pub fn show(
     source: &mut dyn Source,
     context: CourseContext,
@@ -39,8 +40,10 @@ pub fn show(
     command: EngineCommand,
     progress: Progress,
     options: Options,
+    member: Option<Member>,
 ) -> Result<Outcome> {
     let mut workshop = Workshop::new(context, collector, command, progress.clone());
+    workshop.member = member;
     let course = workshop.course().clone();
     let (mut app, effects) = App::new(course, progress, options);
     let outcome = until_the_end(source, &mut app, &mut workshop, effects);

@@ -18,6 +18,9 @@ use crate::protocol::Command;
 impl App {
     /// Does what the learner asked for.
     pub(super) fn act(&mut self, action: Action) {
+        if self.act_in_room(action) {
+            return;
+        }
         let moves_the_run = matches!(
             action,
             Action::Pause | Action::Restart | Action::Profile | Action::SwitchDevice

@@ -7,6 +7,7 @@ mod vitals;
 use super::devices::FirstLight;
 use super::exercise::measuring::Answer;
 use super::leave::Undone;
+use super::member::Call;
 use super::mystery::{Judging, Mystery};
 use super::study::Phase;
 use super::view::{AfterSkip, Confirm};
@@ -42,7 +43,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<Piece> {
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 38] = [
+const KEYS: [(&str, A); 39] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
@@ -77,6 +78,7 @@ const KEYS: [(&str, A); 38] = [
     ("step", A::ReplayStep),
     ("stop", A::StopMeasuring),
     ("switch", A::SwitchDevice),
+    ("take-up", A::TakeUp),
     ("toggle", A::Toggle),
     ("up", A::GuessShift(1)),
     ("wider", A::GuessWiden(1)),
@@ -94,7 +96,7 @@ fn named(text: &str, app: &App) -> Vec<Piece> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<Piece> {
-    match hangs(app).or_else(|| lacks(app)) {
+    match hangs(app).or_else(|| called(app)).or_else(|| lacks(app)) {
         Some(text) => named(&text, app),
         None => named(next_text(app), app),
     }
@@ -106,6 +108,28 @@ fn hangs(app: &App) -> Option<String> {
     Some(format!(
         "The engine is alive, but its device has not answered for {seconds} s: {{restart}} starts a new one"
     ))
+}
+
+/// What the class asks for.
+fn called(app: &App) -> Option<String> {
+    let number = |at: usize| app.course.stages.get(at).map_or(0, |it| it.number);
+    Some(match app.call()? {
+        Call::Vote { at, again: false } => {
+            format!(
+                "The room votes on stage {}: {{take-up}} shows the question",
+                number(at)
+            )
+        }
+        Call::Vote { at, again: true } => format!(
+            "The room votes on stage {} once more: {{take-up}} shows the question",
+            number(at)
+        ),
+        Call::Stage(at) => format!(
+            "The room goes on to stage {}: {{take-up}} goes there",
+            number(at)
+        ),
+        Call::Race(task) => format!("The room races {task}: {{take-up}} begins it"),
+    })
 }
 
 /// What the stage's checks still want, where nothing else comes first.

@@ -10,6 +10,7 @@ use crate::course::journey::Journey;
 use crate::course::progress::{MysteryScore, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::Command;
+use crate::room::record::{News, Participant};
 
 /// Everything that can change the state.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub enum Message {
         exercise: String,
         news: ExerciseNews,
     },
+    /// What the room says.
+    Room(News),
     /// Why progress is not saved at the moment; none once it is.
     Unsaved {
         why: Option<String>,
@@ -96,6 +99,13 @@ pub enum Action {
     PreviousBeat,
     /// Turns the pages of the lesson, or of the glossary over it.
     TurnPage(i32),
+    // The room.
+    RaiseHand,
+    /// Does what the class asks for: shows its vote, goes to its stage, begins its race.
+    TakeUp,
+    /// A choice of the class's vote, a = 0.
+    Vote(usize),
+    LeaveRoom,
     /// Goes on to the next panel that the evidence names.
     NextPointer,
     /// Looks a word up: letters narrow the glossary from now on.
@@ -232,6 +242,9 @@ pub enum Effect {
     ResetStage {
         stage: String,
     },
+    /// Share this with the room from now on.
+    Share(Box<Participant>),
+    LeaveRoom,
     WriteReport,
     Suspend,
     Quit,

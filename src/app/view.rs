@@ -87,6 +87,10 @@ pub enum Overlay {
     Welcome,
     /// What the learner has done, and where to go on.
     Ending,
+    /// What is shared with the room.
+    Class,
+    /// The question that the room votes on.
+    Vote,
 }
 
 /// A question that wants yes or no.

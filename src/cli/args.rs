@@ -71,6 +71,8 @@ pub enum Task {
     Report(ReportArgs),
     /// Convert a recording for other tools
     Export(ExportArgs),
+    /// Open a class: learners share where they are, you see the board, open votes and offer stages
+    Room(RoomArgs),
     /// The engine process: commands on stdin, events on stdout, one JSON object a line
     Engine,
 }
@@ -131,6 +133,12 @@ pub struct WorkshopArgs {
     /// Write the stream to this file as well
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Join a class: the address that its instructor's board shows, or a folder; the key I shows what is shared
+    #[arg(long, value_name = "WHERE")]
+    pub room: Option<String>,
+    /// Your nickname in the room; without it you have none
+    #[arg(long, value_name = "NAME", requires = "room")]
+    pub name: Option<String>,
     #[command(flatten)]
     pub course: CourseArgs,
     #[command(flatten)]
@@ -374,6 +382,35 @@ pub struct ExportArgs {
     /// Write here instead of stdout
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  perflings room --dir /shared/class              a folder that everybody can write to
+  perflings room --listen 0.0.0.0:7878            over the network; the board shows what learners type
+  perflings room --dir /shared/class --export class.csv")]
+pub struct RoomArgs {
+    /// The folder of the room; with --listen only this program reaches it, and it has a default
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["listen", "export"])]
+    pub dir: Option<PathBuf>,
+    /// Serve the room over HTTP at this address
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "export")]
+    pub listen: Option<String>,
+    /// Keep the board's page in this file, too: one HTML file that loads nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "export")]
+    pub page: Option<PathBuf>,
+    /// Write what the class has done, as its ending says .json or .csv, and end
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Without a screen: the board as one JSON object a line, whenever it changes
+    #[arg(long, conflicts_with = "export")]
+    pub json: bool,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
+    #[command(flatten)]
+    pub course: CourseArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

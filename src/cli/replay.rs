@@ -74,7 +74,15 @@ fn show_recording(
     let mut replay = Replay::new(recording, args.speed);
     let progress = progress::Progress::default();
     let command = engine_command(None)?;
-    let outcome = show(&mut replay, context, collector, command, progress, options);
+    let outcome = show(
+        &mut replay,
+        context,
+        collector,
+        command,
+        progress,
+        options,
+        None,
+    );
     Ok(exit_of(outcome?))
 }
 

@@ -2,6 +2,7 @@
 //! terminal it runs a stage headless, and says so.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::Result;
@@ -9,6 +10,8 @@ use anyhow::Result;
 use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
 use crate::app::Options;
+use crate::app::member::Joining;
+use crate::clean;
 use crate::config::RunConfig;
 use crate::course::named::NamedConfig;
 use crate::course::progress::{self, Change};
@@ -16,6 +19,9 @@ use crate::export::report::Collector;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
 use crate::record::Recorder;
+use crate::room;
+use crate::room::member::{Member, identity};
+use crate::room::record::clean_name;
 use crate::tui::{Outcome, terminal};
 use crate::workshop::live::Live;
 use crate::workshop::show;
@@ -47,6 +53,8 @@ pub fn mystery(args: &MysteryArgs) -> Result<Exit> {
         theme: args.theme,
         present: false,
         record: None,
+        room: None,
+        name: None,
         course: args.course.clone(),
         engine: args.engine.clone(),
     };
@@ -73,6 +81,10 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
             progress = seeded;
         }
     }
+    let (room, member) = match &args.room {
+        Some(at) => join(at, args.name.as_deref(), context.state.as_deref())?,
+        None => (None, None),
+    };
     let recorder = args
         .record
         .as_deref()
@@ -91,17 +103,38 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         mystery,
         theme: args.theme,
         present: args.present,
+        room,
         welcome: mystery.is_none() && progress.is_first(),
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };
-    let outcome = show(&mut live, context, collector, command, progress, options);
+    let outcome = show(
+        &mut live, context, collector, command, progress, options, member,
+    );
     match live.close() {
         Ok(None) => {}
         Ok(Some(recorded)) => notice(&recorded.to_string()),
         Err(error) => notice(&format!("{error:#}")),
     }
     Ok(exit_of(outcome?))
+}
+
+/// Joins the room; what is wrong with the address is told before the screen.
+fn join(
+    at: &str,
+    name: Option<&str>,
+    state: Option<&Path>,
+) -> Result<(Option<Joining>, Option<Member>)> {
+    let place = room::place(at).map_err(|why| usage(format!("--room: {why}")))?;
+    let shown = at
+        .strip_prefix("http://")
+        .and_then(|it| it.split('/').next());
+    let me = Joining {
+        id: identity(state),
+        name: clean_name(name.unwrap_or_default()),
+        at: clean::line(shown.unwrap_or(at)),
+    };
+    Ok((Some(me), Some(Member::join(place)?)))
 }
 
 /// What a free run begins with: the file, or the preset as it is.

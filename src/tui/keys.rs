@@ -1,6 +1,7 @@
 //! Every key, once: dispatch, footer, help and the documentation read the table. No other file names a key.
 //! A binding counts only while its condition holds, so a key never does what the screen does not offer.
 
+pub mod board;
 mod table;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

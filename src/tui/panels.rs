@@ -24,6 +24,7 @@ mod mystery;
 pub mod numbers;
 mod question;
 mod roofline;
+mod room;
 mod solution;
 pub mod stages;
 pub mod status;
@@ -86,7 +87,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
-pub const CARDS: [CardRow; 9] = [
+pub const CARDS: [CardRow; 11] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
     CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
     CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
@@ -95,6 +96,8 @@ pub const CARDS: [CardRow; 9] = [
     CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },
     CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
     CardRow { overlay: Overlay::Ending, size: ending::size, draw: ending::draw },
+    CardRow { overlay: Overlay::Class, size: room::size, draw: room::draw },
+    CardRow { overlay: Overlay::Vote, size: room::size_of_vote, draw: room::draw_vote },
     CardRow { overlay: Overlay::Welcome, size: welcome::size, draw: welcome::draw },
 ];
 

@@ -83,7 +83,7 @@ impl Session {
 
     /// Does what signals asked for since the last call; the result is true when the program is to end.
     pub fn heed_signals(&mut self, app: &mut App) -> Result<bool> {
-        if self.signals.end.load(Ordering::SeqCst) {
+        if self.signals.ends() {
             return Ok(true);
         }
         if self.signals.stop.swap(false, Ordering::SeqCst) {
@@ -168,7 +168,7 @@ impl Session {
 
 /// What signals ask for.
 #[derive(Default)]
-struct Signals {
+pub(super) struct Signals {
     end: Arc<AtomicBool>,
     /// Something other than ctrl-z suspends the process.
     stop: Arc<AtomicBool>,
@@ -177,8 +177,13 @@ struct Signals {
 }
 
 impl Signals {
+    /// Whether the program is to end.
+    pub(super) fn ends(&self) -> bool {
+        self.end.load(Ordering::SeqCst)
+    }
+
     #[cfg(unix)]
-    fn watch() -> std::io::Result<Self> {
+    pub(super) fn watch() -> std::io::Result<Self> {
         use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
         let it = Self::default();
         signal_hook::flag::register(SIGTSTP, Arc::clone(&it.stop))?;
@@ -201,7 +206,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    fn watch() -> std::io::Result<Self> {
+    pub(super) fn watch() -> std::io::Result<Self> {
         Ok(Self::default())
     }
 }

@@ -28,6 +28,7 @@ use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
 use crate::files;
 use crate::record::Recording;
+use crate::room::member::Member;
 use crate::tui::terminal;
 
 /// What the running workshop has beside the screen: the learner's files, watched; their editor; the open exercise.
@@ -51,6 +52,8 @@ pub struct Workshop {
     news: VecDeque<Message>,
     /// The folder for reports.
     reports: Option<PathBuf>,
+    /// The room that the learner is in.
+    pub member: Option<Member>,
 }
 
 impl Workshop {
@@ -77,6 +80,7 @@ impl Workshop {
             current: None,
             news: VecDeque::new(),
             reports,
+            member: None,
         }
     }
 
@@ -169,6 +173,16 @@ impl Workshop {
                 let text = text?;
                 self.keep(Change::Reset(exercise))?;
                 return Ok(Some(text));
+            }
+            Effect::Share(record) => {
+                if let Some(member) = &self.member {
+                    member.share(*record);
+                }
+            }
+            Effect::LeaveRoom => {
+                if let Some(member) = self.member.take() {
+                    member.leave();
+                }
             }
             // The loop does these itself.
             Effect::Suspend | Effect::Quit => {}
@@ -349,7 +363,8 @@ impl Workshop {
                 own = Some(self.unsaved_message());
             }
         }
-        if let Some(message) = own.or_else(|| self.exercise.next_message()) {
+        let news = || self.member.as_ref()?.next_news().map(Message::Room);
+        if let Some(message) = own.or_else(news).or_else(|| self.exercise.next_message()) {
             return Some(message);
         }
         if let Some(line) = self.replay.as_mut().and_then(Replay::try_recv) {

@@ -6,6 +6,7 @@ use crossterm::event::KeyCode::{
 };
 
 use crate::app::exercise::measuring::Answer;
+use crate::app::member::{Link, Membership};
 use crate::app::study::{Page, Phase};
 use crate::app::{Action, App, Overlay, Room, RunState};
 
@@ -16,16 +17,19 @@ pub enum Group {
     Run,
     Screen,
     Move,
+    /// A room that the learner is in.
+    Class,
     Program,
 }
 
 impl Group {
     /// With their headings, in the order of the help.
-    pub const ALL: [(Self, &str); 5] = [
+    pub const ALL: [(Self, &str); 6] = [
         (Self::Stage, "the stage"),
         (Self::Run, "the run"),
         (Self::Screen, "the screen"),
         (Self::Move, "moving"),
+        (Self::Class, "the room"),
         (Self::Program, "the program"),
     ];
 }
@@ -301,6 +305,27 @@ fn measuring(app: &App) -> bool {
     main(app) && app.measuring().is_some()
 }
 
+/// A vote of the room lies over the panels.
+fn voting<const N: usize>(app: &App) -> bool {
+    let choices = |stage: &crate::course::Stage| stage.prediction.choices.len() > N;
+    free(app) && app.view.overlay == Some(Overlay::Vote) && app.voting().is_some_and(choices)
+}
+
+/// The room asks for something.
+fn called(app: &App) -> bool {
+    main(app) && app.call().is_some()
+}
+
+fn in_room(app: &App) -> bool {
+    let over = |it: &Membership| matches!(it.link, Link::Over(_));
+    free(app) && app.member.as_ref().is_some_and(|it| !over(it))
+}
+
+/// The card of the room is open.
+fn leaving_room(app: &App) -> bool {
+    in_room(app) && app.view.overlay == Some(Overlay::Class)
+}
+
 fn small(app: &App) -> bool {
     main(app) && !estimating(app) && app.view.room() <= Room::Compact
 }
@@ -315,7 +340,7 @@ fn something_open(app: &App) -> bool {
 }
 
 use Action as A;
-use Group::{Move, Program, Run, Screen, Stage};
+use Group::{Class, Move, Program, Run, Screen, Stage};
 
 const CTRL_C: KeyCode = Char('\u{3}');
 const CTRL_Z: KeyCode = Char('\u{1a}');
@@ -330,6 +355,7 @@ const PAGES: &str = "ten lines; one beat in presenter mode";
 const LINES: &str = "a line; so does the wheel";
 const ENDS: &str = "to the top, to the end";
 const ANSWER: &str = "answer the question";
+const VOTE: &str = "vote, on the room's card";
 const QUESTION: &str = "to the open question";
 const GOTO: &str = "go to that stage";
 const NEIGHBOUR: &str = "next, previous stage or exercise";
@@ -366,6 +392,15 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Left], A::KnobTurn(-1), "", SIDEWAYS, Move, turning),
     bind(&[Down, Char('j')], A::KnobRow(1), "knob", LINES, Move, turning),
     bind(&[Up, Char('k')], A::KnobRow(-1), "", LINES, Move, turning),
+    // The room.
+    bind(&[Char('a')], A::Vote(0), "vote", VOTE, Class, voting::<0>),
+    bind(&[Char('b')], A::Vote(1), "", VOTE, Class, voting::<1>),
+    bind(&[Char('c')], A::Vote(2), "", VOTE, Class, voting::<2>),
+    bind(&[Char('d')], A::Vote(3), "", VOTE, Class, voting::<3>),
+    bind(&[Char('O')], A::TakeUp, "to the room's call", "do what the room asks for", Class, called),
+    bind(&[Char('H')], A::RaiseHand, "", "raise your hand, take it down", Class, in_room),
+    bind(&[Char('x')], A::LeaveRoom, "leave the room", "on that card: leave the room", Class, leaving_room),
+    bind(&[Char('I')], A::Open(Overlay::Class), "", "what the room sees of you", Class, free),
     // The stage.
     bind(&[Enter], A::GuessKeep, "keep the range", ENTER, Stage, estimating),
     bind(&[Left], A::GuessShift(-1), "lower", SIDEWAYS, Move, estimating),

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
+use crate::app::member::{Link, Membership};
 use crate::app::{App, Confirm, RunState};
 use crate::tui::prose::{Writer, sentence};
 use crate::tui::surface::{Surface, height};
@@ -144,6 +145,10 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         let style = if unsynced { theme.warning } else { theme.text };
         parts.push(part(3, format!("{} clock", it.clock), style));
     }
+    if let Some((text, warning)) = app.member.as_ref().and_then(|it| membership(it)) {
+        let style = if warning { theme.warning } else { theme.text };
+        parts.push(part(2, text, style));
+    }
     let (shown, hints) = app.hints();
     if hints > 0 {
         parts.push(part(5, format!("hint {shown}/{hints}"), theme.text));
@@ -160,6 +165,18 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         spans.extend(part);
     }
     s.put(s.area, Line::from(spans));
+}
+
+/// Whether the learner is in a room, and their hand is raised.
+fn membership(member: &Membership) -> Option<(String, bool)> {
+    Some(match &member.link {
+        Link::Joining => ("room: joining".to_owned(), false),
+        Link::Joined if member.raised => ("room: hand raised".to_owned(), true),
+        Link::Joined if member.class.closed => ("room: closed".to_owned(), false),
+        Link::Joined => ("room".to_owned(), false),
+        Link::Lost(_) => ("room: not reached".to_owned(), true),
+        Link::Over(_) => return None,
+    })
 }
 
 /// The run's state in words, with what it waits for.

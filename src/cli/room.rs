@@ -1,0 +1,221 @@
+//! `perflings room`: opens a class in a folder or over the network and shows the instructor's board: on this terminal, as a page,
+//! or a line at a time. `--export` writes down what the class has done.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::args::RoomArgs;
+use super::workshop::{exit_of, has_terminal};
+use crate::app::Markers;
+use crate::course::Course;
+use crate::course::context::CourseContext;
+use crate::course::mystery::LEVELS;
+use crate::course::progress;
+use crate::files;
+use crate::out::{self, Exit, notice, result, usage};
+use crate::room::board::Board;
+use crate::room::desk::Desk;
+use crate::room::record::Order;
+use crate::room::server::{Codes, bind, host};
+use crate::room::{export, page};
+use crate::tui::board::{BoardView, Host, show};
+use crate::tui::terminal;
+use crate::tui::theme::Theme;
+
+pub fn room(args: &RoomArgs) -> Result<Exit> {
+    let context = args.course.open()?;
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => default_folder()?,
+    };
+    if let Some(file) = &args.export {
+        return write_down(&dir, file);
+    }
+    // A port that is taken is told before a room is made.
+    let listener = args
+        .listen
+        .as_deref()
+        .map(bind)
+        .transpose()
+        .map_err(usage)?;
+    let desk = Desk::open(dir.clone(), listener.is_none()).map_err(usage)?;
+    let course = context.course.clone();
+    let addresses = match listener {
+        None => vec![format!("perflings --room {}", shown(&dir))],
+        Some(listener) => {
+            let codes = codes(&dir)?;
+            let at = host(listener, desk.clone(), course, codes.clone()).map_err(usage)?;
+            let at = match at.ip().is_unspecified() {
+                true => format!("{}:{}", host_name(), at.port()),
+                false => at.to_string(),
+            };
+            vec![
+                format!("perflings --room http://{at}/{}", codes.code),
+                format!("your page: http://{at}/{}", codes.key),
+            ]
+        }
+    };
+    let mut open = Open {
+        desk,
+        context,
+        page: args.page.clone(),
+        drawn: None,
+    };
+    if has_terminal() && !args.json {
+        let theme = Theme::new(
+            args.theme,
+            Markers::default(),
+            terminal::abilities(|name| std::env::var(name).ok()),
+        );
+        let view = BoardView {
+            addresses,
+            ..BoardView::default()
+        };
+        return show(&mut open, &theme, view).map(exit_of);
+    }
+    for address in &addresses {
+        notice(address);
+    }
+    lines(&mut open, args.json)
+}
+
+/// Without a screen: the board, or its counts, whenever they change, until the process is ended.
+fn lines(open: &mut Open, json: bool) -> Result<Exit> {
+    let mut before = (None, String::new());
+    loop {
+        let revision = Some(open.desk.hall().revision);
+        if revision != before.0 {
+            let board = open.board();
+            let line = match json {
+                true => serde_json::to_string(&board)?,
+                false => format!(
+                    "{} here, {} not started, {} raised a hand",
+                    board.here, board.not_started, board.raised
+                ),
+            };
+            if line != before.1 {
+                match json {
+                    true => out::json_line(&line)?,
+                    false => result(&line)?,
+                }
+            }
+            before = (revision, line);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Where a room over the network is kept.
+fn default_folder() -> Result<PathBuf> {
+    progress::directory("room").context("this system names no folder for the room; write --dir DIR")
+}
+
+/// The codes of the room in this folder: those it had, so that everybody comes back after a restart.
+fn codes(dir: &Path) -> Result<Codes> {
+    let path = dir.join("codes.json");
+    let known = files::read(&path, 4096).ok();
+    if let Some(codes) = known.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        return Ok(codes);
+    }
+    let codes = Codes::draw();
+    files::write(&path, &serde_json::to_vec(&codes)?)?;
+    #[cfg(unix)]
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(codes)
+}
+
+/// The name that others on the network may know this machine by.
+fn host_name() -> String {
+    let name = files::system("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "THIS-MACHINE".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.display().to_string()
+}
+
+fn write_down(dir: &Path, file: &Path) -> Result<Exit> {
+    let hall = Desk::read(dir.to_owned()).map_err(usage)?;
+    let text = match file.extension().and_then(|it| it.to_str()) {
+        Some("json") => export::json(&hall),
+        Some("csv") => export::csv(&hall),
+        _ => {
+            return Err(usage(
+                "--export: write a file whose name ends in .json or .csv",
+            ));
+        }
+    };
+    for (who, what) in &hall.faults {
+        notice(&format!("{who} {what}"));
+    }
+    out::file(file, text.as_bytes())?;
+    Ok(Exit::Ok)
+}
+
+/// The room that is open.
+struct Open {
+    desk: Desk,
+    context: CourseContext,
+    page: Option<PathBuf>,
+    /// The board that the page shows.
+    drawn: Option<Board>,
+}
+
+impl Open {
+    fn course(&self) -> &Course {
+        &self.context.course
+    }
+}
+
+impl Host for Open {
+    fn board(&mut self) -> Board {
+        let board = self.desk.board(self.course());
+        if let Some(path) = &self.page
+            && self.drawn.as_ref() != Some(&board)
+        {
+            let page = page::file(&board.clone().for_everybody());
+            // Tried again with the next board.
+            let _ = files::write(path, page.as_bytes());
+            self.drawn = Some(board.clone());
+        }
+        board
+    }
+
+    fn stage(&self, at: usize) -> Option<String> {
+        self.course().stages.get(at).map(|stage| stage.id.clone())
+    }
+
+    fn race(&self, named: &str) -> Result<String, String> {
+        let words: Vec<&str> = named.split_whitespace().collect();
+        let seed = words.first().and_then(|it| it.parse::<u64>().ok());
+        match (words.as_slice(), seed) {
+            ([_, level @ ..], Some(seed)) => {
+                let level = level.first().map_or(Ok(1), |it| it.parse());
+                match level {
+                    Ok(level @ 1..=LEVELS) => Ok(format!("mystery {seed}-{level}")),
+                    _ => Err(format!("A mystery has a level from 1 to {LEVELS}")),
+                }
+            }
+            ([name], None) => match self.context.exercise(name) {
+                Some(exercise) if exercise.kernels().is_some() => Ok(exercise.id.clone()),
+                Some(_) => Err(format!(
+                    "{name} has no ratio to race for; name a kernel exercise"
+                )),
+                None => Err(format!("There is no exercise {name}")),
+            },
+            _ => Err(
+                "Write a mystery's seed and level, or an exercise, such as 7 2 or k04".to_owned(),
+            ),
+        }
+    }
+
+    fn order(&mut self, order: Order) -> Result<(), String> {
+        self.desk.order(&order)
+    }
+}

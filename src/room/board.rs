@@ -1,0 +1,365 @@
+//! The instructor's board: who is where, who needs help, how the votes and the race stand. A pure function of the hall; the
+//! terminal and the page draw the same one.
+
+use serde::Serialize;
+
+use super::hall::{Hall, Person};
+use super::record::Vote;
+use crate::clean;
+use crate::course::{Course, Stage};
+
+/// Silent for so long, a participant counts as away: several signs of life are missing.
+pub const AWAY_S: u64 = 60;
+/// In one stage for so long without passing it, a participant may be stuck.
+pub const STUCK_S: u64 = 600;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Board {
+    pub closed: bool,
+    pub rows: Vec<Row>,
+    /// Here now, and those who have begun no stage.
+    pub here: usize,
+    pub not_started: usize,
+    pub raised: usize,
+    pub stages: Vec<StageColumn>,
+    /// The offer to everybody, in words.
+    pub offer: Option<String>,
+    pub vote: Option<Tally>,
+    pub race: Option<Race>,
+    /// What could not be read: one line each.
+    pub faults: Vec<String>,
+}
+
+/// One participant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    pub name: String,
+    pub device: String,
+    /// `3` for a stage, the label of an exercise.
+    pub at: String,
+    pub at_s: u64,
+    pub stuck: bool,
+    pub raised: bool,
+    pub presence: Presence,
+    /// Something was predicted or passed.
+    pub started: bool,
+    /// Stages and exercises passed.
+    pub passed: usize,
+    /// Checks met in what is open, and all.
+    pub checks: Option<[u32; 2]>,
+    pub hints: u32,
+    /// The best measured ratio.
+    pub best: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Presence {
+    #[default]
+    Here,
+    Away,
+    Left,
+}
+
+/// One stage: how many are in it, how many have passed it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StageColumn {
+    pub number: u32,
+    pub title: String,
+    pub here: usize,
+    pub passed: usize,
+}
+
+/// A vote as it stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tally {
+    pub stage: u32,
+    pub prompt: String,
+    pub choices: Vec<String>,
+    pub open: bool,
+    /// 1 or 2.
+    pub round: usize,
+    pub voted: u32,
+    /// Votes by choice in each round; empty while they are not to be seen.
+    pub rounds: Vec<Vec<u32>>,
+    /// The ranges that were drawn, and the middle of what was measured.
+    pub ranges: Vec<[f64; 2]>,
+    pub measured: Option<f64>,
+    pub unit: String,
+}
+
+/// A race: the same task for everybody, by kind of device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Race {
+    pub task: String,
+    pub ranks: Vec<Rank>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Rank {
+    pub name: String,
+    pub device: String,
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Board {
+    pub fn of(hall: &Hall, course: &Course, now_ms: u64) -> Self {
+        let people = || hall.people.values();
+        let mut rows: Vec<Row> = people().map(|it| row(it, hall, course, now_ms)).collect();
+        // Raised hands first, then who is here, then by name.
+        rows.sort_by_cached_key(|it| (!it.raised, it.presence, it.name.to_lowercase()));
+        let stages = course.stages.iter().map(|stage| StageColumn {
+            number: stage.number,
+            title: stage.title.clone(),
+            here: people()
+                .filter(|it| !it.record.left && it.record.here == stage.id)
+                .count(),
+            passed: people()
+                .filter(|it| {
+                    it.record
+                        .stages
+                        .get(&stage.id)
+                        .is_some_and(|it| it.state == "passed")
+                })
+                .count(),
+        });
+        let named = |id: &String| course.stages.iter().find(|it| it.id == *id);
+        let offer = hall.class.offer.as_ref().and_then(named);
+        Self {
+            closed: hall.class.closed,
+            here: rows
+                .iter()
+                .filter(|it| it.presence == Presence::Here)
+                .count(),
+            not_started: rows
+                .iter()
+                .filter(|it| !it.started && it.presence != Presence::Left)
+                .count(),
+            raised: rows.iter().filter(|it| it.raised).count(),
+            stages: stages.collect(),
+            offer: offer.map(|stage| format!("stage {} {}", stage.number, stage.title)),
+            vote: shown_vote(hall, course).map(|(stage, vote)| tally(hall, stage, vote)),
+            race: hall.class.race.as_ref().map(|task| race(hall, task)),
+            faults: hall
+                .faults
+                .iter()
+                .map(|(who, what)| format!("{who} {what}"))
+                .collect(),
+            rows,
+        }
+    }
+
+    /// As everybody may see it: while a vote is open, only how many have voted.
+    pub fn for_everybody(mut self) -> Self {
+        if let Some(vote) = self.vote.as_mut().filter(|vote| vote.open) {
+            vote.rounds.clear();
+            vote.ranges.clear();
+            vote.measured = None;
+        }
+        self
+    }
+}
+
+fn row(person: &Person, hall: &Hall, course: &Course, now_ms: u64) -> Row {
+    let it = &person.record;
+    let silent_s = now_ms.saturating_sub(person.heard_ms) / 1000;
+    let presence = match silent_s {
+        _ if it.left => Presence::Left,
+        AWAY_S.. => Presence::Away,
+        _ => Presence::Here,
+    };
+    let stage = course.stages.iter().find(|stage| stage.id == it.here);
+    let at = match stage {
+        Some(stage) => stage.number.to_string(),
+        None => it.here.clone(),
+    };
+    let shared = it.stages.get(&it.here);
+    let passed = shared.is_some_and(|it| it.state == "passed");
+    let at_s = it.here_s.saturating_add(silent_s);
+    let ratios = it.stages.values().filter_map(|it| it.ratio);
+    let ratios = ratios.chain(it.races.values().copied());
+    Row {
+        name: hall.name_of(it).to_owned(),
+        device: it.device.clone(),
+        started: it.stages.values().any(|it| it.has_begun()),
+        stuck: presence == Presence::Here && !passed && !at.is_empty() && at_s >= STUCK_S,
+        at,
+        at_s,
+        raised: it.raised && presence != Presence::Left,
+        presence,
+        passed: it.passed(),
+        checks: shared.and_then(|it| it.checks),
+        hints: it.stages.values().map(|it| it.hints).sum(),
+        best: ratios.map(|it| it[0]).max_by(f64::total_cmp),
+    }
+}
+
+/// The vote that is open, or the one that was closed last.
+fn shown_vote<'a>(hall: &'a Hall, course: &'a Course) -> Option<(&'a Stage, &'a Vote)> {
+    let open = hall.class.open_vote().map(|(stage, _)| stage);
+    let id = open.or(hall.class.last_vote.as_deref())?;
+    let stage = course.stages.iter().find(|it| it.id == id)?;
+    Some((stage, hall.class.votes.get(id)?))
+}
+
+fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
+    let choices = stage.prediction.choices.len();
+    let mut rounds = vote.counts.clone();
+    if vote.open {
+        rounds.truncate(vote.round);
+        rounds.push(hall.count(&stage.id, vote.round));
+    }
+    for round in &mut rounds {
+        round.resize(choices, 0);
+    }
+    let shared = hall
+        .people
+        .values()
+        .filter_map(|it| it.record.stages.get(&stage.id));
+    let mut measured: Vec<f64> = shared.clone().filter_map(|it| it.measured).collect();
+    measured.sort_by(f64::total_cmp);
+    let text = |it: &String| clean::line(it.trim());
+    Tally {
+        stage: stage.number,
+        prompt: text(&stage.prediction.prompt),
+        choices: stage.prediction.choices.iter().map(text).collect(),
+        open: vote.open,
+        round: vote.round + 1,
+        voted: rounds.last().map_or(0, |counts| counts.iter().sum()),
+        rounds,
+        ranges: shared.filter_map(|it| it.range).collect(),
+        measured: measured.get(measured.len() / 2).copied(),
+        unit: stage
+            .estimate
+            .as_ref()
+            .map_or_else(String::new, |it| it.unit.clone()),
+    }
+}
+
+/// Everybody's result of a task; within a kind of device the best first.
+fn race(hall: &Hall, task: &str) -> Race {
+    let ran = hall.people.values().filter_map(|it| {
+        let [ratio, low, high] = *it.record.races.get(task)?;
+        Some(Rank {
+            name: hall.name_of(&it.record).to_owned(),
+            device: it.record.device.clone(),
+            ratio,
+            low,
+            high,
+        })
+    });
+    let mut ranks: Vec<Rank> = ran.collect();
+    ranks.sort_by(|a, b| a.device.cmp(&b.device).then(b.ratio.total_cmp(&a.ratio)));
+    Race {
+        task: task.to_owned(),
+        ranks,
+    }
+}
+
+/// `4 min`, `1 h 10 min`.
+pub fn duration(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours @ 1..=99, minutes) => format!("{hours} h {minutes} min"),
+        _ => "long".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::record::{Class, Order, Participant, Shared};
+
+    fn hall(course: &Course) -> Hall {
+        let mut hall = Hall::new(Class::new());
+        for (at, name) in ["Ana", "Bo", "Cy"].into_iter().enumerate() {
+            let mut it = Participant {
+                id: at.to_string(),
+                name: name.to_owned(),
+                sequence: 1,
+                here: course.stages[at].id.clone(),
+                here_s: 590,
+                raised: at == 2,
+                ..Participant::default()
+            };
+            let shared = Shared {
+                state: if at == 0 { "passed" } else { "seen" }.to_owned(),
+                vote: Some(at.min(1)),
+                again: Some(1),
+                range: Some([1.0, 2.0]),
+                measured: Some(1.5),
+                ratio: Some([1.0 + at as f64, 1.0, 4.0]),
+                hints: 1,
+                ..Shared::default()
+            };
+            it.stages.insert(course.stages[0].id.clone(), shared);
+            let (task, device) = (
+                "mystery 7-1".to_owned(),
+                if at == 1 { "gpu" } else { "cpu" },
+            );
+            it.races.insert(task, [1.0 + at as f64, 0.9, 4.0]);
+            it.device = device.to_owned();
+            hall.hear(it, 0);
+        }
+        hall
+    }
+
+    #[test]
+    fn the_board_says_who_needs_help() {
+        let course = Course::builtin("en");
+        let board = Board::of(&hall(&course), &course, 20_000);
+        let rows: Vec<_> = board
+            .rows
+            .iter()
+            .map(|it| (it.name.as_str(), it.at.as_str(), it.stuck))
+            .collect();
+        assert_eq!(
+            rows,
+            [("Cy", "3", true), ("Ana", "1", false), ("Bo", "2", true)]
+        );
+        assert_eq!((board.here, board.raised, board.not_started), (3, 1, 0));
+        assert_eq!((board.stages[0].here, board.stages[0].passed), (1, 1));
+        let later = Board::of(&hall(&course), &course, AWAY_S * 1000);
+        assert!(later.rows.iter().all(|it| it.presence == Presence::Away));
+    }
+
+    #[test]
+    fn an_open_vote_shows_only_how_many_have_voted() {
+        let course = Course::builtin("en");
+        let mut hall = hall(&course);
+        let stage = course.stages[0].id.clone();
+        hall.obey(&Order::OpenVote(stage.clone()));
+        let vote = |hall: &Hall| {
+            Board::of(hall, &course, 0)
+                .for_everybody()
+                .vote
+                .expect("a vote")
+        };
+        let open = vote(&hall);
+        assert_eq!(
+            (open.open, open.voted, open.rounds.len(), open.ranges.len()),
+            (true, 3, 0, 0)
+        );
+        hall.obey(&Order::CloseVote);
+        let closed = vote(&hall);
+        assert_eq!(closed.rounds[0][..2], [1, 2]);
+        assert_eq!((closed.ranges.len(), closed.measured), (3, Some(1.5)));
+        hall.obey(&Order::OpenVote(stage));
+        hall.obey(&Order::CloseVote);
+        let both = vote(&hall);
+        assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
+    }
+
+    #[test]
+    fn a_race_ranks_within_a_kind_of_device() {
+        let course = Course::builtin("en");
+        let mut hall = hall(&course);
+        hall.obey(&Order::Race(Some("mystery 7-1".to_owned())));
+        let race = Board::of(&hall, &course, 0).race.expect("a race");
+        let names: Vec<&str> = race.ranks.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["Cy", "Ana", "Bo"]);
+    }
+}

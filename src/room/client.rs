@@ -1,0 +1,107 @@
+//! A room over HTTP, as participants and presenters reach it: one request, one answer, with limits of time and size.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use ureq::Agent;
+use ureq::http::StatusCode;
+
+use super::record::{Class, Fault, Participant};
+use super::{Place, Refusal};
+use crate::clean;
+
+/// A whole request, and only finding the other side.
+const LIMIT: Duration = Duration::from_secs(8);
+const CONNECT: Duration = Duration::from_secs(4);
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+pub struct Http {
+    agent: Agent,
+    /// `http://host:port`
+    base: String,
+    code: String,
+}
+
+impl Http {
+    /// Of `host:port/code`.
+    pub fn new(rest: &str) -> Result<Self, String> {
+        let (host, code) = rest
+            .trim_end_matches('/')
+            .split_once('/')
+            .unwrap_or((rest, ""));
+        let plain = |c: char| c.is_ascii_alphanumeric();
+        if host.is_empty() || code.is_empty() || !code.chars().all(plain) {
+            return Err(format!(
+                "http://{} has no room code; write http://HOST:PORT/CODE as the instructor's board shows it",
+                clean::bounded(rest, 80)
+            ));
+        }
+        let config = Agent::config_builder()
+            .timeout_global(Some(LIMIT))
+            .timeout_connect(Some(CONNECT))
+            .http_status_as_error(false)
+            // A room is near; a proxy for the web does not know it.
+            .proxy(None)
+            .max_redirects(0)
+            .user_agent(concat!("perflings/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Self {
+            agent: config.new_agent(),
+            base: format!("http://{host}"),
+            code: code.to_owned(),
+        })
+    }
+
+    fn send<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Refusal> {
+        let gone = |error: ureq::Error| {
+            let host = self.base.trim_start_matches("http://");
+            let why = match error {
+                ureq::Error::Timeout(_) => "does not answer".to_owned(),
+                ureq::Error::HostNotFound => "is not known here".to_owned(),
+                ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                    "is not there; is the room open?".to_owned()
+                }
+                error => format!(
+                    "cannot be reached: {}",
+                    clean::bounded(&error.to_string(), 120)
+                ),
+            };
+            Refusal::Later(format!("{} {why}", clean::bounded(host, 60)))
+        };
+        let request = self.agent.post(format!("{}{path}", self.base));
+        let request = request.header("authorization", format!("Bearer {}", self.code));
+        let mut answer = request.send(body).map_err(gone)?;
+        let status = answer.status();
+        let text = answer
+            .body_mut()
+            .with_config()
+            .limit(MOST_BYTES)
+            .read_to_vec();
+        let text = text.map_err(gone)?;
+        if status == StatusCode::OK {
+            return serde_json::from_slice(&text).map_err(|_| {
+                Refusal::Later(format!("{} answers, but not as a room does", self.base))
+            });
+        }
+        let said = clean::bounded(String::from_utf8_lossy(&text).trim(), 200);
+        Err(match status {
+            StatusCode::FORBIDDEN | StatusCode::UPGRADE_REQUIRED => Refusal::Never(said),
+            StatusCode::NOT_FOUND => Refusal::Never(format!("{} is no room", self.base)),
+            _ => Refusal::Later(said),
+        })
+    }
+}
+
+impl Place for Http {
+    fn share(&mut self, me: &Participant) -> Result<Class, Refusal> {
+        let body = serde_json::to_vec(me).map_err(|error| Refusal::Never(error.to_string()))?;
+        let class: Class = self.send("/join", &body)?;
+        if class.version != super::record::VERSION {
+            return Err(Refusal::Never(format!(
+                "the room {}",
+                Fault::Version(class.version)
+            )));
+        }
+        Ok(class)
+    }
+}

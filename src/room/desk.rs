@@ -1,0 +1,173 @@
+//! The instructor's side of a room: one hall, kept up to date from the folder, or by the server and written there.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use super::board::Board;
+use super::folder::{Folder, Found};
+use super::hall::Hall;
+use super::record::{Class, Order, Participant};
+use crate::course::Course;
+use crate::course::progress::in_words;
+
+/// Between two looks at the folder, or two times that what came in is written there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A handle on the room; all of them are one.
+#[derive(Clone)]
+pub struct Desk {
+    hall: Arc<Mutex<Hall>>,
+    folder: Arc<Folder>,
+    began: Instant,
+    /// Participants write their files themselves; over the network this side does.
+    shared: bool,
+}
+
+impl Desk {
+    /// Opens a room in a folder. `shared`: participants reach the folder.
+    pub fn open(dir: PathBuf, shared: bool) -> Result<Self, String> {
+        let mut keeper = Keeper {
+            folder: Folder::new(dir.clone()),
+            class: Class::new(),
+            written: BTreeMap::new(),
+        };
+        keeper.class = keeper.folder.open()?;
+        let mut hall = Hall::new(keeper.class.clone());
+        take(&mut hall, keeper.folder.look()?, 0);
+        let desk = Self {
+            hall: Arc::new(Mutex::new(hall)),
+            folder: Arc::new(Folder::new(dir)),
+            began: Instant::now(),
+            shared,
+        };
+        let of = desk.clone();
+        let keep = move || {
+            loop {
+                std::thread::sleep(LOOK);
+                keeper.keep_up(&of);
+            }
+        };
+        let thread = Builder::new().name("room".to_owned()).spawn(keep);
+        thread.map_err(|error| error.to_string())?;
+        Ok(desk)
+    }
+
+    /// What a room's folder holds, without opening the room.
+    pub fn read(dir: PathBuf) -> Result<Hall, String> {
+        let mut folder = Folder::new(dir);
+        let class = folder.class().map_err(|why| why.to_string())?;
+        let mut hall = Hall::new(class);
+        take(&mut hall, folder.look()?, 0);
+        Ok(hall)
+    }
+
+    /// Never held while a file is read or written.
+    pub fn hall(&self) -> MutexGuard<'_, Hall> {
+        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+
+    pub fn board(&self, course: &Course) -> Board {
+        Board::of(&self.hall(), course, self.now_ms())
+    }
+
+    /// Does what the instructor asks for, and writes it down.
+    pub fn order(&self, order: &Order) -> Result<(), String> {
+        // A presenter on another machine may have given an order as well.
+        let newest = self.shared.then(|| self.folder.class().ok()).flatten();
+        let mut hall = self.hall();
+        if let Some(class) = newest {
+            hall.class = class;
+        }
+        hall.obey(order);
+        let class = hall.class.clone();
+        drop(hall);
+        let written = self.folder.write_class(&class);
+        written.map_err(|error| format!("the room is not written: {}", in_words(&error)))
+    }
+}
+
+/// Works between the hall and the folder.
+struct Keeper {
+    folder: Folder,
+    /// As the file has it, as far as this side knows.
+    class: Class,
+    /// What was written of each participant.
+    written: BTreeMap<String, Participant>,
+}
+
+impl Keeper {
+    fn keep_up(&mut self, desk: &Desk) {
+        if desk.shared {
+            let (class, found) = (self.folder.class(), self.folder.look());
+            let now_ms = desk.now_ms();
+            let mut hall = desk.hall();
+            if let Ok(class) = class
+                && hall.class == self.class
+                && class != self.class
+            {
+                (self.class, hall.class) = (class.clone(), class);
+                hall.revision += 1;
+            }
+            match found {
+                Ok(found) => take(&mut hall, found, now_ms),
+                Err(why) => {
+                    hall.faults.insert(String::new(), why);
+                }
+            }
+        } else {
+            self.write_participants(desk);
+        }
+        let class = desk.hall().class.clone();
+        if class != self.class && self.folder.write_class(&class).is_ok() {
+            self.class = class;
+        }
+    }
+
+    /// Writes what came over the network, so that nothing is lost when this process ends.
+    fn write_participants(&mut self, desk: &Desk) {
+        let still = |it: &Participant| Participant {
+            sequence: 0,
+            here_s: 0,
+            ..it.clone()
+        };
+        let hall = desk.hall();
+        let people = hall.people.values().map(|it| &it.record);
+        let changed = people.filter(|it| self.written.get(&it.id) != Some(&still(it)));
+        let changed: Vec<Participant> = changed.cloned().collect();
+        drop(hall);
+        for record in changed {
+            let written = self.folder.write_participant(&record);
+            if let Err(error) = written {
+                let why = format!("the room is not written: {}", in_words(&error));
+                desk.hall().faults.insert(String::new(), why);
+                return;
+            }
+            self.written.insert(record.id.clone(), still(&record));
+        }
+    }
+}
+
+/// Takes in what was found in the folder.
+fn take(hall: &mut Hall, found: Vec<Found>, now_ms: u64) {
+    for (file, read) in found {
+        let full = match read {
+            Ok(record) => {
+                hall.faults.remove(&file);
+                let taken = hall.hear(record, now_ms);
+                (!taken).then(|| "is one too many: the room is full".to_owned())
+            }
+            Err(why) => Some(why),
+        };
+        if let Some(why) = full {
+            hall.faults.insert(file, why);
+            hall.revision += 1;
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A room in a folder that everybody can reach: `room.json` is the class, and each participant writes only their own small
+//! file. Every file is whole or not there. Nothing is locked, and nothing has to run while nobody looks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use super::record::{Class, Fault, MOST_BYTES, Participant};
+use super::{Place, Refusal};
+use crate::clean;
+use crate::course::progress::in_words;
+use crate::files;
+
+const CLASS: &str = "room.json";
+const PREFIX: &str = "p-";
+const MOST_CLASS_BYTES: u64 = 1024 * 1024;
+/// Files that are looked at side by side: on a network file system most of the time is waiting.
+const AT_ONCE: usize = 32;
+
+/// When a file was written, and how long it is.
+type Stamp = (SystemTime, u64);
+
+/// What a look at the folder found new: the file's name, and the record or what is wrong with it.
+pub type Found = (String, Result<Participant, String>);
+
+pub struct Folder {
+    dir: PathBuf,
+    /// The record that was written last.
+    written: Option<Participant>,
+    /// Files that were read, as they were then.
+    seen: BTreeMap<String, Stamp>,
+    /// Waited before each call to the file system: a slow one, for the benchmark.
+    slow: Duration,
+}
+
+impl Folder {
+    pub fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            written: None,
+            seen: BTreeMap::new(),
+            slow: Duration::ZERO,
+        }
+    }
+
+    /// The same on a file system that takes so long for each call.
+    pub fn slowed(dir: PathBuf, slow: Duration) -> Self {
+        let folder = Self::new(dir);
+        Self { slow, ..folder }
+    }
+
+    fn wait(&self, calls: u32) {
+        if !self.slow.is_zero() {
+            std::thread::sleep(self.slow * calls);
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Opens the room for its instructor: the class that is there goes on, else a new one begins.
+    pub fn open(&self) -> Result<Class, String> {
+        let why = |error: &io::Error| format!("{}: {}", self.shown(), in_words(error));
+        fs::create_dir_all(&self.dir).map_err(|error| why(&error))?;
+        let mut class = match self.class() {
+            Ok(class) => class,
+            Err(Refusal::Never(what)) => return Err(what),
+            Err(Refusal::Later(_)) => Class::new(),
+        };
+        class.closed = false;
+        class.sequence += 1;
+        self.write_class(&class).map_err(|error| why(&error))?;
+        Ok(class)
+    }
+
+    /// What the class is told.
+    pub fn class(&self) -> Result<Class, Refusal> {
+        self.wait(4);
+        let path = self.dir.join(CLASS);
+        let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
+            Refusal::Later(match error.kind() {
+                io::ErrorKind::NotFound => format!("no room is open in {}", self.shown()),
+                _ => format!(
+                    "{}: {}",
+                    clean::line(&path.display().to_string()),
+                    in_words(&error)
+                ),
+            })
+        })?;
+        Class::read(&bytes).map_err(|fault| {
+            let what = format!("{} {fault}", clean::line(&path.display().to_string()));
+            match fault {
+                Fault::Version(_) => Refusal::Never(what),
+                Fault::Garbage(_) => Refusal::Later(what),
+            }
+        })
+    }
+
+    pub fn write_class(&self, class: &Class) -> io::Result<()> {
+        self.write(CLASS, class)
+    }
+
+    /// Writes the file of one participant.
+    pub fn write_participant(&self, record: &Participant) -> io::Result<()> {
+        self.write(&file_name(&record.id), record)
+    }
+
+    fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        self.wait(8);
+        let path = self.dir.join(name);
+        let new = files::write(&path, &serde_json::to_vec(value)?)? == files::Written::New;
+        // Others read it, whatever this user's files are like elsewhere.
+        #[cfg(unix)]
+        if new {
+            let all_read = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            fs::set_permissions(&path, all_read)?;
+        }
+        let _ = new;
+        Ok(())
+    }
+
+    /// The files of participants that changed since the last look.
+    pub fn look(&mut self) -> Result<Vec<Found>, String> {
+        self.wait(2);
+        let failed = |error: io::Error| format!("{}: {}", self.shown(), in_words(&error));
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.dir).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with(PREFIX) && name.ends_with(".json") {
+                names.push(name);
+            }
+        }
+        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let look = || {
+            while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Some(it) = self.look_at(name)
+                    && let Ok(mut found) = found.lock()
+                {
+                    found.push((name.clone(), it));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..names.len().min(AT_ONCE) {
+                scope.spawn(look);
+            }
+            look();
+        });
+        let found = found.into_inner().unwrap_or_default();
+        let read = found.into_iter().map(|(name, (stamp, it))| {
+            self.seen.insert(name.clone(), stamp);
+            (name, it)
+        });
+        Ok(read.collect())
+    }
+
+    /// What a file holds, if it changed.
+    fn look_at(&self, name: &str) -> Option<(Stamp, Result<Participant, String>)> {
+        self.wait(1);
+        let path = self.dir.join(name);
+        let meta = fs::metadata(&path).ok()?;
+        let stamp = (meta.modified().ok()?, meta.len());
+        if self.seen.get(name) == Some(&stamp) {
+            return None;
+        }
+        self.wait(4);
+        let read = match files::read(&path, MOST_BYTES as u64) {
+            Ok(bytes) => Participant::read(&bytes).map_err(|fault| fault.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err("may not be read".to_owned())
+            }
+            Err(error) => Err(clean::line(&error.to_string())),
+        };
+        let own = read.and_then(|it| match file_name(&it.id) == name {
+            true => Ok(it),
+            false => Err("is the record of another participant".to_owned()),
+        });
+        Some((stamp, own))
+    }
+
+    fn shown(&self) -> String {
+        clean::line(&self.dir.display().to_string())
+    }
+}
+
+impl Place for Folder {
+    fn share(&mut self, me: &Participant) -> Result<Class, Refusal> {
+        // Without a class nobody asked for the file.
+        let class = self.class()?;
+        if self.written.as_ref() != Some(me) {
+            self.write_participant(me).map_err(|error| {
+                Refusal::Later(format!("{}: {}", self.shown(), in_words(&error)))
+            })?;
+            self.written = Some(me.clone());
+        }
+        Ok(class)
+    }
+}
+
+fn file_name(id: &str) -> String {
+    format!("{PREFIX}{id}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::record::VERSION;
+
+    fn me(digit: char, sequence: u64) -> Participant {
+        Participant {
+            version: VERSION,
+            id: digit.to_string().repeat(32),
+            name: "Ana".to_owned(),
+            sequence,
+            ..Participant::default()
+        }
+    }
+
+    #[test]
+    fn a_record_goes_through_the_folder() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut learner = Folder::new(dir.path().to_owned());
+        let mut desk = Folder::new(dir.path().to_owned());
+        let before = learner.share(&me('a', 1)).expect_err("no room yet");
+        assert!(
+            before.to_string().starts_with("no room is open in"),
+            "{before}"
+        );
+        assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 0);
+        desk.open().expect("opened");
+        learner.share(&me('a', 1)).expect("shared");
+        let found = desk.look().expect("read");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].1.as_ref().map(|it| it.name.as_str()), Ok("Ana"));
+        assert!(desk.look().expect("read").is_empty(), "nothing new");
+        learner.share(&me('a', 22)).expect("shared");
+        assert_eq!(desk.look().expect("read").len(), 1);
+    }
+
+    #[test]
+    fn bad_files_are_told_and_the_others_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut desk = Folder::new(dir.path().to_owned());
+        desk.open().expect("opened");
+        let put =
+            |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).expect("written");
+        put("p-garbage.json", b"\x1b[2J\xff");
+        put("p-huge.json", &vec![b'x'; 10 * 1024 * 1024]);
+        put("p-old.json", b"{\"version\":0}");
+        put(
+            "p-other.json",
+            &serde_json::to_vec(&me('b', 1)).expect("plain data"),
+        );
+        put("notes.txt", b"not ours");
+        fs::create_dir(dir.path().join("p-folder.json")).expect("made");
+        Folder::new(dir.path().to_owned())
+            .share(&me('a', 1))
+            .expect("shared");
+        let mut found = desk.look().expect("read");
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        let said: Vec<&str> = found
+            .iter()
+            .map(|(_, it)| {
+                it.as_ref()
+                    .map_or_else(String::as_str, |it| it.name.as_str())
+            })
+            .collect();
+        for (said, part) in said.iter().zip([
+            "Ana",
+            "is a folder",
+            "is no record",
+            "limit",
+            "another version",
+            "another participant",
+        ]) {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(said.len(), 6);
+    }
+
+    #[test]
+    fn another_version_and_a_folder_that_cannot_be_made_are_one_line() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join(CLASS), "{\"version\":99}").expect("written");
+        let mut folder = Folder::new(dir.path().to_owned());
+        let refused = folder.share(&me('a', 1)).expect_err("another version");
+        assert!(
+            matches!(&refused, Refusal::Never(why) if why.contains("another version")),
+            "{refused}"
+        );
+        assert!(folder.open().is_err());
+        let inside = Folder::new(dir.path().join(CLASS).join("x"));
+        assert!(inside.open().is_err());
+    }
+}

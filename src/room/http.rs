@@ -1,0 +1,260 @@
+//! The little of HTTP/1.1 that a room needs: requests with a head and a body of bounded size that arrive within a bounded time,
+//! answers of known length, and a stream of events. `httparse` reads the head.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::record::MOST_BYTES;
+
+const MOST_HEAD: usize = 8 * 1024;
+const MOST_HEADERS: usize = 48;
+/// How long a connection may say nothing, and how long a request may take to arrive.
+const IDLE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A request, whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    /// Begins with `/`; without what follows a `?`.
+    pub path: String,
+    /// What stands after `Bearer` in the header of that name.
+    pub code: String,
+    pub body: Vec<u8>,
+    /// The other side goes on on this connection.
+    keeps: bool,
+}
+
+/// What is sent back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    status: u16,
+    kind: &'static str,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(value: &impl Serialize) -> Self {
+        Self {
+            status: 200,
+            kind: "application/json",
+            body: serde_json::to_vec(value).unwrap_or_default(),
+        }
+    }
+
+    pub fn page(html: &str) -> Self {
+        Self {
+            status: 200,
+            kind: "text/html; charset=utf-8",
+            body: html.as_bytes().to_vec(),
+        }
+    }
+
+    /// One line that says why not.
+    pub fn refused(status: u16, why: &str) -> Self {
+        Self {
+            status,
+            kind: "text/plain; charset=utf-8",
+            body: why.as_bytes().to_vec(),
+        }
+    }
+}
+
+/// One connection of a guest.
+pub struct Connection {
+    stream: TcpStream,
+    /// What has arrived and belongs to no request yet.
+    arrived: Vec<u8>,
+    keeps: bool,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self {
+            stream,
+            arrived: Vec::new(),
+            keeps: true,
+        })
+    }
+
+    /// The next request; none where the connection is over, or what came was no request, which is answered here.
+    pub fn next_request(&mut self) -> Option<Request> {
+        if !self.keeps {
+            return None;
+        }
+        match self.read_request() {
+            Ok(request) => {
+                self.keeps = request.keeps;
+                Some(request)
+            }
+            Err(Some(refused)) => {
+                self.keeps = false;
+                self.answer(&refused);
+                None
+            }
+            Err(None) => None,
+        }
+    }
+
+    fn read_request(&mut self) -> Result<Request, Option<Answer>> {
+        let refused = |status, why| Err(Some(Answer::refused(status, why)));
+        if self.arrived.is_empty() {
+            self.receive(IDLE)?;
+        }
+        let until = Instant::now() + PATIENCE;
+        let (mut request, head, body) = loop {
+            match parse(&self.arrived)? {
+                Some(parsed) => break parsed,
+                None if self.arrived.len() > MOST_HEAD => {
+                    return refused(431, "the head of the request is too long");
+                }
+                None => self.receive(until.saturating_duration_since(Instant::now()))?,
+            }
+        };
+        if body > MOST_BYTES {
+            return refused(413, "what was sent is too long");
+        }
+        while self.arrived.len() < head + body {
+            self.receive(until.saturating_duration_since(Instant::now()))?;
+        }
+        request.body = self.arrived[head..head + body].to_vec();
+        self.arrived.drain(..head + body);
+        Ok(request)
+    }
+
+    /// Waits for more; an error where nothing comes.
+    fn receive(&mut self, wait: Duration) -> Result<(), Option<Answer>> {
+        let late = || Some(Answer::refused(408, "the request took too long"));
+        if wait.is_zero() {
+            return Err(late());
+        }
+        let mut part = [0; 4096];
+        let read = self.stream.set_read_timeout(Some(wait));
+        match read.and_then(|()| self.stream.read(&mut part)) {
+            Ok(0) | Err(_) => Err(None),
+            Ok(n) => {
+                self.arrived.extend_from_slice(&part[..n]);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends an answer; false where nothing more is to come.
+    pub fn answer(&mut self, answer: &Answer) -> bool {
+        let connection = if self.keeps { "keep-alive" } else { "close" };
+        let mut text = format!(
+            "{}content-length: {}\r\nconnection: {connection}\r\n\r\n",
+            head(answer.status, answer.kind),
+            answer.body.len()
+        )
+        .into_bytes();
+        text.extend_from_slice(&answer.body);
+        self.stream.write_all(&text).is_ok() && self.keeps
+    }
+
+    /// Begins a stream of events, which lasts as long as the connection.
+    pub fn begin_events(&mut self) -> io::Result<&mut TcpStream> {
+        self.keeps = false;
+        let head = head(200, "text/event-stream") + "connection: close\r\n\r\n";
+        self.stream.write_all(head.as_bytes())?;
+        Ok(&mut self.stream)
+    }
+}
+
+fn head(status: u16, kind: &str) -> String {
+    // What a page may do: only its own style and script, and only this server.
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
+    format!(
+        "HTTP/1.1 {status} {}\r\ncontent-type: {kind}\r\ncache-control: no-store\r\n\
+         content-security-policy: {POLICY}\r\nx-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n",
+        if status == 200 { "OK" } else { "Refused" }
+    )
+}
+
+/// The request so far without its body, the length of its head and that of its body; none while the head is not whole.
+fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Answer>> {
+    let wrong = |why| Some(Answer::refused(400, why));
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let head = match parsed.parse(arrived) {
+        Ok(httparse::Status::Complete(head)) => head,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(wrong("this is no request")),
+    };
+    let mut request = Request {
+        method: parsed.method.unwrap_or_default().to_owned(),
+        keeps: parsed.version == Some(1),
+        ..Request::default()
+    };
+    let path = parsed.path.unwrap_or_default().split('?').next();
+    request.path = path.unwrap_or_default().to_owned();
+    if !request.path.starts_with('/') {
+        return Err(wrong("this is no request"));
+    }
+    let mut body = None;
+    for header in parsed.headers {
+        let value = std::str::from_utf8(header.value).unwrap_or_default().trim();
+        match header.name.to_ascii_lowercase().as_str() {
+            // Two lengths may be read differently by what stands in between.
+            "content-length" if body.is_some() => return Err(wrong("this is no request")),
+            "content-length" => match value.parse::<u32>() {
+                Ok(length) if value.bytes().all(|b| b.is_ascii_digit()) => {
+                    body = Some(length as usize)
+                }
+                _ => return Err(Some(Answer::refused(413, "what was sent is too long"))),
+            },
+            "transfer-encoding" => {
+                return Err(Some(Answer::refused(411, "the length is to be said first")));
+            }
+            "connection" if value.eq_ignore_ascii_case("close") => request.keeps = false,
+            "authorization" => {
+                let code = value.strip_prefix("Bearer ").unwrap_or_default();
+                request.code = code.to_owned();
+            }
+            _ => {}
+        }
+    }
+    Ok(Some((request, head, body.unwrap_or(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(text: &str) -> Result<Option<(Request, usize, usize)>, Option<u16>> {
+        parse(text.as_bytes()).map_err(|refused| refused.map(|it| it.status))
+    }
+
+    #[test]
+    fn requests_are_read_and_nonsense_refused() {
+        let text =
+            "POST /join?x HTTP/1.1\r\nAuthorization: Bearer abc\r\nContent-Length: 2\r\n\r\n{}";
+        let (request, head, body) = status(text).expect("a request").expect("whole");
+        assert_eq!(
+            (request.method.as_str(), request.path.as_str()),
+            ("POST", "/join")
+        );
+        assert_eq!((request.code.as_str(), head + body), ("abc", text.len()));
+        assert!(request.keeps);
+        assert_eq!(status("POST /join HTTP/1.1\r\n"), Ok(None));
+        let with = |header: &str| status(&format!("POST / HTTP/1.1\r\n{header}\r\n\r\n")).map(drop);
+        assert_eq!(with("Transfer-Encoding: chunked"), Err(Some(411)));
+        assert_eq!(with("Content-Length: -1"), Err(Some(413)));
+        assert_eq!(with("Content-Length: +1"), Err(Some(413)));
+        assert_eq!(with("Content-Length: 99999999999"), Err(Some(413)));
+        assert_eq!(
+            with("Content-Length: 1\r\nContent-Length: 2"),
+            Err(Some(400))
+        );
+        assert_eq!(status("\u{1b}[2J\r\n\r\n"), Err(Some(400)));
+        assert_eq!(
+            status("GET http://elsewhere/ HTTP/1.1\r\n\r\n").map(drop),
+            Err(Some(400))
+        );
+    }
+}

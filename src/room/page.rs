@@ -1,0 +1,56 @@
+//! The board as a page for the projector: one file that loads nothing, light and dark. Served, it follows the room; as a file of
+//! its own it holds one state of the board and reads itself again.
+
+use super::board::Board;
+
+const PAGE: &str = include_str!("page.html");
+
+/// The page that follows the server it came from.
+pub fn live() -> &'static str {
+    PAGE
+}
+
+/// The page of one board, which reads itself again every few seconds while the room is open.
+pub fn file(board: &Board) -> String {
+    // In a script, `<` could end it, and two separators end lines.
+    let data = serde_json::to_string(board).unwrap_or_default();
+    let data = data.replace('<', "\\u003c");
+    let data = data
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029");
+    let again = match board.closed {
+        true => "",
+        false => "<meta http-equiv=\"refresh\" content=\"3\">",
+    };
+    PAGE.replacen("<!--refresh-->", again, 1)
+        .replacen("/*board*/null", &data, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::board::Row;
+
+    #[test]
+    fn a_hostile_name_stays_a_text() {
+        let name = "</script><script>alert(1)</script>\u{2028}".to_owned();
+        let rows = vec![Row {
+            name,
+            ..Row::default()
+        }];
+        let page = file(&Board {
+            rows,
+            ..Board::default()
+        });
+        assert_eq!(page.matches("<script>").count(), 1);
+        assert!(page.contains("\\u003c/script>\\u003cscript>alert(1)"));
+        assert!(page.contains("http-equiv=\"refresh\"") && !live().contains("http-equiv"));
+    }
+
+    #[test]
+    fn the_page_loads_nothing() {
+        for outside in ["src=", "href=", "url(", "@import", "//cdn", "innerHTML"] {
+            assert!(!PAGE.contains(outside), "{outside}");
+        }
+    }
+}

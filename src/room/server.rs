@@ -1,0 +1,315 @@
+//! A room over HTTP. Learners post their record to `/join` and get the class back; the board's page is at `/KEY`, its data at
+//! `/events/KEY` as server-sent events. Two codes are the secrets: the learners' and the instructor's. Everything that comes in
+//! is bounded in size, rate, time and number.
+//!
+//! A connection is a thread with a small stack, so a class of five hundred needs no runtime of its own; `http` reads requests.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, sleep};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+
+use super::desk::Desk;
+use super::http::{Answer, Connection, Request};
+use super::page;
+use super::record::{Fault, Order, Participant};
+use crate::course::Course;
+
+/// How often the board's page hears of changes at most, and how often of none.
+const EVENTS: Duration = Duration::from_millis(250);
+const QUIET: Duration = Duration::from_secs(10);
+/// Pages that follow the board, and connections altogether.
+const MOST_VIEWERS: usize = 16;
+const MOST_CONNECTIONS: usize = 1500;
+/// Wrong codes are answered after this time, and only so many a second: nobody finds one by trying.
+const WRONG_WAIT: Duration = Duration::from_millis(500);
+const WRONG_RATE: f64 = 20.0;
+/// Requests of one participant a second, and how many may come at once.
+const OWN_RATE: f64 = 5.0;
+const OWN_BURST: f64 = 20.0;
+/// Stack of the thread of a connection.
+const STACK: usize = 256 * 1024;
+
+/// The secrets of a room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Codes {
+    /// What learners join with.
+    pub code: String,
+    /// What the instructor's page and presenter use.
+    pub key: String,
+}
+
+/// Letters and digits that are not taken for each other.
+const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
+
+impl Codes {
+    pub fn draw() -> Self {
+        Self {
+            code: drawn(8),
+            key: drawn(16),
+        }
+    }
+}
+
+/// A word nobody can guess, from the standard library's own source of randomness.
+pub fn drawn(letters: usize) -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let bits = || {
+        std::collections::hash_map::RandomState::new()
+            .build_hasher()
+            .finish()
+    };
+    let letter = |_| char::from(LETTERS[(bits() % LETTERS.len() as u64) as usize]);
+    (0..letters).map(letter).collect()
+}
+
+/// What a bucket lets through: so many a second, and some at once.
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn full(burst: f64) -> Self {
+        Self {
+            left: burst,
+            at: Instant::now(),
+        }
+    }
+
+    fn takes(&mut self, rate: f64, burst: f64) -> bool {
+        let passed = self.at.elapsed().as_secs_f64();
+        self.at = Instant::now();
+        self.left = (self.left + passed * rate).min(burst);
+        let takes = self.left >= 1.0;
+        self.left -= f64::from(u8::from(takes));
+        takes
+    }
+}
+
+/// The room as the threads of connections share it.
+struct Hosted {
+    desk: Desk,
+    course: Course,
+    codes: Codes,
+    /// By participant.
+    buckets: Mutex<BTreeMap<String, Bucket>>,
+    wrong: Mutex<Bucket>,
+    viewers: AtomicUsize,
+    connections: AtomicUsize,
+}
+
+/// Binds an address; the error is one line.
+pub fn bind(address: &str) -> Result<TcpListener, String> {
+    TcpListener::bind(address).map_err(|error| {
+        let what = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "another program listens there; name another port".to_owned()
+            }
+            std::io::ErrorKind::InvalidInput => {
+                "no address; write one such as 0.0.0.0:7878".to_owned()
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                "this needs more rights; name a port above 1023".to_owned()
+            }
+            std::io::ErrorKind::AddrNotAvailable => {
+                "this machine does not have that address; 0.0.0.0 stands for all it has".to_owned()
+            }
+            _ => crate::clean::line(&error.to_string()),
+        };
+        format!("--listen {address}: {what}")
+    })
+}
+
+/// Serves the room on threads of its own until the process ends.
+pub fn host(
+    listener: TcpListener,
+    desk: Desk,
+    course: Course,
+    codes: Codes,
+) -> Result<SocketAddr, String> {
+    let failed = |error: std::io::Error| format!("the room cannot be served: {error}");
+    let address = listener.local_addr().map_err(failed)?;
+    allow_connections();
+    let hosted = Arc::new(Hosted {
+        desk,
+        course,
+        codes,
+        buckets: Mutex::default(),
+        wrong: Mutex::new(Bucket::full(WRONG_RATE)),
+        viewers: AtomicUsize::new(0),
+        connections: AtomicUsize::new(0),
+    });
+    let accept = move || {
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => begin(&hosted, stream),
+                // Too many open files, or a connection that is gone already.
+                Err(_) => sleep(Duration::from_millis(20)),
+            }
+        }
+    };
+    let thread = Builder::new().name("room-server".to_owned()).spawn(accept);
+    thread.map_err(failed)?;
+    Ok(address)
+}
+
+/// Answers a connection on a thread of its own; where there are too many, or no thread, it is closed.
+fn begin(hosted: &Arc<Hosted>, stream: TcpStream) {
+    if hosted.connections.fetch_add(1, Ordering::SeqCst) >= MOST_CONNECTIONS {
+        hosted.connections.fetch_sub(1, Ordering::SeqCst);
+        return;
+    }
+    let host = Arc::clone(hosted);
+    let answer = move || {
+        if let Ok(mut connection) = Connection::new(stream) {
+            while let Some(request) = connection.next_request() {
+                if !host.answer(&request, &mut connection) {
+                    break;
+                }
+            }
+        }
+        host.connections.fetch_sub(1, Ordering::SeqCst);
+    };
+    let thread = Builder::new()
+        .name("room-guest".to_owned())
+        .stack_size(STACK);
+    if thread.spawn(answer).is_err() {
+        hosted.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// One connection a participant, and more: the system's usual limit of open files is lower than it has to be.
+fn allow_connections() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+impl Hosted {
+    /// Answers a request; false where the connection is of no more use.
+    fn answer(&self, request: &Request, connection: &mut Connection) -> bool {
+        if let ("GET", Some(key)) = (
+            request.method.as_str(),
+            request.path.strip_prefix("/events/"),
+        ) {
+            match self.admit(key, true) {
+                Ok(()) => drop(self.events(connection)),
+                Err(refused) => drop(connection.answer(&refused)),
+            }
+            return false;
+        }
+        let answer = match (request.method.as_str(), request.path.as_str()) {
+            ("GET", path) if !path[1..].contains('/') => Ok(Answer::page(page::live())),
+            ("POST", "/join") => self.join(request),
+            ("POST", "/board") => self.admit(&request.code, true).map(|()| self.board()),
+            ("POST", "/order") => self.order(request),
+            _ => Err(Answer::refused(404, "there is no such page")),
+        };
+        connection.answer(&answer.unwrap_or_else(|refused| refused))
+    }
+
+    fn join(&self, request: &Request) -> Result<Answer, Answer> {
+        self.admit(&request.code, false)?;
+        let record = Participant::read(&request.body).map_err(|fault| {
+            let status = match fault {
+                Fault::Version(_) => 426,
+                Fault::Garbage(_) => 400,
+            };
+            Answer::refused(status, &format!("what was sent {fault}"))
+        })?;
+        if !self.lets(&record.id) {
+            return Err(Answer::refused(429, "too many requests"));
+        }
+        let now_ms = self.desk.now_ms();
+        let id = record.id.clone();
+        let mut hall = self.desk.hall();
+        if !hall.hear(record, now_ms) {
+            return Err(Answer::refused(503, "the room is full"));
+        }
+        let mut class = hall.class.clone();
+        drop(hall);
+        class.renamed.retain(|of, _| *of == id);
+        Ok(Answer::json(&class))
+    }
+
+    fn board(&self) -> Answer {
+        Answer::json(&self.desk.board(&self.course))
+    }
+
+    fn order(&self, request: &Request) -> Result<Answer, Answer> {
+        self.admit(&request.code, true)?;
+        let order: Order = serde_json::from_slice(&request.body)
+            .map_err(|_| Answer::refused(400, "what was sent is no order to a room"))?;
+        let obeyed = self.desk.order(&order);
+        obeyed.map_err(|why| Answer::refused(500, &why))?;
+        Ok(self.board())
+    }
+
+    /// Sends the board whenever it changes, until the page is gone.
+    fn events(&self, connection: &mut Connection) -> std::io::Result<()> {
+        if self.viewers.fetch_add(1, Ordering::SeqCst) >= MOST_VIEWERS {
+            self.viewers.fetch_sub(1, Ordering::SeqCst);
+            connection.answer(&Answer::refused(503, "too many pages follow this board"));
+            return Ok(());
+        }
+        let sent = self.send_events(connection);
+        self.viewers.fetch_sub(1, Ordering::SeqCst);
+        sent
+    }
+
+    fn send_events(&self, connection: &mut Connection) -> std::io::Result<()> {
+        let stream = connection.begin_events()?;
+        let mut sent = None;
+        loop {
+            let revision = self.desk.hall().revision;
+            // Times on the board grow although nothing is heard.
+            if sent.is_none_or(|(of, at): (u64, Instant)| of != revision || at.elapsed() > QUIET) {
+                let board = self.desk.board(&self.course).for_everybody();
+                let data = serde_json::to_string(&board).unwrap_or_default();
+                stream.write_all(format!("data: {data}\n\n").as_bytes())?;
+                sent = Some((revision, Instant::now()));
+            }
+            sleep(EVENTS);
+        }
+    }
+
+    /// Whether a code opens this: a learner's, or only the instructor's. The time it takes does not tell how much of it was
+    /// right.
+    fn admit(&self, given: &str, instructor: bool) -> Result<(), Answer> {
+        let is = |secret: &str| bool::from(secret.as_bytes().ct_eq(given.as_bytes()));
+        let (key, code) = (is(&self.codes.key), is(&self.codes.code));
+        if key || code && !instructor {
+            return Ok(());
+        }
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let takes = wrong.takes(WRONG_RATE, WRONG_RATE);
+        drop(wrong);
+        if !takes {
+            return Err(Answer::refused(429, "too many wrong room codes"));
+        }
+        sleep(WRONG_WAIT);
+        Err(Answer::refused(403, "the room code is wrong"))
+    }
+
+    /// Whether a participant may send something now.
+    fn lets(&self, id: &str) -> bool {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() > 2 * super::hall::MOST_PEOPLE {
+            buckets.clear();
+        }
+        let bucket = buckets.entry(id.to_owned());
+        let bucket = bucket.or_insert_with(|| Bucket::full(OWN_BURST));
+        bucket.takes(OWN_RATE, OWN_BURST)
+    }
+}

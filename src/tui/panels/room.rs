@@ -1,0 +1,170 @@
+//! The cards of a room: what is shared, and the question that the class votes on.
+
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use crate::app::member::{Link, Membership};
+use crate::app::{Action, App};
+use crate::course::progress::letter;
+use crate::tui::prose::{READING, Writer};
+use crate::tui::surface::{Surface, closes, height};
+use crate::tui::theme::Theme;
+use crate::units::number;
+
+/// Columns and rows that the card of what is shared wants.
+pub fn size(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
+    of(area, |columns| lines(app, columns, theme).len())
+}
+
+/// The same of the vote.
+pub fn size_of_vote(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
+    of(area, |columns| question(app, columns, theme).len())
+}
+
+fn of(area: Rect, lines: impl Fn(usize) -> usize) -> (u16, u16) {
+    let columns = area.width.min(READING as u16 + 4);
+    (
+        columns,
+        height(lines(usize::from(columns.saturating_sub(4))) + 2),
+    )
+}
+
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    s.overlay("the room");
+    let lines = lines(s.app, usize::from(s.area.width), s.theme);
+    s.show_card(lines)
+}
+
+pub fn draw_vote(s: &mut Surface<'_, '_>) -> u16 {
+    let again = s.app.member.as_ref();
+    let again = again
+        .and_then(|it| it.class.open_vote())
+        .is_some_and(|(_, vote)| vote.round > 0);
+    let title = if again {
+        "the room votes again"
+    } else {
+        "the room votes"
+    };
+    s.card(title, &closes(s.app), s.theme.border_focused);
+    let lines = question(s.app, usize::from(s.area.width), s.theme);
+    s.show_card(lines)
+}
+
+fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut w = Writer::new(app, theme, columns);
+    let Some(member) = &app.member else {
+        w.plain(
+            "You are in no room. `perflings --room WHERE` joins one.",
+            theme.text,
+        );
+        return w.lines;
+    };
+    let (at, name) = (&member.me.at, &member.me.name);
+    let state = match &member.link {
+        Link::Joining => "being reached".to_owned(),
+        Link::Joined if member.class.closed => "closed by the instructor".to_owned(),
+        Link::Joined => "open".to_owned(),
+        Link::Lost(why) => {
+            format!("not reached: {why}; it is tried again, and what was missed is shared then")
+        }
+        Link::Over(why) => format!("left: {why}"),
+    };
+    w.plain(&format!("The room at {at} is {state}."), theme.text);
+    w.heading("What you share, and nothing else");
+    for (what, value) in shared(member) {
+        w.item(&format!(" {what:<12} "), theme.dim, &value, theme.text);
+    }
+    let called = if name.is_empty() {
+        "without a name".to_owned()
+    } else {
+        format!("as {name}")
+    };
+    w.blank();
+    w.plain(
+        &format!("The instructor sees it on a board, {called}."),
+        theme.dim,
+    );
+    if !matches!(member.link, Link::Over(_)) {
+        w.keys(
+            "{} raises your hand or takes it down, {} leaves the room.",
+            &[Action::RaiseHand, Action::LeaveRoom],
+        );
+    }
+    w.lines
+}
+
+/// Each thing that is shared, as it is now.
+fn shared(member: &Membership) -> Vec<(&'static str, String)> {
+    let it = &member.shared;
+    let stages = it.stages.values();
+    let or_none = |text: String| {
+        if text.is_empty() {
+            "none yet".to_owned()
+        } else {
+            text
+        }
+    };
+    let votes = it.stages.iter().filter_map(|(id, shared)| {
+        let again = shared
+            .again
+            .map_or_else(String::new, |it| format!(", then {}", letter(it)));
+        Some(format!("{id} {}{again}", letter(shared.vote?)))
+    });
+    let ranges = it.stages.iter().filter_map(|(id, shared)| {
+        let [low, high] = shared.range?;
+        Some(format!("{id} {} to {}", number(low), number(high)))
+    });
+    let checks = stages
+        .clone()
+        .filter_map(|it| it.checks)
+        .map(|[met, all]| format!("{met} of {all}"));
+    let ratios = it
+        .stages
+        .iter()
+        .filter_map(|(id, it)| Some((id, it.ratio?)));
+    let ratios = ratios.chain(it.races.iter().map(|(id, ratio)| (id, *ratio)));
+    let ratios = ratios.map(|(id, ratio)| format!("{id} {:.2}x", ratio[0]));
+    let join = |all: &mut dyn Iterator<Item = String>| or_none(all.collect::<Vec<_>>().join("; "));
+    vec![
+        ("name", or_none(it.name.clone())),
+        ("stage", or_none(it.here.clone())),
+        ("passed", it.passed().to_string()),
+        ("votes", join(&mut votes.into_iter())),
+        ("ranges", join(&mut ranges.into_iter())),
+        ("checks met", join(&mut checks.into_iter())),
+        (
+            "hints used",
+            stages.map(|it| it.hints).sum::<u32>().to_string(),
+        ),
+        ("speed-ups", join(&mut ratios.into_iter())),
+        ("device", or_none(it.device.clone())),
+        (
+            "hand",
+            if member.raised { "raised" } else { "down" }.to_owned(),
+        ),
+    ]
+}
+
+/// The question with its choices and their keys.
+fn question(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut w = Writer::new(app, theme, columns);
+    let Some(stage) = app.voting() else {
+        w.plain("No vote is open.", theme.dim);
+        return w.lines;
+    };
+    w.plain(
+        &format!("Stage {} {}", stage.number, stage.title),
+        theme.heading,
+    );
+    w.blank();
+    w.told("", theme.text, stage.prediction.prompt.trim(), theme.strong);
+    for (at, choice) in stage.prediction.choices.iter().enumerate() {
+        w.told(
+            &format!(" {}  ", letter(at)),
+            theme.key,
+            choice.trim(),
+            theme.text,
+        );
+    }
+    w.lines
+}
