@@ -13,38 +13,15 @@ pub mod hall;
 pub mod http;
 pub mod member;
 pub mod page;
+pub mod place;
 pub mod record;
 pub mod server;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use client::Http;
 use folder::Folder;
-use record::{Class, Participant};
-
-/// Why a room did not take something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// It cannot be reached now.
-    Later(String),
-    /// Trying again is no use.
-    Never(String),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Later(why) | Self::Never(why) => f.write_str(why),
-        }
-    }
-}
-
-/// Where a room is, as a participant sees it.
-pub trait Place: Send {
-    /// Shares a record in the place of the one before, and hears from the class.
-    fn share(&mut self, me: &Participant) -> Result<Class, Refusal>;
-}
+use place::Place;
 
 /// The place that `--room WHERE` names: an address, or a folder.
 pub fn place(at: &str) -> Result<Box<dyn Place>, String> {

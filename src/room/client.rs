@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use ureq::Agent;
 use ureq::http::StatusCode;
 
+use super::place::{Place, Refusal};
 use super::record::{Class, Fault, Participant};
-use super::{Place, Refusal};
 use crate::clean;
 
 /// A whole request, and only finding the other side.

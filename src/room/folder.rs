@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
+use super::place::{Place, Refusal};
 use super::record::{Class, Fault, MOST_BYTES, Participant};
-use super::{Place, Refusal};
 use crate::clean;
 use crate::course::progress::in_words;
 use crate::files;

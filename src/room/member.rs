@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::place::{Place, Refusal};
 use super::record::{Class, News, Participant, VERSION};
-use super::{Place, Refusal};
 
 /// How often the class is asked for news.
 const ASK: Duration = Duration::from_secs(2);

@@ -1,0 +1,319 @@
+//! How the learner takes part: what is shared and when, and what an action or the room's news does.
+
+use super::{Call, Joining, Link, Membership};
+use crate::app::mode::Mode;
+use crate::app::mystery::End;
+use crate::app::{Action, App, Effect, Overlay};
+use crate::course::Stage;
+use crate::course::mystery::LEVELS;
+use crate::course::progress::{Prediction, StageProgress, State, letter};
+use crate::judge::Outcome;
+use crate::room::record::{Class, News, Participant, Shared};
+
+/// Between two looks at whether there is something new to share.
+const LOOK_MS: u64 = 250;
+
+impl App {
+    /// What the class asks for, if the learner has not done it.
+    pub fn call(&self) -> Option<Call> {
+        let member = self.member.as_ref().filter(|it| it.link == Link::Joined)?;
+        if member.class.closed {
+            return None;
+        }
+        let place = |id: &str| self.course.stages.iter().position(|it| it.id == id);
+        if let Some((id, vote)) = member.class.open_vote()
+            && let Some(at) = place(id)
+        {
+            let again = vote.round > 0;
+            let voted = match again {
+                true => member.again.contains_key(id),
+                false => self.study.progress.stage(id).prediction.is_some(),
+            };
+            if !voted {
+                return Some(Call::Vote { at, again });
+            }
+        }
+        let taken = |task: &String| member.taken.as_ref() == Some(task);
+        if let Some(task) = member.class.race.as_ref().filter(|task| !taken(task)) {
+            let done = member.races.contains_key(task) || *task == self.open_task();
+            return (!done).then(|| Call::Race(task.clone()));
+        }
+        let offer = member.class.offer.as_ref().filter(|id| !taken(id))?;
+        let at = place(offer)?;
+        let passed = self.study.progress.stage(offer).state == State::Passed;
+        (!passed && self.open_task() != *offer).then_some(Call::Stage(at))
+    }
+
+    /// The stage whose vote is open and that the learner may still answer.
+    pub fn voting(&self) -> Option<&Stage> {
+        match self.call() {
+            Some(Call::Vote { at, .. }) => self.course.stages.get(at),
+            _ => None,
+        }
+    }
+
+    pub(in crate::app) fn join(&mut self, me: Joining) {
+        // A room compares its votes: choices stand as the course has them.
+        self.study.progress.seed = None;
+        self.member = Some(Box::new(Membership {
+            me,
+            ..Membership::default()
+        }));
+    }
+
+    /// Does what concerns the room; false where an action means something else.
+    pub(in crate::app) fn act_in_room(&mut self, action: Action) -> bool {
+        let Some(member) = &mut self.member else {
+            return false;
+        };
+        match action {
+            Action::RaiseHand => {
+                member.raised = !member.raised;
+                let text = match member.raised {
+                    true => "Your hand is raised; the same key takes it down",
+                    false => "Your hand is down",
+                };
+                self.tell(text, false);
+            }
+            Action::LeaveRoom => {
+                member.link = Link::Over("you left it".to_owned());
+                member.raised = false;
+                self.view.overlay = None;
+                self.effects.push(Effect::LeaveRoom);
+                self.tell("You left the room; nothing is shared any more", false);
+            }
+            Action::TakeUp => self.take_up(),
+            Action::Vote(choice) => self.vote(choice),
+            _ => return false,
+        }
+        true
+    }
+
+    fn take_up(&mut self) {
+        let call = self.call();
+        let Some((call, member)) = call.zip(self.member.as_mut()) else {
+            return;
+        };
+        match call {
+            Call::Vote { .. } => {
+                (self.view.overlay, self.view.overlay_scroll) = (Some(Overlay::Vote), 0);
+            }
+            Call::Stage(at) => {
+                member.taken = member.class.offer.clone();
+                self.leave_for(at);
+            }
+            Call::Race(task) => {
+                member.taken = Some(task.clone());
+                let mystery = task
+                    .strip_prefix("mystery ")
+                    .and_then(|it| it.split_once('-'));
+                if let Some((seed, level)) = mystery
+                    && let (Ok(seed), Ok(level @ 1..=LEVELS)) = (seed.parse(), level.parse())
+                {
+                    self.run_mystery(seed, level);
+                } else if let Some(at) = self.course.exercises.iter().position(|it| it.id == task) {
+                    self.open_exercise(at);
+                }
+            }
+        }
+    }
+
+    /// Takes a vote. The first one is the prediction of the stage.
+    fn vote(&mut self, choice: usize) {
+        let Some(Call::Vote { at, again }) = self.call() else {
+            return;
+        };
+        let Some((id, question)) = self
+            .course
+            .stages
+            .get(at)
+            .map(|stage| (stage.id.clone(), stage.prediction.clone()))
+            .filter(|(_, question)| choice < question.choices.len())
+        else {
+            return;
+        };
+        if again {
+            if let Some(member) = &mut self.member {
+                member.again.insert(id, choice);
+            }
+        } else {
+            let right = choice == question.answer;
+            let known = self.study.of_mut(&id);
+            known.prediction = Some(Prediction::Choice { choice, right });
+            known.state = known.state.max(State::Predicted);
+            self.save(&id);
+        }
+        self.view.overlay = None;
+        self.tell(&format!("Your vote: {}", letter(choice)), false);
+    }
+
+    /// Takes in what the room says.
+    pub(in crate::app) fn hear_room(&mut self, news: News) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let said = match news {
+            News::Class(class) => {
+                let renamed = |class: &Class| class.renamed.get(&member.me.id).cloned();
+                let closed = |class: &Class| {
+                    class
+                        .closed
+                        .then_some("The room is closed; you go on alone")
+                };
+                let begins = !matches!(member.link, Link::Joined);
+                let said = match (closed(&class), renamed(&class)) {
+                    (Some(closed), _) if begins || !member.class.closed => Some(closed.to_owned()),
+                    (None, Some(name)) if renamed(&member.class).as_ref() != Some(&name) => Some(
+                        format!("Another participant has your name; the board shows you as {name}"),
+                    ),
+                    (None, _) if matches!(member.link, Link::Lost(_)) => {
+                        Some("The room is reached again; what was missed is shared now".to_owned())
+                    }
+                    (None, _) if begins => Some("You are in the room".to_owned()),
+                    _ => None,
+                };
+                (member.link, member.class) = (Link::Joined, *class);
+                said.map(|said| (said, false))
+            }
+            News::Lost { why, again } => {
+                let why = crate::clean::line(&why);
+                let said = format!("The room: {why}; you go on alone");
+                member.link = match again {
+                    true => Link::Lost(why),
+                    false => Link::Over(why),
+                };
+                Some((said, true))
+            }
+        };
+        if let Some((text, warning)) = said {
+            self.tell(&text, warning);
+        }
+        // The vote on the card may be over.
+        if self.view.overlay == Some(Overlay::Vote) && self.voting().is_none() {
+            self.view.overlay = None;
+        }
+    }
+
+    /// Shares what changed, at a tick of the clock.
+    pub(in crate::app) fn share(&mut self) {
+        let now_ms = self.now_ms;
+        let due = self.member.as_ref().is_some_and(|it| {
+            !matches!(it.link, Link::Over(_)) && now_ms.saturating_sub(it.looked_ms) >= LOOK_MS
+        });
+        if !due || self.presentation.is_some() {
+            return;
+        }
+        let (task, ratio) = (self.open_task(), self.race_ratio());
+        if let Some(member) = &mut self.member {
+            member.looked_ms = now_ms;
+            if member.here.0 != task {
+                member.here = (task, now_ms);
+            }
+            if let Some((task, ratio)) = ratio {
+                let best = member.races.entry(task).or_insert(ratio);
+                if ratio[0] > best[0] {
+                    *best = ratio;
+                }
+            }
+        }
+        let Some(record) = self.participant() else {
+            return;
+        };
+        if let Some(member) = &mut self.member {
+            let same = Participant {
+                here_s: member.shared.here_s,
+                ..record.clone()
+            };
+            if same != member.shared || member.shared.id.is_empty() {
+                member.shared = record.clone();
+                self.effects.push(Effect::Share(Box::new(record)));
+            }
+        }
+    }
+
+    /// Everything that is shared.
+    fn participant(&self) -> Option<Participant> {
+        let member = self.member.as_ref()?;
+        let device = self
+            .device()
+            .map_or_else(String::new, |it| match it.name.is_empty() {
+                true => it.kind.clone(),
+                false => format!("{}: {}", it.kind, it.name),
+            });
+        let known = self.study.progress.stages.iter();
+        let known = known.filter(|(_, it)| it.state != State::New);
+        Some(Participant {
+            id: member.me.id.clone(),
+            name: member.me.name.clone(),
+            device,
+            here: member.here.0.clone(),
+            here_s: self.now_ms.saturating_sub(member.here.1) / 1000,
+            raised: member.raised,
+            stages: known
+                .map(|(id, it)| (id.clone(), self.shared(member, id, it)))
+                .collect(),
+            races: member.races.clone(),
+            ..Participant::default()
+        })
+    }
+
+    fn shared(&self, member: &Membership, id: &str, it: &StageProgress) -> Shared {
+        let report = self.study.report.as_ref();
+        let here = self.stage().is_some_and(|stage| stage.id == id);
+        let checks = report.filter(|_| here).map(|report| {
+            let deciding = || report.lines.iter().filter(|line| !line.optional);
+            let met = deciding()
+                .filter(|line| line.outcome == Outcome::Passed)
+                .count();
+            [met as u32, deciding().count() as u32]
+        });
+        Shared {
+            state: it.state.name().to_owned(),
+            vote: match it.prediction {
+                Some(Prediction::Choice { choice, .. }) => Some(choice),
+                _ => None,
+            },
+            again: member.again.get(id).copied(),
+            range: it.estimate.map(|(low, high)| [low, high]),
+            measured: it.measured,
+            ratio: it.ratio,
+            checks,
+            hints: it.hints,
+        }
+    }
+
+    /// What is open, by its id: a stage, an exercise, a mystery; nothing in a free run.
+    fn open_task(&self) -> String {
+        match (&self.mode, self.exercise(), self.stage()) {
+            (Mode::Mystery(mystery), ..) => format!("mystery {}", mystery.name()),
+            (_, Some(exercise), _) => exercise.id.clone(),
+            (_, None, Some(stage)) => stage.id.clone(),
+            (_, None, None) => String::new(),
+        }
+    }
+
+    /// The measured ratio of what is open, where that can be raced: a mystery that is solved, a kernel that passed.
+    fn race_ratio(&self) -> Option<(String, [f64; 3])> {
+        let ratio = match &self.mode {
+            Mode::Mystery(mystery) => {
+                let solved = matches!(mystery.end, Some(End::Solved { .. }));
+                let pair = self
+                    .study
+                    .pair
+                    .as_ref()
+                    .filter(|it| solved && it.done && mystery.in_pairs)?;
+                [pair.ratio, pair.low?, pair.high?]
+            }
+            _ => {
+                let report = self.exercises.of(self.exercise()?)?.report.as_ref();
+                let files = &report.filter(|it| it.passed)?.facts.files;
+                let times = files
+                    .iter()
+                    .filter_map(|it| it.time.as_ref()?.against_starter);
+                let slowest = times.min_by(|a, b| a.low.total_cmp(&b.low))?;
+                [slowest.ratio, slowest.low, slowest.high]
+            }
+        };
+        Some((self.open_task(), ratio))
+    }
+}

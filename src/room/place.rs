@@ -1,0 +1,28 @@
+//! What a room is to a participant, whichever way it is reached.
+
+use std::fmt;
+
+use super::record::{Class, Participant};
+
+/// Why a room did not take something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It cannot be reached now.
+    Later(String),
+    /// Trying again is no use.
+    Never(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Later(why) | Self::Never(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Where a room is, as a participant sees it.
+pub trait Place: Send {
+    /// Shares a record in the place of the one before, and hears from the class.
+    fn share(&mut self, me: &Participant) -> Result<Class, Refusal>;
+}
