@@ -12,6 +12,7 @@ pub mod folder;
 pub mod hall;
 pub mod http;
 pub mod member;
+pub mod news;
 pub mod page;
 pub mod place;
 pub mod record;
@@ -20,16 +21,38 @@ pub mod server;
 use std::path::PathBuf;
 
 use client::Http;
+use desk::{Beside, Desk};
 use folder::Folder;
-use place::Place;
+use place::{Place, Seat};
+
+use crate::course::Course;
 
 /// The place that `--room WHERE` names: an address, or a folder.
 pub fn place(at: &str) -> Result<Box<dyn Place>, String> {
+    match address(at)? {
+        Some(rest) => Ok(Box::new(Http::new(rest)?)),
+        None => Ok(Box::new(Folder::new(PathBuf::from(at)))),
+    }
+}
+
+/// The same for a presenter: the address has the instructor's key; a folder's room is opened where there is none.
+pub fn seat(at: &str, course: &Course) -> Result<Box<dyn Seat>, String> {
+    Ok(match address(at)? {
+        Some(rest) => Box::new(Http::new(rest)?),
+        None => Box::new(Beside {
+            desk: Desk::open(PathBuf::from(at), true)?,
+            course: course.clone(),
+        }),
+    })
+}
+
+/// What follows `http://`; nothing of a folder.
+fn address(at: &str) -> Result<Option<&str>, String> {
     match at.split_once("://") {
-        Some(("http", rest)) => Ok(Box::new(Http::new(rest)?)),
+        Some(("http", rest)) => Ok(Some(rest)),
         Some((other, _)) => Err(format!(
             "a room is not reached by {other}; write http://HOST:PORT/CODE, or the path of a folder"
         )),
-        None => Ok(Box::new(Folder::new(PathBuf::from(at)))),
+        None => Ok(None),
     }
 }

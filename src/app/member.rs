@@ -5,7 +5,8 @@ mod share;
 
 use std::collections::BTreeMap;
 
-use crate::room::record::{Class, Participant};
+use crate::room::board::Board;
+use crate::room::record::{Class, Order, Participant};
 
 /// What the command line says of the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Joining {
     pub name: String,
     /// Where the room is, without its code.
     pub at: String,
+    /// Presents to the room instead of learning in it.
+    pub instructor: bool,
 }
 
 /// How the room is reached.
@@ -46,6 +49,9 @@ pub struct Membership {
     /// The offer that was taken up.
     taken: Option<String>,
     looked_ms: u64,
+    /// What a presenter sees of the room, and the last order with its time.
+    pub board: Option<Box<Board>>,
+    ordered: Option<(Order, u64)>,
 }
 
 /// What the class asks for now.

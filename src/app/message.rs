@@ -10,7 +10,8 @@ use crate::course::journey::Journey;
 use crate::course::progress::{MysteryScore, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::Command;
-use crate::room::record::{News, Participant};
+use crate::room::news::News;
+use crate::room::record::{Order, Participant};
 
 /// Everything that can change the state.
 #[derive(Clone, Debug)]
@@ -103,6 +104,8 @@ pub enum Action {
     RaiseHand,
     /// Does what the class asks for: shows its vote, goes to its stage, begins its race.
     TakeUp,
+    /// As the instructor: opens the vote of the beat, closes it, opens its second round.
+    OpenVote,
     /// A choice of the class's vote, a = 0.
     Vote(usize),
     LeaveRoom,
@@ -245,6 +248,8 @@ pub enum Effect {
     /// Share this with the room from now on.
     Share(Box<Participant>),
     LeaveRoom,
+    /// Ask the room's class for this, as its instructor.
+    Order(Order),
     WriteReport,
     Suspend,
     Quit,

@@ -392,7 +392,7 @@ Examples:
   perflings room --dir /shared/class --export class.csv")]
 pub struct RoomArgs {
     /// The folder of the room; with --listen only this program reaches it, and it has a default
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["listen", "export"])]
+    #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Serve the room over HTTP at this address
     #[arg(long, value_name = "ADDRESS", conflicts_with = "export")]

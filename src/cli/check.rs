@@ -6,6 +6,7 @@ mod kernels;
 mod text;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 
 use super::args::CheckArgs;
 use super::progress::{change, progress_of, say_file};
@@ -14,7 +15,7 @@ use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Body, Exercise};
-use crate::course::progress::State;
+use crate::course::progress::{Prediction, StageProgress, State, Times, letter, times as times_of};
 use crate::judge::Report;
 use crate::judge::stage::{Measured, evaluate};
 use crate::measure::runner::{Runner, Work};
@@ -47,7 +48,16 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
             return Ok(Exit::Interrupted);
         };
         if args.json {
-            out::json(&report)?;
+            let times = context.state.as_deref();
+            let times = times
+                .map(|dir| times_of(dir, &stage.id))
+                .unwrap_or_default();
+            out::json(&with_answers(
+                &report,
+                stage,
+                &known.stage(&stage.id),
+                &times,
+            )?)?;
         } else {
             let title = format!("stage {} {}", stage.number, stage.title);
             result(&text::text(&title, &report))?;
@@ -71,6 +81,36 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         }
     }
     Ok(exit)
+}
+
+/// The report with what the learner said, and when, in seconds since 1970.
+fn with_answers(
+    report: &Report,
+    stage: &Stage,
+    known: &StageProgress,
+    times: &Times,
+) -> Result<Value> {
+    let mut all = serde_json::to_value(report)?;
+    all["prediction"] = match known.prediction {
+        None => Value::Null,
+        Some(Prediction::Skipped) => json!({"skipped": true, "at": times.predicted}),
+        Some(Prediction::Choice { choice, right }) => {
+            json!({"choice": letter(choice), "right": right, "at": times.predicted})
+        }
+    };
+    all["range"] = match known.estimate {
+        None => Value::Null,
+        Some((low, high)) => {
+            json!({"low": low, "high": high, "measured": known.measured, "at": times.estimated})
+        }
+    };
+    let answers = known.answers.iter().enumerate().map(|(at, choice)| {
+        let right = stage.quiz.get(at).map(|it| it.answer == *choice);
+        json!({"choice": letter(*choice), "right": right, "at": times.answered.get(at)})
+    });
+    all["answers"] = answers.collect();
+    all["hints"] = known.hints.into();
+    Ok(all)
 }
 
 fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {

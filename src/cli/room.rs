@@ -28,6 +28,11 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
+        None if args.listen.is_none() && args.export.is_none() => {
+            return Err(usage(
+                "a room is in a folder or on the network: write --dir DIR or --listen ADDRESS",
+            ));
+        }
         None => default_folder()?,
     };
     if let Some(file) = &args.export {

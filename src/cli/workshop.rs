@@ -2,7 +2,6 @@
 //! terminal it runs a stage headless, and says so.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::Result;
@@ -13,6 +12,7 @@ use crate::app::Options;
 use crate::app::member::Joining;
 use crate::clean;
 use crate::config::RunConfig;
+use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::course::progress::{self, Change};
 use crate::export::report::Collector;
@@ -82,7 +82,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         }
     }
     let (room, member) = match &args.room {
-        Some(at) => join(at, args.name.as_deref(), context.state.as_deref())?,
+        Some(at) => join(at, args, &context)?,
         None => (None, None),
     };
     let recorder = args
@@ -122,19 +122,24 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
 /// Joins the room; what is wrong with the address is told before the screen.
 fn join(
     at: &str,
-    name: Option<&str>,
-    state: Option<&Path>,
+    args: &WorkshopArgs,
+    context: &CourseContext,
 ) -> Result<(Option<Joining>, Option<Member>)> {
-    let place = room::place(at).map_err(|why| usage(format!("--room: {why}")))?;
+    let failed = |why: String| usage(format!("--room: {why}"));
+    let member = match args.present {
+        true => Member::teach(room::seat(at, &context.course).map_err(failed)?)?,
+        false => Member::join(room::place(at).map_err(failed)?)?,
+    };
     let shown = at
         .strip_prefix("http://")
         .and_then(|it| it.split('/').next());
     let me = Joining {
-        id: identity(state),
-        name: clean_name(name.unwrap_or_default()),
+        id: identity(context.state.as_deref()),
+        name: clean_name(args.name.as_deref().unwrap_or_default()),
+        instructor: args.present,
         at: clean::line(shown.unwrap_or(at)),
     };
-    Ok((Some(me), Some(Member::join(place)?)))
+    Ok((Some(me), Some(member)))
 }
 
 /// What a free run begins with: the file, or the preset as it is.

@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hasher};
 use serde::Deserialize;
 
 use crate::random::Rng;
-pub use store::{Busy, directory, in_words, load, save, save_knowing};
+pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
 
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -74,6 +74,14 @@ pub struct StageProgress {
     pub answers: Vec<usize>,
     /// Questions of the quiz answered rightly, at the first or a later try.
     pub quiz: Vec<usize>,
+}
+
+/// When things were said first, in seconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    pub predicted: Option<i64>,
+    pub estimated: Option<i64>,
+    pub answered: Vec<i64>,
 }
 
 /// The whole course.

@@ -1,7 +1,7 @@
 //! The instructor's board: who is where, who needs help, how the votes and the race stand. A pure function of the hall; the
 //! terminal and the page draw the same one.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::hall::{Hall, Person};
 use super::record::Vote;
@@ -13,7 +13,7 @@ pub const AWAY_S: u64 = 60;
 /// In one stage for so long without passing it, a participant may be stuck.
 pub const STUCK_S: u64 = 600;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Board {
     pub closed: bool,
     pub rows: Vec<Row>,
@@ -25,13 +25,15 @@ pub struct Board {
     /// The offer to everybody, in words.
     pub offer: Option<String>,
     pub vote: Option<Tally>,
+    /// Every vote so far, for the presenter.
+    pub votes: Vec<Tally>,
     pub race: Option<Race>,
     /// What could not be read: one line each.
     pub faults: Vec<String>,
 }
 
 /// One participant.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub name: String,
     pub device: String,
@@ -52,7 +54,7 @@ pub struct Row {
     pub best: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Presence {
     #[default]
@@ -62,7 +64,7 @@ pub enum Presence {
 }
 
 /// One stage: how many are in it, how many have passed it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageColumn {
     pub number: u32,
     pub title: String,
@@ -71,7 +73,7 @@ pub struct StageColumn {
 }
 
 /// A vote as it stands.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     pub stage: u32,
     pub prompt: String,
@@ -80,6 +82,8 @@ pub struct Tally {
     /// 1 or 2.
     pub round: usize,
     pub voted: u32,
+    /// Who might have: everybody who did not leave.
+    pub of: u32,
     /// Votes by choice in each round; empty while they are not to be seen.
     pub rounds: Vec<Vec<u32>>,
     /// The ranges that were drawn, and the middle of what was measured.
@@ -88,14 +92,24 @@ pub struct Tally {
     pub unit: String,
 }
 
+impl Tally {
+    /// Votes for a choice in each round.
+    pub fn of(&self, choice: usize) -> Vec<u32> {
+        let rounds = self.rounds.iter();
+        rounds
+            .map(|counts| counts.get(choice).copied().unwrap_or(0))
+            .collect()
+    }
+}
+
 /// A race: the same task for everybody, by kind of device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Race {
     pub task: String,
     pub ranks: Vec<Rank>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rank {
     pub name: String,
     pub device: String,
@@ -125,6 +139,10 @@ impl Board {
                 })
                 .count(),
         });
+        let votes = course.stages.iter().filter_map(|stage| {
+            let vote = hall.class.votes.get(&stage.id)?;
+            Some(tally(hall, stage, vote))
+        });
         let named = |id: &String| course.stages.iter().find(|it| it.id == *id);
         let offer = hall.class.offer.as_ref().and_then(named);
         Self {
@@ -141,6 +159,7 @@ impl Board {
             stages: stages.collect(),
             offer: offer.map(|stage| format!("stage {} {}", stage.number, stage.title)),
             vote: shown_vote(hall, course).map(|(stage, vote)| tally(hall, stage, vote)),
+            votes: votes.collect(),
             race: hall.class.race.as_ref().map(|task| race(hall, task)),
             faults: hall
                 .faults
@@ -153,6 +172,7 @@ impl Board {
 
     /// As everybody may see it: while a vote is open, only how many have voted.
     pub fn for_everybody(mut self) -> Self {
+        self.votes.clear();
         if let Some(vote) = self.vote.as_mut().filter(|vote| vote.open) {
             vote.rounds.clear();
             vote.ranges.clear();
@@ -221,13 +241,16 @@ fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
     let mut measured: Vec<f64> = shared.clone().filter_map(|it| it.measured).collect();
     measured.sort_by(f64::total_cmp);
     let text = |it: &String| clean::line(it.trim());
+    let voted = rounds.last().map_or(0, |counts| counts.iter().sum());
+    let present = hall.people.values().filter(|it| !it.record.left).count();
     Tally {
+        voted,
+        of: (present as u32).max(voted),
         stage: stage.number,
         prompt: text(&stage.prediction.prompt),
         choices: stage.prediction.choices.iter().map(text).collect(),
         open: vote.open,
         round: vote.round + 1,
-        voted: rounds.last().map_or(0, |counts| counts.iter().sum()),
         rounds,
         ranges: shared.filter_map(|it| it.range).collect(),
         measured: measured.get(measured.len() / 2).copied(),

@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use ureq::Agent;
 use ureq::http::StatusCode;
 
-use super::place::{Place, Refusal};
-use super::record::{Class, Fault, Participant};
+use super::board::Board;
+use super::place::{Place, Refusal, Seat};
+use super::record::{Class, Fault, Order, Participant};
 use crate::clean;
 
 /// A whole request, and only finding the other side.
@@ -89,6 +90,17 @@ impl Http {
             StatusCode::NOT_FOUND => Refusal::Never(format!("{} is no room", self.base)),
             _ => Refusal::Later(said),
         })
+    }
+}
+
+impl Seat for Http {
+    fn board(&mut self) -> Result<Board, Refusal> {
+        self.send("/board", b"")
+    }
+
+    fn order(&mut self, order: &Order) -> Result<(), Refusal> {
+        let body = serde_json::to_vec(order).map_err(|error| Refusal::Never(error.to_string()))?;
+        self.send::<Board>("/order", &body).map(drop)
     }
 }
 

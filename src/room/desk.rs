@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::board::Board;
 use super::folder::{Folder, Found};
 use super::hall::Hall;
+use super::place::{Refusal, Seat};
 use super::record::{Class, Order, Participant};
 use crate::course::Course;
 use crate::course::progress::in_words;
@@ -90,6 +91,22 @@ impl Desk {
         drop(hall);
         let written = self.folder.write_class(&class);
         written.map_err(|error| format!("the room is not written: {}", in_words(&error)))
+    }
+}
+
+/// A room in a folder, for a program of its instructor.
+pub struct Beside {
+    pub desk: Desk,
+    pub course: Course,
+}
+
+impl Seat for Beside {
+    fn board(&mut self) -> Result<Board, Refusal> {
+        Ok(self.desk.board(&self.course))
+    }
+
+    fn order(&mut self, order: &Order) -> Result<(), Refusal> {
+        self.desk.order(order).map_err(Refusal::Later)
     }
 }
 

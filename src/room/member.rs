@@ -1,12 +1,14 @@
 //! A learner's membership: shares the newest record on a thread of its own and brings news of the class. Nothing here holds the
-//! learner up; what could not be shared is shared later, because each record is the whole state.
+//! learner up; what could not be shared is shared later, because each record is the whole state. A presenter has a seat in the room
+//! instead: it brings the board and takes orders there.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::place::{Place, Refusal};
-use super::record::{Class, News, Participant, VERSION};
+use super::news::News;
+use super::place::{Place, Refusal, Seat};
+use super::record::{Class, Order, Participant, VERSION};
 
 /// How often the class is asked for news.
 const ASK: Duration = Duration::from_secs(2);
@@ -15,11 +17,14 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// How long to wait after a failure; twice as long after each, up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(16)];
 /// How long quitting may take to tell the room.
+/// How often a presenter looks at the board.
+const LOOK: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_millis(700);
 
 /// The membership as long as this lives; dropped, it tells the room that the learner left.
 pub struct Member {
     records: Option<Sender<Participant>>,
+    orders: Option<Sender<Order>>,
     news: Receiver<News>,
     ended: Receiver<()>,
 }
@@ -36,9 +41,35 @@ impl Member {
         })?;
         Ok(Self {
             records: Some(records),
+            orders: None,
             news,
             ended,
         })
+    }
+
+    /// Takes a seat in the room as its instructor's presenter.
+    pub fn teach(seat: Box<dyn Seat>) -> std::io::Result<Self> {
+        let (orders, wanted) = channel();
+        let (teller, news) = channel();
+        let (ending, ended) = channel();
+        let thread = Builder::new().name("room-presenter".to_owned());
+        thread.spawn(move || {
+            look(seat, &wanted, &teller);
+            let _ = ending.send(());
+        })?;
+        Ok(Self {
+            records: None,
+            orders: Some(orders),
+            news,
+            ended,
+        })
+    }
+
+    /// Asks the class for something.
+    pub fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(order);
+        }
     }
 
     /// Shares this from now on.
@@ -57,15 +88,39 @@ impl Member {
 impl Member {
     /// Leaves without waiting for the room to hear it.
     pub fn leave(mut self) {
-        self.records = None;
+        (self.records, self.orders) = (None, None);
         self.ended = channel().1;
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.records = None;
+        (self.records, self.orders) = (None, None);
         let _ = self.ended.recv_timeout(FAREWELL);
+    }
+}
+
+/// Takes orders to the room and brings its board.
+fn look(mut seat: Box<dyn Seat>, wanted: &Receiver<Order>, teller: &Sender<News>) {
+    let mut told = None;
+    loop {
+        let done = match wanted.recv_timeout(LOOK) {
+            Ok(order) => seat.order(&order).and_then(|()| seat.board()),
+            Err(RecvTimeoutError::Timeout) => seat.board(),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let again = !matches!(done, Err(Refusal::Never(_)));
+        let news = match done {
+            Ok(board) => News::Board(Box::new(board)),
+            Err(Refusal::Later(why) | Refusal::Never(why)) => News::Lost { why, again },
+        };
+        if told.as_ref() != Some(&news) {
+            let _ = teller.send(news.clone());
+            told = Some(news);
+        }
+        if !again {
+            return;
+        }
     }
 }
 

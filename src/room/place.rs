@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::record::{Class, Participant};
+use super::board::Board;
+use super::record::{Class, Order, Participant};
 
 /// Why a room did not take something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,4 +26,10 @@ impl fmt::Display for Refusal {
 pub trait Place: Send {
     /// Shares a record in the place of the one before, and hears from the class.
     fn share(&mut self, me: &Participant) -> Result<Class, Refusal>;
+}
+
+/// Where a room is, as a program of its instructor sees it.
+pub trait Seat: Send {
+    fn board(&mut self) -> Result<Board, Refusal>;
+    fn order(&mut self, order: &Order) -> Result<(), Refusal>;
 }

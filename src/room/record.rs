@@ -99,15 +99,6 @@ pub struct Vote {
     pub counts: Vec<Vec<u32>>,
 }
 
-/// What a participant hears from the room.
-#[derive(Clone, Debug, PartialEq)]
-pub enum News {
-    /// The class says something new, or is reached again.
-    Class(Box<Class>),
-    /// The room cannot be reached: why, and whether it is tried again.
-    Lost { why: String, again: bool },
-}
-
 /// What the instructor asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -147,7 +147,7 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &mut BoardView, theme: &
     put(frame, take_bottom(&mut rest, below_rows), below);
     // The table keeps a few rows beside a vote or a race.
     if let Some(vote) = &board.vote {
-        let lines = votes(vote, board.here, wide, theme);
+        let lines = votes(vote, wide, theme);
         let rows = height(lines.len()).min(rest.height.saturating_sub(4));
         put(frame, take_top(&mut rest, rows), lines);
     }
@@ -241,7 +241,7 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
 }
 
 /// The histogram of a vote, the second round beside the first.
-fn votes(vote: &Tally, here: usize, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn votes(vote: &Tally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let state = if vote.open {
         "the vote is open"
     } else {
@@ -249,8 +249,8 @@ fn votes(vote: &Tally, here: usize, wide: usize, theme: &Theme) -> Vec<Line<'sta
     };
     let again = if vote.round > 1 { ", second round" } else { "" };
     let title = format!(
-        "stage {}: {state}{again}, {} of {here}",
-        vote.stage, vote.voted
+        "stage {}: {state}{again}, {} of {}",
+        vote.stage, vote.voted, vote.of
     );
     let mut lines = vec![rule(&title, wide, theme)];
     let most = vote

@@ -179,6 +179,11 @@ impl Workshop {
                     member.share(*record);
                 }
             }
+            Effect::Order(order) => {
+                if let Some(member) = &self.member {
+                    member.order(order);
+                }
+            }
             Effect::LeaveRoom => {
                 if let Some(member) = self.member.take() {
                     member.leave();

@@ -1,6 +1,7 @@
 //! How the learner takes part: what is shared and when, and what an action or the room's news does.
 
 use super::{Call, Joining, Link, Membership};
+use crate::app::beats::Vote;
 use crate::app::mode::Mode;
 use crate::app::mystery::End;
 use crate::app::{Action, App, Effect, Overlay};
@@ -8,10 +9,14 @@ use crate::course::Stage;
 use crate::course::mystery::LEVELS;
 use crate::course::progress::{Prediction, StageProgress, State, letter};
 use crate::judge::Outcome;
-use crate::room::record::{Class, News, Participant, Shared};
+use crate::room::board::Tally;
+use crate::room::news::News;
+use crate::room::record::{Class, Order, Participant, Shared};
 
 /// Between two looks at whether there is something new to share.
 const LOOK_MS: u64 = 250;
+/// How long an order may take until it is on the board.
+const ORDER_MS: u64 = 3_000;
 
 impl App {
     /// What the class asks for, if the learner has not done it.
@@ -82,6 +87,7 @@ impl App {
                 self.effects.push(Effect::LeaveRoom);
                 self.tell("You left the room; nothing is shared any more", false);
             }
+            Action::OpenVote => self.vote_of_beat(),
             Action::TakeUp => self.take_up(),
             Action::Vote(choice) => self.vote(choice),
             _ => return false,
@@ -175,6 +181,11 @@ impl App {
                 (member.link, member.class) = (Link::Joined, *class);
                 said.map(|said| (said, false))
             }
+            News::Board(board) => {
+                let begins = !matches!(member.link, Link::Joined);
+                (member.link, member.board) = (Link::Joined, Some(board));
+                begins.then(|| ("You present to the room".to_owned(), false))
+            }
             News::Lost { why, again } => {
                 let why = crate::clean::line(&why);
                 let said = format!("The room: {why}; you go on alone");
@@ -200,7 +211,13 @@ impl App {
         let due = self.member.as_ref().is_some_and(|it| {
             !matches!(it.link, Link::Over(_)) && now_ms.saturating_sub(it.looked_ms) >= LOOK_MS
         });
-        if !due || self.presentation.is_some() {
+        if !due {
+            return;
+        }
+        if self.instructs() {
+            return self.lead();
+        }
+        if self.presentation.is_some() {
             return;
         }
         let (task, ratio) = (self.open_task(), self.race_ratio());
@@ -228,6 +245,55 @@ impl App {
                 member.shared = record.clone();
                 self.effects.push(Effect::Share(Box::new(record)));
             }
+        }
+    }
+
+    fn instructs(&self) -> bool {
+        self.member.as_ref().is_some_and(|it| it.me.instructor)
+    }
+
+    /// The vote on the stage that is presented, as far as there was one.
+    pub fn tally(&self) -> Option<&Tally> {
+        let board = self.member.as_ref()?.board.as_ref()?;
+        let stage = self.stage()?;
+        board.votes.iter().find(|it| it.stage == stage.number)
+    }
+
+    /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
+    fn lead(&mut self) {
+        let Some((beat, stage)) = self.beat().zip(self.stage()) else {
+            return;
+        };
+        let order = match (beat.vote, self.tally()) {
+            (Vote::Open, None) => Order::OpenVote(stage.id.clone()),
+            (Vote::Closed, Some(tally)) if tally.open => Order::CloseVote,
+            _ => return,
+        };
+        self.order(order);
+    }
+
+    /// At the beat of the vote: closes it, or opens it once more after the discussion.
+    fn vote_of_beat(&mut self) {
+        let open = self.tally().is_some_and(|it| it.open);
+        if let Some(stage) = self.stage().filter(|_| self.instructs()) {
+            let order = match open {
+                true => Order::CloseVote,
+                false => Order::OpenVote(stage.id.clone()),
+            };
+            self.order(order);
+        }
+    }
+
+    /// Gives an order; the same one not again before the board can show it.
+    fn order(&mut self, order: Order) {
+        let now_ms = self.now_ms;
+        if let Some(member) = self.member.as_mut().filter(|it| it.board.is_some()) {
+            let again = member.ordered.as_ref();
+            if again.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS) {
+                return;
+            }
+            member.ordered = Some((order.clone(), now_ms));
+            self.effects.push(Effect::Order(order));
         }
     }
 

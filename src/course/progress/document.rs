@@ -1,9 +1,11 @@
 //! The progress as a TOML document: what it says, and how a change is put in. Keys that this version does not know stay.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
 
-use super::{Change, MysteryScore, Prediction, Progress, StageProgress, letter};
+use super::{Change, MysteryScore, Prediction, Progress, StageProgress, Times, letter};
 use crate::course::text;
 
 /// Tables of tables.
@@ -36,7 +38,9 @@ pub fn apply(document: &mut DocumentMut, change: &Change) {
         Change::Stage(id, stage) => {
             let known = progress(document).0.stage(id);
             if let Some(table) = table(document, "stage", id) {
-                write_stage(table, &known.merge(stage));
+                let merged = known.clone().merge(stage);
+                note_times(table, &known, &merged, seconds_now());
+                write_stage(table, &merged);
             }
         }
         Change::Mystery(name, score) => {
@@ -60,6 +64,48 @@ pub fn apply(document: &mut DocumentMut, change: &Change) {
                 stages.remove(id);
             }
         }
+    }
+}
+
+/// Notes when something was said for the first time.
+fn note_times(table: &mut dyn TableLike, before: &StageProgress, now: &StageProgress, at: i64) {
+    if before.prediction.is_none() && now.prediction.is_some() {
+        table.insert("predicted-at", value(at));
+    }
+    if before.estimate.is_none() && now.estimate.is_some() {
+        table.insert("estimated-at", value(at));
+    }
+    if now.answers.len() > before.answers.len() {
+        let mut all = table
+            .get("answered-at")
+            .and_then(Item::as_array)
+            .cloned()
+            .unwrap_or_default();
+        while all.len() < now.answers.len() {
+            all.push(at);
+        }
+        table.insert("answered-at", value(all));
+    }
+}
+
+fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |it| it.as_secs() as i64)
+}
+
+/// When a stage's prediction, range and answers were given.
+pub fn times(document: &DocumentMut, id: &str) -> Times {
+    let stage = document.get("stage").and_then(|all| all.get(id));
+    let at = |key: &str| stage?.get(key)?.as_integer();
+    let answers = stage.and_then(|it| it.get("answered-at")?.as_array());
+    let answers = answers
+        .into_iter()
+        .flatten()
+        .filter_map(toml_edit::Value::as_integer);
+    Times {
+        predicted: at("predicted-at"),
+        estimated: at("estimated-at"),
+        answered: answers.collect(),
     }
 }
 

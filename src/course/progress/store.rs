@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml_edit::DocumentMut;
 
 use super::salvage::{Kept, kept_of};
-use super::{Change, Progress, document};
+use super::{Change, Progress, Times, document};
 use crate::config::file::FileError;
 use crate::course::text;
 use crate::files;
@@ -48,6 +48,14 @@ pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
         Ok(found) => (document::progress(&found.document).0, found.damage),
         Err(error) => (Progress::default(), Some(error)),
     }
+}
+
+/// When things were said in a stage; nothing where the file does not say.
+pub fn times(dir: &Path, id: &str) -> Times {
+    read(dir).map_or_else(
+        |_| Times::default(),
+        |found| document::times(&found.document, id),
+    )
 }
 
 /// What to do about a lock that another program has held for a second.

@@ -5,6 +5,7 @@ use crossterm::event::KeyCode::{
     Right, Tab, Up,
 };
 
+use crate::app::beats::Vote;
 use crate::app::exercise::measuring::Answer;
 use crate::app::member::{Link, Membership};
 use crate::app::study::{Page, Phase};
@@ -17,19 +18,16 @@ pub enum Group {
     Run,
     Screen,
     Move,
-    /// A room that the learner is in.
-    Class,
     Program,
 }
 
 impl Group {
     /// With their headings, in the order of the help.
-    pub const ALL: [(Self, &str); 6] = [
+    pub const ALL: [(Self, &str); 5] = [
         (Self::Stage, "the stage"),
         (Self::Run, "the run"),
         (Self::Screen, "the screen"),
         (Self::Move, "moving"),
-        (Self::Class, "the room"),
         (Self::Program, "the program"),
     ];
 }
@@ -321,6 +319,12 @@ fn in_room(app: &App) -> bool {
     free(app) && app.member.as_ref().is_some_and(|it| !over(it))
 }
 
+/// The beat of a vote is presented to a room.
+fn leading(app: &App) -> bool {
+    let votes = app.beat().is_some_and(|beat| beat.vote == Vote::Open);
+    main(app) && votes && app.member.as_ref().is_some_and(|it| it.board.is_some())
+}
+
 /// The card of the room is open.
 fn leaving_room(app: &App) -> bool {
     in_room(app) && app.view.overlay == Some(Overlay::Class)
@@ -340,7 +344,7 @@ fn something_open(app: &App) -> bool {
 }
 
 use Action as A;
-use Group::{Class, Move, Program, Run, Screen, Stage};
+use Group::{Move, Program, Run, Screen, Stage};
 
 const CTRL_C: KeyCode = Char('\u{3}');
 const CTRL_Z: KeyCode = Char('\u{1a}');
@@ -355,7 +359,7 @@ const PAGES: &str = "ten lines; one beat in presenter mode";
 const LINES: &str = "a line; so does the wheel";
 const ENDS: &str = "to the top, to the end";
 const ANSWER: &str = "answer the question";
-const VOTE: &str = "vote, on the room's card";
+const ROOM: &str = "the room: call, vote, hand, leave, card";
 const QUESTION: &str = "to the open question";
 const GOTO: &str = "go to that stage";
 const NEIGHBOUR: &str = "next, previous stage or exercise";
@@ -393,14 +397,15 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Down, Char('j')], A::KnobRow(1), "knob", LINES, Move, turning),
     bind(&[Up, Char('k')], A::KnobRow(-1), "", LINES, Move, turning),
     // The room.
-    bind(&[Char('a')], A::Vote(0), "vote", VOTE, Class, voting::<0>),
-    bind(&[Char('b')], A::Vote(1), "", VOTE, Class, voting::<1>),
-    bind(&[Char('c')], A::Vote(2), "", VOTE, Class, voting::<2>),
-    bind(&[Char('d')], A::Vote(3), "", VOTE, Class, voting::<3>),
-    bind(&[Char('O')], A::TakeUp, "to the room's call", "do what the room asks for", Class, called),
-    bind(&[Char('H')], A::RaiseHand, "", "raise your hand, take it down", Class, in_room),
-    bind(&[Char('x')], A::LeaveRoom, "leave the room", "on that card: leave the room", Class, leaving_room),
-    bind(&[Char('I')], A::Open(Overlay::Class), "", "what the room sees of you", Class, free),
+    bind(&[Char('a')], A::Vote(0), "vote", ANSWER, Stage, voting::<0>),
+    bind(&[Char('b')], A::Vote(1), "", ANSWER, Stage, voting::<1>),
+    bind(&[Char('c')], A::Vote(2), "", ANSWER, Stage, voting::<2>),
+    bind(&[Char('d')], A::Vote(3), "", ANSWER, Stage, voting::<3>),
+    bind(&[Char('O')], A::TakeUp, "to the room's call", ROOM, Program, called),
+    bind(&[Char('V')], A::OpenVote, "close or repeat the vote", ROOM, Program, leading),
+    bind(&[Char('H')], A::RaiseHand, "", ROOM, Program, in_room),
+    bind(&[Char('X')], A::LeaveRoom, "leave the room", ROOM, Program, leaving_room),
+    bind(&[Char('I')], A::Open(Overlay::Class), "", ROOM, Program, free),
     // The stage.
     bind(&[Enter], A::GuessKeep, "keep the range", ENTER, Stage, estimating),
     bind(&[Left], A::GuessShift(-1), "lower", SIDEWAYS, Move, estimating),

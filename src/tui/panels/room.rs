@@ -86,8 +86,8 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     );
     if !matches!(member.link, Link::Over(_)) {
         w.keys(
-            "{} raises your hand or takes it down, {} leaves the room.",
-            &[Action::RaiseHand, Action::LeaveRoom],
+            "{} raises your hand or takes it down, {} does what the room asks for, {} leaves the room.",
+            &[Action::RaiseHand, Action::TakeUp, Action::LeaveRoom],
         );
     }
     w.lines

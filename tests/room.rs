@@ -1,0 +1,54 @@
+//! A room from outside: over the network and in a folder, with hostile guests, and what the learner's screen makes of it.
+#![cfg(unix)]
+
+#[path = "room/command.rs"]
+mod command;
+#[path = "room/folder.rs"]
+mod folder;
+#[path = "support/learner.rs"]
+mod learner;
+#[path = "room/network.rs"]
+mod network;
+#[path = "sample/sample.rs"]
+mod sample;
+#[path = "room/screen.rs"]
+mod screen;
+#[path = "support/session.rs"]
+mod session;
+
+use std::time::{Duration, Instant};
+
+use perflings::room::member::Member;
+use perflings::room::news::News;
+use perflings::room::record::{Participant, VERSION};
+
+/// A participant whose id is one digit, many times.
+fn participant(digit: char, name: &str) -> Participant {
+    Participant {
+        version: VERSION,
+        id: digit.to_string().repeat(32),
+        name: name.to_owned(),
+        sequence: 1,
+        ..Participant::default()
+    }
+}
+
+/// Waits for something.
+fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "waited for {what}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The next news of a member.
+fn news(member: &Member) -> News {
+    wait("news", || member.next_news())
+}

@@ -1,0 +1,98 @@
+//! In a folder: members that come before their room, clocks that differ, orders from two places.
+
+use std::time::{Duration, SystemTime};
+
+use perflings::course::Course;
+use perflings::room::board::Presence;
+use perflings::room::desk::Desk;
+use perflings::room::folder::Folder;
+use perflings::room::member::Member;
+use perflings::room::news::News;
+use perflings::room::place::Place;
+use perflings::room::record::Order;
+
+use super::{news, participant, wait};
+
+fn names(desk: &Desk) -> Vec<String> {
+    let board = desk.board(&Course::builtin("en"));
+    board.rows.into_iter().map(|it| it.name).collect()
+}
+
+#[test]
+fn a_member_waits_for_its_room_and_hears_of_orders() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = Folder::new(dir.path().to_owned());
+    let member = Member::join(Box::new(place)).expect("a thread");
+    member.share(participant('a', "Ana"));
+    let News::Lost { why, again: true } = news(&member) else {
+        panic!("no room is there");
+    };
+    assert!(why.starts_with("no room is open in "), "{why}");
+    let desk = Desk::open(dir.path().to_owned(), true).expect("opened");
+    assert!(matches!(news(&member), News::Class(_)));
+    wait("Ana", || (names(&desk) == ["Ana"]).then_some(()));
+    desk.order(&Order::OpenVote("broken-init".to_owned()))
+        .expect("written");
+    let News::Class(class) = news(&member) else {
+        panic!("the room is there");
+    };
+    assert_eq!(
+        class.open_vote().map(|(stage, _)| stage),
+        Some("broken-init")
+    );
+    // A second instructor's program, such as the presenter's, closes it; both know.
+    let other = Desk::open(dir.path().to_owned(), true).expect("opened");
+    other.order(&Order::CloseVote).expect("written");
+    wait("the other's order", || {
+        desk.hall().class.open_vote().is_none().then_some(())
+    });
+}
+
+#[test]
+fn clocks_of_other_machines_do_not_matter() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let desk = Desk::open(dir.path().to_owned(), true).expect("opened");
+    let year = Duration::from_secs(365 * 24 * 3600);
+    let dates = [SystemTime::now() - 20 * year, SystemTime::now() + 20 * year];
+    for (digit, date) in ['a', 'b'].into_iter().zip(dates) {
+        let mut me = participant(digit, &digit.to_string());
+        me.sequence = if digit == 'a' { 1 } else { u64::MAX };
+        Folder::new(dir.path().to_owned())
+            .share(&me)
+            .expect("shared");
+        let file = dir
+            .path()
+            .join(format!("p-{}.json", digit.to_string().repeat(32)));
+        let file = std::fs::File::options()
+            .append(true)
+            .open(file)
+            .expect("there");
+        file.set_modified(date).expect("set");
+    }
+    wait("both", || (names(&desk) == ["a", "b"]).then_some(()));
+    let board = desk.board(&Course::builtin("en"));
+    assert!(
+        board
+            .rows
+            .iter()
+            .all(|it| it.presence == Presence::Here && it.at_s < 10)
+    );
+}
+
+#[test]
+fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let desk = Desk::open(dir.path().to_owned(), true).expect("opened");
+    let file = dir.path().join(format!("p-{}.json", "a".repeat(32)));
+    std::fs::write(&file, "garbage\u{1b}[2J").expect("written");
+    let faults = || desk.board(&Course::builtin("en")).faults;
+    let told = wait("a line", || faults().pop());
+    assert!(told.contains("is no record of a participant"), "{told}");
+    std::fs::remove_file(&file).expect("removed");
+    Folder::new(dir.path().to_owned())
+        .share(&participant('a', "Ana"))
+        .expect("shared");
+    wait("Ana", || {
+        (names(&desk) == ["Ana"] && faults().is_empty()).then_some(())
+    });
+}

@@ -1,0 +1,350 @@
+//! Over HTTP: who gets in, what hostile guests achieve, and members whose room goes and comes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use perflings::course::Course;
+use perflings::room::client::Http;
+use perflings::room::desk::Desk;
+use perflings::room::member::Member;
+use perflings::room::news::News;
+use perflings::room::place::{Place, Refusal};
+use perflings::room::record::{Class, MOST_BYTES, Order, Participant};
+use perflings::room::server::{Codes, bind, host};
+
+use super::{news, participant, wait};
+
+struct Room {
+    dir: tempfile::TempDir,
+    desk: Desk,
+    at: SocketAddr,
+}
+
+fn codes() -> Codes {
+    Codes {
+        code: "learners".to_owned(),
+        key: "instructors".to_owned(),
+    }
+}
+
+fn room_at(listener: TcpListener, dir: tempfile::TempDir) -> Room {
+    let desk = Desk::open(dir.path().to_owned(), false).expect("opened");
+    let course = Course::builtin("en");
+    let at = host(listener, desk.clone(), course, codes()).expect("served");
+    Room { dir, desk, at }
+}
+
+fn room() -> Room {
+    let dir = tempfile::tempdir().expect("a folder");
+    room_at(bind("127.0.0.1:0").expect("a port"), dir)
+}
+
+impl Room {
+    fn guest(&self, code: &str) -> Http {
+        Http::new(&format!("{}/{code}", self.at)).expect("an address")
+    }
+
+    /// Sends text as it is; the answer's status and text. Whatever the room does, it does soon.
+    fn send(&self, text: &[u8]) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.at).expect("connected");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(15)))
+            .expect("set");
+        // The room may have answered and closed before all was sent.
+        let _ = stream.write_all(text);
+        let mut answer = Vec::new();
+        let mut part = [0; 4096];
+        while let Ok(n @ 1..) = stream.read(&mut part) {
+            answer.extend_from_slice(&part[..n]);
+        }
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok());
+        (status.unwrap_or(0), answer)
+    }
+
+    fn post(&self, path: &str, code: &str, body: &[u8]) -> (u16, String) {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nauthorization: Bearer {code}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            body.len()
+        );
+        self.send(&[head.as_bytes(), body].concat())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let board = self.desk.board(&Course::builtin("en"));
+        board.rows.into_iter().map(|it| it.name).collect()
+    }
+}
+
+fn json(it: &Participant) -> Vec<u8> {
+    serde_json::to_vec(it).expect("plain data")
+}
+
+#[test]
+fn a_code_opens_what_it_is_for() {
+    let room = room();
+    let shared = room.guest("learners").share(&participant('a', "Ana"));
+    assert_eq!(shared.map(|class| class.closed), Ok(false));
+    for wrong in ["learner", "learnerss", "x"] {
+        let refused = room.guest(wrong).share(&participant('b', "Bo"));
+        assert_eq!(
+            refused,
+            Err(Refusal::Never("the room code is wrong".to_owned()))
+        );
+    }
+    assert_eq!(room.names(), ["Ana"]);
+    let order = serde_json::to_vec(&Order::Close(true)).expect("plain data");
+    assert_eq!(room.post("/order", "learners", &order).0, 403);
+    assert_eq!(room.post("/board", "", b"").0, 403);
+    assert!(!room.desk.hall().class.closed);
+    let (status, board) = room.post("/order", "instructors", &order);
+    assert!(
+        status == 200 && board.contains("\"closed\":true"),
+        "{board}"
+    );
+    let class = room.guest("learners").share(&participant('a', "Ana"));
+    assert!(class.expect("shared").closed);
+}
+
+#[test]
+fn guessing_codes_is_slowed_down() {
+    let room = room();
+    let statuses = std::thread::scope(|scope| {
+        let tries: Vec<_> = (0..60)
+            .map(|n| {
+                scope.spawn({
+                    let room = &room;
+                    move || room.post("/join", &format!("guess{n}"), b"").0
+                })
+            })
+            .collect();
+        tries
+            .into_iter()
+            .map(|it| it.join().expect("answered"))
+            .collect::<Vec<_>>()
+    });
+    let forbidden = statuses.iter().filter(|it| **it == 403).count();
+    assert!((15..50).contains(&forbidden), "{statuses:?}");
+    assert!(statuses.contains(&429));
+    assert!(
+        room.guest("learners")
+            .share(&participant('a', "Ana"))
+            .is_ok()
+    );
+}
+
+#[test]
+fn two_with_one_name_are_told_so_and_nobody_sees_the_ids() {
+    let room = room();
+    let (mut first, mut second) = (room.guest("learners"), room.guest("learners"));
+    first.share(&participant('a', "Ana")).expect("shared");
+    let class: Class = second.share(&participant('b', "Ana")).expect("shared");
+    assert_eq!(class.renamed.values().collect::<Vec<_>>(), ["Ana (2)"]);
+    let class = first.share(&participant('a', "Ana")).expect("shared");
+    assert!(class.renamed.is_empty());
+    let (_, board) = room.post("/board", "instructors", b"");
+    assert!(
+        board.contains("Ana (2)") && !board.contains(&"b".repeat(32)),
+        "{board}"
+    );
+}
+
+#[test]
+fn a_hostile_guest_gets_nothing_but_short_answers() {
+    let room = room();
+    let mut hostile = participant('e', "\u{1b}[2J\u{202e}<script>alert(1)</script>");
+    hostile.here = "</script><img src=x onerror=alert(1)>".repeat(50);
+    assert_eq!(room.post("/join", "learners", &json(&hostile)).0, 200);
+    let name = room.names().remove(0);
+    assert_eq!(name, "·[2J·<script>alert(1)</s…");
+    // Too long, said before it is read; and 10 MB sent all the same.
+    assert_eq!(
+        room.post("/join", "learners", &vec![b'x'; 10 * 1024 * 1024])
+            .0
+            / 100
+            % 5,
+        4
+    );
+    assert_eq!(
+        room.post("/join", "learners", &vec![b'x'; MOST_BYTES + 1])
+            .0,
+        413
+    );
+    for (sent, status) in [
+        (&b"\x1b]0;x\x07\r\n\r\n"[..], 400),
+        (
+            b"POST /join HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n",
+            411,
+        ),
+        (b"POST /join HTTP/1.1\r\ncontent-length: -5\r\n\r\n", 413),
+        (
+            b"GET /../../etc/passwd HTTP/1.1\r\nconnection: close\r\n\r\n",
+            404,
+        ),
+    ] {
+        assert_eq!(
+            room.send(sent).0,
+            status,
+            "{}",
+            String::from_utf8_lossy(sent)
+        );
+    }
+    let head = format!("GET / HTTP/1.1\r\n{}", "x: y\r\n".repeat(4000));
+    assert!(matches!(room.send(head.as_bytes()).0, 0 | 400 | 431));
+    for garbage in [
+        &b""[..],
+        b"{",
+        b"[1,2]",
+        b"\xff\xfe",
+        b"{\"version\":1,\"id\":7}",
+    ] {
+        assert_eq!(room.post("/join", "learners", garbage).0, 400);
+    }
+    let old = room.post("/join", "learners", b"{\"version\":0}");
+    assert!(
+        old.0 == 426 && old.1.contains("another version of perflings"),
+        "{}",
+        old.1
+    );
+    assert_eq!(room.names().len(), 1);
+}
+
+#[test]
+fn a_thousand_requests_a_second_are_turned_away_and_the_others_served() {
+    let room = room();
+    let mut flood = TcpStream::connect(room.at).expect("connected");
+    let body = json(&participant('e', "Eve"));
+    let head = format!(
+        "POST /join HTTP/1.1\r\nauthorization: Bearer learners\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let request = [head.as_bytes(), &body].concat();
+    let mut answers = BufReader::new(flood.try_clone().expect("one more handle"));
+    let reader = std::thread::spawn(move || {
+        let mut statuses = (0, 0);
+        let mut line = String::new();
+        while statuses.0 + statuses.1 < 1000 && answers.read_line(&mut line).is_ok_and(|n| n > 0) {
+            statuses.0 += usize::from(line.contains("HTTP/1.1 200"));
+            statuses.1 += usize::from(line.contains("HTTP/1.1 429"));
+            line.clear();
+        }
+        statuses
+    });
+    let began = Instant::now();
+    let mut ana = room.guest("learners");
+    for n in 0..1000 {
+        flood.write_all(&request).expect("sent");
+        if n % 250 == 0 {
+            let asked = Instant::now();
+            ana.share(&participant('a', "Ana")).expect("shared");
+            assert!(asked.elapsed() < Duration::from_secs(2));
+        }
+    }
+    let (taken, refused) = reader.join().expect("answered");
+    let most = 25 + 5 * began.elapsed().as_secs() as usize;
+    assert!(
+        taken <= most && taken + refused == 1000,
+        "{taken} {refused}"
+    );
+    assert_eq!(room.names(), ["Ana", "Eve"]);
+}
+
+#[test]
+fn the_page_is_served_and_follows_the_board() {
+    let room = room();
+    let (status, page) = room.send(b"GET /instructors HTTP/1.1\r\nconnection: close\r\n\r\n");
+    assert!(
+        status == 200 && page.contains("default-src 'none'") && page.contains("<!doctype html>")
+    );
+    let mut stream = TcpStream::connect(room.at).expect("connected");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(15)))
+        .expect("set");
+    stream
+        .write_all(b"GET /events/instructors HTTP/1.1\r\n\r\n")
+        .expect("asked");
+    room.guest("learners")
+        .share(&participant('a', "</script>Ana"))
+        .expect("shared");
+    let mut lines = BufReader::new(stream)
+        .lines()
+        .map(|it| it.expect("an event"));
+    let data = lines.find(|it| it.contains("Ana")).expect("the board");
+    assert!(data.starts_with("data: {"), "{data}");
+    assert_eq!(room.send(b"GET /events/learners HTTP/1.1\r\n\r\n").0, 403);
+}
+
+#[test]
+fn a_port_that_is_taken_is_one_line() {
+    let room = room();
+    let taken = bind(&room.at.to_string()).expect_err("taken");
+    assert!(taken.contains("another program listens there"), "{taken}");
+    for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:99999"] {
+        let why = bind(wrong).expect_err("no address");
+        assert!(
+            why.starts_with(&format!("--listen {wrong}: ")) && !why.contains('\n'),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn a_member_outlives_its_room() {
+    // A port that nobody listens at yet.
+    let free = bind("127.0.0.1:0").expect("a port");
+    let at = free.local_addr().expect("an address");
+    drop(free);
+    let place = Http::new(&format!("{at}/learners")).expect("an address");
+    let member = Member::join(Box::new(place)).expect("a thread");
+    let mut me = participant('a', "Ana");
+    member.share(me.clone());
+    let News::Lost { why, again: true } = news(&member) else {
+        panic!("nobody is there");
+    };
+    assert!(why.contains("is the room open?"), "{why}");
+    // What happens meanwhile is shared later: the newest is enough.
+    for hints in 1..50 {
+        me.here_s = hints;
+        me.raised = hints == 49;
+        member.share(me.clone());
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let room = room_at(bind(&at.to_string()).expect("the same port"), dir);
+    assert!(matches!(news(&member), News::Class(_)));
+    let hall = room.desk.hall();
+    let known = hall.people.values().next().expect("Ana");
+    assert!(known.record.raised && known.record.here_s >= 49);
+    drop(hall);
+    // The class says something new.
+    room.desk
+        .order(&Order::Offer(Some("broken-init".to_owned())))
+        .expect("written");
+    let News::Class(class) = news(&member) else {
+        panic!("the room is there");
+    };
+    assert_eq!(class.offer.as_deref(), Some("broken-init"));
+    drop(member);
+    wait("the farewell", || {
+        room.desk
+            .hall()
+            .people
+            .values()
+            .next()?
+            .record
+            .left
+            .then_some(())
+    });
+    // What came over the network is kept in the folder.
+    let kept = || {
+        Desk::read(room.dir.path().to_owned())
+            .ok()?
+            .people
+            .values()
+            .next()?
+            .record
+            .left
+            .then_some(())
+    };
+    wait("the file", kept);
+}

@@ -1,0 +1,233 @@
+//! What the learner's screen makes of a room: what it shares, what it offers, and that nothing else changes.
+
+use perflings::app::member::{Call, Joining, Link};
+use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
+use perflings::course::progress::Prediction;
+use perflings::room::board::Board;
+use perflings::room::hall::Hall;
+use perflings::room::news::News;
+use perflings::room::record::{Class, Order, Participant};
+
+use super::sample;
+use super::session::{act, begin, train};
+
+fn joined() -> App {
+    let me = Joining {
+        id: "a".repeat(32),
+        name: "Ana".to_owned(),
+        at: "class".to_owned(),
+        instructor: false,
+    };
+    let options = Options {
+        room: Some(me),
+        ..Options::default()
+    };
+    let mut app = begin(sample::course(), options).0;
+    train(&mut app, 3);
+    app
+}
+
+/// Time passes; the record that was shared then, if any.
+fn tick(app: &mut App, now_ms: u64) -> Option<Participant> {
+    let effects = update(app, Message::Tick { now_ms });
+    effects.into_iter().find_map(|effect| match effect {
+        Effect::Share(record) => Some(*record),
+        _ => None,
+    })
+}
+
+/// The room says what came of these orders.
+fn said(app: &mut App, orders: &[Order]) {
+    let mut class = Class::new();
+    for order in orders {
+        class.obey(order, |_, _| Vec::new());
+    }
+    update(app, Message::Room(News::Class(Box::new(class))));
+}
+
+fn stage(app: &App, at: usize) -> String {
+    app.course.stages[at].id.clone()
+}
+
+#[test]
+fn only_what_changed_is_shared() {
+    let mut app = joined();
+    let first = tick(&mut app, 1_000).expect("the first record");
+    assert_eq!(
+        (first.name.as_str(), first.here.as_str()),
+        ("Ana", stage(&app, 0).as_str())
+    );
+    assert_eq!(tick(&mut app, 60_000), None, "time alone is nothing new");
+    act(&mut app, Action::RaiseHand);
+    act(&mut app, Action::Answer(1));
+    let next = tick(&mut app, 61_000).expect("a hand and a vote");
+    assert!(next.raised && next.here_s == 60);
+    assert_eq!(next.vote(&stage(&app, 0), 0), Some(1));
+}
+
+#[test]
+fn the_class_votes_twice() {
+    let mut app = joined();
+    let id = stage(&app, 0);
+    let open = Order::OpenVote(id.clone());
+    said(&mut app, std::slice::from_ref(&open));
+    assert_eq!(
+        app.call(),
+        Some(Call::Vote {
+            at: 0,
+            again: false
+        })
+    );
+    act(&mut app, Action::TakeUp);
+    assert_eq!(app.view.overlay, Some(Overlay::Vote));
+    act(&mut app, Action::Vote(9));
+    assert!(app.call().is_some(), "there is no such choice");
+    let effects = act(&mut app, Action::Vote(2));
+    assert!(
+        effects
+            .iter()
+            .any(|it| matches!(it, Effect::SaveStage { .. }))
+    );
+    let known = app.study.progress.stage(&id).prediction;
+    assert!(matches!(known, Some(Prediction::Choice { choice: 2, .. })));
+    assert_eq!((app.call(), app.view.overlay), (None, None));
+    // After the discussion.
+    said(&mut app, &[open.clone(), Order::CloseVote, open]);
+    assert_eq!(app.call(), Some(Call::Vote { at: 0, again: true }));
+    act(&mut app, Action::TakeUp);
+    act(&mut app, Action::Vote(1));
+    let shared = tick(&mut app, 1_000).expect("both votes");
+    assert_eq!(
+        (shared.vote(&id, 0), shared.vote(&id, 1)),
+        (Some(2), Some(1))
+    );
+    assert_eq!(
+        app.study.progress.stage(&id).prediction,
+        known,
+        "the prediction stays"
+    );
+}
+
+#[test]
+fn an_offer_is_only_an_offer() {
+    let mut app = joined();
+    let order = Order::Offer(Some(stage(&app, 1)));
+    said(&mut app, &[order]);
+    assert_eq!((app.call(), app.study.at), (Some(Call::Stage(1)), 0));
+    act(&mut app, Action::TakeUp);
+    assert_eq!((app.call(), app.study.at), (None, 1));
+    let order = Order::Race(Some("mystery 7-2".to_owned()));
+    said(&mut app, &[order]);
+    act(&mut app, Action::TakeUp);
+    assert_eq!(app.mystery().map(|it| it.name()).as_deref(), Some("7-2"));
+    // What is nowhere to be found is no offer.
+    said(&mut app, &[Order::Offer(Some("nowhere".to_owned()))]);
+    assert_eq!(app.call(), None);
+}
+
+#[test]
+fn a_room_that_is_lost_or_closed_disturbs_nothing() {
+    let mut app = joined();
+    said(&mut app, &[]);
+    let before = (app.study.at, app.run.state.clone());
+    let lost = |again| News::Lost {
+        why: "10.0.0.1:1 does not answer\u{1b}[2J".to_owned(),
+        again,
+    };
+    update(&mut app, Message::Room(lost(true)));
+    assert!(matches!(
+        app.member.as_ref().map(|it| &it.link),
+        Some(Link::Lost(_))
+    ));
+    let told = app
+        .notice
+        .as_ref()
+        .map(|it| it.text.clone())
+        .unwrap_or_default();
+    assert_eq!(
+        told,
+        "The room: 10.0.0.1:1 does not answer·[2J; you go on alone"
+    );
+    said(&mut app, &[Order::Close(true)]);
+    let told = app
+        .notice
+        .as_ref()
+        .map(|it| it.text.clone())
+        .unwrap_or_default();
+    assert_eq!(told, "The room is closed; you go on alone");
+    update(&mut app, Message::Room(lost(false)));
+    act(&mut app, Action::RaiseHand);
+    assert_eq!(tick(&mut app, 9_000), None, "nothing is shared any more");
+    assert_eq!((app.study.at, app.run.state.clone()), before);
+}
+
+#[test]
+fn leaving_ends_the_sharing() {
+    let mut app = joined();
+    said(&mut app, &[]);
+    let effects = act(&mut app, Action::LeaveRoom);
+    assert!(effects.contains(&Effect::LeaveRoom));
+    assert_eq!(tick(&mut app, 9_000), None);
+    assert_eq!(app.call(), None);
+}
+
+#[test]
+fn what_is_presented_is_not_shared() {
+    let mut app = joined();
+    act(&mut app, Action::Present);
+    assert_eq!(tick(&mut app, 9_000), None);
+}
+
+#[test]
+fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
+    let me = Joining {
+        at: "class".to_owned(),
+        instructor: true,
+        ..Joining::default()
+    };
+    let options = Options {
+        room: Some(me),
+        present: true,
+        ..Options::default()
+    };
+    let mut app = begin(sample::course(), options).0;
+    train(&mut app, 3);
+    let mut hall = Hall::new(Class::new());
+    let orders = |app: &mut App, now_ms| -> Vec<Order> {
+        let effects = update(app, Message::Tick { now_ms });
+        let orders = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Order(order) => Some(order),
+            Effect::Share(_) => panic!("a presenter shares nothing"),
+            _ => None,
+        });
+        orders.collect()
+    };
+    let mut now_ms = 0;
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        let board = Board::of(&hall, &app.course, 0);
+        update(&mut app, Message::Room(News::Board(Box::new(board))));
+        now_ms += 1_000;
+        let given = orders(&mut app, now_ms);
+        given.iter().for_each(|order| hall.obey(order));
+        seen.extend(given);
+        if seen.len() == 1 && hall.class.open_vote().is_some() {
+            // The same beat again orders nothing.
+            now_ms += 1_000;
+            let board = Board::of(&hall, &app.course, 0);
+            update(&mut app, Message::Room(News::Board(Box::new(board))));
+            assert!(orders(&mut app, now_ms).is_empty() && app.tally().is_some());
+        }
+        if app.study.at > 0 {
+            break;
+        }
+        act(&mut app, Action::NextBeat);
+    }
+    let first = stage(&app, 0);
+    assert_eq!(
+        seen[..2],
+        [Order::OpenVote(first.clone()), Order::CloseVote]
+    );
+    // Back at the vote: it stays counted, and is opened again only when asked for.
+    assert_eq!(hall.class.votes[&first].counts.len(), 1);
+}
