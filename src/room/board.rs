@@ -94,7 +94,7 @@ pub struct Tally {
 
 impl Tally {
     /// Votes for a choice in each round.
-    pub fn of(&self, choice: usize) -> Vec<u32> {
+    pub fn votes(&self, choice: usize) -> Vec<u32> {
         let rounds = self.rounds.iter();
         rounds
             .map(|counts| counts.get(choice).copied().unwrap_or(0))

@@ -259,6 +259,28 @@ impl App {
         board.votes.iter().find(|it| it.stage == stage.number)
     }
 
+    /// How that vote stands, in words: who has voted while it is open, then each choice with its votes, in both rounds.
+    pub fn tally_in_words(&self) -> Option<String> {
+        let tally = self.tally()?;
+        let (voted, of) = (tally.voted, tally.of);
+        if tally.open {
+            let again = if tally.round > 1 { " once more" } else { "" };
+            return Some(format!("{voted} of {of} have voted{again}"));
+        }
+        let choices = (0..tally.choices.len()).map(|at| {
+            let votes = tally
+                .votes(at)
+                .iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>();
+            format!("{} {}", letter(at), votes.join(", then "))
+        });
+        Some(format!(
+            "{}: {voted} of {of}",
+            choices.collect::<Vec<_>>().join(" · ")
+        ))
+    }
+
     /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
     fn lead(&mut self) {
         let Some((beat, stage)) = self.beat().zip(self.stage()) else {

@@ -4,6 +4,7 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use crate::app::beats::Vote;
 use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
@@ -53,6 +54,10 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         // A beat of presenter mode: its number, and what the room reads.
         let marker = format!(" {}/{} ", beat.at + 1, beat.of);
         let mut lines = said(app, theme, width, &marker, &cue.say);
+        if let Some(vote) = app.tally_in_words().filter(|_| beat.vote == Vote::Open) {
+            let vote = [Span::styled(vote, theme.strong)];
+            lines.extend(text::wrap(&vote, usize::from(width), "     ", "     "));
+        }
         if app.notice.is_some() {
             lines.extend(told(app, theme, width));
         }

@@ -58,6 +58,30 @@ fn what_was_saved_is_loaded() {
 }
 
 #[test]
+fn the_time_of_a_first_answer_is_kept() {
+    let dir = folder();
+    let mut stage = StageProgress::default();
+    save_stage(dir.path(), "strides", &stage).expect("saved");
+    assert_eq!(times(dir.path(), "strides"), Times::default());
+    stage.prediction = passed().prediction;
+    stage.answers = vec![1];
+    save_stage(dir.path(), "strides", &stage).expect("saved");
+    let file = dir.path().join(FILE);
+    let text = std::fs::read_to_string(&file).expect("written");
+    let at = times(dir.path(), "strides").predicted.expect("a time");
+    std::fs::write(&file, text.replace(&at.to_string(), "7")).expect("changed");
+    (stage.answers, stage.estimate) = (vec![1, 0], Some((1.0, 2.0)));
+    save_stage(dir.path(), "strides", &stage).expect("saved");
+    let known = times(dir.path(), "strides");
+    assert_eq!((known.predicted, known.answered[0]), (Some(7), 7));
+    assert!(
+        known.estimated >= Some(at) && known.answered[1] >= at,
+        "{known:?}"
+    );
+    assert_eq!(times(dir.path(), "nowhere"), Times::default());
+}
+
+#[test]
 fn the_best_score_of_a_mystery_stays() {
     let dir = folder();
     for (last, best) in [(180, 180), (90, 90)] {
