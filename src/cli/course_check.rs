@@ -105,6 +105,12 @@ fn passed(context: &CourseContext, tried: &[Tried]) -> String {
             exercises::NO_ADAPTER
         ));
     }
+    let cores = not_decided("skipped: no matrix cores");
+    if cores > 0 {
+        text.push_str(&format!(
+            "; {cores} kernel texts were only read: this device has no matrix cores"
+        ));
+    }
     text
 }
 

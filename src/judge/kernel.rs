@@ -150,6 +150,7 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Lin
         KernelMetric::Shared => "uses workgroup memory".to_owned(),
         KernelMetric::Fetches => format!("each number fetched at most {} times", check.at_most),
         KernelMetric::Neighbours => format!("{least} invocations in a row take neighbours"),
+        KernelMetric::Cores => "multiplies on matrix cores".to_owned(),
     };
     Line::new(&check.name, asked, found(report, job, check))
 }
@@ -159,7 +160,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     if let Some(broken) = report.files.iter().find(|result| result.error.is_some()) {
         return (format!("{} does not compile", broken.name), Some(false));
     }
-    let facts = report.files.iter().filter_map(|result| result.facts);
+    let mut facts = report.files.iter().filter_map(|result| result.facts);
     match check.metric {
         KernelMetric::Invocations => {
             let size = |facts: KernelFacts| facts.workgroup.map(u64::from).iter().product::<u64>();
@@ -174,6 +175,13 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
                 (said.to_owned(), Some(false))
             }
             Some(bytes) => (shared(bytes), Some(true)),
+        },
+        KernelMetric::Cores => match facts.any(|facts| facts.matrix_cores) {
+            true => ("coopMultiplyAdd multiplies".to_owned(), Some(true)),
+            false => (
+                "no coopMultiplyAdd: products one by one".to_owned(),
+                Some(false),
+            ),
         },
         KernelMetric::Fetches => fetches(report, job, check.at_most),
         KernelMetric::Neighbours => neighbours(report, least),

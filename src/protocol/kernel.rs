@@ -74,6 +74,9 @@ pub struct KernelSpec {
     /// Largest error allowed, relative to the largest expected value.
     #[serde(default = "default_tolerance")]
     pub tolerance: f64,
+    /// The kernel is in f16 and multiplies on matrix cores: only devices that have them can try it.
+    #[serde(default)]
+    pub matrix_cores: bool,
 }
 
 fn default_tolerance() -> f64 {
@@ -90,6 +93,8 @@ pub enum KernelReference {
     RmsNorm,
     HeadsFirst,
     Matmul,
+    /// The same of operands that are rounded to f16.
+    HalfMatmul,
     Rope,
     Softmax,
     Attention,
@@ -196,6 +201,8 @@ pub enum KernelMetric {
     Fetches,
     /// At least so many invocations in a row take elements that lie side by side.
     Neighbours,
+    /// Multiplies with `coopMultiplyAdd`.
+    Cores,
 }
 
 /// What a check says of the starter.
@@ -229,7 +236,13 @@ pub struct KernelFacts {
     pub workgroup_bytes: u64,
     /// Whether it asks for the length of a buffer.
     pub array_length: bool,
+    /// Whether it multiplies on matrix cores.
+    #[serde(default)]
+    pub matrix_cores: bool,
 }
+
+/// How a report begins to say why a kernel for matrix cores was not tried.
+pub const NO_MATRIX_CORES: &str = "no matrix cores";
 
 /// What one check of a learner's kernels found out. A wrong, slow or endless kernel is data here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! The WGSL of the kernel exercises: every starter and every solution is valid at every shape, binds what its exercise
 //! says, and stays within the limits of any device. Nothing here launches one.
 
+use naga::valid::Capabilities;
 use naga::{AddressSpace, ShaderStage, StorageAccess};
 use perflings::course::exercise::{Body, Exercise, Kernel, Kernels, substitute};
 use perflings::course::{Course, Source};
@@ -29,7 +30,11 @@ fn validated(kernel: &Kernel, text: &str, sizes: &Sizes) -> Result<([u32; 3], u3
     let module =
         naga::front::wgsl::parse_str(&text).map_err(|error| error.emit_to_string(&text))?;
     let flags = naga::valid::ValidationFlags::all();
-    let info = naga::valid::Validator::new(flags, naga::valid::Capabilities::empty())
+    let capabilities = match kernel.spec.matrix_cores {
+        true => Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX,
+        false => Capabilities::empty(),
+    };
+    let info = naga::valid::Validator::new(flags, capabilities)
         .validate(&module)
         .map_err(|error| error.emit_to_string(&text))?;
     let [entry] = module.entry_points.as_slice() else {
@@ -160,7 +165,8 @@ fn what_can_be_checked_without_a_device_tells_starter_from_solution() {
                     KernelMetric::Correct
                     | KernelMetric::Speed
                     | KernelMetric::Fetches
-                    | KernelMetric::Neighbours => None,
+                    | KernelMetric::Neighbours
+                    | KernelMetric::Cores => None,
                 };
                 assert_ne!(
                     holds(starter),
@@ -184,7 +190,7 @@ fn what_can_be_checked_without_a_device_tells_starter_from_solution() {
 #[test]
 fn references_fit_their_bindings() {
     let course = Course::builtin("en");
-    assert_eq!(kernels(&course).len(), 9);
+    assert_eq!(kernels(&course).len(), 10);
     for (exercise, body) in kernels(&course) {
         assert!(
             body.shapes.len() >= 3,

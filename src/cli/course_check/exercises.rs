@@ -18,7 +18,7 @@ use crate::judge::{Line, Outcome, configs as judge, kernel as kernel_judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::progress;
-use crate::protocol::{KernelJob, KernelStarter};
+use crate::protocol::{KernelJob, KernelStarter, NO_MATRIX_CORES};
 
 const NOT_RUN: &str = "did not run";
 /// Why nothing could be tried.
@@ -128,8 +128,22 @@ fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
 /// which must be refused with the words that it names.
 fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option<bool>, String) {
     if let Some(why) = &report.facts.failed {
-        let nothing = report.facts.device.is_none() && why.starts_with("nothing here can run");
-        let detail = if nothing { NO_ADAPTER } else { NOT_RUN };
+        let nothing = report.facts.device.is_none() && why.starts_with("nothing here can run")
+            || why.starts_with(NO_MATRIX_CORES);
+        let mut broken = report
+            .facts
+            .files
+            .iter()
+            .filter_map(|file| file.error.as_ref());
+        if let (true, Some(error)) = (nothing && !matches!(text, Text::Wrong(_)), broken.next()) {
+            let what = format!("does not compile: line {}: {}", error.line, error.message);
+            return (Some(false), what);
+        }
+        let detail = match nothing {
+            true if why.starts_with(NO_MATRIX_CORES) => "skipped",
+            true => NO_ADAPTER,
+            false => NOT_RUN,
+        };
         return ((!nothing).then_some(false), format!("{detail}: {why}"));
     }
     if let Text::Wrong(wrong) = text {

@@ -46,6 +46,7 @@ pub const KERNEL: &[CheckMetric] = &[
         "`at-least`",
         "at least so many invocations in a row take elements side by side; counted, also on a CPU driver",
     ),
+    row("cores", "", "it multiplies with `coopMultiplyAdd`"),
 ];
 
 /// Of config exercises, beside the figures of a run.

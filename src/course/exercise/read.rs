@@ -72,6 +72,7 @@ enum ShapeValue {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 struct KernelToml {
     #[serde(default = "starter_file")]
     starter: String,
@@ -80,6 +81,8 @@ struct KernelToml {
     reference: KernelReference,
     grid: Vec<Product>,
     tolerance: Option<f64>,
+    #[serde(default)]
+    matrix_cores: bool,
     binding: Vec<KernelBinding>,
 }
 
@@ -310,6 +313,7 @@ impl Reader<'_> {
                 bindings: raw.binding,
                 grid: raw.grid.into_iter().take(3).collect(),
                 tolerance: raw.tolerance.unwrap_or(1e-4),
+                matrix_cores: raw.matrix_cores,
             },
         })
     }

@@ -14,7 +14,7 @@ use super::watch::{Limits, State, fault, watch};
 use super::work;
 use crate::protocol::{
     KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape, KernelUntimed,
-    same_text,
+    NO_MATRIX_CORES, same_text,
 };
 
 /// Deep expressions are walked by recursion, here and in the libraries.
@@ -99,6 +99,13 @@ impl Worker<'_> {
             }
         };
         self.state.report.device = Some(gpu.info.clone());
+        if self.job.files.iter().any(|file| file.spec.matrix_cores) && !gpu.matrix_cores {
+            self.state.report.failed = Some(format!(
+                "{NO_MATRIX_CORES}: {} does not multiply 16×16 matrices of f16 with sums in f32. The text was read; a GPU that has them runs it",
+                gpu.info.name
+            ));
+            return;
+        }
         for (index, checked) in texts.iter().enumerate() {
             let Some(checked) = checked else { continue };
             if let Err(trouble) = self.file(&gpu, index, checked) {

@@ -46,6 +46,7 @@ pub struct Gpu {
     /// Whether it is a driver that computes on the CPU: right, and no measure of speed.
     pub on_cpu: bool,
     pub timestamps: bool,
+    pub matrix_cores: bool,
     /// Longest wait for one piece of work.
     pub limit: Duration,
     lost: Arc<Mutex<Option<String>>>,
@@ -65,9 +66,16 @@ impl Gpu {
         let found = choose(select, &adapters)?;
         let (adapter, info) = (&found.adapter, &found.info);
         let ours = adapter.limits();
+        let matrix_cores = found.has_matrix_cores();
+        let mut features = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
+        if matrix_cores {
+            features |= Found::MATRIX_CORES;
+        }
         let wanted = wgpu::DeviceDescriptor {
             label: Some("kernel check"),
-            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
+            required_features: features,
+            // SAFETY: naga validates each text before a driver gets it, and the process that tries kernels has no other work.
+            experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             required_limits: wgpu::Limits {
                 max_buffer_size: ours.max_buffer_size,
                 max_storage_buffer_binding_size: ours.max_storage_buffer_binding_size,
@@ -94,6 +102,7 @@ impl Gpu {
             info: found.device(),
             on_cpu: found.on_cpu(),
             timestamps,
+            matrix_cores,
             limit,
             lost,
             driver: found.driver(),

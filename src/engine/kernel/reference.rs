@@ -1,6 +1,8 @@
 //! What the kernels of the exercises have to compute, in the plainest Rust: inputs in, outputs out, sums in f64. Slow on
 //! purpose; every kernel is held against it. Inputs come from a seeded generator of our own.
 
+use crate::config::Precision;
+use crate::ops::cpu::format::nearest;
 use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, KernelShape, Sizes};
 use crate::random::Rng;
 
@@ -24,6 +26,16 @@ pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -
         KernelReference::RmsNorm => vec![rms_norm(&x, size("COLS"))],
         KernelReference::HeadsFirst => vec![heads_first(&x[0], ["T", "H", "D"].map(size))],
         KernelReference::Matmul => vec![matmul(&x, ["M", "N", "K"].map(size))],
+        KernelReference::HalfMatmul => {
+            let round = |values: &Vec<f32>| {
+                let values = values.iter();
+                values
+                    .map(|x| f64::from(nearest(*x, Precision::F16)))
+                    .collect()
+            };
+            let x: Vec<Vec<f64>> = inputs.iter().map(round).collect();
+            vec![matmul(&x, ["M", "N", "K"].map(size))]
+        }
         KernelReference::Rope => vec![rope(&x[0], ["H", "D"].map(size))],
         KernelReference::Softmax => vec![softmax(&x[0], size("COLS"))],
         KernelReference::Attention => vec![attention(&x, ["H", "T", "D"].map(size))],

@@ -140,12 +140,21 @@ impl Source<'_> {
 
     fn validate(&self, spec: &KernelSpec) -> Result<KernelFacts, KernelError> {
         let code = without_comments(&self.filled.text);
-        if let Some(line) = code
+        let (extensions, capabilities): (&[&str], _) = if spec.matrix_cores {
+            (
+                &["enable f16;", "enable wgpu_cooperative_matrix;"],
+                Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX,
+            )
+        } else {
+            (&[], Capabilities::empty())
+        };
+        let mut enabled = code
             .lines()
-            .find(|line| line.trim_start().starts_with("enable "))
-        {
+            .map(str::trim)
+            .filter(|line| line.starts_with("enable "));
+        if let Some(line) = enabled.find(|line| !extensions.contains(line)) {
             let message = "an extension, which not every device has";
-            return Err(self.near(&[line.trim()], message, "plain WGSL with f32"));
+            return Err(self.near(&[line], message, "plain WGSL with f32"));
         }
         self.readable(&code)?;
         let module = naga::front::wgsl::parse_str(&self.filled.text)
@@ -154,7 +163,7 @@ impl Source<'_> {
         let entry = self.entry(&module)?;
         self.workgroup(entry)?;
         self.declared(&module, spec)?;
-        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+        let mut validator = Validator::new(ValidationFlags::all(), capabilities);
         let info = validator
             .validate(&module)
             .map_err(|e| explain::invalid(self.text, self.filled, &e))?;
@@ -168,7 +177,12 @@ impl Source<'_> {
             ));
         }
         let array_length = functions(&module).any(asks_length);
+        let matrix_cores = functions(&module).any(|function| {
+            let mut all = function.expressions.iter();
+            all.any(|(_, it)| matches!(it, Expression::CooperativeMultiplyAdd { .. }))
+        });
         Ok(KernelFacts {
+            matrix_cores,
             workgroup: entry.workgroup_size,
             workgroup_bytes,
             array_length,

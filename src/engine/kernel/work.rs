@@ -14,7 +14,7 @@ pub fn flops(reference: Reference, sizes: &Sizes) -> f64 {
         // x², +, · scale, · gain
         Reference::RmsNorm => 4.0 * n("ROWS") * n("COLS"),
         Reference::HeadsFirst => 0.0,
-        Reference::Matmul => 2.0 * n("M") * n("N") * n("K"),
+        Reference::Matmul | Reference::HalfMatmul => 2.0 * n("M") * n("N") * n("K"),
         // Four products and two sums for each pair.
         Reference::Rope => 3.0 * n("T") * n("H") * n("D"),
         // max, −, e^, +, /
