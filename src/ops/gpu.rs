@@ -9,6 +9,8 @@ pub mod adamw;
 pub mod attention;
 pub mod attention_backward;
 pub mod attention_cores;
+pub mod attention_registers;
+mod attention_shape;
 pub mod attention_simple;
 mod attention_tile;
 #[cfg(test)]

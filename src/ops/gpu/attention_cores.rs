@@ -3,6 +3,7 @@
 //! its gradient are computed by ordinary invocations, through workgroup memory. The forward pass goes over the keys twice,
 //! first for the logarithms, then for the output, because sums in cooperative matrices cannot be scaled row by row.
 
+use super::attention_shape::{Lines, Shape};
 use super::wgsl::{self, Program, line};
 use super::{empty, is_f16};
 use crate::ops::shapes::{Columns, Heads, Rows};
@@ -370,20 +371,6 @@ impl Program for Keys {
     }
 }
 
-/// What the texts depend on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Shape {
-    sizes: Heads,
-    /// Of q, k and v.
-    columns: [Columns; 3],
-}
-
-/// The rows of one head in a buffer, as WGSL: where row 0 begins, and values from row to row.
-struct Lines {
-    start: String,
-    stride: usize,
-}
-
 impl Shape {
     /// 16 columns each.
     fn parts(&self) -> usize {
@@ -395,41 +382,12 @@ impl Shape {
         (self.sizes.head_dim + 8) / 4
     }
 
-    /// The rows of q, k or v.
-    fn lines(&self, index: usize, head: &str) -> Lines {
-        let Columns { offset, stride } = self.columns[index];
-        let head_dim = self.sizes.head_dim;
-        Lines {
-            start: format!("(sequence * {stride}u + {offset}u + {head} * {head_dim}u)"),
-            stride,
-        }
-    }
-
-    /// The rows of the output and its gradient.
-    fn dense(&self) -> Lines {
-        let Heads {
-            heads, head_dim, ..
-        } = self.sizes;
-        let stride = heads * head_dim;
-        Lines {
-            start: format!("(sequence * {stride}u + head * {head_dim}u)"),
-            stride,
-        }
-    }
-
     /// The bindings, workgroup memory, and an invocation's place: `row` of its workgroup's own rows, 16 columns of each tile
     /// of scores from `column` on; `own` is its subgroup's first row. Group y is a sequence and one of `heads`.
     fn begin(&self, operands: &[&str], values: &[&str], heads: usize) -> String {
         let Heads { context, .. } = self.sizes;
         let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
-        let operands = operands.iter().map(|name| (name, "vec4<f32>"));
-        let all = operands.chain(values.iter().map(|name| (name, "f32")));
-        for (index, (name, kind)) in all.enumerate() {
-            line!(
-                text,
-                "@group(0) @binding({index}) var<storage, read_write> {name}: array<{kind}>;"
-            );
-        }
+        Self::bindings(&mut text, operands, values);
         line!(
             text,
             "var<workgroup> tile: array<vec4<f16>, {}>;",
@@ -452,16 +410,7 @@ impl Shape {
             text,
             "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{"
         );
-        line!(text, "  let sequence = group.y / {heads}u * {context}u;");
-        if heads == self.sizes.heads {
-            line!(
-                text,
-                "  let head = group.y % {heads}u;\n  let kv_head = head / {}u;",
-                self.sizes.group()
-            );
-        } else {
-            line!(text, "  let kv_head = group.y % {heads}u;");
-        }
+        self.place(&mut text, heads);
         line!(
             text,
             "  let own = lane / 32u * {SIDE}u;\n  let row = own + lane % 32u / 2u;\n  let column = lane % 2u * {SIDE}u;"

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::{self, attention_cores, attention_simple};
+use crate::ops::gpu::{self, attention_cores, attention_registers, attention_simple};
 use crate::ops::live::Use;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
@@ -82,6 +82,8 @@ impl Kernels for Cube {
         let rows = rows.clone().map(into_contiguous);
         if half {
             attention_cores::forward(&rows, sizes)
+        } else if attention_registers::fits(&sizes, rows.first()) {
+            attention_registers::forward(&rows, sizes)
         } else {
             gpu::attention::forward(&rows, sizes)
         }
@@ -91,6 +93,8 @@ impl Kernels for Cube {
         let (rows, dy) = (rows.clone().map(into_contiguous), into_contiguous(dy));
         if half {
             attention_cores::backward(&dy, &rows, &out, &lse, sizes)
+        } else if attention_registers::fits(&sizes, &dy) {
+            attention_registers::backward(&dy, &rows, &out, &lse, sizes)
         } else {
             gpu::attention_backward::backward(&dy, &rows, &out, &lse, sizes)
         }
