@@ -39,8 +39,8 @@ pub fn apply(document: &mut DocumentMut, change: &Change) {
             let known = progress(document).0.stage(id);
             if let Some(table) = table(document, "stage", id) {
                 let merged = known.clone().merge(stage);
-                note_times(table, &known, &merged, seconds_now());
                 write_stage(table, &merged);
+                note_times(table, &known, &merged, seconds_now());
             }
         }
         Change::Mystery(name, score) => {
