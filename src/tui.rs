@@ -16,6 +16,7 @@ mod table;
 pub mod terminal;
 pub mod text;
 pub mod theme;
+mod votes;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -18,6 +18,7 @@ use super::table::{Column, cells, fit, heads, or_dash};
 use super::terminal::Screen;
 use super::text;
 use super::theme::Theme;
+use super::votes::bars;
 use crate::course::progress::letter;
 use crate::room::board::{Board, Presence, Race, Row, Tally, duration};
 use crate::room::record::Order;
@@ -253,28 +254,11 @@ fn votes(vote: &Tally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         vote.stage, vote.voted, vote.of
     );
     let mut lines = vec![rule(&title, wide, theme)];
-    let most = vote
-        .rounds
-        .iter()
-        .flatten()
-        .copied()
-        .max()
-        .unwrap_or(0)
-        .max(1);
     let both = vote.rounds.len() > 1;
     let bar = (wide / if both { 6 } else { 3 }).clamp(6, 40);
     for (at, choice) in vote.choices.iter().enumerate() {
         let mut spans = vec![Span::styled(format!(" {}  ", letter(at)), theme.strong)];
-        for (round, counts) in vote.rounds.iter().enumerate() {
-            let n = counts.get(at).copied().unwrap_or(0);
-            let full = (n as usize * bar).div_ceil(most as usize);
-            let style = if round == 0 { theme.a } else { theme.b };
-            spans.push(Span::styled(theme.symbols.fills[0].repeat(full), style));
-            spans.push(Span::styled(
-                text::left(&format!(" {n}"), bar + 5 - full),
-                theme.strong,
-            ));
-        }
+        spans.extend(bars(vote, at, bar, theme));
         let left = wide.saturating_sub(text::width_of(&spans) + 1);
         spans.push(Span::styled(text::cut(choice, left), theme.text));
         lines.push(Line::from(spans));

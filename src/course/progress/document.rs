@@ -39,8 +39,9 @@ pub fn apply(document: &mut DocumentMut, change: &Change) {
             let known = progress(document).0.stage(id);
             if let Some(table) = table(document, "stage", id) {
                 let merged = known.clone().merge(stage);
-                write_stage(table, &merged);
+                table.insert("state", value(merged.state.name()));
                 note_times(table, &known, &merged, seconds_now());
+                write_stage(table, &merged);
             }
         }
         Change::Mystery(name, score) => {
