@@ -7,7 +7,7 @@ fn help_shows_every_command_with_examples() {
     let said = Learner::new().run(&["--help"]);
     let commands = [
         "run", "compare", "check", "course", "list", "hint", "reset", "init", "doctor", "replay",
-        "report", "export", "engine",
+        "report", "export", "room", "engine",
     ];
     said.succeeds(&commands);
     said.succeeds(&[
