@@ -272,6 +272,37 @@ fn a_loss_that_is_not_a_number_stops_the_run_and_names_a_tensor() {
 }
 
 #[test]
+fn a_change_in_mid_run_measures_its_own_peak_of_memory() {
+    fn peak(engine: &mut Engine, slot: Slot) -> u64 {
+        let of = |event: &Event| matches!(event, Event::Memory(it) if it.slot == slot);
+        match engine.until(of).last() {
+            Some(Event::Memory(it)) => it.peak_bytes.expect("counted"),
+            _ => unreachable!(),
+        }
+    }
+    let mut engine = Engine::start();
+    let long = |attention| {
+        small(&[
+            ("train.context", "256"),
+            ("train.batch", "1"),
+            ("model.attention", attention),
+        ])
+    };
+    engine.send(&Command::Start {
+        device: "cpu".into(),
+        run: spec(long("composed"), None),
+    });
+    let composed = peak(&mut engine, Slot::A);
+    let run = RunSpec {
+        slot: Slot::B,
+        ..spec(long("flash"), None)
+    };
+    engine.send(&Command::Apply { run });
+    let flash = peak(&mut engine, Slot::B);
+    assert!(flash < composed, "{flash} of {composed} bytes");
+}
+
+#[test]
 fn knobs_that_keep_parameters_change_in_mid_run() {
     let mut engine = Engine::start();
     engine.send(&Command::Start {

@@ -19,6 +19,7 @@ use perflings::config::{Preset, RunConfig};
 use perflings::course::journey::{Journey, Row};
 use perflings::course::progress::{Prediction, Progress};
 use perflings::course::{Block, Broken, Course, Span};
+use perflings::judge::Outcome;
 use perflings::protocol::*;
 use perflings::tui::panels::CARDS;
 use ratatui::style::Color;
@@ -341,6 +342,102 @@ fn a_mystery_at_every_size() {
         act(&mut ended, Action::Yes);
         dark("mystery_ended", &mut ended, width, height);
     }
+}
+
+/// What the panel says of these pairs: its lines without the frame.
+fn said_of_pairs(pair: &Pair, panel: Panel, width: u16) -> String {
+    let mut app = paired();
+    app.study.pair = Some(pair.clone());
+    app.view.expanded = true;
+    app.view.focus = Some(panel);
+    let buffer = screen::screen(&mut app, width, 44, ThemeName::Dark, Markers::Braille);
+    let lines = text(&buffer);
+    let lines = lines.lines().map(|line| line.trim_matches(['│', ' ']));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_line_of_the_pairs_takes_the_longest_form_that_fits_and_loses_nothing() {
+    let Event::Pair(mut pair) = sample::pair(40, true) else {
+        unreachable!()
+    };
+    (pair.verdict, pair.low, pair.high) = (Verdict::Unclear, Some(0.906), Some(1.036));
+    pair.tokens = Some([512, 4096]);
+    let forms = [
+        "40 pairs; medians A 205.0 ms for 512 tokens, B 180.1 ms for 4096 tokens; a difference beyond 9.4 % is ruled out",
+        "40 pairs; medians A 205.0 ms, B 180.1 ms; 512 and 4096 tokens; at most 9.4 % apart",
+        "40 pairs; A 205.0 ms, B 180.1 ms; 512 and 4096 tokens; at most 9.4 % apart",
+    ];
+    // A frame takes four columns.
+    let [long, short, shorter] = forms.map(|form| form.len() as u16 + 4);
+    let widths = [
+        (200, 0),
+        (long, 0),
+        (long - 1, 1),
+        (short, 1),
+        (short - 1, 2),
+        (shorter, 2),
+    ];
+    for (width, wanted) in widths {
+        let said = said_of_pairs(&pair, Panel::Throughput, width);
+        let found: Vec<&str> = forms
+            .into_iter()
+            .filter(|form| said.lines().any(|it| it == *form))
+            .collect();
+        assert_eq!(found, [forms[wanted]], "{width}: {said}");
+        assert!(said.contains("0.906"), "{width}: {said}");
+    }
+    // Beside the panels the lesson is narrower than the shortest form, and goes on in the next line.
+    let mut app = paired();
+    app.study.pair = Some(pair);
+    let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
+    let said = text(&buffer);
+    let column = said.lines().filter_map(|line| line.split('│').nth(1));
+    let column: String = column.map(|line| format!("{} ", line.trim())).collect();
+    let head = "no clear difference (n=40) 1.138x per token 95 %: 0.906–1.036";
+    for whole in [forms[2], head] {
+        assert!(column.contains(whole), "{whole}: {column}");
+    }
+}
+
+#[test]
+fn an_interval_beside_one_is_not_called_no_difference() {
+    let said = |low, high| {
+        let Event::Pair(mut pair) = sample::pair(40, true) else {
+            unreachable!()
+        };
+        (pair.verdict, pair.low, pair.high) = (Verdict::Unclear, Some(low), Some(high));
+        said_of_pairs(&pair, Panel::Throughput, 120)
+    };
+    assert!(said(0.906, 1.036).contains("no clear difference"));
+    assert!(said(1.007, 1.113).contains("B is perhaps faster"));
+    assert!(said(0.871, 0.994).contains("B is perhaps slower"));
+}
+
+#[test]
+fn what_was_measured_since_is_told_while_b_passes() {
+    let since = |passes: bool| {
+        let mut app = toggled();
+        solve(&mut app);
+        train(&mut app, 30);
+        act(&mut app, Action::Pair);
+        hear(&mut app, sample::pair(40, true));
+        let stage = app.stage().expect("a stage").clone();
+        assert!(app.truth(&stage).is_some_and(|it| it > 6.6));
+        let known = app.study.of_mut(&stage.id);
+        (known.estimate, known.measured) = (Some((5.0, 9.0)), Some(6.5));
+        let report = app.study.report.as_mut().expect("judged");
+        for line in &mut report.lines {
+            line.outcome = if passes {
+                Outcome::Passed
+            } else {
+                Outcome::Failed
+            };
+        }
+        let buffer = screen::screen(&mut app, 120, 60, ThemeName::Dark, Markers::Braille);
+        text(&buffer).contains("Measured since")
+    };
+    assert!(since(true) && !since(false));
 }
 
 #[test]

@@ -31,6 +31,7 @@ use perflings::config::RunConfig;
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
 use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
+use perflings::judge::Outcome;
 use perflings::protocol::*;
 
 use session::{act, hear, solve, train, wanted};
@@ -891,11 +892,121 @@ fn the_next_move_says_what_is_missing() {
     hear(&mut app, sample::pair(40, true));
     assert_eq!(app.study.of(&stage).state, StageState::Passed);
     assert!(next(&app).contains("<Question>"), "{}", next(&app));
+    // B is changed once more, so that it fails: said on the page and at the knobs, though the stage stays passed.
+    let mut other = stage.broken.clone();
+    other.train.seed += 1;
+    mend(&mut app, other, 6);
+    let fails = "your B as it is now would not: the first loss is small";
+    assert!(next(&app).contains(fails), "{}", next(&app));
+    act(&mut app, Action::Knobs);
+    assert!(next(&app).contains(fails), "{}", next(&app));
+    assert_eq!(app.study.of(&stage).state, StageState::Passed);
+    act(&mut app, Action::Knobs);
+    mend(&mut app, stage.fixed.clone(), 6);
+    assert!(!next(&app).contains(fails), "{}", next(&app));
     // The last stage leads on.
     act(&mut app, Action::Stage(3));
     act(&mut app, Action::Yes);
     act(&mut app, Action::NextStage);
     assert_eq!(app.view.overlay, Some(Overlay::Ending));
+}
+
+#[test]
+fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() {
+    let mut course = checked();
+    let check = |name: &str, metric| Check {
+        name: name.to_owned(),
+        metric,
+        ..checked().stages[0].checks[0].clone()
+    };
+    let last = check("it learns", Metric::Figure("loss_last".to_owned()));
+    let ratio = check("it is faster", Metric::Ratio);
+    course.stages[0].checks.insert(0, ratio);
+    course.stages[0].checks.push(last);
+    let (mut app, _) = session::begin(course, Options::default());
+    train(&mut app, 10);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
+    let stage = app.stage().expect("a stage").clone();
+    app.study.tries(&stage);
+    // B goes on from A's weights, so that it has no first loss; its last one is too large.
+    let mut config = stage.broken.clone();
+    config.train.seed += 1;
+    let config = Ok(Box::new(config));
+    update(&mut app, Message::Saved { config });
+    let run = wanted(&app);
+    hear(&mut app, sample::started(&run, 10));
+    hear(&mut app, sample::step(&run, 10));
+    hear(&mut app, sample::throughput(&run, 10));
+    let outcomes = |app: &App| {
+        let report = app.study.report.as_ref().expect("judged");
+        let lines = report.lines.iter().map(|it| it.outcome);
+        lines.collect::<Vec<_>>()
+    };
+    let (open, failed) = (Outcome::NotMeasured, Outcome::Failed);
+    assert_eq!(outcomes(&app)[1..], [open, open, failed]);
+    let said = next(&app);
+    assert!(
+        said.contains("the first loss is small. <Restart>"),
+        "{said}"
+    );
+}
+
+/// A stage about one knob, whose range is over the ratio of pairs; B is its solution.
+fn asks_for_the_ratio() -> App {
+    let mut course = sample::course();
+    let stage = &mut course.stages[0];
+    stage.varies.truncate(1);
+    stage.estimate.as_mut().expect("asked").of = "pair.ratio".to_owned();
+    stage.checks = vec![Check {
+        name: "it is faster".to_owned(),
+        metric: Metric::Ratio,
+        test: Test::Above(Target::Number(1.0)),
+        ..checked().stages[0].checks[0].clone()
+    }];
+    let (mut app, _) = session::begin(course, Options::default());
+    train(&mut app, 10);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::GuessKeep);
+    let fixed = app.stage().expect("a stage").fixed.clone();
+    mend(&mut app, fixed, 6);
+    app
+}
+
+fn measure_pairs(app: &mut App, ratio: f64, differs: &[&str]) {
+    act(app, Action::Pair);
+    let Event::Pair(mut pair) = sample::pair(40, true) else {
+        unreachable!()
+    };
+    pair.ratio = ratio;
+    pair.differs = differs.iter().map(|it| (*it).to_owned()).collect();
+    hear(app, Event::Pair(pair));
+}
+
+#[test]
+fn a_range_about_one_knob_is_judged_by_pairs_of_that_knob_alone() {
+    let mut app = asks_for_the_ratio();
+    let stage = app.stage().expect("a stage").clone();
+    let about = stage.varies[0].clone();
+    let measured = |app: &App| (app.study.of(&stage).measured, app.truth(&stage));
+    measure_pairs(&mut app, 2.5, &[&about, "model.loss"]);
+    assert_eq!(app.study.of(&stage).state, StageState::Passed);
+    assert_eq!(
+        (app.beside(&stage), measured(&app)),
+        (Some("model.loss"), (None, None))
+    );
+    measure_pairs(&mut app, 1.5, &[&about]);
+    assert_eq!(
+        (app.beside(&stage), measured(&app)),
+        (None, (Some(1.5), Some(1.5)))
+    );
+    // The first that counts stays, and a ratio of other knobs is no later one.
+    measure_pairs(&mut app, 2.5, &[&about, "model.loss"]);
+    assert_eq!(measured(&app), (Some(1.5), None));
+    // A stage about two knobs asks for the ratio of both.
+    let mut two = stage.clone();
+    two.varies.push("model.loss".to_owned());
+    assert_eq!((app.beside(&two), app.truth(&two)), (None, Some(2.5)));
 }
 
 #[test]

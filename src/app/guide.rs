@@ -132,15 +132,17 @@ fn called(app: &App) -> Option<String> {
     })
 }
 
-/// What the stage's checks still want, where nothing else comes first.
+/// What the stage's checks still want, or do not find any more, where nothing else comes first.
 fn lacks(app: &App) -> Option<String> {
     let goes = !matches!(
         app.run.state,
         RunState::EngineGone { .. } | RunState::Failed { .. }
     );
-    let stage_itself = app.recording().is_none() && app.exercise().is_none() && !app.knobs_open();
+    let stage_itself = app.recording().is_none() && app.exercise().is_none();
     let stage = app.stage().filter(|_| goes && stage_itself)?;
-    missing::missing(app, stage)
+    let wanted = missing::missing(app, stage).filter(|_| !app.knobs_open());
+    let asked = app.view.lesson_visible() && app.asked_here();
+    wanted.or_else(|| missing::lost(app, stage).filter(|_| !asked))
 }
 
 fn next_text(app: &App) -> &'static str {

@@ -223,6 +223,8 @@ impl Trainer {
         }
         let config = spec.config.clone();
         self.queue.ask(move |worker| worker.reconfigure(&config))?;
+        // What the earlier configuration took at its peak says nothing about this one.
+        allocator::reset_peak();
         self.source = Source::new(&spec.config);
         self.facts = Facts::new(&spec.config, Some(self.source.entropy()));
         self.spec = spec;

@@ -62,7 +62,7 @@ pub fn times_of<'a>(profiles: impl Iterator<Item = &'a Kernels>, row: &KernelRow
     rows.map(|it| it.ms).collect()
 }
 
-/// A profile with each row's time the median over several.
+/// A profile whose times are medians over several: each row's, and the step's that they are held against.
 pub fn typical<'a>(
     latest: &Kernels,
     profiles: impl Iterator<Item = &'a Kernels> + Clone,
@@ -78,6 +78,17 @@ pub fn typical<'a>(
             row.work_ms = row.work_ms.map(|work| work * ms / row.ms);
         }
         row.ms = ms;
+    }
+    kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    let of = |pick: fn(&Kernels) -> Option<f64>| {
+        let found: Vec<f64> = profiles.clone().filter_map(pick).collect();
+        (!found.is_empty()).then(|| median(&found))
+    };
+    if let Some(device_ms) = of(|it| Some(it.device_ms)) {
+        kernels.device_ms = device_ms;
+        kernels.coverage = of(|it| Some(it.coverage)).unwrap_or(kernels.coverage);
+        kernels.unbracketed_ms = of(|it| Some(it.unbracketed_ms)).unwrap_or_default();
+        kernels.step_ms = of(|it| it.step_ms).or(kernels.step_ms);
     }
     kernels
 }
@@ -185,6 +196,29 @@ mod tests {
             start: Duration::ZERO,
             length: Duration::from_millis(ms),
         }
+    }
+
+    #[test]
+    fn medians_over_profiles_are_held_against_the_median_step() {
+        let profile = |row: f64, rest: f64| Kernels {
+            rows: vec![KernelRow {
+                op: "linear".to_owned(),
+                ms: row,
+                ..KernelRow::default()
+            }],
+            device_ms: row,
+            unbracketed_ms: rest,
+            coverage: row / (row + rest),
+            step_ms: Some(row + rest),
+            ..Kernels::default()
+        };
+        // The latest one was disturbed.
+        let profiles = [profile(30.0, 10.0), profile(32.0, 8.0), profile(70.0, 90.0)];
+        let found = typical(&profiles[2], profiles.iter());
+        assert_eq!((found.rows[0].ms, found.device_ms), (32.0, 32.0));
+        assert_eq!((found.unbracketed_ms, found.step_ms), (10.0, Some(40.0)));
+        assert_eq!(found.coverage, 0.75);
+        assert_eq!(typical(&profiles[2], [].iter()), profiles[2]);
     }
 
     #[test]

@@ -85,6 +85,14 @@ pub fn wrap(
     page.lines
 }
 
+/// Spans on one line, or wrapped where it is too narrow.
+pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
+    match width_of(&spans) <= columns {
+        true => vec![Line::from(spans)],
+        false => wrap(&spans, columns, "", "  "),
+    }
+}
+
 struct Page {
     lines: Vec<Line<'static>>,
     line: Vec<Span<'static>>,

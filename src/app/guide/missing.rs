@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::app::study::Phase;
 use crate::course::Stage;
-use crate::course::check::{Check, Metric};
+use crate::course::check::Metric;
 use crate::course::progress::State;
 use crate::judge::{Line, Outcome};
 use crate::protocol::Slot;
@@ -22,25 +22,56 @@ pub fn missing(app: &App, stage: &Stage) -> Option<String> {
     let Some(report) = &study.report else {
         return said("Your B has not run yet; {toggle} runs it".to_owned());
     };
+    let metric = |line: &Line| {
+        let mut checks = stage.checks.iter();
+        checks.find(|it| it.name == line.name).map(|it| &it.metric)
+    };
+    let of_pairs = |line: &Line| metric(line) == Some(&Metric::Ratio);
+    // In the order of the stage, pairs last: speed is worth measuring once the rest is right.
     let mut required = report.lines.iter().filter(|line| !line.optional);
-    let failed = required.clone().find(|it| it.outcome == Outcome::Failed);
-    if let Some(line) = failed {
-        let (name, found) = (plain(&line.name), plain(&line.measured));
+    let unmet = required.clone().filter(|it| it.outcome != Outcome::Passed);
+    let first = unmet
+        .clone()
+        .find(|it| !of_pairs(it) || it.outcome == Outcome::Failed);
+    let open = first.or_else(|| required.find(|it| it.outcome == Outcome::NotMeasured))?;
+    let name = plain(&open.name);
+    if open.outcome == Outcome::Failed {
+        let found = plain(&open.measured);
         let far = if runs_on(app, stage) { " so far" } else { "" };
         return said(format!(
             "Not met{far}: {name} ({found}). {{knobs}} changes B"
         ));
     }
-    let open = required.find(|it| it.outcome == Outcome::NotMeasured)?;
-    let name = plain(&open.name);
-    let of_pairs = |check: &Check| check.name == open.name && check.metric == Metric::Ratio;
+    let first_loss = metric(open) == Some(&Metric::Figure("loss_first".to_owned()));
     let next = match open {
-        Line { .. } if stage.checks.iter().any(of_pairs) => "{pair} measures A and B in pairs",
-        _ if runs_on(app, stage) => "It runs on",
+        _ if of_pairs(open) => "{pair} measures A and B in pairs",
+        // A run that went on from A's weights never has a first loss.
+        _ if runs_on(app, stage) && !(first_loss && began_elsewhere(app)) => "It runs on",
         _ if app.run.active == Slot::B => "{restart} runs it again from step 0",
         _ => "{toggle} runs it",
     };
     said(format!("Not measured for your B yet: {name}. {next}"))
+}
+
+/// What B, as it is now, does not meet in a stage that was passed before.
+pub fn lost(app: &App, stage: &Stage) -> Option<String> {
+    let passed = app.study.of(stage).state == State::Passed;
+    if !passed || app.fix.same() || app.run.pairing || app.run.switching.is_some() {
+        return None;
+    }
+    let report = app.study.report.as_ref()?;
+    let mut lines = report.lines.iter();
+    let failed = lines.find(|it| !it.optional && it.outcome == Outcome::Failed)?;
+    let (name, found) = (plain(&failed.name), plain(&failed.measured));
+    Some(format!(
+        "The stage stays passed, but your B as it is now would not: {name} ({found})"
+    ))
+}
+
+/// B went on from the weights of another run.
+fn began_elsewhere(app: &App) -> bool {
+    let started = app.run.slot(Slot::B).started.as_ref();
+    started.is_some_and(|it| it.from_step > 0)
 }
 
 /// B runs and has not made as many steps as the stage's checks want.

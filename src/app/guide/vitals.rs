@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::app::study::Withheld;
+use crate::config::Sync;
 use crate::lints::FIRST_LOSS_LIMIT;
 use crate::protocol::{State, Throughput};
 use crate::units::{number, percent};
@@ -46,7 +47,13 @@ pub fn vitals(app: &App) -> Vec<Vital> {
         let share = 100.0 * phases.residual / phases.step;
         let sign = if share < 0.0 { '-' } else { '+' };
         let value = format!("{sign}{} % of the step", percent(share.abs()));
-        (value, good(share.abs() <= 5.0))
+        let started = slot.started.as_ref();
+        // One wait a step: the phases are times of handing over.
+        let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
+        match share > 5.0 && once {
+            true => (value, Mark::Open),
+            false => (value, good(share.abs() <= 5.0)),
+        }
     });
     vec![
         loss(app),

@@ -95,14 +95,8 @@ impl Trainer {
         let throughput = self.statistics();
         let throughput = throughput.as_ref();
         let profiles = std::mem::take(&mut self.stats.profiles);
-        let of = |pick: fn(&Kernels) -> f64| profiles.iter().map(pick).collect::<Vec<_>>();
         let kernels = match self.stats.kernels.take() {
-            Some(latest) if profiles.len() < 2 => latest,
-            Some(latest) => Kernels {
-                device_ms: median(&of(|it| it.device_ms)),
-                coverage: median(&of(|it| it.coverage)),
-                ..rows::typical(&latest, profiles.iter())
-            },
+            Some(latest) => rows::typical(&latest, profiles.iter()),
             None => Kernels {
                 reason: Some("no step was profiled".to_owned()),
                 ..Kernels::default()
@@ -110,8 +104,6 @@ impl Trainer {
         };
         let config = &self.spec.config;
         let roof = self.opened.roof.as_ref();
-        let mut kernels = kernels;
-        kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         let rows = kernels.rows.iter().take(TOP).map(|row| top(row, roof));
         Finished {
             stage: self.spec.stage,

@@ -75,11 +75,16 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         Verdict::Faster => (good, theme.good, "B is faster".to_owned()),
         Verdict::Slower => (warning, theme.bad, "B is slower".to_owned()),
         Verdict::Same => ("=", theme.text, "less than 1 % apart".to_owned()),
-        Verdict::Unclear if pair.done => (
-            theme.symbols.ghost,
-            theme.warning,
-            format!("no clear difference (n={n})"),
-        ),
+        Verdict::Unclear if pair.done => {
+            // A verdict asks for more than an interval beside 1.
+            let said = match (pair.low, pair.high) {
+                (Some(low), _) if low > 1.0 => "B is perhaps faster",
+                (_, Some(high)) if high < 1.0 => "B is perhaps slower",
+                _ => "no clear difference",
+            };
+            let said = format!("{said} (n={n})");
+            (theme.symbols.ghost, theme.warning, said)
+        }
         Verdict::Unclear => (
             theme.symbols.ghost,
             theme.warning,
@@ -133,9 +138,8 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             ),
             format!("{n} pairs; medians A {a} ms, B {b} ms{both}{apart}"),
             format!("{n} pairs; A {a} ms, B {b} ms{both}{apart}"),
-            format!("{n} pairs; A {a} ms, B {b} ms{apart}"),
         ];
-        let shortest = forms[3].clone();
+        let shortest = forms[2].clone();
         let mut forms = forms.into_iter();
         let fitting = forms.find(|form| text::width(form) <= width);
         fitting.unwrap_or(shortest)
@@ -143,9 +147,11 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
         format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")
     };
-    let progress = Line::styled(progress, theme.dim);
+    let progress = vec![Span::styled(progress, theme.dim)];
     let mut lines = titled(app, width, theme);
-    lines.extend([Line::from(head), progress, looks(pair, width, theme)]);
+    lines.extend(text::whole(head, width));
+    lines.extend(text::whole(progress, width));
+    lines.push(looks(pair, width, theme));
     lines
 }
 

@@ -63,8 +63,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         Some((figure, Some(far.is_finite() && far <= most)))
     });
     if !known.is_empty() {
-        f.lines
-            .push(ledger::clocks_in_a_line(app.run.shown(), theme));
+        let clocks = ledger::clocks_in_short(app.run.shown(), s.area.width, theme);
+        f.lines.extend(clocks);
     }
     for (slot, it) in &known {
         f.lines.extend(rms(*slot, &it.rms, theme));

@@ -113,8 +113,13 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
             theme.bad
         };
         let count = show(row.parameters as f64, 0);
+        // `0.attention.o_proj`: without what is the same in every name.
+        let short = row.name.trim_start_matches("layer.");
+        let short = short.trim_end_matches(".weight");
+        let fits = text::width(&row.name) <= name_wide;
+        let name = if fits { &row.name } else { short };
         lines.push(Line::from(vec![
-            Span::styled(text::left(&row.name, name_wide), style),
+            Span::styled(text::left(name, name_wide), style),
             Span::styled(text::right(&count, usize::from(count_wide)), theme.dim),
             zero(row, usize::from(zero_wide), theme),
             Span::styled(text::right(&norm, 9), style),

@@ -198,7 +198,8 @@ impl<'a> Table<'a> {
     /// One row, and what the other slot took.
     fn line(&self, row: &KernelRow, name: &str, was: Option<f64>, longest: f64) -> Line<'static> {
         let theme = self.theme;
-        let whole = self.kernels.device_ms + self.kernels.unbracketed_ms.max(0.0);
+        let rows: f64 = self.kernels.rows.iter().map(|row| row.ms).sum();
+        let whole = rows + self.kernels.unbracketed_ms.max(0.0);
         let share = if whole > 0.0 { row.ms / whole } else { 0.0 };
         let calls = Some(row.calls).filter(|calls| *calls > 0);
         let reached = match calls {

@@ -34,11 +34,13 @@ struct Parts {
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let fix = &s.app.fix;
-    let aside = match fix.rows().filter(Row::differs).count() {
+    let differ = match fix.rows().filter(Row::differs).count() {
         0 => "B is the same as A".to_owned(),
         1 => "1 differs".to_owned(),
         many => format!("{many} differ"),
     };
+    // Not every row is on a small screen.
+    let aside = format!("{} of {} · {differ}", fix.row + 1, fix.offers.len());
     s.open_as(Panel::Lesson, "knobs", &aside);
     let parts = parts(s.app, s.theme, s.area);
     let (top, list, foot) = areas(s.area, &parts);

@@ -4,6 +4,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::{Reading, SlotRun};
+use crate::config::Sync;
 use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
 use crate::tui::surface::{Surface, slot_label, slots};
@@ -44,7 +45,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let width = s.area.width;
     let label = vec![slot_label(*slot, app, theme)];
     let mut lines = vec![stacked(label, &reading.phases, width, theme)];
-    lines.extend(parts(&reading.phases, width, theme));
+    let sync = app.run.slot(*slot).started.as_ref();
+    let once = sync.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
+    lines.extend(parts(&reading.phases, once, width, theme));
     let others = known.iter().filter(|(other, _)| other != slot);
     let others = others.map(|(other, it)| {
         let step = Span::styled(format!(", step {}", it.step), theme.dim);
@@ -60,7 +63,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         lines.extend(clocks(run, theme));
         lines.extend((left > 5 && !others.is_empty()).then(Line::default));
     } else {
-        lines.push(clocks_in_a_line(run, theme));
+        lines.extend(clocks_in_short(run, width, theme));
     }
     lines.extend(others);
     s.show_panel(Panel::Ledger, lines)
@@ -76,12 +79,12 @@ fn values(phases: &Phases) -> [f64; 4] {
     ]
 }
 
-/// One line per phase, and whether they add up.
-fn parts(phases: &Phases, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+/// One line per phase, and whether they add up; where the host waits once a step, they need not.
+fn parts(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let share = phases.residual / phases.step;
     let room = width.saturating_sub((NAME + TIME + SHARE) as u16 + 2);
     let part = |(at, value): (usize, f64)| {
-        let wrong = at == 3 && share.abs() > TOLERANCE;
+        let wrong = at == 3 && share.abs() > TOLERANCE && !once;
         let style = if wrong { theme.bad } else { theme.phases[at] };
         let plain = if wrong { theme.bad } else { theme.text };
         let of_step = value.abs() / phases.step;
@@ -104,16 +107,21 @@ fn parts(phases: &Phases, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines: Vec<Line<'static>> = values(phases).into_iter().enumerate().map(part).collect();
     let sum = phases.forward + phases.backward + phases.optimizer;
     let (good, says) = match share {
-        s if s > TOLERANCE => (false, "time is missing from the phases"),
-        s if s < -TOLERANCE => (false, "the phases claim more than the step took"),
-        _ => (true, "the phases add up to the step"),
+        s if s > TOLERANCE && once => (
+            None,
+            "one wait a step: the phases are times of handing over",
+        ),
+        s if s > TOLERANCE => (Some(false), "time is missing from the phases"),
+        s if s < -TOLERANCE => (Some(false), "the phases claim more than the step took"),
+        _ => (Some(true), "the phases add up to the step"),
     };
-    let (mark, style) = theme.mark(good);
+    let (mark, style) = good.map_or((theme.symbols.ghost, theme.text), |good| theme.mark(good));
     let sums = format!(": {} of {}", duration(sum), duration(phases.step));
-    lines.push(Line::from(vec![
+    let said = vec![
         Span::styled(format!("{mark} {says}"), style),
         Span::styled(sums, theme.dim),
-    ]));
+    ];
+    lines.extend(text::whole(said, usize::from(width)));
     lines
 }
 
@@ -188,10 +196,10 @@ fn clocks(run: &SlotRun, theme: &Theme) -> Vec<Line<'static>> {
     lines
 }
 
-/// The same in one line, for narrow places and the evidence.
-pub fn clocks_in_a_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
+/// The same in a line, or two where it is too narrow, for the evidence and for where there is little room.
+pub fn clocks_in_short(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((it, _)) = run.clocks() else {
-        return Line::styled(NO_CLOCKS, theme.dim);
+        return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
     let clocks = [
         ("handed over ", Some(it.enqueue)),
@@ -202,5 +210,5 @@ pub fn clocks_in_a_line(run: &SlotRun, theme: &Theme) -> Line<'static> {
         let time = Span::styled(or_dash(time, duration), theme.strong);
         [Span::styled(name, theme.dim), time]
     });
-    spans.collect()
+    text::whole(spans.collect(), usize::from(width))
 }

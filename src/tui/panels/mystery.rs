@@ -25,9 +25,13 @@ pub fn page(open: &Mystery, w: &mut Writer<'_>) {
 fn task(open: &Mystery, w: &mut Writer<'_>) {
     let theme = w.theme;
     let text = match open.riddle.level() {
-        1 => "One knob of this run has a faulty value. Find it in the panels and mend it in B."
+        1 => "This run has one fault: a knob with a faulty value, or a few that belong together. Find it in the \
+              panels and mend it in B."
             .to_owned(),
-        n => format!("This run has {n} faults. Find them in the panels and mend them in B."),
+        n => format!(
+            "This run has {n} faults, each a knob with a faulty value or a few that belong together. Find them in the \
+             panels and mend them in B."
+        ),
     };
     w.plain(&text, theme.strong);
     w.blank();

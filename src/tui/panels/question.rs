@@ -46,7 +46,7 @@ pub fn choices(question: &Question, order: &[usize], w: &mut Writer<'_>) {
 pub fn later(of: &Estimate, first: f64, later: f64, w: &mut Writer<'_>) {
     let (first, now) = (with_unit(of, first), with_unit(of, later));
     if first != now {
-        let said = format!("A later run measured {now}; the score keeps the first, {first}.");
+        let said = format!("Measured since: {now}; the score keeps the first, {first}.");
         w.plain(&said, w.theme.dim);
     }
 }

@@ -37,6 +37,9 @@ const WIDE: u16 = 70;
 const LIST: (u16, u16) = (37, 72);
 /// Rows from which on it stands below where it does not stand beside.
 const TALL: u16 = 12;
+/// Rows from which on the letters have their names below, without figures; such a list has fewer rows than `LOW`.
+const SHORT: u16 = 7;
+const LOW: u16 = 3;
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
@@ -88,6 +91,10 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     if list.height == 0 {
         return 0;
     }
+    if list.height < LOW {
+        let names = rows.letters(usize::from(list.width));
+        return s.at(list).show_panel(Panel::Roofline, names);
+    }
     let longest = rows.names.iter().map(|it| text::width(it)).max();
     let name = longest.unwrap_or(0).clamp(12, 24);
     let mut room = usize::from(list.width).saturating_sub(2 + name);
@@ -127,10 +134,10 @@ fn divide(mut area: Rect) -> (Rect, Rect) {
         take_left(&mut area, 1);
         return (plot, area);
     }
-    let rows = if area.height >= TALL {
-        area.height * 2 / 5
-    } else {
-        0
+    let rows = match area.height {
+        TALL.. => area.height * 2 / 5,
+        SHORT.. => LOW - 1,
+        _ => 0,
     };
     let list = take_bottom(&mut area, rows);
     (area, list)
@@ -181,6 +188,21 @@ impl Rows<'_> {
         let compute =
             compute.map(|(name, roof)| format!("{name} {}", rate(roof.flops.best, "FLOP/s")));
         [memory].into_iter().chain(compute).collect()
+    }
+
+    /// Letters and names, as many on a line as fit: `c swiglu mlp.activation bwd  d attention fwd`.
+    fn letters(&self, columns: usize) -> Vec<Line<'static>> {
+        let (mut lines, mut line) = (Vec::new(), String::new());
+        for (letter, name) in LETTERS.chars().zip(&self.names) {
+            let next = format!("{letter} {name}");
+            if !line.is_empty() && text::width(&line) + 2 + text::width(&next) > columns {
+                lines.push(Line::raw(std::mem::take(&mut line)));
+            }
+            let gap = if line.is_empty() { "" } else { "  " };
+            line += &format!("{gap}{next}");
+        }
+        lines.push(Line::raw(line));
+        lines
     }
 
     /// Whose letters are whose, and the roofs with their values.
