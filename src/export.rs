@@ -2,5 +2,8 @@
 //! the stream carries, labelled with the device and date of its run.
 
 pub mod csv;
+pub mod html;
+pub mod learner;
 pub mod perfetto;
 pub mod report;
+pub mod sheet;

@@ -204,7 +204,7 @@ fn a_recording() {
             Ok(recording) => {
                 assert_eq!(recording.iter().count(), recording.len());
                 let sizes = [
-                    collect(&recording).markdown().len(),
+                    perflings::export::html::page(&collect(&recording).sheet()).len(),
                     csv::steps(recording.iter()).len(),
                     csv::kernels(recording.iter()).len(),
                     csv::gradients(recording.iter()).len(),

@@ -53,7 +53,9 @@ impl App {
         match action {
             Action::Quit => self.effects.push(Effect::Quit),
             Action::Suspend => self.effects.push(Effect::Suspend),
-            Action::Report => self.effects.push(Effect::WriteReport),
+            Action::Report => self
+                .effects
+                .push(Effect::WriteReport(Box::new(self.study.progress.clone()))),
             Action::Stage(number) => {
                 let of_number = |stage: &Stage| stage.number == number;
                 match self.course.stages.iter().position(of_number) {

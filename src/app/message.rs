@@ -7,7 +7,7 @@ use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
 use crate::course::journey::Journey;
-use crate::course::progress::{MysteryScore, StageProgress};
+use crate::course::progress::{MysteryScore, Progress, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::Command;
 use crate::room::news::News;
@@ -250,7 +250,7 @@ pub enum Effect {
     LeaveRoom,
     /// Ask the room's class for this, as its instructor.
     Order(Order),
-    WriteReport,
+    WriteReport(Box<Progress>),
     Suspend,
     Quit,
 }

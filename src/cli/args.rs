@@ -67,7 +67,7 @@ pub enum Task {
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
     Replay(ReplayArgs),
-    /// Write a recording's results as Markdown
+    /// Write a page of what you did, or a recording's results, as Markdown or HTML
     Report(ReportArgs),
     /// Convert a recording for other tools
     Export(ExportArgs),
@@ -365,8 +365,16 @@ pub struct ReplayArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct ReportArgs {
-    /// A file written by --record, or by `run --json`
-    pub file: PathBuf,
+    /// A file written by --record, or by `run --json`; without one, what you did in the course
+    pub file: Option<PathBuf>,
+    /// One HTML file that needs nothing else, in place of Markdown
+    #[arg(long)]
+    pub html: bool,
+    /// Write it here; a name that ends in .html is written as HTML
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub course: CourseArgs,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -2,7 +2,6 @@
 //! Markdown; against an earlier result, knob by knob, or over sizes. Figures come from the runs and from nowhere else.
 
 pub mod args;
-pub mod sheet;
 mod tables;
 
 use std::path::Path;
@@ -11,6 +10,7 @@ use anyhow::Result;
 
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
+use crate::export::sheet::{digits, worth};
 use crate::files;
 use crate::measure::cell::Subject;
 use crate::measure::plan::{News, Progress};
@@ -20,7 +20,6 @@ use crate::measure::{ablation, gate};
 use crate::out::{self, Exit, notice, progress, result, usage};
 use crate::protocol::Event;
 use args::{BenchArgs, Extent};
-use sheet::{digits, worth};
 
 /// The smallest ratio of speeds that passes where `--min-ratio` names none.
 const MIN_RATIO: f64 = 0.95;

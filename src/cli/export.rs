@@ -1,9 +1,15 @@
 //! `perflings export` and `perflings report`: a recording for other tools.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use super::args::{ExportArgs, Format, ReportArgs, Table};
-use crate::export::{csv, perfetto, report::collect};
+use super::progress::progress_of;
+use crate::course::context::CourseContext;
+use crate::course::{Stage, journey};
+use crate::export::sheet::Sheet;
+use crate::export::{csv, html, learner, perfetto, report::collect};
 use crate::out::{self, Exit, notice, usage};
 use crate::record::Recording;
 
@@ -28,14 +34,35 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
 }
 
 pub fn report(args: &ReportArgs) -> Result<Exit> {
-    let recording = open(&args.file)?;
-    out::result(markdown(&recording).trim_end())?;
+    let sheet = match &args.file {
+        Some(file) => collect(&open(file)?).sheet(),
+        None => of_learner(&args.course.open()?)?,
+    };
+    let named = |path: &PathBuf| path.extension().is_some_and(|it| it == "html");
+    let text = match args.html || args.out.as_ref().is_some_and(named) {
+        true => html::page(&sheet),
+        false => sheet.markdown(),
+    };
+    match &args.out {
+        Some(path) => out::file(path, text.as_bytes())?,
+        None => out::result(text.trim_end())?,
+    }
     Ok(Exit::Ok)
 }
 
-/// The report of a recording.
-pub fn markdown(recording: &Recording) -> String {
-    collect(recording).markdown()
+/// What the learner did in this course.
+fn of_learner(context: &CourseContext) -> Result<Sheet> {
+    let mine = |stage: &Stage| Some(context.learner(stage, None).ok()?.0.config);
+    let state = context.state.as_deref();
+    let journey = state.map(journey::load).transpose()?.flatten();
+    let progress = progress_of(context);
+    Ok(learner::sheet(
+        &context.course,
+        &progress,
+        &mine,
+        journey.as_ref(),
+        None,
+    ))
 }
 
 /// Reads a recording and says what is to be known about it.

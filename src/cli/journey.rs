@@ -8,11 +8,11 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::args::RunArgs;
-use super::bench::sheet::{Block, Sheet, Table, digits, interval};
 use crate::config::Preset;
 use crate::course::journey as kept;
 use crate::engine::load;
 use crate::export::report::short;
+use crate::export::sheet::{Block, Sheet, Table, digits, interval};
 use crate::export::{csv, perfetto};
 use crate::files;
 use crate::measure::cell::Cell;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use anyhow::Result;
 
 use super::args::ReplayArgs;
-use super::export::{markdown, open};
+use super::export::open;
 use super::progress::note_seen;
 use super::summary;
 use super::workshop::{exit_of, has_terminal};
@@ -107,7 +107,7 @@ fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {
     )];
     let finished = recording.finished();
     if finished.is_empty() {
-        parts.push(markdown(recording).trim_end().to_owned());
+        parts.push(collect(recording).sheet().markdown().trim_end().to_owned());
     }
     parts.extend(finished.iter().map(summary));
     parts.join("\n\n")

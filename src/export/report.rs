@@ -1,11 +1,17 @@
-//! What a stream showed, as Markdown: collected while it passes, so that a live session and a recording give the same
-//! report. It keeps the last figures of each run, not the stream.
+//! What a stream showed: collected while it passes, so that a live session and a recording give the same report. It keeps the
+//! last figures of each run and a thinned curve of its loss, not the stream.
 
-use crate::clean::{self, markdown as plain};
+use super::sheet::{Block, Chart, Curve, Sheet, Table, absent};
+use crate::clean;
 use crate::profile::roofline::reached;
 use crate::protocol::*;
 use crate::record::Recording;
 use crate::units::{bytes, show};
+
+/// Points of a curve; where there are more, every second one is left out.
+const POINTS: usize = 400;
+/// Rows of a kernel list.
+const ROWS: usize = 10;
 
 /// The last figures of every run of a stream.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +38,9 @@ struct Section {
     started: Started,
     first: Option<(u64, Num)>,
     last: Option<(u64, Num)>,
+    /// The loss at every so many steps.
+    curve: Vec<(f64, f64)>,
+    every: u64,
     throughput: Option<Throughput>,
     kernels: Option<Kernels>,
     gradients: Option<Gradients>,
@@ -51,6 +60,7 @@ impl Collector {
             Event::Step(step) => self.keep(step.slot, |s| {
                 s.first.get_or_insert((step.step, step.loss));
                 s.last = Some((step.step, step.loss));
+                s.draw(step.step, step.loss.0);
             }),
             Event::Throughput(it) => self.keep(it.slot, |s| s.throughput = Some(it.clone())),
             Event::Kernels(it) => self.keep(it.slot, |s| s.kernels = Some(it.clone())),
@@ -85,6 +95,8 @@ impl Collector {
             started: started.clone(),
             first: None,
             last: None,
+            curve: Vec::new(),
+            every: 1,
             throughput: None,
             kernels: None,
             gradients: None,
@@ -121,179 +133,255 @@ impl Collector {
     }
 
     /// The report. Every figure in it is one that the stream carried.
-    pub fn markdown(&self) -> String {
+    pub fn sheet(&self) -> Sheet {
+        let mut blocks = vec![Block::Title("perflings report".to_owned()), self.origin()];
+        if self.sections.is_empty() {
+            blocks.push(Block::Intro("No run was started.".to_owned()));
+        }
+        blocks.extend(self.blocks());
+        Sheet(blocks)
+    }
+
+    /// The runs and the comparisons.
+    pub fn blocks(&self) -> Vec<Block> {
+        let mut stages: Vec<u32> = self.sections.iter().map(Section::stage).collect();
+        stages.sort_unstable();
+        stages.dedup();
+        let mut blocks = Vec::new();
+        for stage in stages {
+            let runs: Vec<&Section> = self
+                .sections
+                .iter()
+                .filter(|it| it.stage() == stage)
+                .collect();
+            let mut after = curves(stage, &runs);
+            for run in runs {
+                blocks.extend(run.blocks());
+                blocks.extend(after.take());
+            }
+            let pairs = self.pairs.iter().filter(|(of, _)| *of == stage);
+            blocks.extend(pairs.flat_map(|(stage, pair)| comparison(*stage, pair)));
+        }
+        blocks
+    }
+
+    /// When, and on what.
+    pub fn origin(&self) -> Block {
         let date = match self.hello.date.as_str() {
             "" => "date unknown",
             date => date,
         };
-        let [date, version, os] = [date, &self.hello.version, &self.hello.os].map(plain);
-        let mut out = format!(
-            "# perflings report\n\nMeasured on {date} by perflings {version}, {os}, {} cores.\n",
-            self.hello.cores
-        );
-        if self.sections.is_empty() {
-            out.push_str("\nNo run was started.\n");
-        }
-        for section in &self.sections {
-            section.write(&mut out);
-        }
-        for (stage, pair) in &self.pairs {
-            out.push_str(&comparison(*stage, pair));
-        }
-        out
+        let (version, os, cores) = (&self.hello.version, &self.hello.os, self.hello.cores);
+        Block::Intro(format!(
+            "Measured on {date} by perflings {version}, {os}, {cores} cores."
+        ))
     }
 }
 
+/// The losses of a stage's runs, one over the other.
+fn curves(stage: u32, runs: &[&Section]) -> Option<Block> {
+    let curve = |run: &&Section| Curve {
+        name: run.started.run.variant.clone(),
+        points: run.curve.clone(),
+    };
+    let curves: Vec<Curve> = runs
+        .iter()
+        .filter(|it| it.curve.len() > 1)
+        .map(curve)
+        .collect();
+    let first = runs.first().filter(|_| !curves.is_empty())?;
+    let name = match stage {
+        0 => "Loss over steps".to_owned(),
+        stage => format!("Loss over steps, stage {stage}"),
+    };
+    let floor = first.started.entropy.map(|it| ("entropy".to_owned(), it));
+    let levels = [Some(("ln V".to_owned(), first.started.ln_vocab)), floor];
+    let levels = levels.into_iter().flatten().collect();
+    Some(Block::Chart(Chart {
+        name,
+        curves,
+        levels,
+    }))
+}
+
 impl Section {
-    fn write(&self, out: &mut String) {
+    fn stage(&self) -> u32 {
+        self.started.run.stage
+    }
+
+    /// Takes a point in, and thins the curve out where it has too many.
+    fn draw(&mut self, step: u64, loss: f64) {
+        if step % self.every != 0 {
+            return;
+        }
+        self.curve.push((step as f64, loss));
+        if self.curve.len() > POINTS {
+            self.every *= 2;
+            let every = self.every as f64;
+            self.curve.retain(|(step, _)| step % every == 0.0);
+        }
+    }
+
+    fn blocks(&self) -> Vec<Block> {
         let run = &self.started.run;
         let title = match run.stage {
-            0 => plain(&run.variant),
-            stage => format!("Stage {stage}, {}", plain(&run.variant)),
+            0 => run.variant.clone(),
+            stage => format!("Stage {stage}, {}", run.variant),
         };
         let early = self.ended.as_ref();
-        let early = early.map(|why| format!(" Ended early: {}.", plain(why)));
-        let early = early.unwrap_or_default();
-        out.push_str(&format!(
-            "\n## {title}\n\nOn {} ({}). {} parameters; configuration `{}`.{early}\n\n| figure | value |\n|---|---|\n",
-            plain(&self.started.device.name),
-            plain(&self.started.device.kind),
-            show(self.started.parameters as f64, 0),
-            clean::line(&self.started.config).replace('`', "'")
-        ));
-        let mut row = |name: &str, value: String| out.push_str(&format!("| {name} | {value} |\n"));
+        let early = early.map(|why| format!(" Ended early: {why}."));
+        let device = &self.started.device;
+        let mut blocks = vec![
+            Block::Heading(title),
+            Block::Intro(format!(
+                "On {} ({}). {} parameters; configuration {}.{}",
+                device.name,
+                device.kind,
+                show(self.started.parameters as f64, 0),
+                clean::line(&self.started.config),
+                early.unwrap_or_default()
+            )),
+            Block::Table(Table::of(
+                self.figures(),
+                &[
+                    ("figure", &|it| Ok(it.0.to_owned())),
+                    ("value", &|it| Ok(it.1.clone())),
+                ],
+            )),
+        ];
+        if let Some(kernels) = &self.kernels {
+            blocks.extend(self.profile(kernels));
+        }
+        let lint = |it: &Lint| {
+            let why = it.why.trim_end_matches('.');
+            Block::Remark(format!("{}: {why}. Next: {}", it.name, it.next))
+        };
+        blocks.extend(self.lints.iter().map(lint));
+        blocks
+    }
+
+    fn figures(&self) -> Vec<(&'static str, String)> {
         let loss = |found: Option<(u64, Num)>| {
-            found.map_or(missing("no step was made"), |(step, x)| {
+            found.map_or(absent("no step was made"), |(step, x)| {
                 format!("{} at step {step}", short(x))
             })
         };
-        row("loss, first", loss(self.first));
-        row("loss, last", loss(self.last));
-        row("ln V", format!("{:.3}", self.started.ln_vocab));
         let entropy = self.started.entropy.map(|h| format!("{h:.3}"));
-        row("entropy of the data", entropy.unwrap_or(missing("unknown")));
-        if let Some(t) = &self.throughput {
-            let (speed, clock) = (t.samples_per_s, plain(&t.clock));
-            row(
-                "samples/s",
-                format!("{speed:.2} ({}, clock {clock})", t.state),
-            );
-            let Spread {
-                median,
-                p25,
-                p75,
-                p95,
-                n,
-            } = &t.step_ms;
-            row(
-                "step, ms",
-                format!(
+        let mut rows = vec![
+            ("loss, first", loss(self.first)),
+            ("loss, last", loss(self.last)),
+            ("ln V", format!("{:.3}", self.started.ln_vocab)),
+            ("entropy of the data", entropy.unwrap_or(absent("unknown"))),
+        ];
+        match &self.throughput {
+            Some(t) => {
+                let (speed, clock) = (t.samples_per_s, &t.clock);
+                let speed = format!("{speed:.2} ({}, clock {clock})", t.state);
+                rows.push(("samples/s", speed));
+                let (median, p25, p75) = (t.step_ms.median, t.step_ms.p25, t.step_ms.p75);
+                let (p95, n) = (t.step_ms.p95, t.step_ms.n);
+                let step = format!(
                     "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {n}"
-                ),
-            );
-            if let Some(p) = &t.phases {
-                let (forward, backward) = (p.forward, p.backward);
-                let (optimizer, residual) = (p.optimizer, p.residual);
-                row(
-                    "forward, backward, optimizer, residual, ms",
-                    format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {residual:+.3}"),
                 );
+                rows.push(("step, ms", step));
+                if let Some(p) = &t.phases {
+                    let (forward, backward) = (p.forward, p.backward);
+                    let (optimizer, residual) = (p.optimizer, p.residual);
+                    rows.push((
+                        "forward, backward, optimizer, residual, ms",
+                        format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {residual:+.3}"),
+                    ));
+                }
             }
-        } else {
-            row(
+            None => rows.push((
                 "samples/s",
-                missing("too few synchronised, unprofiled steps"),
-            );
+                absent("too few synchronised, unprofiled steps"),
+            )),
         }
         let share = self.gradients.as_ref().map(|g| {
             let (share, with, of) = (g.params_pct, g.with_grad, g.tensors);
             format!("{share:.1} % ({with} of {of} tensors)")
         });
-        let share = share.unwrap_or(missing("no audit was made"));
-        row("parameters with a gradient", share);
+        let share = share.unwrap_or(absent("no audit was made"));
+        rows.push(("parameters with a gradient", share));
         let memory = self.memory.as_ref();
         let peak = memory.and_then(|m| m.peak_bytes).map(bytes);
         let reason = memory.and_then(|m| m.reason.as_deref());
-        let peak = peak.unwrap_or(missing(reason.unwrap_or("not reported")));
-        row("memory, peak", peak);
+        let peak = peak.unwrap_or(absent(reason.unwrap_or("not reported")));
+        rows.push(("memory, peak", peak));
         if let Some(others) = self.others {
-            row(
-                "other programs",
-                format!("{:.0} % of the cores", 100.0 * others),
-            );
+            let others = format!("{:.0} % of the cores", 100.0 * others);
+            rows.push(("other programs", others));
         }
-        self.write_kernels(out);
-        for lint in &self.lints {
-            out.push_str(&format!(
-                "\n- **{}**: {}. Next: {}\n",
-                plain(&lint.name),
-                plain(lint.why.trim_end_matches('.')),
-                plain(&lint.next)
-            ));
-        }
+        rows
     }
 
-    fn write_kernels(&self, out: &mut String) {
-        let Some(k) = &self.kernels else { return };
-        let roof = self.started.roof.as_deref();
+    fn profile(&self, k: &Kernels) -> Vec<Block> {
         if let Some(reason) = &k.reason {
-            out.push_str(&format!("\nKernels: {}.\n", missing(reason)));
-            return;
+            return vec![Block::Intro(format!("Kernels: {}.", absent(reason)))];
         }
-        out.push_str(&format!(
-            "\nOne profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} %, unbracketed {:.2} ms.\n\n\
-             | kernel | part | phase | calls | ms | GFLOP/s | GB/s | FLOP/byte | of the roof |\n\
-             |---|---|---|---:|---:|---:|---:|---:|---:|\n",
-            k.launches,
-            k.unique,
-            k.device_ms,
-            plain(&k.clock),
-            100.0 * k.coverage,
-            k.unbracketed_ms
-        ));
-        for row in k.rows.iter().take(10) {
-            let cells = [&row.kernel, &row.part, &row.phase].map(|text| plain(text));
-            let reached = reached(row, roof);
-            let figure = |value: Option<f64>, digits: usize| {
-                value.map_or_else(|| "-".to_owned(), |it| format!("{it:.digits$}"))
-            };
-            out.push_str(&format!(
-                "| {} | {} | {} | {} | {:.3} | {} | {} | {} | {} |\n",
-                cells[0],
-                cells[1],
-                cells[2],
-                row.calls,
-                row.ms,
-                figure(reached.flops_per_s.map(|it| it / 1e9), 2),
-                figure(reached.bytes_per_s.map(|it| it / 1e9), 2),
-                figure(reached.intensity, 2),
-                reached
-                    .share
-                    .map_or_else(|| "-".to_owned(), |it| format!("{:.1} %", 100.0 * it)),
-            ));
-        }
-        out.push_str(&match roof {
-            None => format!("\nThe roof: {}.\n", missing("this device's peaks were not known")),
+        let roof = self.started.roof.as_deref();
+        let figure = |value: Option<f64>, digits: usize| {
+            value.map_or_else(|| "-".to_owned(), |it| format!("{it:.digits$}"))
+        };
+        let giga = |value: Option<f64>| figure(value.map(|it| it / 1e9), 2);
+        let percent = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |it| format!("{:.1} %", 100.0 * it))
+        };
+        let table = Table::of(
+            k.rows.iter().take(ROWS),
+            &[
+                ("kernel", &|it| Ok(it.kernel.clone())),
+                ("part", &|it| Ok(it.part.clone())),
+                ("phase", &|it| Ok(it.phase.clone())),
+                ("calls", &|it| Ok(it.calls.to_string())),
+                ("ms", &|it| Ok(format!("{:.3}", it.ms))),
+                ("GFLOP/s", &|it| Ok(giga(reached(it, roof).flops_per_s))),
+                ("GB/s", &|it| Ok(giga(reached(it, roof).bytes_per_s))),
+                ("FLOP/byte", &|it| {
+                    Ok(figure(reached(it, roof).intensity, 2))
+                }),
+                ("of the roof", &|it| Ok(percent(reached(it, roof).share))),
+            ],
+        );
+        let roof = match roof {
+            None => format!(
+                "The roof: {}.",
+                absent("this device's peaks were not known")
+            ),
             Some(roof) => format!(
-                "\nThe roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
-                 A dash: the work is not known there.\n",
+                "The roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
+                 A dash: the work is not known there.",
                 roof.flops.best / 1e9,
                 roof.matrix_cores.map_or_else(String::new, |it| {
                     format!(" ({:.1} in f16 on matrix cores)", it.best / 1e9)
                 }),
                 roof.bytes.best / 1e9,
-                plain(&roof.date),
-                plain(&roof.clock),
+                roof.date,
+                roof.clock,
                 roof.load().map_or("", |_| ", beside other programs"),
                 roof.flops.n,
                 roof.flops.median / 1e9,
                 roof.bytes.median / 1e9,
             ),
-        });
+        };
+        vec![
+            Block::Intro(format!(
+                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} %, unbracketed {:.2} ms.",
+                k.launches,
+                k.unique,
+                k.device_ms,
+                k.clock,
+                100.0 * k.coverage,
+                k.unbracketed_ms
+            )),
+            Block::Table(table),
+            Block::Intro(roof),
+        ]
     }
 }
 
-fn comparison(stage: u32, pair: &Pair) -> String {
+fn comparison(stage: u32, pair: &Pair) -> [Block; 2] {
     let title = match stage {
         0 => "Comparison".to_owned(),
         stage => format!("Comparison, stage {stage}"),
@@ -306,22 +394,19 @@ fn comparison(stage: u32, pair: &Pair) -> String {
     let per_step = pair.tokens.map_or_else(String::new, |[a, b]| {
         format!(" for {a} and {b} tokens a step")
     });
-    let differs = match plain(&pair.differs.join(", ")) {
+    let differs = match pair.differs.join(", ") {
         none if none.is_empty() => "nothing".to_owned(),
         differs => differs,
     };
-    format!(
-        "\n## {title}\n\n{verdict}: time of A over time of B {} (95 % interval), n = {} pairs.\n\
-         A median {:.3} ms, B median {:.3} ms{per_step}. They differ in {differs}.\n",
+    let said = format!(
+        "{verdict}: time of A over time of B {} (95 % interval), n = {} pairs. \
+         A median {:.3} ms, B median {:.3} ms{per_step}. They differ in {differs}.",
         pair.figures(),
         pair.n,
         pair.a_ms.median,
         pair.b_ms.median
-    )
-}
-
-fn missing(why: &str) -> String {
-    format!("not measured: {}", plain(why))
+    );
+    [Block::Heading(title), Block::Intro(said)]
 }
 
 /// A loss with as many digits as it needs; NaN as NaN.
@@ -329,5 +414,54 @@ pub fn short(x: Num) -> String {
     match x.0.is_finite() {
         true => format!("{:.4}", x.0),
         false => x.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Preset, RunConfig};
+
+    #[test]
+    fn a_long_curve_is_thinned_and_keeps_its_ends() {
+        let mut collector = Collector::default();
+        let run = RunSpec {
+            stage: 1,
+            variant: "broken".to_owned(),
+            slot: Slot::A,
+            config: RunConfig::preset(Preset::Tiny),
+            steps: None,
+        };
+        let started = Started {
+            run,
+            config: String::new(),
+            device: Device::default(),
+            parameters: 1,
+            tensors: 1,
+            ln_vocab: 6.9,
+            entropy: None,
+            forward_flops: 1.0,
+            from_step: 0,
+            roof: None,
+            paired: false,
+            emulated: false,
+        };
+        collector.hear(&Event::Started(started));
+        for step in 0..5_000 {
+            collector.hear(&Event::Step(Step {
+                step,
+                loss: Num(7.0 - step as f64 / 1000.0),
+                ..Step::default()
+            }));
+        }
+        let blocks = collector.blocks();
+        let chart = blocks.iter().find_map(|block| match block {
+            Block::Chart(chart) => Some(chart),
+            _ => None,
+        });
+        let points = &chart.expect("a curve").curves[0].points;
+        assert!(points.len() <= POINTS, "{}", points.len());
+        assert_eq!(points.first(), Some(&(0.0, 7.0)));
+        assert!(points.last().is_some_and(|it| it.0 > 4_950.0), "{points:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! A result as headings, tables and remarks, in plain text or in Markdown. It knows columns and no measurements.
+//! A result as headings, tables, remarks and drawings, in plain text or in Markdown; `html` writes the same as a page. It knows
+//! columns and no measurements.
 
 use std::fmt::Write;
 
@@ -21,6 +22,37 @@ pub enum Block {
     Table(Table),
     /// A line below the tables of a heading.
     Remark(String),
+    Chart(Chart),
+    Scale(Scale),
+}
+
+/// Curves over steps. Text and Markdown leave it out: its figures stand in the tables beside it.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    pub name: String,
+    pub curves: Vec<Curve>,
+    /// Values that are the same at each step, with their names.
+    pub levels: Vec<(String, f64)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Curve {
+    pub name: String,
+    /// Step and value.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A range on a scale, and a value beside it; in words where nothing is drawn.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    pub said: String,
+    pub from: f64,
+    pub to: f64,
+    pub log: bool,
+    pub range: (f64, f64),
+    pub mark: Option<f64>,
+    /// Where two things are equal.
+    pub even: Option<f64>,
 }
 
 /// A row shorter than the head says in its last cell why the rest is missing; that cell may be as wide as it needs.
@@ -52,6 +84,11 @@ impl Table {
             head: columns.iter().map(|(head, _)| clean(head)).collect(),
             rows: things.into_iter().map(row).collect(),
         }
+    }
+
+    /// As it was printed before.
+    pub fn printed(head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
+        Self { head, rows }
     }
 
     /// The head and the rows.
@@ -103,6 +140,8 @@ impl Sheet {
                 Block::Table(table) if after_table => out += &format!("\n{}", table.text()),
                 Block::Table(table) => out += &table.text(),
                 Block::Remark(text) => out += &format!("  {}\n", clean(text)),
+                Block::Scale(scale) => out += &format!("  {}\n", clean(&scale.said)),
+                Block::Chart(_) => {}
             }
             after_table = matches!(block, Block::Table(_));
         }
@@ -120,6 +159,8 @@ impl Sheet {
                 Block::Table(table) => out += &format!("\n{}", table.markdown()),
                 Block::Remark(text) if after_remark => out += &format!("- {}\n", escaped(text)),
                 Block::Remark(text) => out += &format!("\n- {}\n", escaped(text)),
+                Block::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.said)),
+                Block::Chart(_) => {}
             }
             after_remark = matches!(block, Block::Remark(_));
         }

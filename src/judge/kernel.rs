@@ -13,7 +13,7 @@ use crate::protocol::{
 };
 
 pub use card::CardLine;
-use card::{bad, card_line, faster, lines, remark, shared};
+use card::{AS_FAST, TIME, bad, card_line, faster, lines, remark, shared};
 use fault::sentence;
 
 /// A check of a learner's kernels, judged.
@@ -29,6 +29,16 @@ pub struct KernelVerdict {
     pub passed: bool,
     /// What to give the training engine, where every file is right and the exercise asks for it.
     pub swap: Option<KernelSwap>,
+}
+
+impl KernelVerdict {
+    /// The lines of the card that say how fast it is.
+    pub fn timing(&self) -> Option<String> {
+        let lines = self.card.iter().map(|line| line.text.as_str());
+        let times = lines.filter(|it| it.starts_with(TIME) || it.contains(AS_FAST));
+        let said = times.collect::<Vec<_>>().join("; ");
+        (!said.is_empty()).then_some(said)
+    }
 }
 
 /// How far a check has come, in words.

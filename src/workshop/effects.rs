@@ -26,6 +26,7 @@ use crate::course::workspace;
 use crate::course::{Course, Source, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
+use crate::export::{html, learner};
 use crate::files;
 use crate::record::Recording;
 use crate::room::member::Member;
@@ -140,9 +141,11 @@ impl Workshop {
             }
             Effect::SaveWelcomed => self.keep(Change::Welcomed)?,
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
-            Effect::WriteReport => {
-                let path = self.write_report()?;
-                return Ok(Some(format!("The report is in {}", path.display())));
+            Effect::WriteReport(progress) => {
+                let [text, page] = self.write_report(&progress)?;
+                let page = page.file_name().unwrap_or_default().display();
+                let said = format!("The report is in {}, and beside it {page}", text.display());
+                return Ok(Some(said));
             }
             Effect::OpenEditor { stage, file, line } => {
                 return self.open_editor(&stage, &file, line).map(Some);
@@ -304,7 +307,8 @@ impl Workshop {
         })
     }
 
-    fn write_report(&self) -> Result<PathBuf> {
+    /// As Markdown and as a page.
+    fn write_report(&self, progress: &Progress) -> Result<[PathBuf; 2]> {
         let folder = self
             .reports
             .as_ref()
@@ -315,12 +319,21 @@ impl Workshop {
         } else {
             collector.date()
         };
-        let name = |n: u32| folder.join(format!("report-{date}-{n}.md"));
-        let Some(path) = (1..10_000).map(name).find(|path| !files::is_taken(path)) else {
+        let name =
+            |n: u32| ["md", "html"].map(|kind| folder.join(format!("report-{date}-{n}.{kind}")));
+        let free = |paths: &[PathBuf; 2]| !paths.iter().any(|path| files::is_taken(path));
+        let Some(paths) = (1..10_000).map(name).find(free) else {
             bail!("{} is full of reports", folder.display());
         };
-        workspace::write(&path, &collector.markdown())?;
-        Ok(path)
+        let mine = |stage: &Stage| Some(self.context.learner(stage, None).ok()?.0.config);
+        let journey = self.context.state.as_deref().map(journey::load);
+        let journey = journey.transpose()?.flatten();
+        let course = &self.context.course;
+        let sheet = learner::sheet(course, progress, &mine, journey.as_ref(), Some(&collector));
+        let [text, page] = &paths;
+        workspace::write(text, &sheet.markdown())?;
+        workspace::write(page, &html::page(&sheet))?;
+        Ok(paths)
     }
 
     fn show_recording(&mut self, id: &str) -> Result<()> {
@@ -523,10 +536,20 @@ mod tests {
     fn reports_do_not_replace_each_other() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut workshop = workshop(dir.path());
-        let texts = [(); 2].map(|()| workshop.says(Effect::WriteReport));
+        let report = || Effect::WriteReport(Box::default());
+        let texts = [(); 2].map(|()| workshop.says(report()));
         assert_ne!(texts[0], texts[1]);
         let path = texts[0].strip_prefix("The report is in ").expect("a path");
-        let report = std::fs::read_to_string(path).expect("a report");
-        assert!(report.starts_with("# perflings report"));
+        let path = PathBuf::from(path.split(", ").next().expect("a path"));
+        let read = |path: &Path| std::fs::read_to_string(path).expect("a report");
+        let text = read(&path);
+        let title = text
+            .lines()
+            .next()
+            .expect("a title")
+            .trim_start_matches("# ");
+        assert_eq!(title, workshop.context.course.title);
+        let page = read(&path.with_extension("html"));
+        assert!(page.starts_with("<!doctype html>") && page.contains("<h2>Score</h2>"));
     }
 }

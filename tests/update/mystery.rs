@@ -230,7 +230,10 @@ fn a_report_would_name_the_faults() {
     let mut app = open();
     assert!(act(&mut app, Action::Report).is_empty());
     let (mut app, _) = judged(Verdict::Same);
-    assert_eq!(act(&mut app, Action::Report), [Effect::WriteReport]);
+    assert!(matches!(
+        &act(&mut app, Action::Report)[..],
+        [Effect::WriteReport(_)]
+    ));
 }
 
 #[test]

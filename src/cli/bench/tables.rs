@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::sheet::{Block, Sheet, Table, absent, digits, interval, worth};
 use crate::config::Knob;
+use crate::export::sheet::{Block, Sheet, Table, absent, digits, interval, worth};
 use crate::measure::ablation::{Effect, Group, Place, rank};
 use crate::measure::cell::{Cell, Memory, Speed};
 use crate::measure::gate::{Gate, Judged, Judgement};

@@ -9,6 +9,10 @@ use crate::protocol::{
 };
 use crate::units::{duration, rate, show};
 
+/// How the line about time begins, and what those say that compare.
+pub const TIME: &str = "time at";
+pub const AS_FAST: &str = "times as fast as";
+
 /// A line of the card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CardLine {
@@ -128,7 +132,7 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
     };
     let (shape, clock) = (&time.shape, &time.clock);
     card.push(remark(format!(
-        "time at `{shape}`, {clock} clock: {took} · {reached} · {share}"
+        "{TIME} `{shape}`, {clock} clock: {took} · {reached} · {share}"
     )));
     let others = [
         (time.against_starter, time.starter_ms, "the starter"),
@@ -164,7 +168,7 @@ fn place(name: &str, error: &KernelError) -> String {
 
 pub(super) fn faster(ratio: KernelRatio, whom: &str) -> String {
     format!(
-        "{:.2} times as fast as {whom} ({:.2} to {:.2})",
+        "{:.2} {AS_FAST} {whom} ({:.2} to {:.2})",
         ratio.ratio, ratio.low, ratio.high
     )
 }

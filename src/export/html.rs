@@ -1,0 +1,368 @@
+//! A sheet as one HTML file: its style and its drawings are in it, nothing is loaded from elsewhere, and every text is
+//! escaped. It reads on a phone and on paper, light and dark.
+
+use super::sheet::{Block, Chart, Curve, Scale, Sheet, Table};
+use crate::clean::shown;
+use crate::units::number;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1d1d1f;--dim:#5f6368;--rule:#d5d7da;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
+@media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--dim:#a3a7ad;--rule:#3c4043;--paper:#16181a;--a:#ff9d91;--b:#8ab4f8;--soft:#243044}}\
+*{box-sizing:border-box}\
+body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}\
+main{max-width:52rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}\
+h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;padding-top:.75rem;border-top:1px solid var(--rule)}\
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;width:100%}\
+th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--rule)}\
+td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
+ul{padding-left:1.2rem}figure{margin:1rem 0}figcaption{color:var(--dim);font-size:.9rem}\
+svg{display:block;width:100%;height:auto;max-width:40rem}\
+svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
+.axis{stroke:var(--rule)}.level{stroke:var(--dim);stroke-dasharray:2 4}\
+.curve{fill:none;stroke-width:2}.a{stroke:var(--a);stroke-dasharray:6 3}.b{stroke:var(--b)}\
+text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
+.band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}\
+@media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
+main{max-width:none;padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible}}";
+
+/// Width and height of a chart, and the room that its labels take: left, right, above, below.
+const CHART: (f64, f64) = (640.0, 240.0);
+const ROOM: [f64; 4] = [48.0, 64.0, 10.0, 24.0];
+/// Width and height of a scale, and the room beside it.
+const SCALE: (f64, f64) = (640.0, 44.0);
+const ENDS: f64 = 56.0;
+
+/// The whole file.
+pub fn page(sheet: &Sheet) -> String {
+    let title = sheet.0.iter().find_map(|block| match block {
+        Block::Title(text) => Some(escaped(text)),
+        _ => None,
+    });
+    let mut body = String::new();
+    let mut listed = false;
+    for block in &sheet.0 {
+        let remark = matches!(block, Block::Remark(_));
+        if remark != listed {
+            body += if remark { "<ul>\n" } else { "</ul>\n" };
+            listed = remark;
+        }
+        body += &match block {
+            Block::Title(text) => format!("<h1>{}</h1>\n", escaped(text)),
+            Block::Intro(text) => format!("<p>{}</p>\n", escaped(text)),
+            Block::Heading(text) => format!("<h2>{}</h2>\n", escaped(text)),
+            Block::Remark(text) => format!("<li>{}</li>\n", escaped(text)),
+            Block::Table(it) => table(it),
+            Block::Chart(it) => chart(it),
+            Block::Scale(it) => scale(it),
+        };
+    }
+    if listed {
+        body += "</ul>\n";
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
+        title.unwrap_or_default()
+    )
+}
+
+/// A text that is nothing but text, between tags and between quotes.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().map(shown) {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn table(table: &Table) -> String {
+    let (head, rows) = table.cells();
+    let columns = head.len();
+    let head: String = head
+        .iter()
+        .map(|it| format!("<th scope=\"col\">{}</th>", escaped(it)))
+        .collect();
+    let row = |row: &Vec<String>| {
+        let cell = |(at, text): (usize, &String)| {
+            // The last cell of a short row says why the rest is missing.
+            let left = columns.saturating_sub(at);
+            let span = match at + 1 == row.len() && left > 1 {
+                true => format!(" colspan=\"{left}\""),
+                false => String::new(),
+            };
+            let class = if is_figure(text) { " class=\"n\"" } else { "" };
+            format!("<td{class}{span}>{}</td>", escaped(text))
+        };
+        let cells: String = row.iter().enumerate().map(cell).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = rows.iter().map(row).collect();
+    format!(
+        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
+    )
+}
+
+/// Whether a cell is a number, perhaps with a unit behind it.
+fn is_figure(text: &str) -> bool {
+    let first = text.split(' ').next().unwrap_or_default();
+    let number = first.trim_end_matches(['x', '%']).replace(',', "");
+    text.len() < 20 && (number.parse::<f64>().is_ok() || text == "-")
+}
+
+/// Where a value lies between two others, from 0 to 1.
+fn place(value: f64, from: f64, to: f64, log: bool) -> f64 {
+    let share = match log && from > 0.0 && value > 0.0 {
+        true => (value / from).ln() / (to / from).ln(),
+        false => (value - from) / (to - from),
+    };
+    match share.is_finite() {
+        true => share.clamp(0.0, 1.0),
+        false => 0.5,
+    }
+}
+
+fn chart(chart: &Chart) -> String {
+    let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
+    let points = || {
+        chart
+            .curves
+            .iter()
+            .flat_map(|it| it.points.iter().filter(finite))
+    };
+    let levels = chart.levels.iter().filter(|(_, y)| y.is_finite());
+    let heights: Vec<f64> = points()
+        .map(|it| it.1)
+        .chain(levels.clone().map(|it| it.1))
+        .collect();
+    let ends = |values: &[f64]| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (low, high)
+    };
+    if points().next().is_none() {
+        return String::new();
+    }
+    let (low, high) = ends(&heights);
+    let (first, last) = ends(&points().map(|it| it.0).collect::<Vec<_>>());
+    let log = low > 0.0 && high > 20.0 * low;
+    let [left, right, above, below] = ROOM;
+    let (wide, tall) = (CHART.0 - left - right, CHART.1 - above - below);
+    let x = |value: f64| left + wide * place(value, first, last, false);
+    let y = |value: f64| above + tall * (1.0 - place(value, low, high, log));
+    let mut drawn = String::new();
+    for (name, level) in levels {
+        let at = y(*level);
+        drawn += &format!(
+            "<line class=\"level\" x1=\"{left:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+            left + wide,
+            left + wide + 4.0,
+            at + 4.0,
+            escaped(name)
+        );
+    }
+    for (curve, class) in chart.curves.iter().zip(["a", "b"].into_iter().cycle()) {
+        let line: Vec<String> = curve
+            .points
+            .iter()
+            .filter(finite)
+            .map(|(step, value)| format!("{:.1},{:.1}", x(*step), y(*value)))
+            .collect();
+        drawn += &format!(
+            "<polyline class=\"curve {class}\" points=\"{}\"/>\n",
+            line.join(" ")
+        );
+    }
+    for (value, at) in [(low, y(low)), (high, y(high))] {
+        drawn += &format!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            left - 6.0,
+            at + 4.0,
+            escaped(&number(value))
+        );
+    }
+    for (value, anchor) in [(first, "start"), (last, "end")] {
+        drawn += &format!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            x(value),
+            CHART.1 - 6.0,
+            escaped(&number(value))
+        );
+    }
+    let axis = format!(
+        "<path class=\"axis\" fill=\"none\" d=\"M{left:.1} {above:.1}V{:.1}H{:.1}\"/>",
+        above + tall,
+        left + wide
+    );
+    let said = said(chart);
+    format!(
+        "<figure><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{said}\">\n{axis}\n{drawn}</svg>\n\
+         <figcaption>{said}</figcaption></figure>\n",
+        CHART.0, CHART.1
+    )
+}
+
+/// What a chart shows, in words.
+fn said(chart: &Chart) -> String {
+    let dashes = ["dashed", "solid"].into_iter().cycle();
+    let curve = |(curve, dash): (&Curve, &str)| {
+        let end = |point: Option<&(f64, f64)>| point.map_or("-".to_owned(), |it| number(it.1));
+        let (first, last) = (end(curve.points.first()), end(curve.points.last()));
+        format!("{} ({dash}): {first} to {last}", curve.name)
+    };
+    let curves: Vec<String> = chart.curves.iter().zip(dashes).map(curve).collect();
+    escaped(&format!("{}. {}", chart.name, curves.join("; ")))
+}
+
+fn scale(scale: &Scale) -> String {
+    let (from, to) = (scale.from, scale.to);
+    let wide = SCALE.0 - 2.0 * ENDS;
+    let x = |value: f64| ENDS + wide * place(value, from, to, scale.log);
+    let (low, high) = (x(scale.range.0), x(scale.range.1));
+    let mut drawn = format!(
+        "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"22\" x2=\"{:.1}\" y2=\"22\"/>\n\
+         <rect class=\"band\" x=\"{low:.1}\" y=\"12\" width=\"{:.1}\" height=\"20\" rx=\"3\"/>\n\
+         <text x=\"{:.1}\" y=\"26\" text-anchor=\"end\">{}</text>\
+         <text x=\"{:.1}\" y=\"26\">{}</text>\n",
+        ENDS + wide,
+        (high - low).max(2.0),
+        ENDS - 8.0,
+        escaped(&number(from)),
+        ENDS + wide + 8.0,
+        escaped(&number(to))
+    );
+    if let Some(even) = scale.even {
+        let at = x(even);
+        drawn +=
+            &format!("<line class=\"level\" x1=\"{at:.1}\" y1=\"4\" x2=\"{at:.1}\" y2=\"40\"/>\n");
+    }
+    if let Some(mark) = scale.mark {
+        let at = x(mark);
+        drawn += &format!("<path class=\"mark\" d=\"M{at:.1} 10l7 12l-7 12l-7 -12z\"/>\n");
+    }
+    let said = escaped(&scale.said);
+    format!(
+        "<figure><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
+         <figcaption>{said}</figcaption></figure>\n",
+        SCALE.0, SCALE.1
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "</style><script>alert(1)</script>\"' onload='x\u{1b}[2J\u{202e}&amp;";
+
+    /// Every tag of a page, without what stands between them.
+    fn tags(page: &str) -> Vec<String> {
+        let pieces = page.split('<').skip(1);
+        let name = |piece: &str| {
+            piece
+                .split(['>', ' ', '/'])
+                .find(|it| !it.is_empty())
+                .map(str::to_owned)
+        };
+        pieces.filter_map(name).collect()
+    }
+
+    #[test]
+    fn whatever_a_text_says_stays_text() {
+        let text = || HOSTILE.to_owned();
+        let table = Table::of(
+            [()],
+            &[(HOSTILE, &|()| Ok(text())), ("b", &|()| Err(text()))],
+        );
+        let sheet = |text: &dyn Fn() -> String, table: Table| {
+            Sheet(vec![
+                Block::Title(text()),
+                Block::Heading(text()),
+                Block::Intro(text()),
+                Block::Table(table),
+                Block::Remark(text()),
+                Block::Chart(Chart {
+                    name: text(),
+                    curves: vec![Curve {
+                        name: text(),
+                        points: vec![(0.0, 9.0), (1.0, f64::NAN), (2.0, 3.0)],
+                    }],
+                    levels: vec![(text(), 7.0)],
+                }),
+                Block::Scale(Scale {
+                    said: text(),
+                    from: 0.0,
+                    to: 0.0,
+                    log: true,
+                    range: (f64::INFINITY, -1.0),
+                    mark: Some(f64::NAN),
+                    even: Some(1.0),
+                }),
+            ])
+        };
+        let page = super::page(&sheet(&text, table));
+        let plain = || "plain".to_owned();
+        let harmless = Table::of([()], &[("a", &|()| Ok(plain())), ("b", &|()| Err(plain()))]);
+        assert_eq!(
+            tags(&page),
+            tags(&super::page(&sheet(&plain, harmless))),
+            "{page}"
+        );
+        for found in [
+            "<script",
+            "onload='",
+            "onload=\"",
+            "\u{1b}",
+            "\u{202e}",
+            "NaN",
+            "inf",
+        ] {
+            assert!(!page.contains(found), "{found}: {page}");
+        }
+        assert!(page.contains("&lt;script&gt;alert(1)"));
+    }
+
+    #[test]
+    fn nothing_comes_from_outside_the_file() {
+        let page = super::page(&Sheet(vec![Block::Title("T".to_owned())]));
+        for found in ["http:", "https:", "src=", "href=", "url(", "@import"] {
+            assert!(!page.contains(found), "{found}");
+        }
+        assert!(page.contains("default-src 'none'"));
+        assert!(page.contains("width=device-width") && page.contains("prefers-color-scheme:dark"));
+    }
+
+    #[test]
+    fn a_curve_fits_its_chart_and_a_list_is_closed() {
+        let curve = |name: &str, points| Curve {
+            name: name.to_owned(),
+            points,
+        };
+        let page = super::page(&Sheet(vec![
+            Block::Chart(Chart {
+                name: "loss".to_owned(),
+                curves: vec![
+                    curve("A", vec![(0.0, 123.0), (100.0, 6.0)]),
+                    curve("B", vec![(0.0, 6.9), (100.0, 4.0)]),
+                ],
+                levels: vec![("ln V".to_owned(), 6.9)],
+            }),
+            Block::Remark("one".to_owned()),
+            Block::Remark("two".to_owned()),
+        ]));
+        assert!(page.contains("points=\"48.0,10.0 576.0,"), "{page}");
+        assert!(page.contains("A (dashed): 123"), "{page}");
+        assert_eq!(
+            (page.matches("<ul>").count(), page.matches("</ul>").count()),
+            (1, 1)
+        );
+    }
+}

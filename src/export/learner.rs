@@ -1,0 +1,257 @@
+//! What a learner did, stage by stage: what was foretold beside what was measured, their own configuration, the score. It
+//! reads what was kept; nothing here measures.
+
+use super::report::Collector;
+use super::sheet::{Block, Scale, Sheet, Table};
+use crate::config::{KNOBS, RunConfig};
+use crate::course::check::Starter;
+use crate::course::journey::Journey;
+use crate::course::progress::{Prediction, Progress, StageProgress, State, letter};
+use crate::course::{Course, Estimate, Exercise, Stage};
+use crate::units::number;
+
+/// The learner's own configuration of a stage, where there is one.
+pub type Mine<'a> = &'a dyn Fn(&Stage) -> Option<RunConfig>;
+
+/// What a learner did. Where runs of this session are known, they follow.
+pub fn sheet(
+    course: &Course,
+    progress: &Progress,
+    mine: Mine<'_>,
+    journey: Option<&Journey>,
+    runs: Option<&Collector>,
+) -> Sheet {
+    let mut blocks = vec![Block::Title(course.title.clone())];
+    blocks.extend(runs.map(Collector::origin));
+    blocks.extend(of_course(course, progress, mine));
+    blocks.extend(journey.map(of_journey).into_iter().flatten());
+    blocks.extend(runs.map(Collector::blocks).into_iter().flatten());
+    Sheet(blocks)
+}
+
+/// The score, each stage that was begun, exercises and mysteries.
+fn of_course(course: &Course, progress: &Progress, mine: Mine<'_>) -> Vec<Block> {
+    let passed = |id: &str| progress.stage(id).state == State::Passed;
+    let stages = course.stages.iter().filter(|it| passed(&it.id)).count();
+    let score = progress.calibration();
+    let mut blocks = vec![
+        Block::Heading("Score".to_owned()),
+        Block::Intro(format!(
+            "{stages} of {} stages passed. {} of {} predictions right; {} of {} ranges contained the measured figure.",
+            course.stages.len(),
+            score.right,
+            score.answered,
+            score.held,
+            score.ranges
+        )),
+    ];
+    for stage in &course.stages {
+        let known = progress.stage(&stage.id);
+        if known.state >= State::Predicted {
+            blocks.extend(of_stage(stage, &known, mine));
+        }
+    }
+    blocks.extend(exercises(course, progress));
+    if !progress.mysteries.is_empty() {
+        blocks.push(Block::Heading("Mysteries".to_owned()));
+        let table = Table::of(
+            &progress.mysteries,
+            &[
+                ("seed-level", &|it| Ok(it.0.clone())),
+                ("best score", &|it| Ok(it.1.best.to_string())),
+            ],
+        );
+        blocks.push(Block::Table(table));
+    }
+    blocks
+}
+
+fn of_stage(stage: &Stage, known: &StageProgress, mine: Mine<'_>) -> Vec<Block> {
+    let passed = known.state == State::Passed;
+    let state = if passed { "passed" } else { "not passed yet" };
+    let mut blocks = vec![Block::Heading(format!(
+        "{} {}: {state}",
+        stage.number, stage.title
+    ))];
+    blocks.push(Block::Table(Table::of(
+        figures(stage, known, passed),
+        &[
+            ("", &|it| Ok(it.0.to_owned())),
+            ("", &|it| Ok(it.1.clone())),
+        ],
+    )));
+    if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
+        blocks.push(Block::Scale(foretold(of, range, known.measured)));
+    }
+    if let Some([ratio, low, high]) = known.ratio {
+        let (from, to) = (low.min(0.5) * 0.8, high.max(2.0) * 1.25);
+        blocks.push(Block::Scale(Scale {
+            said: format!(
+                "A's time over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
+                number(ratio),
+                number(low),
+                number(high)
+            ),
+            from,
+            to,
+            log: true,
+            range: (low, high),
+            mark: Some(ratio),
+            even: Some(1.0),
+        }));
+    }
+    let changes = mine(stage).map(|mine| differences(stage, &mine));
+    if let Some(changes) = changes.filter(|it| !it.is_empty()) {
+        blocks.push(Block::Table(Table::of(
+            changes,
+            &[
+                ("knob", &|it| Ok(it[0].clone())),
+                ("A, as found", &|it| Ok(it[1].clone())),
+                ("B, yours", &|it| Ok(it[2].clone())),
+            ],
+        )));
+    }
+    // Before the stage is passed, the text would give it away.
+    if passed {
+        let texts = [("The cause", &stage.fault), ("The fix", &stage.fix)];
+        let told = texts
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty() && !text.contains("{{"));
+        blocks
+            .extend(told.map(|(name, text)| Block::Remark(format!("{name}: {}", one_line(text)))));
+    }
+    blocks
+}
+
+/// What was said and what was found.
+fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static str, String)> {
+    let question = &stage.prediction;
+    let choice = |at: usize| {
+        let text = question.choices.get(at).map_or("", String::as_str);
+        format!("{}: {}", letter(at), one_line(text))
+    };
+    let mut rows = vec![("the question", one_line(&question.prompt))];
+    match known.prediction {
+        Some(Prediction::Choice {
+            choice: said,
+            right,
+        }) => {
+            let word = if right { "right" } else { "not right" };
+            let word = if passed {
+                format!(" ({word})")
+            } else {
+                String::new()
+            };
+            rows.push(("you said", choice(said) + &word));
+            if passed && !right {
+                rows.push(("the answer", choice(question.answer)));
+            }
+        }
+        _ => rows.push(("you said", "nothing: it was skipped".to_owned())),
+    }
+    let key = stage.checks.iter().find(|it| it.starter == Starter::Fails);
+    if let (Some(check), Some(found)) = (key, &known.found) {
+        rows.push(("measured", format!("{}: {found}", check.name)));
+    }
+    if !known.answers.is_empty() {
+        let answers = stage.quiz.iter().zip(&known.answers);
+        let right = answers.filter(|(it, said)| it.answer == **said).count();
+        let of = stage.quiz.len();
+        rows.push((
+            "questions",
+            format!("{right} of {of} right at the first answer"),
+        ));
+    }
+    if known.hints > 0 || known.solution_shown {
+        let shown = if known.solution_shown {
+            ", the solution was shown"
+        } else {
+            ""
+        };
+        rows.push(("help", format!("{} hints{shown}", known.hints)));
+    }
+    rows
+}
+
+fn foretold(of: &Estimate, (low, high): (f64, f64), measured: Option<f64>) -> Scale {
+    let unit = match of.unit.as_str() {
+        "x" => "x".to_owned(),
+        "" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    let value = |it: f64| format!("{}{unit}", number(it));
+    let found = match measured {
+        Some(it) if (low..=high).contains(&it) => format!("measured {}: inside", value(it)),
+        Some(it) => format!("measured {}: outside", value(it)),
+        None => "not measured yet".to_owned(),
+    };
+    Scale {
+        said: format!(
+            "{} You said between {} and {}; {found}",
+            one_line(&of.prompt),
+            value(low),
+            value(high)
+        ),
+        from: of.from,
+        to: of.to,
+        log: of.log,
+        range: (low, high),
+        mark: measured,
+        even: None,
+    }
+}
+
+/// The knobs at which the learner's configuration differs from the stage as found: path, value there, value here.
+fn differences(stage: &Stage, mine: &RunConfig) -> Vec<[String; 3]> {
+    let found = stage.broken_at(mine.preset);
+    let values = KNOBS
+        .iter()
+        .map(|knob| [knob.path.to_owned(), (knob.get)(&found), (knob.get)(mine)]);
+    values.filter(|[_, a, b]| a != b).collect()
+}
+
+/// Exercises that were begun, and what those measured that were passed.
+fn exercises(course: &Course, progress: &Progress) -> Vec<Block> {
+    let begun: Vec<(&Exercise, StageProgress)> = course
+        .exercises
+        .iter()
+        .map(|it| (it, progress.stage(&it.id)))
+        .filter(|(_, known)| known.state >= State::Predicted || known.found.is_some())
+        .collect();
+    if begun.is_empty() {
+        return Vec::new();
+    }
+    let state = |known: &StageProgress| match known.state {
+        State::Passed if known.solution_shown => "passed, the solution was shown",
+        State::Passed => "passed",
+        _ => "not passed yet",
+    };
+    let table = Table::of(
+        &begun,
+        &[
+            ("exercise", &|(it, _)| {
+                Ok(format!("{} {}", it.label(), it.title))
+            }),
+            ("", &|(_, known)| Ok(state(known).to_owned())),
+            ("measured", &|(_, known)| {
+                Ok(known.found.clone().unwrap_or_default())
+            }),
+        ],
+    );
+    vec![Block::Heading("Exercises".to_owned()), Block::Table(table)]
+}
+
+/// The table of `perflings run all`.
+fn of_journey(journey: &Journey) -> [Block; 3] {
+    let (device, preset, date) = (&journey.device, &journey.preset, &journey.date);
+    let rows = journey.rows.iter().map(|row| row.cells.clone()).collect();
+    [
+        Block::Heading("The whole journey".to_owned()),
+        Block::Intro(format!("On {device}, at {preset}, {date}.")),
+        Block::Table(Table::printed(journey.head.clone(), rows)),
+    ]
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
