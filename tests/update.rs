@@ -858,6 +858,7 @@ fn the_next_move_says_what_is_missing() {
         ..course.stages[0].checks[0].clone()
     };
     course.stages[0].checks.push(ratio);
+    course.stages[0].offers.push("train.seed".to_owned());
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     let stage = app.stage().expect("a stage").clone();
@@ -923,6 +924,7 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     let ratio = check("it is faster", Metric::Ratio);
     course.stages[0].checks.insert(0, ratio);
     course.stages[0].checks.push(last);
+    course.stages[0].offers.push("train.seed".to_owned());
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     act(&mut app, Action::Answer(1));

@@ -10,13 +10,13 @@ const STYLE: &str = "\
 @media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--dim:#a3a7ad;--rule:#3c4043;--paper:#16181a;--a:#ff9d91;--b:#8ab4f8;--soft:#243044}}\
 *{box-sizing:border-box}\
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}\
-main{max-width:52rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}\
+main{max-width:52rem;margin:0 auto;padding:1rem;overflow-wrap:break-word}\
 h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;padding-top:.75rem;border-top:1px solid var(--rule)}\
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;width:100%}\
 th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--rule)}\
 td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 ul{padding-left:1.2rem}figure{margin:1rem 0}figcaption{color:var(--dim);font-size:.9rem}\
-svg{display:block;width:100%;height:auto;max-width:40rem}\
+svg{display:block;width:100%;height:auto;max-width:30rem}\
 svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
 .axis{stroke:var(--rule)}.level{stroke:var(--dim);stroke-dasharray:2 4}\
 .curve{fill:none;stroke-width:2}.a{stroke:var(--a);stroke-dasharray:6 3}.b{stroke:var(--b)}\
@@ -26,10 +26,10 @@ text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
 main{max-width:none;padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible}}";
 
 /// Width and height of a chart, and the room that its labels take: left, right, above, below.
-const CHART: (f64, f64) = (640.0, 240.0);
-const ROOM: [f64; 4] = [48.0, 64.0, 10.0, 24.0];
+const CHART: (f64, f64) = (420.0, 220.0);
+const ROOM: [f64; 4] = [48.0, 52.0, 10.0, 24.0];
 /// Width and height of a scale, and the room beside it.
-const SCALE: (f64, f64) = (640.0, 44.0);
+const SCALE: (f64, f64) = (420.0, 44.0);
 const ENDS: f64 = 56.0;
 
 /// The whole file.
@@ -87,10 +87,14 @@ fn escaped(text: &str) -> String {
 fn table(table: &Table) -> String {
     let (head, rows) = table.cells();
     let columns = head.len();
-    let head: String = head
+    let named = head.iter().any(|it| !it.is_empty());
+    let head = head
         .iter()
-        .map(|it| format!("<th scope=\"col\">{}</th>", escaped(it)))
-        .collect();
+        .map(|it| format!("<th scope=\"col\">{}</th>", escaped(it)));
+    let head = match named {
+        true => format!("<thead><tr>{}</tr></thead>\n", head.collect::<String>()),
+        false => String::new(),
+    };
     let row = |row: &Vec<String>| {
         let cell = |(at, text): (usize, &String)| {
             // The last cell of a short row says why the rest is missing.
@@ -106,9 +110,7 @@ fn table(table: &Table) -> String {
         format!("<tr>{cells}</tr>\n")
     };
     let rows: String = rows.iter().map(row).collect();
-    format!(
-        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
-    )
+    format!("<div class=\"wide\"><table>\n{head}<tbody>\n{rows}</tbody>\n</table></div>\n")
 }
 
 /// Whether a cell is a number, perhaps with a unit behind it.
@@ -358,7 +360,7 @@ mod tests {
             Block::Remark("one".to_owned()),
             Block::Remark("two".to_owned()),
         ]));
-        assert!(page.contains("points=\"48.0,10.0 576.0,"), "{page}");
+        assert!(page.contains("points=\"48.0,10.0 368.0,"), "{page}");
         assert!(page.contains("A (dashed): 123"), "{page}");
         assert_eq!(
             (page.matches("<ul>").count(), page.matches("</ul>").count()),

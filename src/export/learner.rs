@@ -6,7 +6,7 @@ use super::sheet::{Block, Scale, Sheet, Table};
 use crate::config::{KNOBS, RunConfig};
 use crate::course::check::Starter;
 use crate::course::journey::Journey;
-use crate::course::progress::{Prediction, Progress, StageProgress, State, letter};
+use crate::course::progress::{Prediction, Progress, StageProgress, State};
 use crate::course::{Course, Estimate, Exercise, Stage};
 use crate::units::number;
 
@@ -127,8 +127,8 @@ fn of_stage(stage: &Stage, known: &StageProgress, mine: Mine<'_>) -> Vec<Block> 
 fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static str, String)> {
     let question = &stage.prediction;
     let choice = |at: usize| {
-        let text = question.choices.get(at).map_or("", String::as_str);
-        format!("{}: {}", letter(at), one_line(text))
+        // Without its letter: that is another one on each learner's screen.
+        one_line(question.choices.get(at).map_or("", String::as_str))
     };
     let mut rows = vec![("the question", one_line(&question.prompt))];
     match known.prediction {
@@ -254,4 +254,58 @@ fn of_journey(journey: &Journey) -> [Block; 3] {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::course::context::CourseContext;
+    use crate::export::html;
+
+    #[test]
+    fn a_stage_tells_its_cause_once_it_is_passed() {
+        let course = CourseContext::load(None, None)
+            .expect("the built-in one")
+            .course;
+        let stage = &course.stages[0];
+        let mut known = StageProgress {
+            state: State::Predicted,
+            prediction: Some(Prediction::Choice {
+                choice: 0,
+                right: false,
+            }),
+            estimate: Some((5.0, 9.0)),
+            ..StageProgress::default()
+        };
+        let page = |known: &StageProgress| {
+            let mut progress = Progress::default();
+            progress.stages.insert(stage.id.clone(), known.clone());
+            let mine = |stage: &Stage| Some(stage.fixed.clone());
+            let sheet = sheet(&course, &progress, &mine, None, None);
+            [sheet.markdown(), html::page(&sheet)]
+        };
+        let answer = one_line(&stage.prediction.choices[stage.prediction.answer]);
+        for text in page(&known) {
+            assert!(text.contains("not passed yet") && text.contains("not measured yet"));
+            for hidden in ["The cause", "not right", answer.as_str()] {
+                assert!(!text.contains(hidden), "{hidden}: {text}");
+            }
+        }
+        (known.state, known.measured) = (State::Passed, Some(6.93));
+        known.ratio = Some([1.2, 1.1, 1.3]);
+        for text in page(&known) {
+            let wanted = [
+                "1 of 9 stages",
+                "measured 6.93 nats: inside",
+                "The cause",
+                "not right",
+            ];
+            for wanted in wanted
+                .into_iter()
+                .chain([answer.as_str(), "library-default"])
+            {
+                assert!(text.contains(wanted), "{wanted}: {text}");
+            }
+        }
+    }
 }

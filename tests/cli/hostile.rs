@@ -169,8 +169,8 @@ fn a_recording() {
     let odd = learner.write("odd.jsonl", odd);
     for file in [&whole, &odd] {
         #[rustfmt::skip]
-        let lines: [&[&str]; 5] = [
-            &["replay", file], &["report", file], &["export", file, "--format", "csv"],
+        let lines: [&[&str]; 6] = [
+            &["replay", file], &["report", file], &["report", file, "--html"], &["export", file, "--format", "csv"],
             &["export", file, "--format", "csv", "--table", "kernels"],
             &["export", file, "--format", "csv", "--out", "out.csv"],
         ];
@@ -182,8 +182,13 @@ fn a_recording() {
     assert!(kernels.out.contains(",\"'=1+1a "), "{}", kernels.out);
     let report = learner.run(&["report", &whole]).out;
     assert!(
-        report.contains("=1+1a ") && report.contains("\\|\\<b\\>"),
+        report.contains("=1+1a·") && report.contains("\\|\\<b\\>"),
         "{report}"
+    );
+    let page = learner.run(&["report", &whole, "--html"]).out;
+    assert!(
+        page.contains("|&lt;b&gt;") && !page.contains("<b>"),
+        "{page}"
     );
 }
 

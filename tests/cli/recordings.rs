@@ -32,6 +32,25 @@ fn a_recording_round_trips_through_replay_report_and_export() {
         "6.9500 at step 0",
         "6.5000 at step 2",
     ]);
+    let page = learner.path("run.html").display().to_string();
+    learner
+        .run(&["report", &file, "--out", &page])
+        .succeeds(&[]);
+    let page = std::fs::read_to_string(page).expect("written");
+    for wanted in [
+        "<!doctype html>",
+        "6.9500 at step 0",
+        "<polyline",
+        "</html>",
+    ] {
+        assert!(page.contains(wanted), "{wanted}: {page}");
+    }
+    // Without a recording: what the learner did.
+    learner.run(&["report", "--html"]).succeeds(&[
+        "<!doctype html>",
+        "<h2>Score</h2>",
+        "0 of 9 stages passed",
+    ]);
     learner
         .run(&["export", &file, "--format", "csv"])
         .succeeds(&["t_s,slot,stage", "a,0,custom,2,6.5,20,true,false,,,,"]);
