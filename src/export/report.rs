@@ -211,7 +211,7 @@ impl Section {
 
     /// Takes a point in, and thins the curve out where it has too many.
     fn draw(&mut self, step: u64, loss: f64) {
-        if step % self.every != 0 {
+        if !step.is_multiple_of(self.every) {
             return;
         }
         self.curve.push((step as f64, loss));
