@@ -20,6 +20,7 @@ mod mend;
 pub mod message;
 pub mod mode;
 pub mod mystery;
+pub mod notes;
 pub mod pages;
 pub mod run;
 mod runs;
@@ -41,7 +42,7 @@ use crate::protocol::{Device, Load, RunSpec, Slot};
 
 pub use crate::panel::Panel;
 pub use message::{Action, Effect, Limits, Message};
-pub use mode::{Mode, Presentation, Recording};
+pub use mode::{Curtain, Mode, Presentation, Recording};
 pub use run::{Reading, RunState, SlotRun};
 pub use runs::spec;
 pub use view::{AfterSkip, Axis, Confirm, Markers, Overlay, Room, Sort, ThemeName, View, Window};
@@ -51,7 +52,7 @@ use exercise::Exercises;
 use fix::Fix;
 use log::Log;
 use member::{Joining, Membership};
-use study::{Study, Withheld};
+use study::Study;
 
 /// What the command line decides.
 #[derive(Clone, Debug)]
@@ -184,6 +185,8 @@ pub struct App {
     pub mode: Mode,
     /// Stages are shown to an audience.
     pub presentation: Option<Presentation>,
+    /// What an audience sees while its screen is frozen.
+    pub frozen: Option<Box<App>>,
     pub study: Study,
     /// A and B, and the knobs between them.
     pub fix: Fix,
@@ -205,11 +208,18 @@ pub struct App {
     /// Lines that should have been events.
     pub malformed: u64,
     pub now_ms: u64,
+    /// When somebody last asked for something.
+    pub(crate) touched_ms: u64,
     /// Grows whenever there is something new to draw.
     pub revision: u64,
     /// What the message that is taken in asks for.
     effects: Vec<Effect>,
 }
+
+/// A run that nobody has touched for so long pauses itself.
+const IDLE_MS: u64 = 600_000;
+/// Between two ticks so far apart the program slept, and somebody has just woken it.
+const ASLEEP_MS: u64 = 10_000;
 
 /// How long a notice stays.
 const NOTICE_MS: u64 = 8_000;
@@ -224,6 +234,7 @@ impl App {
             course: Arc::new(course),
             mode,
             presentation: None,
+            frozen: None,
             study: Study::new(progress, replayed),
             fix: Fix::default(),
             exercises: Exercises::default(),
@@ -245,6 +256,7 @@ impl App {
             preset: options.preset,
             malformed: 0,
             now_ms: 0,
+            touched_ms: 0,
             revision: 1,
             effects: Vec::new(),
         };
@@ -257,7 +269,13 @@ impl App {
         if !app.course.problems.is_empty() {
             app.view.overlay = Some(Overlay::Problems);
         }
+        // A presentation goes on where the last one was.
+        let of_id = |id: &str| app.course.stages.iter().position(|stage| stage.id == id);
+        let presented = app.study.progress.presented.clone();
+        let presented = presented.filter(|_| options.present && options.stage.is_none());
+        let presented = presented.and_then(|(id, beat)| Some((of_id(&id)?, beat)));
         let at = match (options.stage, resumed) {
+            _ if presented.is_some() => presented.map(|(at, _)| at),
             (Some(number), _) => app
                 .course
                 .stages
@@ -284,12 +302,17 @@ impl App {
                 app.run_free(config);
             }
             (None, None) => {
-                app.mark_skipped(at);
+                if !options.present {
+                    app.mark_skipped(at);
+                }
                 app.enter(at);
+                if options.stage.is_some() && !replayed && !app.missed().is_empty() {
+                    app.tell("M shows what the stages were about that you skipped", false);
+                }
             }
         }
         if options.present {
-            app.present(0);
+            app.present(presented.map_or(0, |(_, beat)| beat));
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
             app.effects.push(Effect::SaveWelcomed);
@@ -349,7 +372,8 @@ impl App {
     }
 
     /// Whether the panels keep this to themselves until the learner has predicted, or a room has voted.
-    pub fn withholds(&self, what: Withheld) -> bool {
+    /// A figure of the header, a panel or a part of one, by its name.
+    pub fn withholds(&self, what: &str) -> bool {
         let withheld = |stage| self.study.withholds(stage, what);
         !self.mode.is_watching() && self.stage().is_some_and(withheld)
     }
@@ -429,12 +453,31 @@ impl App {
         }
     }
 
+    /// A forgotten screen does not keep the machine busy; one that is presented is looked at.
+    fn pause_when_idle(&mut self, before_ms: u64) {
+        if self.now_ms.saturating_sub(before_ms) > ASLEEP_MS {
+            self.touched_ms = self.now_ms;
+        }
+        let idle = self.now_ms.saturating_sub(self.touched_ms) >= IDLE_MS;
+        let forgotten = self.presentation.is_none() && self.recording().is_none();
+        if idle && forgotten && self.run.state == RunState::Running && !self.run.pairing {
+            self.pause();
+            let text = "Nobody pressed a key for ten minutes: the run is paused; space goes on";
+            self.tell(text, false);
+            if let Some(notice) = &mut self.notice {
+                notice.until_ms = u64::MAX;
+            }
+        }
+    }
+
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.now_ms / 1000;
         let before_ms = std::mem::replace(&mut self.now_ms, now_ms);
+        self.count_beat(now_ms.saturating_sub(before_ms));
         self.watch_silence(before_ms);
         self.run_when_due();
         self.share();
+        self.pause_when_idle(before_ms);
         let waiting = matches!(
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing

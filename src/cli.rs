@@ -10,6 +10,7 @@ mod doctor;
 mod export;
 mod journey;
 mod list;
+mod notes;
 mod progress;
 mod replay;
 mod room;
@@ -85,6 +86,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Task::Init(args)) => list::init(&args),
         Some(Task::Doctor(args)) => doctor::doctor(&args),
         Some(Task::Replay(args)) => replay::replay(&args),
+        Some(Task::Notes(args)) => notes::notes(&args),
         Some(Task::Report(args)) => export::report(&args),
         Some(Task::Export(args)) => export::export(&args),
         Some(Task::Room(args)) => room::room(&args),

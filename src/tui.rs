@@ -10,6 +10,7 @@ pub mod mouse;
 pub mod panels;
 pub mod prose;
 mod run;
+pub mod speaker;
 pub mod surface;
 pub mod symbols;
 mod table;
@@ -22,7 +23,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
-use crate::app::{App, Limits, Room};
+use crate::app::{App, Curtain, Limits, Room};
 pub use run::{Outcome, Session};
 use surface::Surface;
 use theme::Theme;
@@ -31,6 +32,12 @@ use theme::Theme;
 pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
+    let covered = app.curtain();
+    if covered == Curtain::Blank {
+        return Limits::default();
+    }
+    let frozen = app.frozen.as_deref().filter(|_| covered == Curtain::Frozen);
+    let app = frozen.unwrap_or(app);
     let it = layout::arrange(area, app);
     let mut limits = Limits::default();
     let mut surface = Surface {
@@ -49,13 +56,21 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
         panels::header::draw_vitals(s.at(it.vitals));
         panels::header::draw_busy(s.at(it.busy));
         for (panel, area) in &it.panels {
-            limits
-                .panels
-                .push((*panel, panels::draw(*panel, s.at(*area))));
+            let draw = match app.beat() {
+                Some(_) => panels::beat::draw(s.at(*area), *panel),
+                None => panels::draw(*panel, s.at(*area)),
+            };
+            limits.panels.push((*panel, draw));
         }
         panels::status::draw_guide(s.at(it.guide));
         panels::status::draw(s.at(it.status));
-        panels::footer::draw(s.at(it.footer));
+        match app.beat() {
+            Some(_) => panels::beat::draw_foot(s.at(it.footer)),
+            None => panels::footer::draw(s.at(it.footer)),
+        }
+        if frozen.is_some() {
+            panels::beat::draw_frozen(s.at(it.footer));
+        }
         match it.overlay {
             Some((overlay, area)) => {
                 step_back(s.frame, it.body, area, theme);

@@ -8,6 +8,7 @@ mod knobs;
 pub mod live;
 pub mod replay;
 mod saving;
+pub mod speaker;
 mod sweep;
 mod watch;
 
@@ -27,6 +28,7 @@ use crate::room::member::Member;
 use crate::tui::{Outcome, Session, terminal};
 
 use effects::Workshop;
+use speaker::Speaker;
 
 /// Reports taken in before a frame is due again, so that many of them cannot keep the screen from drawing.
 const REPORTS_AT_ONCE: usize = 4096;
@@ -62,6 +64,7 @@ fn until_the_end(
 ) -> Result<Outcome> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let mut session = Session::begin(app, abilities)?;
+    let mut speaker = Speaker::default();
     loop {
         for effect in std::mem::take(&mut effects) {
             let done = match effect {
@@ -97,6 +100,9 @@ fn until_the_end(
             effects.extend(update(app, Message::Engine(stray)));
         }
         while let Some(message) = workshop.next_message() {
+            effects.extend(update(app, message));
+        }
+        while let Some(message) = speaker.serve(app) {
             effects.extend(update(app, message));
         }
         session.draw_if_due(app)?;

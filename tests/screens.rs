@@ -744,9 +744,28 @@ fn beats_recorded_runs_and_pages() {
     let mut page = shipped();
     act(&mut page, Action::Open(Overlay::Glossary));
     act(&mut page, Action::TurnPage(2));
+    let mut fixed = beat.clone();
+    (0..4).for_each(|_| drop(act(&mut fixed, Action::NextBeat)));
+    train(&mut fixed, 60);
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        dark("beat", &mut beat.clone(), width, height);
+        dark("beat_asked", &mut asked.clone(), width, height);
+    }
+    let mut pairs = shipped();
+    act(&mut pairs, Action::Stage(4));
+    act(&mut pairs, Action::Present);
+    train(&mut pairs, 40);
+    let mut clocks = pairs.clone();
+    act(&mut clocks, Action::Stage(3));
+    train(&mut clocks, 40);
+    let row = pairs.clone();
+    (0..6).for_each(|_| drop(act(&mut pairs, Action::NextBeat)));
+    hear(&mut pairs, sample::pair(20, false));
     for (name, mut app) in [
-        ("beat", beat),
-        ("beat_asked", asked),
+        ("beat_fixed", fixed),
+        ("beat_ledger", clocks),
+        ("beat_kernels", row),
+        ("beat_pairs", pairs),
         ("riddle", riddle),
         ("riddle_named", named),
         ("page", page),
@@ -1335,4 +1354,71 @@ fn a_first_frame_needs_no_engine() {
         drawn.contains("Broken initialisation") && drawn.contains("starting"),
         "{drawn}"
     );
+}
+
+/// On every screen a beat is whole: its sentence, and on a vote the question with all its choices.
+#[test]
+fn nothing_of_a_beat_is_cut() {
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        let mut app = shipped();
+        update(&mut app, Message::Resized { width, height });
+        act(&mut app, Action::Present);
+        let beats: usize = app.course.stages.iter().map(|it| it.cues.len()).sum();
+        for _ in 0..beats {
+            let stage = app.stage().expect("a stage").clone();
+            let (beat, cue) = (app.beat().expect("a beat"), app.cue().expect("its text"));
+            let shown = screen::screen(
+                &mut app,
+                width,
+                height,
+                ThemeName::Projector,
+                Markers::Braille,
+            );
+            let shown = squeezed(&text(&shown));
+            let mut whole = vec![cue.say];
+            if beat.vote == perflings::app::beats::Vote::Open {
+                whole.push(stage.prediction.prompt.clone());
+                whole.extend(stage.prediction.choices.clone());
+            }
+            for text in whole.iter().filter(|text| !text.contains("{{")) {
+                let last = text.split_whitespace().rev().take(3).collect::<Vec<_>>();
+                for word in last {
+                    assert!(shown.contains(word), "{text} at {width}x{height}: {shown}");
+                }
+            }
+            act(&mut app, Action::NextBeat);
+        }
+    }
+}
+
+/// Where nothing but ASCII can be drawn, every glyph of beats and panels has a form.
+#[test]
+fn nothing_becomes_a_question_mark_in_ascii() {
+    let mut app = shipped();
+    act(&mut app, Action::Present);
+    for _ in 0..30 {
+        train(&mut app, 30);
+        for (width, height) in [(60, 16), (200, 50)] {
+            update(&mut app, Message::Resized { width, height });
+            let plain = text(&screen::screen(
+                &mut app,
+                width,
+                height,
+                ThemeName::Dark,
+                Markers::Braille,
+            ));
+            let folded = text(&screen::screen(
+                &mut app,
+                width,
+                height,
+                ThemeName::Dark,
+                Markers::Ascii,
+            ));
+            assert!(folded.is_ascii());
+            let marks = |text: &str| text.matches('?').count();
+            assert_eq!(marks(&folded), marks(&plain), "{folded}");
+        }
+        act(&mut app, Action::NextBeat);
+    }
 }

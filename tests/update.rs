@@ -22,7 +22,7 @@ use perflings::app::devices::FirstLight;
 use perflings::app::guide::Piece;
 use perflings::app::pages::Page;
 use perflings::app::source::{FromEngine, ReplayControl};
-use perflings::app::study::{Phase, Withheld};
+use perflings::app::study::Phase;
 use perflings::app::{
     Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
     RunState, spec, update,
@@ -1014,21 +1014,21 @@ fn a_range_about_one_knob_is_judged_by_pairs_of_that_knob_alone() {
 #[test]
 fn nothing_names_the_fault_before_the_prediction() {
     let mut course = checked();
-    course.stages[0].checks[0].metric = Metric::Figure("grad.params_pct".to_owned());
+    course.stages[0].hides = vec!["trained".to_owned()];
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     let trained = |app: &App| perflings::app::guide::vitals(app)[1].value.clone();
-    assert!(app.withholds(Withheld::Lints) && app.withholds(Withheld::Trained));
+    assert!(app.withholds("lints") && app.withholds("trained"));
     assert_eq!(trained(&app), "told later");
     let mut room = app.clone();
     act(&mut room, Action::Present);
-    assert!(room.withholds(Withheld::Lints), "before the vote");
+    assert!(room.withholds("lints"), "before the vote");
     act(&mut room, Action::NextBeat);
-    assert!(room.withholds(Withheld::Lints), "while it is open");
+    assert!(room.withholds("lints"), "while it is open");
     act(&mut room, Action::NextBeat);
-    assert!(!room.withholds(Withheld::Lints) && !room.withholds(Withheld::Trained));
+    assert!(!room.withholds("lints") && !room.withholds("trained"));
     act(&mut app, Action::Answer(2));
-    assert!(!app.withholds(Withheld::Lints) && !app.withholds(Withheld::Trained));
+    assert!(!app.withholds("lints") && !app.withholds("trained"));
     assert_ne!(trained(&app), "told later");
 }
 
@@ -1538,4 +1538,46 @@ fn progress_of_earlier_sittings_is_shown() {
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
     assert_eq!((app.study.phase(stage), app.hints().0), (Phase::Debrief, 2));
+}
+
+#[test]
+fn a_forgotten_run_pauses_itself_and_says_so() {
+    let mut app = running(20);
+    let run = wanted(&app);
+    // A second after the other, with a step in each.
+    let wait = |app: &mut App, from: u64, to: u64| -> Vec<Effect> {
+        let second = |s: u64, app: &mut App| {
+            hear(app, sample::step(&run, 20 + s));
+            update(app, Message::Tick { now_ms: 1000 * s })
+        };
+        (from..to).flat_map(|s| second(s, app)).collect()
+    };
+    assert_eq!(wait(&mut app, 0, 600), []);
+    let mut shown = app.clone();
+    act(&mut shown, Action::Present);
+    let effects = wait(&mut app, 600, 602);
+    assert_eq!(commands(&effects), [&Command::Pause]);
+    let said = app.notice.clone().expect("it is said");
+    assert!(said.text.contains("ten minutes"));
+    hear(&mut app, Event::Paused { slot: Slot::A });
+    update(&mut app, Message::Tick { now_ms: 700_000 });
+    assert_eq!(app.notice, Some(said), "until somebody is there");
+    let effects = act(&mut app, Action::Pause);
+    assert_eq!(commands(&effects), [&Command::Resume]);
+    assert_eq!(app.notice, None);
+    wait(&mut shown, 600, 1300);
+    assert_eq!(shown.run.state, RunState::Running, "a room looks on");
+}
+
+#[test]
+fn the_engine_rests_while_the_screen_is_suspended() {
+    let mut app = running(5);
+    let effects = act(&mut app, Action::Suspend);
+    let at = |wanted: &Effect| effects.iter().position(|effect| effect == wanted);
+    let order = [
+        Effect::Send(Command::Pause),
+        Effect::Suspend,
+        Effect::Send(Command::Resume),
+    ];
+    assert_eq!(order.each_ref().map(at), [Some(0), Some(1), Some(2)]);
 }

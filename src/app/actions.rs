@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use super::App;
 use super::message::{Action, Effect};
 use super::mode::Mode;
 use super::mystery::{next_level, unsolved};
 use super::pages::Page;
 use super::source::ReplayControl;
 use super::view::{AfterSkip, Confirm, Overlay, Room};
+use super::{App, RunState};
 use crate::config::RunConfig;
 use crate::course::{Exercise, Stage};
 use crate::panel::Panel;
@@ -18,6 +18,14 @@ use crate::protocol::Command;
 impl App {
     /// Does what the learner asked for.
     pub(super) fn act(&mut self, action: Action) {
+        self.touched_ms = self.now_ms;
+        if self
+            .notice
+            .as_ref()
+            .is_some_and(|it| it.until_ms == u64::MAX)
+        {
+            self.notice = None;
+        }
         if self.act_in_room(action) {
             return;
         }
@@ -52,7 +60,18 @@ impl App {
         let live = self.recording().is_none();
         match action {
             Action::Quit => self.effects.push(Effect::Quit),
-            Action::Suspend => self.effects.push(Effect::Suspend),
+            Action::AskQuit => self.view.confirm = Some(Confirm::Quit),
+            Action::Suspend => {
+                // The engine rests as long as the screen does.
+                let runs = live && self.run.state == RunState::Running && !self.run.pairing;
+                if runs {
+                    self.send(Command::Pause);
+                }
+                self.effects.push(Effect::Suspend);
+                if runs {
+                    self.send(Command::Resume);
+                }
+            }
             Action::Report => self
                 .effects
                 .push(Effect::WriteReport(Box::new(self.study.progress.clone()))),
@@ -120,6 +139,8 @@ impl App {
             | Action::GuessKeep
             | Action::NextPointer
             | Action::Present
+            | Action::PresentFrom(_)
+            | Action::Curtain(_)
             | Action::NextBeat
             | Action::PreviousBeat => {}
             _ => return false,
@@ -132,6 +153,8 @@ impl App {
         match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
+            // A room votes; no key of the presenter answers for it.
+            Action::Answer(_) if self.presentation.is_some() => {}
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage),
             Action::GuessShift(by) => self.study.guess.shift(by),
@@ -147,6 +170,8 @@ impl App {
             Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
             Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
             Action::Present => self.present(0),
+            Action::PresentFrom(start) => self.present_from(start),
+            Action::Curtain(blank) => self.draw_curtain(blank),
             Action::NextBeat => self.beat_by(1),
             Action::PreviousBeat => self.beat_by(-1),
             Action::NextPointer => self.next_pointer(stage),
@@ -199,6 +224,7 @@ impl App {
             }),
             Some(Confirm::Leave { to }) => self.go_to(to),
             Some(Confirm::LeaveMystery { to }) => self.left_mystery(to),
+            Some(Confirm::Quit) => self.effects.push(Effect::Quit),
             Some(Confirm::GiveUp) => self.give_up(),
             None => {}
         }
@@ -393,6 +419,11 @@ impl App {
                     self.run_free(RunConfig::preset(preset));
                 }
             },
+            Some(Overlay::Missed) => {
+                if let Some(at) = self.missed().get(line).copied() {
+                    self.leave_for(at);
+                }
+            }
             Some(Overlay::Devices) => {
                 let Some(info) = self.devices.known.get(line) else {
                     return;

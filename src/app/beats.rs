@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::fix::Fix;
-use super::mode::{Kept, Presentation};
+use super::mode::{Curtain, Kept, Presentation};
 use super::pages::Page;
 use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
-use super::{App, Mode, Panel, SlotRun};
+use super::{App, Effect, Mode, Panel, SlotRun};
 use crate::course::progress::State;
 use crate::course::{Cue, CueDoes, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
@@ -56,6 +56,8 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Cue]> {
         show,
         say: say.to_owned(),
         does,
+        large: String::new(),
+        row: String::new(),
         notes: String::new(),
         minutes: 0.0,
     };
@@ -131,6 +133,8 @@ impl App {
         self.presentation = Some(Presentation {
             beat,
             kept: Default::default(),
+            curtain: Curtain::Open,
+            used_ms: Default::default(),
             own: Box::new(self.study.clone()),
             own_fix: Box::new(self.fix.clone()),
         });
@@ -143,6 +147,7 @@ impl App {
     /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
     fn stop_presenting(&mut self, own: Study, fix: Fix) {
         (self.view.expanded, self.view.lesson_open) = (false, false);
+        self.frozen = None;
         let shown = std::mem::replace(&mut self.study, own).at;
         self.fix = fix;
         let moved = self.study.at != shown || self.run.wanted.as_ref() != Some(&self.fix.a());
@@ -171,6 +176,53 @@ impl App {
         }
     }
 
+    /// Presents from the first beat of the course, or from where the last presentation was.
+    pub(super) fn present_from(&mut self, start: bool) {
+        let course = Arc::clone(&self.course);
+        let kept = self.study.progress.presented.clone().filter(|_| !start);
+        let of_id = |id: &str| course.stages.iter().position(|stage| stage.id == id);
+        let kept = kept.and_then(|(id, beat)| Some((of_id(&id)?, beat)));
+        let (at, beat) = match start {
+            true => (0, 0),
+            false => kept.unwrap_or((self.study.at, 0)),
+        };
+        if self.presentation.is_none() {
+            self.present(0);
+        }
+        self.show_beat(at, beat);
+    }
+
+    /// Counts the time for which a beat is shown.
+    pub(super) fn count_beat(&mut self, ms: u64) {
+        let at = self.study.at;
+        if let Some(presentation) = &mut self.presentation {
+            *presentation
+                .used_ms
+                .entry((at, presentation.beat))
+                .or_default() += ms;
+        }
+    }
+
+    /// Empties or freezes what the audience sees, and shows it again.
+    pub(super) fn draw_curtain(&mut self, blank: bool) {
+        let now = match (self.curtain(), blank) {
+            (Curtain::Blank, true) | (Curtain::Frozen, false) => Curtain::Open,
+            (_, true) => Curtain::Blank,
+            (_, false) => Curtain::Frozen,
+        };
+        self.frozen = None;
+        self.frozen = (now == Curtain::Frozen).then(|| Box::new(self.clone()));
+        if let Some(presentation) = &mut self.presentation {
+            presentation.curtain = now;
+        }
+    }
+
+    /// Whether the audience sees what happens.
+    pub fn curtain(&self) -> Curtain {
+        let there = self.presentation.as_ref().filter(|_| self.beat().is_some());
+        there.map_or(Curtain::Open, |it| it.curtain)
+    }
+
     /// Shows the presentation's beat again, if there is a presentation.
     pub(super) fn show_beat_again(&mut self) {
         if let Some(beat) = self.beat() {
@@ -184,7 +236,9 @@ impl App {
         let Some(stage) = course.stages.get(at) else {
             return;
         };
-        let Some(beat) = beats(at, stage).get(beat).copied() else {
+        // A course that was changed may have fewer.
+        let all = beats(at, stage);
+        let Some(beat) = all.get(beat).or(all.last()).copied() else {
             return;
         };
         if at != self.study.at {
@@ -192,7 +246,14 @@ impl App {
         }
         if let Some(presentation) = &mut self.presentation {
             presentation.beat = beat.at;
+            if presentation.curtain == Curtain::Blank {
+                presentation.curtain = Curtain::Open;
+            }
         }
+        self.effects.push(Effect::SaveBeat {
+            stage: stage.id.clone(),
+            beat: beat.at,
+        });
         self.study
             .present(stage, beat.hints, beat.vote == Vote::Closed);
         let view = &mut self.view;
@@ -288,6 +349,16 @@ impl App {
         (self.run.wanted, self.run.pairing) = (None, false);
         self.study.pair = None;
         self.show_beat_again();
+    }
+
+    /// Stages before this one that were jumped over, by their place.
+    pub fn missed(&self) -> Vec<usize> {
+        let stages = self.course.stages.iter().take(self.study.at).enumerate();
+        let skipped = |stage| self.study.of(stage).state == State::Skipped;
+        stages
+            .filter(|(_, stage)| skipped(stage))
+            .map(|(at, _)| at)
+            .collect()
     }
 
     /// Marks the stages before this one that were not passed as skipped; that never counts as passed.

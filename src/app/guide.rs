@@ -284,6 +284,7 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
         Confirm::Reset => "Forget this stage and put its files back? {yes} {no}",
         Confirm::Leave { .. } => leaving(app.undone()),
         Confirm::LeaveMystery { .. } => "Leave this mystery? It is not solved. {yes} {no}",
+        Confirm::Quit => "Quit? The next presentation begins at this beat. {yes} {no}",
         Confirm::GiveUp => "Give up? The faults are shown, and there are no points. {yes} {no}",
     };
     named(text, app)

@@ -30,12 +30,19 @@ impl App {
                         .unwrap_or(0),
                     _ => 0,
                 };
-                if overlay == Overlay::Ending && !again {
+                if matches!(overlay, Overlay::Ending | Overlay::Missed) && !again {
                     self.effects.push(Effect::ReadJourney);
                 }
                 if overlay == Overlay::Log {
                     self.log.unseen = 0;
                 }
+            }
+            Action::TurnPage(by) if view.overlay == Some(Overlay::Missed) => {
+                let pages = self.missed().len().max(1) as i32;
+                let to = (self.view.selected as i32)
+                    .saturating_add(by)
+                    .rem_euclid(pages);
+                (self.view.selected, self.view.overlay_scroll) = (to as usize, 0);
             }
             Action::TurnPage(by) if view.overlay.is_none() => self.read_on(by),
             Action::TurnPage(by) => {

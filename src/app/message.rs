@@ -98,6 +98,12 @@ pub enum Action {
     Present,
     NextBeat,
     PreviousBeat,
+    /// Presents from the first beat of the course (true), or from where the last presentation was.
+    PresentFrom(bool),
+    /// Empties the audience's screen (true) or freezes it, and shows it again.
+    Curtain(bool),
+    /// Quits once that was confirmed.
+    AskQuit,
     /// Turns the pages of the lesson, or of the glossary over it.
     TurnPage(i32),
     // The room.
@@ -193,6 +199,11 @@ pub enum Effect {
     /// Where the learner is. What their file holds comes back as `Kept`.
     SaveCurrent {
         stage: String,
+    },
+    /// Which beat of a presentation is shown.
+    SaveBeat {
+        stage: String,
+        beat: usize,
     },
     /// Write these knobs of B to the learner's file of a stage.
     WriteKnobs {

@@ -45,9 +45,23 @@ pub struct Presentation {
     pub beat: usize,
     /// What was measured in other stages, to be shown again.
     pub kept: BTreeMap<usize, Kept>,
+    pub curtain: Curtain,
+    /// How long each beat was shown, by stage and place.
+    pub used_ms: BTreeMap<(usize, usize), u64>,
     /// The learner's own study, which comes back afterwards.
     pub own: Box<Study>,
     pub own_fix: Box<Fix>,
+}
+
+/// Whether the audience sees what happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Curtain {
+    #[default]
+    Open,
+    /// The screen is empty.
+    Blank,
+    /// The screen stays as it was then: `App::frozen`.
+    Frozen,
 }
 
 /// The runs and the pairs of a stage.

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::estimate::Guess;
-use crate::course::check::{Metric, Starter};
 use crate::course::progress::{Prediction, Progress, StageProgress, State, order};
 use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::judge::Report;
+use crate::panel::Panel;
 use crate::protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.
@@ -69,14 +69,6 @@ pub struct Study {
     tried: BTreeSet<String>,
     /// Questions of the quiz that are asked once more, by stage.
     again: BTreeMap<String, Again>,
-}
-
-/// What would answer a prediction at a glance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Withheld {
-    Lints,
-    /// Which parameters get a gradient, where that is the fault.
-    Trained,
 }
 
 /// A quiz that is asked once more, in this session.
@@ -192,18 +184,10 @@ impl Study {
         self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
     }
 
-    /// What the panels must not say yet, because it answers the question that is still open.
-    pub fn withholds(&self, stage: &Stage, what: Withheld) -> bool {
-        let asked = !self.nothing_hidden && !self.predicted(stage);
-        asked
-            && match what {
-                Withheld::Lints => true,
-                Withheld::Trained => {
-                    let of_gradients = |metric: &Metric| matches!(metric, Metric::Figure(name) if name.starts_with("grad."));
-                    let mut checks = stage.checks.iter();
-                    checks.any(|it| it.starter == Starter::Fails && of_gradients(&it.metric))
-                }
-            }
+    /// What the screen must not say yet, because it answers the question that is still open.
+    pub fn withholds(&self, stage: &Stage, what: &str) -> bool {
+        let hidden = what == Panel::Lints.name() || stage.hides.iter().any(|it| it == what);
+        hidden && !self.nothing_hidden && !self.predicted(stage)
     }
 
     /// The fix is looked at before a prediction was made.

@@ -91,6 +91,8 @@ pub enum Overlay {
     Class,
     /// The question that the room votes on.
     Vote,
+    /// What the stages were about that were jumped over.
+    Missed,
 }
 
 /// A question that wants yes or no.
@@ -108,6 +110,8 @@ pub enum Confirm {
     LeaveMystery {
         to: usize,
     },
+    /// End the presentation and the program.
+    Quit,
     /// End the mystery and show its faults.
     GiveUp,
 }

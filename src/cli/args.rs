@@ -67,6 +67,8 @@ pub enum Task {
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
     Replay(ReplayArgs),
+    /// The speaker view: notes, agenda and clock beside a presentation on this machine
+    Notes(NotesArgs),
     /// Write a page of what you did, or a recording's results, as Markdown or HTML
     Report(ReportArgs),
     /// Convert a recording for other tools
@@ -108,6 +110,16 @@ pub struct ChangeArgs {
     /// Change one key, after the preset; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct NotesArgs {
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
+    /// Print the notes as they change, without a screen
+    #[arg(long)]
+    pub plain: bool,
 }
 
 #[derive(Args, Clone, Debug)]

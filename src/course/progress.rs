@@ -89,6 +89,8 @@ pub struct Times {
 pub struct Progress {
     /// Id of the stage the learner was at.
     pub current: Option<String>,
+    /// The beat that was shown last to an audience: the stage's id and its place there.
+    pub presented: Option<(String, usize)>,
     /// The welcome was shown.
     pub welcomed: bool,
     /// Decides the order of choices on this learner's screen; without it they stand as the course has them.
@@ -114,6 +116,8 @@ pub enum Change {
     Mystery(String, MysteryScore),
     /// Where the learner is.
     Current(String),
+    /// Which beat an audience sees.
+    Presented(String, usize),
     /// The welcome was shown.
     Welcomed,
     /// The order of choices, if the file has none.
@@ -128,7 +132,9 @@ impl Change {
         match (self, earlier) {
             (Self::Stage(id, _) | Self::Reset(id), Self::Stage(of, _))
             | (Self::Reset(id), Self::Reset(of)) => id == of,
-            (Self::Current(_), Self::Current(_)) => true,
+            (Self::Current(_), Self::Current(_)) | (Self::Presented(..), Self::Presented(..)) => {
+                true
+            }
             _ => self == earlier,
         }
     }

@@ -69,6 +69,8 @@ pub struct Stage {
     pub estimate: Option<Estimate>,
     pub evidence: Vec<Pointer>,
     pub quiz: Vec<Question>,
+    /// What the screen keeps to itself until the prediction is made or the vote closed, because it answers it.
+    pub hides: Vec<String>,
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
     /// The checks as they are written; `checks` is what they mean.
@@ -169,6 +171,12 @@ pub struct Cue {
     pub say: String,
     #[serde(default)]
     pub does: CueDoes,
+    /// One figure to be shown in large glyphs, such as `{{run.loss_first}}`.
+    #[serde(default)]
+    pub large: String,
+    /// Part of the name of the operation that is looked at in the list of kernels.
+    #[serde(default)]
+    pub row: String,
     /// What the presenter reads.
     #[serde(default)]
     pub notes: String,
@@ -203,6 +211,9 @@ pub struct StageFile {
 }
 
 const CONFIG: &str = "config.toml";
+
+/// What can be hidden beside panels: figures of the header, clocks, strides, and the names of kernels.
+const HIDES: [&str; 6] = ["trained", "residual", "peak", "clocks", "strides", "names"];
 
 /// Most characters of what a beat says: three lines of a small screen.
 const LONGEST_BEAT: usize = 210;
@@ -265,6 +276,15 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
             let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
             file.fail(&format!("evidence.{at}.panel"), what);
         }
+    }
+    let can_hide =
+        |name: &String| HIDES.contains(&name.as_str()) || Panel::NAMES.contains(&name.as_str());
+    if let Some(name) = stage.hides.iter().find(|name| !can_hide(name)) {
+        let what = format!(
+            "`hides` names `{name}`; name a panel, or one of {}",
+            HIDES.join(", ")
+        );
+        file.fail("hides", what);
     }
     for (at, cue) in stage.cues.iter().enumerate() {
         let length = cue.say.chars().count();

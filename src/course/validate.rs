@@ -99,7 +99,8 @@ impl Structure<'_> {
         texts.extend(stage.hints.iter().map(String::as_str));
         texts.extend(stage.evidence.iter().map(|pointer| pointer.text.as_str()));
         texts.extend(stage.claims.iter().map(|claim| claim.text.as_str()));
-        texts.extend(stage.cues.iter().map(|cue| cue.say.as_str()));
+        let cues = stage.cues.iter();
+        texts.extend(cues.flat_map(|cue| [&*cue.say, &*cue.large, &*cue.notes]));
         for question in std::iter::once(&stage.prediction).chain(&stage.quiz) {
             texts.extend([question.prompt.as_str(), question.explanation.as_str()]);
             texts.extend(question.choices.iter().map(String::as_str));

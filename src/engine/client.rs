@@ -18,7 +18,7 @@ pub use command::{EngineCommand, split_words};
 pub use heard::{Heard, Over};
 pub use pipes::MAX_LINE;
 
-use heard::{describe, newer, nothing_spoken, told_why};
+use heard::{asked, asks, describe, newer, nothing_spoken, told_why};
 use pipes::{FromPipe, Pipes};
 
 /// Lines in a row that are not the protocol before the engine is given up.
@@ -121,6 +121,11 @@ impl Client {
         })
     }
 
+    /// What was started.
+    pub fn command(&self) -> &EngineCommand {
+        &self.command
+    }
+
     /// The engine's greeting, once it came.
     pub fn hello(&self) -> Option<&Hello> {
         self.hello.as_ref()
@@ -177,6 +182,12 @@ impl Client {
                     self.lines += 1;
                     let limit = MAX_LINE / (1024 * 1024);
                     self.nonsense("…".to_owned(), format!("longer than {limit} MiB"))
+                }
+                Some(FromPipe::Stray(text))
+                    if matches!(self.phase, Phase::Greeting { .. }) && asks(&text) =>
+                {
+                    let command = self.command.to_string();
+                    Some(self.refuse(asked(&command, &text)))
                 }
                 Some(FromPipe::Stray(text)) => {
                     if harmless(&text).is_none() {

@@ -16,8 +16,9 @@ use crate::out::{Exit, Stop, notice, usage};
 use crate::protocol::{Command, Event, Finished, Hello, Line, Pair, RunSpec, Slot};
 use crate::record::Recorder;
 
-/// How long the engine may stay silent after the first notice of it.
+/// How long the engine may stay silent after the first notice of it: a busy machine is waited for, a cut line is not.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+const REMOTE_SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the device of an engine that is alive may make no progress.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a stopped run may take to send its summary.
@@ -256,8 +257,20 @@ impl Runner {
                 (self.notify)("the engine did not stop in time and was ended");
                 return Ok(());
             }
-            if silent_since.is_some_and(|since| since.elapsed() > SILENCE_TIMEOUT) {
-                let text = "the engine stays silent and was ended".to_owned();
+            let command = client.command();
+            let (limit, text) = match command.is_own() {
+                true => (
+                    SILENCE_TIMEOUT,
+                    "the engine stays silent and was ended".to_owned(),
+                ),
+                false => (
+                    REMOTE_SILENCE_TIMEOUT,
+                    format!(
+                        "nothing more comes from `{command}`: its connection is cut, or its machine is gone; see that it answers and run this again"
+                    ),
+                ),
+            };
+            if silent_since.is_some_and(|since| since.elapsed() > limit) {
                 let exit = Exit::Failed;
                 return Err(Stop { exit, text }.into());
             }

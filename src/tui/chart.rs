@@ -1,4 +1,4 @@
-//! Curves over steps on a cell grid: braille where the terminal has it, else one mark per cell. B carries marks along
+//! Curves over steps on a cell grid: braille or blocks where the terminal has them, else one mark per cell. B carries marks along
 //! its way, so that the two are told apart without colour. Horizontal reference lines have their names on them.
 
 pub mod axis;

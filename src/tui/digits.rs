@@ -1,48 +1,138 @@
-//! Large numerals, three rows high, for the one figure that must be readable from the back of a room.
+//! Large glyphs for what must be readable from the back of a room: three by five dots each, a dot half a cell high at the smallest
+//! size. Drawn with blocks, which have a form in ASCII.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 
 use super::chart::grid::put;
 
-/// Rows of a large numeral.
+/// Rows of the smallest size.
 pub const ROWS: u16 = 3;
 
-const fn glyph(c: char) -> Option<[&'static str; 3]> {
-    Some(match c {
-        '0' => ["█▀█", "█ █", "▀▀▀"],
-        '1' => ["▀█ ", " █ ", "▀▀▀"],
-        '2' => ["▀▀█", "█▀▀", "▀▀▀"],
-        '3' => ["▀▀█", " ▀█", "▀▀▀"],
-        '4' => ["█ █", "▀▀█", "  ▀"],
-        '5' => ["█▀▀", "▀▀█", "▀▀▀"],
-        '6' => ["█▀▀", "█▀█", "▀▀▀"],
-        '7' => ["▀▀█", "  █", "  ▀"],
-        '8' => ["█▀█", "█▀█", "▀▀▀"],
-        '9' => ["█▀█", "▀▀█", "▀▀▀"],
-        '.' => [" ", " ", "▀"],
-        ',' => [" ", " ", "▄"],
-        '-' => ["  ", "▀▀", "  "],
-        ' ' => [" ", " ", " "],
-        _ => return None,
-    })
+/// The rows of dots of each glyph. Letters have one form for both cases, but for x, which stands for "times".
+#[rustfmt::skip] // A glyph a line.
+const GLYPHS: [(char, [&str; 5]); 49] = [
+    ('0', ["###", "#.#", "#.#", "#.#", "###"]),
+    ('1', ["##.", ".#.", ".#.", ".#.", "###"]),
+    ('2', ["###", "..#", "###", "#..", "###"]),
+    ('3', ["###", "..#", ".##", "..#", "###"]),
+    ('4', ["#.#", "#.#", "###", "..#", "..#"]),
+    ('5', ["###", "#..", "###", "..#", "###"]),
+    ('6', ["###", "#..", "###", "#.#", "###"]),
+    ('7', ["###", "..#", "..#", "..#", "..#"]),
+    ('8', ["###", "#.#", "###", "#.#", "###"]),
+    ('9', ["###", "#.#", "###", "..#", "###"]),
+    ('.', [".", ".", ".", ".", "#"]),
+    (',', [".", ".", ".", "#", "#"]),
+    (':', [".", "#", ".", "#", "."]),
+    ('-', ["..", "..", "##", "..", ".."]),
+    ('+', ["...", ".#.", "###", ".#.", "..."]),
+    ('=', ["...", "###", "...", "###", "..."]),
+    ('/', ["..#", "..#", ".#.", "#..", "#.."]),
+    ('%', ["#..#", "..#.", ".##.", ".#..", "#..#"]),
+    ('^', [".#.", "#.#", "...", "...", "..."]),
+    ('→', ["..#..", "...#.", "#####", "...#.", "..#.."]),
+    ('x', ["...", "#.#", ".#.", "#.#", "..."]),
+    (' ', ["..", "..", "..", "..", ".."]),
+    ('?', ["###", "..#", ".##", "...", ".#."]),
+    ('A', [".#.", "#.#", "###", "#.#", "#.#"]),
+    ('B', ["##.", "#.#", "##.", "#.#", "##."]),
+    ('C', [".##", "#..", "#..", "#..", ".##"]),
+    ('D', ["##.", "#.#", "#.#", "#.#", "##."]),
+    ('E', ["###", "#..", "##.", "#..", "###"]),
+    ('F', ["###", "#..", "##.", "#..", "#.."]),
+    ('G', [".##", "#..", "#.#", "#.#", ".##"]),
+    ('H', ["#.#", "#.#", "###", "#.#", "#.#"]),
+    ('I', ["###", ".#.", ".#.", ".#.", "###"]),
+    ('J', ["..#", "..#", "..#", "#.#", ".#."]),
+    ('K', ["#.#", "#.#", "##.", "#.#", "#.#"]),
+    ('L', ["#..", "#..", "#..", "#..", "###"]),
+    ('M', ["#...#", "##.##", "#.#.#", "#...#", "#...#"]),
+    ('N', ["#..#", "##.#", "#.##", "#..#", "#..#"]),
+    ('O', [".#.", "#.#", "#.#", "#.#", ".#."]),
+    ('P', ["##.", "#.#", "##.", "#..", "#.."]),
+    ('Q', [".#.", "#.#", "#.#", "##.", ".##"]),
+    ('R', ["##.", "#.#", "##.", "#.#", "#.#"]),
+    ('S', [".##", "#..", ".#.", "..#", "##."]),
+    ('T', ["###", ".#.", ".#.", ".#.", ".#."]),
+    ('U', ["#.#", "#.#", "#.#", "#.#", "###"]),
+    ('V', ["#.#", "#.#", "#.#", "#.#", ".#."]),
+    ('W', ["#...#", "#...#", "#.#.#", "##.##", "#...#"]),
+    ('X', ["#.#", "#.#", ".#.", "#.#", "#.#"]),
+    ('Y', ["#.#", "#.#", ".#.", ".#.", ".#."]),
+    ('Z', ["###", "..#", ".#.", "#..", "###"]),
+];
+
+fn glyph(c: char) -> Option<&'static [&'static str; 5]> {
+    let find = |c: char| GLYPHS.iter().find(|(of, _)| *of == c);
+    let found = find(c).or_else(|| find(c.to_ascii_uppercase()));
+    found.map(|(_, dots)| dots)
 }
 
-/// Columns that the text takes; none when a character has no large form.
+/// Columns that the text takes at the smallest size, with a gap after each glyph; none when a character has no large form.
 pub fn width(text: &str) -> Option<u16> {
-    text.chars().try_fold(0, |sum, c| {
-        Some(sum + glyph(c)?[0].chars().count() as u16 + 1)
-    })
+    text.chars()
+        .try_fold(0, |sum, c| Some(sum + glyph(c)?[0].len() as u16 + 1))
 }
 
-/// Draws the text with its top left corner at (x, y).
-pub fn draw(buffer: &mut Buffer, x: u16, y: u16, text: &str, style: Style) {
-    let mut x = x;
-    for rows in text.chars().filter_map(glyph) {
-        let wide = rows[0].chars().count() as u16;
-        for (row, line) in rows.iter().enumerate() {
-            put(buffer, x, y + row as u16, line, wide, style);
+/// Rows at a size.
+pub const fn rows(size: u16) -> u16 {
+    (5 * size).div_ceil(2)
+}
+
+/// The largest size at which the text fits, 0 where none does.
+pub fn size(text: &str, columns: u16, height: u16) -> u16 {
+    let Some(wide) = width(text).filter(|wide| *wide > 0) else {
+        return 0;
+    };
+    let by_width = columns / wide;
+    let by_height = (1..=height).take_while(|size| rows(*size) <= height);
+    by_width.min(by_height.last().unwrap_or(0))
+}
+
+/// Draws the text with its top left corner at (x, y), each dot so many columns wide and half as many rows high.
+pub fn draw(buffer: &mut Buffer, (mut x, y): (u16, u16), text: &str, size: u16, style: Style) {
+    for dots in text.chars().filter_map(glyph) {
+        let wide = dots[0].len() as u16;
+        for row in 0..rows(size) {
+            let lit = |half: u16, column: u16| {
+                let dot = dots.get(usize::from((2 * row + half) / size));
+                dot.is_some_and(|line| line.as_bytes()[usize::from(column / size)] == b'#')
+            };
+            let cells = (0..wide * size).map(|column| match (lit(0, column), lit(1, column)) {
+                (true, true) => '█',
+                (true, false) => '▀',
+                (false, true) => '▄',
+                (false, false) => ' ',
+            });
+            put(
+                buffer,
+                x,
+                y + row,
+                &cells.collect::<String>(),
+                wide * size,
+                style,
+            );
         }
-        x += wide + 1;
+        x += (wide + 1) * size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_size_that_fits_is_found() {
+        assert_eq!(size("8", 3, 30), 0);
+        assert_eq!(
+            (size("8", 4, 3), size("8", 8, 4), size("8", 8, 5)),
+            (1, 1, 2)
+        );
+        assert_eq!(size("ü", 100, 100), 0, "no large form");
+        assert_eq!(width("3.1x"), Some(4 + 2 + 4 + 4));
+        for (c, rows) in GLYPHS {
+            assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{c}");
+        }
     }
 }

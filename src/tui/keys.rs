@@ -8,8 +8,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{Action, App, RunState};
 use crate::protocol::Slot;
-use table::choices;
 pub use table::{BINDINGS, Binding, Group};
+use table::{SHIFT_F5, choices};
 
 /// A key as the screen and the documents write it.
 pub fn key_name(key: KeyCode) -> String {
@@ -30,6 +30,8 @@ pub fn key_name(key: KeyCode) -> String {
         KeyCode::Home => "home",
         KeyCode::End => "end",
         KeyCode::Backspace => "backspace",
+        SHIFT_F5 => "shift-F5",
+        KeyCode::F(n) => return format!("F{n}"),
         _ => "any key",
     }
     .to_owned()
@@ -54,6 +56,22 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     }
 }
 
+/// What a key of the speaker view asks for.
+pub fn speaker(event: KeyEvent) -> Option<Action> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    use KeyCode::{Char, Down, Enter, Esc, Left, PageDown, PageUp, Right, Up};
+    Some(match key(event) {
+        PageDown | Right | Down | Enter | Char(' ') => Action::NextBeat,
+        PageUp | Left | Up => Action::PreviousBeat,
+        Char('b' | '.') => Action::Curtain(true),
+        Char('F') => Action::Curtain(false),
+        Char('q' | '\u{3}') | Esc => Action::Quit,
+        _ => return None,
+    })
+}
+
 /// The key of an event as the table has it.
 fn key(event: KeyEvent) -> KeyCode {
     match event.code {
@@ -62,6 +80,7 @@ fn key(event: KeyEvent) -> KeyCode {
             control.map_or(KeyCode::Null, |it| KeyCode::Char(it as char))
         }
         KeyCode::Char(_) if event.modifiers.contains(KeyModifiers::ALT) => KeyCode::Null,
+        KeyCode::F(5) if event.modifiers.contains(KeyModifiers::SHIFT) => SHIFT_F5,
         code => code,
     }
 }

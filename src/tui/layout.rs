@@ -60,6 +60,21 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         return it;
     }
     let mut rest = area;
+    if app.beat().is_some() {
+        // One thing fills the screen: what is said stands below it, and one line says where this is.
+        it.footer = take_bottom(&mut rest, 1);
+        let said = status::rows(app, &plain(app), area.width);
+        let most = (rest.height / 2).max(2);
+        it.guide = take_bottom(&mut rest, said.clamp(2, most));
+        it.body = rest;
+        it.overlay = overlay_of(app, rest);
+        let panel = app
+            .view
+            .focus
+            .filter(|_| app.view.expanded && !app.knobs_open());
+        it.panels = vec![(panel.unwrap_or(Panel::Lesson), rest)];
+        return it;
+    }
     it.unsaved = take_top(
         &mut rest,
         status::unsaved_rows(app, &plain(app), area.width),
@@ -69,8 +84,8 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.busy = take_top(&mut rest, u16::from(busy(app).is_some()));
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
-    // Three lines for a beat of presenter mode and a pointer of the evidence, so that panels seldom move.
-    let least = match app.beat().is_some() || app.study.pointer.is_some() {
+    // Three lines for a pointer of the evidence, so that panels seldom move.
+    let least = match app.study.pointer.is_some() {
         true => 3,
         false => 1,
     };
@@ -80,8 +95,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     };
     it.guide = take_bottom(&mut rest, guide);
     it.body = rest;
-    let overlay = app.view.overlay;
-    it.overlay = overlay.map(|overlay| (overlay, overlay_area(overlay, rest, app)));
+    it.overlay = overlay_of(app, rest);
     it.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
         (_, Room::Compact) if app.view.lesson_open || app.knobs_open() => {
@@ -218,6 +232,11 @@ const SLIVER: (u16, u16) = (6, 3);
 /// Text takes the same room in every theme.
 fn plain(app: &App) -> Theme {
     Theme::new(ThemeName::Mono, app.view.markers, Terminal::default())
+}
+
+fn overlay_of(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
+    let overlay = app.view.overlay?;
+    Some((overlay, overlay_area(overlay, rest, app)))
 }
 
 fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {

@@ -1,6 +1,7 @@
 //! The table of all panels and that of all cards over them. A panel is a file and a row; it reads no file, no clock and
 //! starts no thread.
 
+pub mod beat;
 pub mod cards;
 pub mod devices;
 mod ending;
@@ -20,6 +21,7 @@ mod lints;
 mod log;
 mod loss;
 mod memory;
+mod missed;
 mod mystery;
 pub mod numbers;
 mod question;
@@ -87,7 +89,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
-pub const CARDS: [CardRow; 11] = [
+pub const CARDS: [CardRow; 12] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
     CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
     CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
@@ -95,6 +97,7 @@ pub const CARDS: [CardRow; 11] = [
     CardRow { overlay: Overlay::Problems, size: |app, _, _| log::size_of_problems(app), draw: log::draw_problems },
     CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },
     CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
+    CardRow { overlay: Overlay::Missed, size: |_, area, _| (84, area.height), draw: missed::draw },
     CardRow { overlay: Overlay::Ending, size: ending::size, draw: ending::draw },
     CardRow { overlay: Overlay::Class, size: room::size, draw: room::draw },
     CardRow { overlay: Overlay::Vote, size: room::size_of_vote, draw: room::draw_vote },
@@ -105,6 +108,13 @@ pub const CARDS: [CardRow; 11] = [
 pub fn draw(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
     let row = PANELS.iter().find(|row| row.panel == panel);
     row.map_or(0, |row| {
+        // The lints say themselves why they wait.
+        if panel != Panel::Lints && surface.app.withholds(panel.name()) {
+            surface.open(panel, "");
+            let mut w = surface.writer();
+            w.plain(lints::LATER, surface.theme.dim);
+            return surface.show_panel(panel, w.lines);
+        }
         surface.reading = (row.reading)(surface.app);
         (row.draw)(surface)
     })

@@ -1,4 +1,4 @@
-//! The characters things are drawn with: braille or plain dots with line borders, or ASCII alone.
+//! The characters things are drawn with: braille, blocks or plain dots with line borders, or ASCII alone.
 //! Whatever else a text holds is folded to ASCII at the end where the terminal shows nothing else.
 
 use ratatui::buffer::Buffer;
@@ -6,11 +6,22 @@ use ratatui::symbols::border;
 
 use crate::clean::harmful;
 
+/// What curves are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// Two by four dots a cell.
+    Braille,
+    /// Two by two blocks, which a projector does not swallow.
+    Quadrants,
+    /// One point.
+    Points,
+}
+
 /// One way of drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbols {
     pub ascii: bool,
-    pub braille: bool,
+    pub marks: Marks,
     pub border: border::Set<'static>,
     /// Points of the curves of A and B.
     pub points: [&'static str; 2],
@@ -40,7 +51,7 @@ const SPARKS: &[&str] = &["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"
 
 pub const BRAILLE: Symbols = Symbols {
     ascii: false,
-    braille: true,
+    marks: Marks::Braille,
     border: border::ROUNDED,
     points: ["·", "◆"],
     good: "✓",
@@ -61,15 +72,21 @@ pub const BRAILLE: Symbols = Symbols {
 };
 
 pub const DOTS: Symbols = Symbols {
-    braille: false,
+    marks: Marks::Points,
     points: ["·", "•"],
+    border: border::PLAIN,
+    ..BRAILLE
+};
+
+pub const BLOCKS: Symbols = Symbols {
+    marks: Marks::Quadrants,
     border: border::PLAIN,
     ..BRAILLE
 };
 
 pub const ASCII: Symbols = Symbols {
     ascii: true,
-    braille: false,
+    marks: Marks::Points,
     border: border::Set {
         top_left: "+",
         top_right: "+",
@@ -94,14 +111,31 @@ pub const ASCII: Symbols = Symbols {
     vertical: "|",
     bar: &["#"],
     spark: &["_", ".", "-", "=", "^"],
-    fills: ["f", "b", "o", "?"],
+    fills: ["f", "b", "o", "r"],
     scroll: "v",
 };
 
 impl Symbols {
     /// Columns and rows of dots in a cell.
     pub const fn dots(&self) -> (usize, usize) {
-        if self.braille { (2, 4) } else { (1, 1) }
+        match self.marks {
+            Marks::Braille => (2, 4),
+            Marks::Quadrants => (2, 2),
+            Marks::Points => (1, 1),
+        }
+    }
+
+    /// The cell of these dots, where there is more than one to a cell: bits as braille numbers them.
+    pub fn mosaic(&self, bits: u8) -> Option<char> {
+        // By the bits of the upper left, lower left, upper right and lower right dot.
+        const QUADRANTS: [char; 16] = [
+            ' ', '▘', '▖', '▌', '▝', '▀', '▞', '▛', '▗', '▚', '▄', '▙', '▐', '▜', '▟', '█',
+        ];
+        match self.marks {
+            Marks::Braille => char::from_u32(0x2800 + u32::from(bits)),
+            Marks::Quadrants => Some(QUADRANTS[usize::from((bits & 3) | ((bits >> 1) & 12))]),
+            Marks::Points => None,
+        }
     }
 
     /// A bar of `share` of `width` cells.
@@ -152,23 +186,33 @@ pub fn fold_to_ascii(buffer: &mut Buffer) {
 }
 
 /// What stands for characters that are not ASCII.
-const FOLDS: [(char, &str); 30] = [
-    ('-', "─━╌┈–—−‐‑╶╴·∙⋅"),
+const FOLDS: [(char, &str); 40] = [
+    ('-', "─━╌┈–—−‐‑╶╴·∙⋅⁻"),
     ('|', "│┃┊╎"),
     ('+', "╭╮╰╯┌┐└┘├┤┬┴┼✓"),
-    ('#', "█▓▒░▉▊▋▌■▀▄"),
-    ('*', "•◆●○"),
+    ('#', "█▓▒░▉▊▋▌▍▎▏▐■▀▄▅▆▇▘▝▖▗▞▚▛▜▙▟▪"),
+    ('_', "▁▂▃"),
+    ('*', "•◆●○⊙"),
     ('~', "±≈≃"),
-    ('x', "×✗"),
+    ('x', "×✗╳"),
     ('^', "▲↑△"),
     ('v', "↓▼√"),
     ('>', "→▸▶›»≥"),
-    ('<', "←◂‹«≤"),
+    ('<', "←◂◀‹«≤"),
     ('"', "“”„"),
     ('\'', "‘’′"),
     ('.', "…"),
-    ('2', "²"),
-    ('3', "³"),
+    ('=', "▬"),
+    ('/', "╱"),
+    (':', "⋮"),
+    ('T', "ᵀ"),
+    ('I', "∞"),
+    ('0', "₀⁰"),
+    ('1', "₁¹"),
+    ('4', "₄⁴"),
+    ('5', "₅⁵"),
+    ('2', "₂²"),
+    ('3', "₃³"),
     ('s', "σΣß"),
     ('u', "μµüúùû"),
     ('e', "εéèêë"),
@@ -193,6 +237,21 @@ fn fold(c: char) -> char {
             let mut folds = FOLDS.iter();
             let found = folds.find(|(_, all)| all.contains(c));
             found.map_or('?', |(ascii, _)| *ascii)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::course::Course;
+
+    #[test]
+    fn every_sign_of_the_course_has_a_form_in_ascii() {
+        let course = format!("{:?}", Course::builtin("en"));
+        let other = |c: &char| !c.is_ascii() && !('\u{300}'..'\u{370}').contains(c);
+        for c in course.chars().filter(other) {
+            assert_ne!(fold(c), '?', "{c}");
         }
     }
 }

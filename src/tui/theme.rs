@@ -3,7 +3,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use super::symbols::{ASCII, BRAILLE, DOTS, Symbols};
+use super::symbols::{ASCII, BLOCKS, BRAILLE, DOTS, Symbols};
 use crate::app::{Markers, ThemeName};
 use crate::judge::Outcome;
 use crate::protocol::Slot;
@@ -74,18 +74,20 @@ struct Palette([u8; 2], [u8; 3], [u8; 2], [u8; 3], [u8; 3], [u8; 4]);
 const OWN: u8 = 255;
 
 // Colour-blind has orange against blue, which all common forms of colour blindness keep apart, and no meaning rests on
-// red and green. Projector has black on white and strong colours, because a projector shows no others. Between has
+// red and green. Light themes paint their background, whatever the terminal has. Projector has black on white and strong
+// colours, because a projector shows no others. Between has
 // half-bright colours for terminals that do not say whether they are dark or light. Sixteen has the names, which follow
 // the terminal's own scheme.
 #[rustfmt::skip] // A table reads best with one line for each palette.
 impl Palette {
     //                                      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
     const DARK: Self          = Self([OWN, OWN], [246, 240, 111], [215, 80], [114, 221, 203], [250, 108, 180], [75, 140, 108, 203]);
-    const LIGHT: Self         = Self([OWN, OWN], [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]);
+    const LIGHT: Self         = Self([16, 231],  [242, 248, 25],  [166, 30], [28, 130, 160],  [240, 65, 94],   [32, 97, 65, 160]);
     const HIGH_CONTRAST: Self = Self([15, 0],    [15, 15, 11],    [11, 14],  [10, 11, 9],     [15, 15, 11],    [14, 13, 10, 9]);
     const COLOUR_BLIND: Self  = Self([OWN, OWN], [246, 241, 75],  [208, 33], [33, 221, 208],  [250, 246, 180], [33, 221, 250, 208]);
     const PROJECTOR: Self     = Self([16, 231],  [238, 242, 18],  [160, 19], [22, 94, 160],   [16, 22, 52],    [19, 54, 22, 160]);
     const BETWEEN: Self       = Self([OWN, OWN], [244, 244, 33],  [172, 37], [71, 136, 167],  [244, 71, 137],  [68, 133, 71, 167]);
+    const LIGHT_SIXTEEN: Self = Self([0, 7],     [0, 0, 4],       [1, 4],    [0, 5, 1],       [0, 4, 5],       [4, 5, 0, 1]);
     const SIXTEEN: Self       = Self([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]);
 }
 
@@ -99,6 +101,7 @@ const fn colour(number: u8) -> Option<Color> {
         4 => Color::Blue,
         5 => Color::Magenta,
         6 => Color::Cyan,
+        7 => Color::Gray,
         9 => Color::LightRed,
         10 => Color::LightGreen,
         11 => Color::LightYellow,
@@ -122,6 +125,9 @@ impl Theme {
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
             (_, ThemeName::HighContrast) => Some(Palette::HIGH_CONTRAST),
+            (Colours::Sixteen, ThemeName::Light | ThemeName::Projector) => {
+                Some(Palette::LIGHT_SIXTEEN)
+            }
             (Colours::Sixteen, _) => Some(Palette::SIXTEEN),
             (_, ThemeName::Dark) => Some(Palette::DARK),
             (_, ThemeName::Light) => Some(Palette::LIGHT),
@@ -136,8 +142,9 @@ impl Theme {
         let symbols = match (name, markers) {
             _ if terminal.ascii => ASCII,
             (_, Markers::Ascii) => ASCII,
+            (_, Markers::Dots) => DOTS,
             // A projector swallows braille.
-            (ThemeName::Projector, _) | (_, Markers::Dots) => DOTS,
+            (ThemeName::Projector, _) => BLOCKS,
             (_, Markers::Braille) => BRAILLE,
         };
         Self::styled(palette, symbols)

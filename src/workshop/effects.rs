@@ -118,6 +118,7 @@ impl Workshop {
                 self.read_kept(&stage);
                 self.keep(Change::Current(stage))?;
             }
+            Effect::SaveBeat { stage, beat } => self.keep(Change::Presented(stage, beat))?,
             Effect::WriteKnobs {
                 stage,
                 config,

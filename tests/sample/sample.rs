@@ -157,6 +157,7 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         }],
         steps: 20,
         cues: Vec::new(),
+        hides: Vec::new(),
         lesson_file: format!("{number:02}-{id}.md"),
         language: "en".to_owned(),
         path: format!("exercises/0{number}-{id}"),

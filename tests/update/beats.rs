@@ -6,6 +6,7 @@ use perflings::app::beats::{Beat, Vote, beats};
 use perflings::app::pages::Page;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
+use perflings::course::progress::Progress;
 use perflings::course::{Course, CueDoes};
 use perflings::protocol::{Command, Event, Line, RunSpec, Slot};
 use proptest::prelude::*;
@@ -283,4 +284,93 @@ fn every_shipped_stage_has_its_beats_and_others_get_some() {
     let beat = app.beat().expect("beats made from the stage");
     assert_eq!((beat.panel, beat.at), (Panel::Loss, 0));
     assert!(beat.of >= 4, "symptom, prediction, fix and pairs");
+}
+
+#[test]
+fn the_curtain_hides_and_freezes_and_no_key_answers() {
+    use perflings::app::Curtain;
+    let mut app = presented();
+    act(&mut app, Action::NextBeat);
+    act(&mut app, Action::Answer(1));
+    let stage = app.stage().expect("a stage").clone();
+    assert!(!app.study.predicted(&stage), "a room votes");
+    act(&mut app, Action::Curtain(true));
+    assert!(matches!(app.curtain(), Curtain::Blank));
+    act(&mut app, Action::NextBeat);
+    assert!(
+        matches!(app.curtain(), Curtain::Open),
+        "a beat comes into view"
+    );
+    act(&mut app, Action::Curtain(false));
+    act(&mut app, Action::NextBeat);
+    assert_eq!(app.curtain(), Curtain::Frozen);
+    let then = app.frozen.as_deref().expect("what the room sees");
+    assert_eq!((at(then), at(&app)), ((0, 2), (0, 3)));
+    act(&mut app, Action::Curtain(false));
+    assert!(matches!(app.curtain(), Curtain::Open));
+    let effects = act(&mut app, Action::AskQuit);
+    assert!(effects.is_empty() && app.view.confirm.is_some());
+    assert_eq!(act(&mut app, Action::Yes), [Effect::Quit]);
+}
+
+#[test]
+fn the_next_presentation_goes_on_where_the_last_one_was() {
+    let mut app = presented();
+    act(&mut app, Action::Stage(3));
+    let effects = act(&mut app, Action::NextBeat);
+    let kept = effects.iter().find_map(|effect| match effect {
+        Effect::SaveBeat { stage, beat } => Some((stage.clone(), *beat)),
+        _ => None,
+    });
+    assert_eq!(kept, Some(("missing-sync".to_owned(), 1)));
+    let progress = Progress {
+        presented: kept,
+        ..Progress::default()
+    };
+    let options = |stage| Options {
+        present: true,
+        stage,
+        ..Options::default()
+    };
+    let again = |stage| App::new(Course::builtin("en"), progress.clone(), options(stage)).0;
+    assert_eq!(at(&again(None)), (2, 1));
+    assert_eq!(
+        at(&again(Some(2))),
+        (1, 0),
+        "a stage that is named comes first"
+    );
+    let (mut app, _) = App::new(Course::builtin("en"), progress.clone(), Options::default());
+    act(&mut app, Action::PresentFrom(false));
+    assert_eq!(at(&app), (2, 1));
+    act(&mut app, Action::PresentFrom(true));
+    assert_eq!(at(&app), (0, 0));
+}
+
+#[test]
+fn the_speaker_reads_notes_and_the_time_used() {
+    use perflings::app::notes::{Notes, notes};
+    let mut app = presented();
+    update(&mut app, Message::Tick { now_ms: 90_000 });
+    act(&mut app, Action::NextBeat);
+    update(&mut app, Message::Tick { now_ms: 100_000 });
+    let said = notes(&app).expect("something is presented");
+    assert_eq!((said.stage, said.beat, said.used_s), (1, 2, 10));
+    assert_eq!((said.agenda[0].used_s, said.agenda[1].used_s), (100, 0));
+    assert_eq!(said.vote.len(), 4);
+    assert!(!said.notes.is_empty() && !said.next.is_empty());
+    let line = serde_json::to_string(&said).expect("plain data");
+    assert_eq!(Notes::read(&line), Some(said));
+    assert_eq!(Notes::read("{\"title\":1}"), None);
+    for stage in &app.course.stages {
+        for cue in &stage.cues {
+            assert!(
+                cue.notes.len() > 60 && cue.minutes > 0.0,
+                "{}: {}",
+                stage.id,
+                cue.say
+            );
+        }
+    }
+    act(&mut app, Action::Present);
+    assert_eq!(notes(&app), None);
 }

@@ -1,7 +1,6 @@
 //! The four vital signs every run shows, and how a figure is written in few characters.
 
 use crate::app::App;
-use crate::app::study::Withheld;
 use crate::config::Sync;
 use crate::lints::FIRST_LOSS_LIMIT;
 use crate::protocol::{State, Throughput};
@@ -38,10 +37,6 @@ pub fn vitals(app: &App) -> Vec<Vital> {
         let value = format!("{} % of parameters", percent(it.params_pct));
         (value, good(it.params_pct >= 100.0 - 1e-9))
     });
-    let trained = match app.withholds(Withheld::Trained) {
-        true => Some(("told later".to_owned(), Mark::Open)),
-        false => trained,
-    };
     let phases = slot.phases().filter(|phases| phases.step > 0.0);
     let residual = phases.map(|phases| {
         let share = 100.0 * phases.residual / phases.step;
@@ -55,12 +50,17 @@ pub fn vitals(app: &App) -> Vec<Vital> {
             false => (value, good(share.abs() <= 5.0)),
         }
     });
-    vec![
+    let all = [
         loss(app),
         vital("trained", trained),
         vital("residual", residual),
         peak(slot.throughput.as_ref()),
-    ]
+    ];
+    let told = |it: Vital| match app.withholds(it.label) {
+        true => vital(it.label, Some(("told later".to_owned(), Mark::Open))),
+        false => it,
+    };
+    all.map(told).to_vec()
 }
 
 fn vital(label: &'static str, found: Option<(String, Mark)>) -> Vital {

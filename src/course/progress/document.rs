@@ -55,6 +55,7 @@ pub fn apply(document: &mut DocumentMut, change: &Change) {
             }
         }
         Change::Current(id) => document["current"] = value(id),
+        Change::Presented(id, beat) => document["presented"] = value(format!("{id} {beat}")),
         Change::Welcomed => document["welcomed"] = value(true),
         Change::Seed(seed) if progress(document).0.seed.is_none() => {
             document["seed"] = value(i64::from(*seed));
@@ -116,6 +117,10 @@ pub fn progress(document: &DocumentMut) -> (Progress, Vec<Lost>) {
     let mut keys = Keys::of(&root);
     let mut progress = Progress {
         current: keys.get("current").map(|id: String| text::one_line(&id)),
+        presented: keys.get("presented").and_then(|it: String| {
+            let (id, beat) = it.rsplit_once(' ')?;
+            Some((text::one_line(id), beat.parse().ok()?))
+        }),
         welcomed: keys.get("welcomed").unwrap_or(false),
         seed: keys.get("seed"),
         ..Progress::default()

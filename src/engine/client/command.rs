@@ -62,6 +62,11 @@ impl EngineCommand {
     pub(super) fn prepare(&self) -> Process {
         let mut process = Process::new(&self.program);
         process.args(&self.args);
+        if !self.own && std::env::var_os("SSH_ASKPASS").is_none() {
+            // ssh would ask on the terminal that shows the screen, and wait there for ever: it is to fail instead.
+            process.env("SSH_ASKPASS", "false");
+            process.env("SSH_ASKPASS_REQUIRE", "force");
+        }
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
         process

@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::command::{EngineCommand, kill_group};
+use super::heard::asks;
 use crate::clean::shown;
 use crate::protocol::{Command, PROTOCOL};
 
@@ -131,7 +132,20 @@ fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) ->
     named("engine-stderr", move || {
         let mut reader = BufReader::new(pipe);
         let mut bytes = Vec::new();
-        while let Ok(found) = bounded_line(&mut reader, &mut bytes, MAX_STRAY) {
+        loop {
+            // A prompt ends without a line's end: it would be waited for.
+            let prompt = reader
+                .fill_buf()
+                .map(|it| String::from_utf8_lossy(it).into_owned());
+            let prompt = prompt.ok().filter(|it| !it.ends_with('\n') && asks(it));
+            if let Some(text) = prompt
+                && inbox.send(FromPipe::Stray(printable(&text, 200))).is_err()
+            {
+                return;
+            }
+            let Ok(found) = bounded_line(&mut reader, &mut bytes, MAX_STRAY) else {
+                return;
+            };
             let text = match found {
                 Bounded::End => return,
                 Bounded::Line => printable(&String::from_utf8_lossy(&bytes), MAX_STRAY),

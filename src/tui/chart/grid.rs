@@ -1,5 +1,5 @@
-//! What curves and points are drawn on: a plot with its two scales, the dots of its cells (two by four in braille, one a
-//! cell otherwise), and the letters and names that stand beside them.
+//! What curves and points are drawn on: a plot with its two scales, the dots of its cells (two by four in braille, two by two in
+//! blocks, else one a cell), and the letters and names that stand beside them.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -184,13 +184,16 @@ impl<'a> Grid<'a> {
         for (at, (bits, ink)) in cells.filter(|(_, cell)| cell.0 != 0) {
             let cell = ((at % width) as u16, (at / width) as u16);
             // B carries a mark every few columns.
-            if symbols.braille && !(ink.kind == 1 && cell.0 % 6 == 3) {
-                let glyph = char::from_u32(0x2800 + u32::from(*bits)).unwrap_or(' ');
-                let glyph = glyph.encode_utf8(&mut [0; 4]).to_owned();
-                self.plot.put(buffer, cell, &glyph, ink.style);
-            } else {
-                let point = symbols.points[ink.kind.min(1)];
-                self.plot.put(buffer, cell, point, ink.style);
+            let marked = ink.kind == 1 && cell.0 % 6 == 3;
+            match symbols.mosaic(*bits).filter(|_| !marked) {
+                Some(glyph) => {
+                    let glyph = glyph.encode_utf8(&mut [0; 4]).to_owned();
+                    self.plot.put(buffer, cell, &glyph, ink.style);
+                }
+                None => {
+                    let point = symbols.points[ink.kind.min(1)];
+                    self.plot.put(buffer, cell, point, ink.style);
+                }
             }
         }
     }

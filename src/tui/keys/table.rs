@@ -124,7 +124,8 @@ fn pausable(app: &App) -> bool {
 }
 
 fn asked(app: &App) -> bool {
-    (live(app) || main(app) && app.mode.is_watching())
+    app.beat().is_none()
+        && (live(app) || main(app) && app.mode.is_watching())
         && app.view.lesson_visible()
         && app.asked_here()
         && choices(app) > 0
@@ -245,6 +246,15 @@ fn in_glossary(app: &App) -> bool {
     free(app) && app.view.overlay == Some(Overlay::Glossary)
 }
 
+/// Stages before this one were jumped over.
+fn missed(app: &App) -> bool {
+    live(app) && app.presentation.is_none() && !app.missed().is_empty()
+}
+
+fn in_missed(app: &App) -> bool {
+    free(app) && app.view.overlay == Some(Overlay::Missed)
+}
+
 fn in_pages(app: &App) -> bool {
     in_glossary(app) && !app.course.readings.is_empty()
 }
@@ -255,7 +265,12 @@ fn reading(app: &App) -> bool {
 }
 
 fn presenting(app: &App) -> bool {
-    main(app) && app.beat().is_some()
+    main(app) && app.beat().is_some() && !app.knobs_open()
+}
+
+/// A presentation changes nothing of the learner's.
+fn resettable(app: &App) -> bool {
+    live(app) && app.presentation.is_none()
 }
 
 fn presentable(app: &App) -> bool {
@@ -349,20 +364,24 @@ use Group::{Move, Program, Run, Screen, Stage};
 const CTRL_C: KeyCode = Char('\u{3}');
 const CTRL_Z: KeyCode = Char('\u{1a}');
 const ANY: KeyCode = Null;
+/// As many terminals send it.
+pub const SHIFT_F5: KeyCode = KeyCode::F(17);
 
 /// Keys whose meaning follows what is open share one line of the help.
-const ENTER: &str = "read on; take what is marked";
+const ENTER: &str = "read on; take the marked";
 const ESCAPE: &str = "one back: close, leave";
 const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";
 const PAGES: &str = "ten lines; one beat in presenter mode";
+const BEGIN: &str = "present: begin, go on";
+const QUIT: &str = "quit; progress is kept";
 const LINES: &str = "a line; so does the wheel";
 const ENDS: &str = "to the top, to the end";
 const ANSWER: &str = "answer the question";
 const ROOM: &str = "the room: call, vote, hand, leave, card";
 const QUESTION: &str = "to the open question";
 const GOTO: &str = "go to that stage";
-const NEIGHBOUR: &str = "next, previous stage or exercise";
+const NEIGHBOUR: &str = "next, previous stage";
 const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
 const TOGGLE: &str = "run B, yours; and A again";
@@ -377,6 +396,17 @@ const LOOK_UP: &str = "look up a word";
 pub static BINDINGS: &[Binding] = &[
     bind(&[Char('y')], A::Yes, "yes", "", Program, confirming),
     bind(&[Char('n'), Esc], A::No, "no", "", Program, confirming),
+    // A presentation: the keys of clickers.
+    bind(&[PageDown], A::NextBeat, "next beat", PAGES, Move, presenting),
+    bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, presenting),
+    bind(&[Right, Down], A::NextBeat, "", "", Move, presenting),
+    bind(&[Left, Up], A::PreviousBeat, "", "", Move, presenting),
+    bind(&[Char('b'), Char('.')], A::Curtain(true), "blank", "", Screen, presenting),
+    bind(&[Char('F')], A::Curtain(false), "freeze", "presenting: freeze; b blank", Screen, presenting),
+    bind(&[Char('q')], A::AskQuit, "quit", QUIT, Program, presenting),
+    bind(&[Esc], A::Present, "leave", ESCAPE, Screen, presenting),
+    bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, presentable),
+    bind(&[SHIFT_F5], A::PresentFrom(false), "", BEGIN, Stage, presentable),
     // A word that is typed.
     bind(&[Enter], A::KeepSearch, "keep", "", Move, typing),
     bind(&[Esc], A::Close, "clear", "", Screen, typing),
@@ -425,6 +455,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('A')], A::Question, "question", QUESTION, Stage, asked_on_other_page),
     bind(&[Char('A')], A::Question, "", QUESTION, Stage, asked_elsewhere),
     bind(&[Char('A')], A::Question, "answer again", QUESTION, Stage, askable_again),
+    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_missed),
+    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_missed),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "read on", SIDEWAYS, Move, reading_on),
@@ -432,8 +464,6 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, leafing),
     bind(&[Char('/')], A::Search, "look up a word", LOOK_UP, Move, in_glossary),
     bind(&[Char('/')], A::Search, "", LOOK_UP, Move, has_glossary),
-    bind(&[PageDown], A::NextBeat, "next beat", PAGES, Move, presenting),
-    bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, presenting),
     bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU", Run, offered),
     bind(&[Char('r')], A::Restart, "restart", AGAIN, Run, down),
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, turning),
@@ -452,7 +482,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
     bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, solvable),
     bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, has_file),
-    bind(&[Char('x')], A::Reset, "", "start afresh; asks first", Stage, live),
+    bind(&[Char('x')], A::Reset, "", "start afresh; asks first", Stage, resettable),
     bind(&[Char('n')], A::NextStage, "next", NEIGHBOUR, Stage, main),
     bind(&[Char('p')], A::PreviousStage, "", NEIGHBOUR, Stage, main),
     bind(&[Char('1')], A::Stage(1), "", GOTO, Stage, main),
@@ -465,7 +495,9 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('8')], A::Stage(8), "", GOTO, Stage, main),
     bind(&[Char('9')], A::Stage(9), "", GOTO, Stage, main),
     bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "stages, exercises, score", Stage, free),
-    bind(&[Char('v')], A::Present, "", "presenter mode on and off", Stage, presentable),
+    bind(&[Char('M')], A::Open(Overlay::Missed), "", "skipped stages", Stage, missed),
+    bind(&[Enter], A::Choose, "go back to it", ENTER, Stage, in_missed),
+    bind(&[Char('v')], A::Present, "", "presenter mode", Stage, presentable),
     // The run.
     bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, pausable),
     bind(&[Char('.')], A::ReplayStep, "one step", RECORDING, Run, replaying),
@@ -500,7 +532,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('J')], A::Open(Overlay::Ending), "", "what you have done", Program, free),
     bind(&[Char('W')], A::Open(Overlay::Welcome), "", "the welcome card", Program, free),
     bind(&[Char('?')], A::Open(Overlay::Help), "help", "this list", Program, free),
-    bind(&[Char('q')], A::Quit, "quit", "quit; progress is kept", Program, free),
+    bind(&[Char('q')], A::Quit, "quit", QUIT, Program, free),
     bind(&[CTRL_Z], A::Suspend, "", "suspend; `fg` comes back", Program, always),
     bind(&[CTRL_C], A::Quit, "", "quit at once", Program, always),
     bind(&[Down], A::Scroll(1), "down", "", Move, welcoming_long),

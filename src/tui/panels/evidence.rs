@@ -62,14 +62,15 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         };
         Some((figure, Some(far.is_finite() && far <= most)))
     });
-    if !known.is_empty() {
+    if !known.is_empty() && !app.withholds("clocks") {
         let clocks = ledger::clocks_in_short(app.run.shown(), s.area.width, theme);
         f.lines.extend(clocks);
     }
     for (slot, it) in &known {
         f.lines.extend(rms(*slot, &it.rms, theme));
     }
-    let strides = known.iter().flat_map(|(_, it)| &it.strides);
+    let shown = known.iter().filter(|_| !app.withholds("strides"));
+    let strides = shown.flat_map(|(_, it)| &it.strides);
     let mut names: Vec<&str> = strides.map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     names.dedup();

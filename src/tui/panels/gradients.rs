@@ -5,8 +5,6 @@ use std::cmp::Reverse;
 
 use ratatui::text::{Line, Span};
 
-use super::lints::LATER;
-use crate::app::study::Withheld;
 use crate::panel::Panel;
 use crate::protocol::{GradientRow, Gradients};
 use crate::tui::surface::{Surface, missing, short_label, slots};
@@ -24,12 +22,6 @@ pub const READING: &[&str] = &[
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    if app.withholds(Withheld::Trained) {
-        s.open(Panel::Gradients, "");
-        let mut w = s.writer();
-        w.plain(LATER, theme.dim);
-        return s.show_panel(Panel::Gradients, w.lines);
-    }
     let ghost = || app.run.ghost()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(ghost);
     let aside = shown.map_or(String::new(), |it| format!("step {}", it.step));

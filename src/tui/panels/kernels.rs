@@ -53,7 +53,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let beside = beside.as_ref().filter(|it| it.reason.is_none());
     let started = run.started.as_ref();
     let roof = started.and_then(|it| it.roof.as_deref());
-    let table = Table::new((slot, run), kernels, beside, roof, s.area.width, theme);
+    let (width, names) = (s.area.width, !app.withholds("names"));
+    let table = Table::new((slot, run), kernels, beside, roof, width, names, theme);
     // Summary and headings stay; the rows scroll.
     if s.area.height >= 6 {
         let top = take_top(&mut s.area, 1);
@@ -64,6 +65,63 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         s.put(top, table.head());
     }
     s.show_panel(Panel::Kernels, table.rows(app.view.sort))
+}
+
+/// The longest rows as thick bars; the row in question, whose name has this in it, comes first and stands out.
+pub fn draw_large(s: &mut Surface<'_, '_>, wanted: &str) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let active = app.run.active;
+    let slots = [active, other(active)].into_iter();
+    let mut profiled = slots.filter_map(|slot| Some((slot, app.run.slot(slot).typical()?)));
+    let Some((slot, kernels)) = profiled.next() else {
+        return s.missing("no step was profiled yet");
+    };
+    if let Some(reason) = &kernels.reason {
+        return s.missing(reason);
+    }
+    let roof = app.run.slot(slot).started.as_ref();
+    let roof = roof.and_then(|it| it.roof.as_deref());
+    let asked = |row: &KernelRow| !wanted.is_empty() && name(row).contains(wanted);
+    let mut rows: Vec<&KernelRow> = kernels.rows.iter().collect();
+    rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    rows.sort_by_key(|row| !asked(row));
+    let whole = kernels.device_ms + kernels.unbracketed_ms.max(0.0);
+    let longest = rows
+        .iter()
+        .map(|row| row.ms)
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let each = if s.area.height >= 20 { 3 } else { 2 };
+    let fitting = usize::from(s.area.height / each).max(1);
+    for row in rows.into_iter().take(fitting) {
+        let area = take_top(&mut s.area, each);
+        let reached = reached(row, roof);
+        let share = percent(100.0 * row.ms / whole);
+        let rate = or_dash(reached.flops_per_s, |it| number(it / 1e9));
+        let parts = [
+            format!("{}   {} ms", name(row), ms(row.ms)),
+            format!("{share} % of the step"),
+            format!("{rate} GFLOP/s"),
+            format!("{} calls", row.calls),
+        ];
+        let parts = parts.iter().map(String::as_str);
+        let said = joined(parts, usize::from(s.area.width), "   ");
+        let bar = theme.symbols.bar(row.ms / longest, s.area.width);
+        let style = if asked(row) || wanted.is_empty() {
+            theme.strong
+        } else {
+            theme.dim
+        };
+        let colour = if asked(row) {
+            theme.bad
+        } else {
+            theme.slot(slot)
+        };
+        s.put(
+            area,
+            vec![Line::styled(said, style), Line::styled(bar, colour)],
+        );
+    }
+    0
 }
 
 /// Launches, unique kernels, device time and coverage.
@@ -125,6 +183,7 @@ impl<'a> Table<'a> {
         beside: Option<&'a Kernels>,
         roof: Option<&'a Roof>,
         width: u16,
+        names: bool,
         theme: &'a Theme,
     ) -> Self {
         let longest = |of: fn(&KernelRow) -> String| {
@@ -146,7 +205,10 @@ impl<'a> Table<'a> {
         };
         let bar = take(BAR);
         // Which kernel it was: the last to come, and only whole.
-        let kernel = take(longest(|row| row.kernel.clone()) + 2);
+        let kernel = match names {
+            true => take(longest(|row| row.kernel.clone()) + 2),
+            false => 0,
+        };
         Self {
             slot,
             run,

@@ -7,7 +7,7 @@ use crate::app::{Reading, SlotRun};
 use crate::config::Sync;
 use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
-use crate::tui::surface::{Surface, slot_label, slots};
+use crate::tui::surface::{Surface, slot_label, slots, take_top};
 use crate::tui::table::or_dash;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -58,7 +58,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let run = app.run.slot(*slot);
     // Three lines of clocks and a head, where nothing else has to go for them.
     let left = usize::from(s.area.height).saturating_sub(lines.len() + others.len());
-    if left >= 4 {
+    if app.withholds("clocks") {
+        // They say where the time is.
+    } else if left >= 4 {
         lines.extend((left > 5).then(Line::default));
         lines.extend(clocks(run, theme));
         lines.extend((left > 5 && !others.is_empty()).then(Line::default));
@@ -67,6 +69,33 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     }
     lines.extend(others);
     s.show_panel(Panel::Ledger, lines)
+}
+
+/// The phases of the shown slot's step as thick bars, and whether they add up.
+pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let active = app.run.shown();
+    let Some(reading) = active.ledger else {
+        return s.missing("no step has reported its phases yet");
+    };
+    let started = active.started.as_ref();
+    let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
+    let mut lines = parts(&reading.phases, once, s.area.width, theme);
+    let sum = lines.pop();
+    let each = (s.area.height.saturating_sub(2) / lines.len().max(1) as u16).clamp(1, 5);
+    for line in lines {
+        let mut area = take_top(&mut s.area, each);
+        let bar = line.spans.last().cloned().unwrap_or_default();
+        let indent = Span::raw(" ".repeat(line.width().saturating_sub(bar.width())));
+        let below = Line::from(vec![indent, bar]);
+        // An empty row between the bars, where there is room.
+        area.height -= u16::from(each > 2);
+        let mut rows = vec![line.patch_style(theme.strong)];
+        rows.resize(usize::from(area.height.max(1)), below);
+        s.put(area, rows);
+    }
+    s.put(s.area, sum.into_iter().collect::<Vec<_>>());
+    0
 }
 
 /// Forward, backward, optimizer and residual.

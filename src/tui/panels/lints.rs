@@ -2,7 +2,6 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::app::study::Withheld;
 use crate::panel::Panel;
 use crate::tui::surface::{Surface, slot_label};
 
@@ -12,7 +11,7 @@ pub const READING: &[&str] = &[
 ];
 
 /// In the place of what would answer the stage's question.
-pub const LATER: &str = "Shown once you have answered the question of this stage.";
+pub(super) const LATER: &str = "Shown once you have answered the question of this stage.";
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
@@ -22,7 +21,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         0 => String::new(),
         n => format!("{n} found"),
     };
-    let told = !app.withholds(Withheld::Lints);
+    let told = !app.withholds(Panel::Lints.name());
     s.open(Panel::Lints, if told { &count } else { "" });
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {

@@ -21,10 +21,16 @@ pub const READING: &[&str] = &[
 ];
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+    let app = s.app;
     let scale = if app.log_axis() { "log" } else { "linear" };
     let aside = format!("nats · {scale} axis · {}", app.view.window.name());
     s.open(Panel::Loss, &aside);
+    draw_bare(s)
+}
+
+/// The curves and their legend, without a box.
+pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
     if s.area.height == 0 {
         return 0;
     }

@@ -51,12 +51,11 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         return asked(confirm, app, theme, width);
     }
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
-        // A beat of presenter mode: its number, and what the room reads.
-        let marker = format!(" {}/{} ", beat.at + 1, beat.of);
-        let mut lines = said(app, theme, width, &marker, &cue.say);
+        // What the room reads.
+        let mut lines = said(app, theme, width, " ", &cue.say);
         if let Some(vote) = app.tally_in_words().filter(|_| beat.vote == Vote::Open) {
             let vote = [Span::styled(vote, theme.strong)];
-            lines.extend(text::wrap(&vote, usize::from(width), "     ", "     "));
+            lines.extend(text::wrap(&vote, usize::from(width), " ", " "));
         }
         if app.notice.is_some() {
             lines.extend(told(app, theme, width));

@@ -207,7 +207,7 @@ fn large(s: &mut Surface<'_, '_>) -> u16 {
     let columns = digits::width(&figure).unwrap_or(0) + 2;
     let area = take_left(&mut s.area, columns);
     let (buffer, style) = (s.frame.buffer_mut(), theme.slot(app.run.active));
-    digits::draw(buffer, area.x, area.y, &figure, style);
+    digits::draw(buffer, (area.x, area.y), &figure, 1, style);
     let width = usize::from(s.area.width);
     let (state, style) = state(it, theme);
     let head = Line::from(vec![

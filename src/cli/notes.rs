@@ -1,0 +1,97 @@
+//! `perflings notes`: the speaker view of a presentation that runs on this machine, on a second terminal or over ssh.
+
+use anyhow::Result;
+
+use super::args::NotesArgs;
+use crate::out::{Exit, notice, usage};
+
+#[cfg(unix)]
+pub fn notes(args: &NotesArgs) -> Result<Exit> {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::channel;
+
+    use crate::app::notes::{Notes, ORDERS};
+    use crate::workshop::speaker;
+
+    let path = speaker::path().ok_or_else(|| usage("this system names no folder for sockets"))?;
+    let Ok(mut stream) = UnixStream::connect(&path) else {
+        return Err(usage(
+            "nothing is presented here; start `perflings --present` on this machine as the same user, then `perflings notes` again",
+        ));
+    };
+    let reader = BufReader::new(stream.try_clone()?);
+    let (send, news) = channel();
+    let read = move || {
+        let lines = reader.lines().map_while(Result::ok);
+        for notes in lines.filter_map(|line| Notes::read(&line)) {
+            if send.send(notes).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("notes".into())
+        .spawn(read)?;
+    if args.plain {
+        // For a pipe, or a terminal that shows no screen: the notes as they change.
+        let mut before = (0, 0);
+        for notes in news {
+            if (notes.stage, notes.beat) != before {
+                let (stage, beat, of) = (notes.stage, notes.beat, notes.of);
+                let (says, notes) = (notes.says, notes.notes);
+                crate::out::result(&format!(
+                    "stage {stage}, beat {beat}/{of}: {says}\n{notes}\n"
+                ))?;
+                before = (stage, beat);
+            }
+        }
+        return Ok(Exit::Ok);
+    }
+    if !super::workshop::has_terminal() {
+        return Err(usage(
+            "notes are shown on a screen, and there is no terminal here; --plain prints them",
+        ));
+    }
+    let orders = |action| {
+        let word = ORDERS.iter().find(|(_, it)| *it == action);
+        if let Some((word, _)) = word {
+            writeln!(stream, "{word}")?;
+        }
+        Ok(())
+    };
+    let ended = crate::tui::speaker::show(&news, args.theme, clock, orders)?;
+    if ended {
+        notice("the presentation has ended");
+    }
+    Ok(Exit::Ok)
+}
+
+#[cfg(not(unix))]
+pub fn notes(_: &NotesArgs) -> Result<Exit> {
+    Err(usage("the speaker view needs a Unix system"))
+}
+
+/// The time of day.
+#[cfg(unix)]
+fn clock() -> String {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.map_or(0, |it| it.as_secs());
+    // Hours of UTC would mislead: the offset of the local clock is asked of the system once.
+    let local = seconds as i64 + offset();
+    let (hours, minutes) = (local.rem_euclid(86_400) / 3600, local.rem_euclid(3600) / 60);
+    format!("{hours:02}:{minutes:02}")
+}
+
+/// Seconds that the local clock is ahead of UTC, as `date` says.
+#[cfg(unix)]
+fn offset() -> i64 {
+    static OFFSET: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
+    *OFFSET.get_or_init(|| {
+        let said = std::process::Command::new("date").arg("+%z").output();
+        let said = said.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
+        let number: i64 = said.ok().and_then(|it| it.parse().ok()).unwrap_or(0);
+        (number / 100) * 3600 + (number % 100) * 60
+    })
+}

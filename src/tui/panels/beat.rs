@@ -1,0 +1,268 @@
+//! A beat of presenter mode, for the back row: one thing fills the screen. A curve, the phases of a step, the kernels in question,
+//! the pairs with their narrowing interval, one figure in large glyphs, or the choices of a vote.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{cards, kernels, ledger, loss};
+use crate::app::beats::{Beat, Vote};
+use crate::app::figures::{as_found, figures};
+use crate::app::{Action, RunState};
+use crate::course::placeholder::{NOT_MEASURED, fill};
+use crate::course::progress::letter;
+use crate::course::{Cue, Stage};
+use crate::panel::Panel;
+use crate::protocol::Pair;
+use crate::tui::prose::Writer;
+use crate::tui::surface::{Surface, height, slot_label, slots, take_left, take_top};
+use crate::tui::{digits, keys, text};
+use crate::units::number;
+
+/// Draws the beat; none of it scrolls, unless it is a panel of the workshop.
+pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
+    let app = s.app;
+    let shown = app.beat().zip(app.cue()).zip(app.stage());
+    let Some(((beat, cue), stage)) = shown.filter(|((beat, _), _)| beat.panel == panel) else {
+        // The presenter looks at something else.
+        return super::draw(panel, s);
+    };
+    if beat.vote == Vote::Open && panel == Panel::Lesson {
+        choices(s, stage);
+        return 0;
+    }
+    s.area = inset(s.area);
+    figure(s, &cue);
+    body(s, beat, &cue)
+}
+
+/// A little room on all sides, where there is any.
+fn inset(area: Rect) -> Rect {
+    let (x, y) = (
+        u16::from(area.width >= 40) * 2,
+        u16::from(area.height >= 24),
+    );
+    Rect::new(area.x + x, area.y + y, area.width - 2 * x, area.height - y)
+}
+
+/// The beat's figure in large glyphs, where it is known.
+fn figure(s: &mut Surface<'_, '_>, cue: &Cue) {
+    let now = figures(s.app);
+    let found = now.as_ref().map(|now| as_found(s.app, now));
+    let Some(said) = found.map(|found| fill(&cue.large, &found)) else {
+        return;
+    };
+    if !cue.large.is_empty() && !said.contains(NOT_MEASURED) {
+        let rows = s.area.height * 2 / 5;
+        large(s, &said, rows, s.theme.strong);
+    }
+}
+
+/// Draws a text as large as it fits into so many rows at the top, and takes them; in plain letters where it has no large form.
+fn large(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
+    let size = digits::size(said, s.area.width, rows);
+    if size == 0 {
+        let area = take_top(&mut s.area, 1);
+        return s.put(area, Line::styled(said.to_owned(), style));
+    }
+    let area = take_top(&mut s.area, digits::rows(size));
+    digits::draw(s.frame.buffer_mut(), (area.x, area.y), said, size, style);
+    take_top(&mut s.area, 1);
+}
+
+fn body(s: &mut Surface<'_, '_>, beat: Beat, cue: &Cue) -> u16 {
+    match beat.panel {
+        _ if s.app.withholds(beat.panel.name()) => super::draw(beat.panel, s),
+        _ if beat.pairs => {
+            pairs(s);
+            0
+        }
+        Panel::Loss => loss::draw_bare(s),
+        Panel::Throughput => {
+            rates(s);
+            0
+        }
+        Panel::Kernels => kernels::draw_large(s, &cue.row),
+        Panel::Ledger => ledger::draw_large(s),
+        panel => super::draw(panel, s),
+    }
+}
+
+/// Samples a second of A and B.
+fn rates(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
+    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.throughput.as_ref()?)));
+    let known: Vec<_> = known.collect();
+    if known.is_empty() {
+        s.missing("these steps are warm-up");
+    }
+    let each = s.area.height / known.len().max(1) as u16;
+    for (slot, it) in known {
+        let head = take_top(&mut s.area, 1);
+        let state = format!("   {}", it.state);
+        let label = Line::from(vec![
+            slot_label(slot, app, theme),
+            Span::styled("   samples/s", theme.strong),
+            Span::styled(state, theme.dim),
+        ]);
+        s.put(head, label);
+        let rate = it.samples_per_s;
+        let said = if rate >= 100.0 {
+            format!("{rate:.0}")
+        } else {
+            number(rate)
+        };
+        large(s, &said, each.saturating_sub(2).max(1), theme.slot(slot));
+    }
+}
+
+/// The ratio in large glyphs, and its interval at each look, narrowing.
+fn pairs(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
+    let Some(pair) = app.study.pair.as_ref().filter(|pair| pair.n > 0) else {
+        let said = Line::styled("A and B warm up; then they run in turns", theme.dim);
+        return s.put(s.area, said);
+    };
+    let rows = s.area.height / 3;
+    large(s, &format!("{:.2}x", pair.ratio), rows, theme.strong);
+    let lines = cards::verdict(app, usize::from(s.area.width), theme);
+    // The last line of the verdict has the looks, which are drawn here.
+    let kept = lines.len().saturating_sub(1).max(1);
+    let lines: Vec<Line<'static>> = lines.into_iter().take(kept).collect();
+    let gap = u16::from(s.area.height > 12);
+    let area = take_top(&mut s.area, height(lines.len()) + gap);
+    s.put(area, lines);
+    looks(s, pair);
+}
+
+/// A row for each look: its interval on one scale, with a mark at 1, where neither is faster.
+fn looks(s: &mut Surface<'_, '_>, pair: &Pair) {
+    let theme = s.theme;
+    let known = pair
+        .looks
+        .iter()
+        .filter_map(|it| Some((it.pairs, it.low?, it.high?)));
+    let known: Vec<(u32, f64, f64)> = known.filter(|(_, low, high)| low <= high).collect();
+    let low = known.iter().map(|it| it.1).fold(1.0, f64::min);
+    let high = known.iter().map(|it| it.2).fold(1.0, f64::max);
+    let span = (high - low).max(0.01) * 1.1;
+    let from = low - 0.05 * span;
+    let room = s.area.width.saturating_sub(12 + 18);
+    if room < 10 || known.is_empty() {
+        return;
+    }
+    let cell = |value: f64| (((value - from) / span * f64::from(room)) as u16).min(room - 1);
+    let thick = (s.area.height / known.len().max(1) as u16).clamp(1, 3);
+    for (n, low, high) in known {
+        let mut area = take_top(&mut s.area, thick);
+        let words = take_left(&mut area, 12);
+        s.put(words, Line::styled(format!("{n:>5} pairs "), theme.dim));
+        let (begin, end, one) = (cell(low), cell(high), cell(1.0));
+        let spans = (0..room).map(|x| match x {
+            _ if (begin..=end).contains(&x) => Span::styled(theme.symbols.fills[0], theme.b),
+            _ if x == one => Span::styled(theme.symbols.vertical, theme.strong),
+            _ => Span::styled(" ", theme.text),
+        });
+        let bar: Line<'static> = spans.collect();
+        let rows = area.height.saturating_sub(u16::from(thick > 2));
+        let mut lines = vec![bar; usize::from(rows.max(1))];
+        lines[0].push_span(Span::styled(format!(" {low:.3}–{high:.3}"), theme.text));
+        s.put(area, lines);
+    }
+    if s.area.height > 0 {
+        let at = usize::from(12 + cell(1.0)).saturating_sub(10);
+        let said = format!("{}equally fast ^", " ".repeat(at.saturating_sub(3)));
+        s.put(s.area, Line::styled(said, theme.dim));
+    }
+}
+
+/// The question, and its choices over the whole screen.
+fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
+    let (app, theme) = (s.app, s.theme);
+    s.area = inset(s.area);
+    let question = &stage.prediction;
+    let order = app.study.order(&stage.id, None, question);
+    let now = figures(app);
+    let found = now.as_ref().map(|now| as_found(app, now));
+    let written = |columns: u16, what: &str, style: Style| {
+        let mut w = Writer::new(app, theme, usize::from(columns));
+        (w.widest, w.figures) = (w.columns, found.as_ref());
+        w.told("", theme.dim, what, style);
+        w.lines
+    };
+    let mut rest = s.area;
+    let prompt = written(rest.width, &question.prompt, theme.heading);
+    let area = take_top(&mut rest, height(prompt.len()));
+    s.put(area, prompt);
+    let all = order.iter().filter_map(|at| question.choices.get(*at));
+    let all: Vec<&String> = all.collect();
+    let each = rest.height / all.len().max(1) as u16;
+    // A large letter, where every choice has room for it and its words.
+    let size = digits::size("a", 16, each.saturating_sub(1));
+    for (at, choice) in all.into_iter().enumerate() {
+        let mut area = take_top(&mut rest, each);
+        let left = take_left(&mut area, if size > 0 { 4 * size + 2 } else { 3 });
+        let lines = written(area.width, choice, theme.strong);
+        let tall = digits::rows(size).max(height(lines.len()));
+        let above = each.saturating_sub(tall).div_ceil(2);
+        match size {
+            0 => {
+                let line = Line::styled(format!(" {}", letter(at)), theme.key);
+                s.put(
+                    Rect {
+                        y: left.y + above,
+                        ..left
+                    }
+                    .intersection(left),
+                    line,
+                );
+            }
+            _ => {
+                let (buffer, said) = (s.frame.buffer_mut(), letter(at));
+                digits::draw(buffer, (left.x, left.y + above), &said, size, theme.key);
+            }
+        }
+        take_top(&mut area, above + (tall - height(lines.len())) / 2);
+        s.put(area, lines);
+    }
+}
+
+/// The one line below: where in the course this is, and what a presenter has to know.
+pub fn draw_foot(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
+    let Some((beat, stage)) = app.beat().zip(app.stage()) else {
+        return;
+    };
+    let dots = format!("{}/{}", beat.at + 1, beat.of);
+    let place = format!(" {} {}  {dots}", stage.number, stage.title);
+    let state = match &app.run.state {
+        RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => {
+            app.device().map_or(String::new(), |it| it.kind.clone())
+        }
+        state => state.words().to_owned(),
+    };
+    let keys = [Action::NextBeat, Action::PreviousBeat, Action::Present];
+    let keys = keys.map(|it| keys::label(it, app)).join(" ");
+    let mut right = vec![Span::styled(format!("{state}  "), theme.text)];
+    right.push(Span::styled(format!("{keys} "), theme.dim));
+    let room = usize::from(s.area.width).saturating_sub(text::width_of(&right) + 1);
+    let place = text::left(&text::cut(&place, room), room + 1);
+    let mut spans = vec![Span::styled(place, theme.dim)];
+    spans.append(&mut right);
+    s.put(s.area, Line::from(spans));
+}
+
+/// At the end of that line: the screen stays as it was.
+pub fn draw_frozen(s: &mut Surface<'_, '_>) {
+    let key = keys::label(Action::Curtain(false), s.app);
+    let said = format!(" frozen: {key} goes on ");
+    let columns = text::width(&said) as u16;
+    let x = s.area.right().saturating_sub(columns);
+    s.area = Rect {
+        x,
+        width: columns,
+        ..s.area
+    }
+    .intersection(s.area);
+    s.put(s.area, Line::styled(said, s.theme.badge));
+}
