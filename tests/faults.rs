@@ -11,7 +11,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use perflings::course::progress::{self, Prediction};
-use pty::{Terminal, state, wait};
+use perflings::random::Rng;
+use pty::{Terminal, is_engine, state, wait};
+use pty_process::Size;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::tcgetattr;
 
 const UNSAVED: &str = "Progress is not saved: ";
 
@@ -155,4 +159,195 @@ fn progress_that_cannot_be_saved_is_told_after_the_end() {
         .rsplit_once("\u{1b}[?1049l")
         .expect("the screen was left");
     assert!(after.contains("progress is not saved: "), "{after:?}");
+}
+
+/// How often something is done again: `PERFLINGS_FAULTS=50` does it fifty times as often.
+fn times(n: u32) -> u32 {
+    let factor = std::env::var("PERFLINGS_FAULTS").ok();
+    n * factor.and_then(|it| it.parse().ok()).unwrap_or(1)
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("not 0");
+    kill_process(pid, Signal::KILL).expect("it is ours");
+}
+
+/// Ends with `q`, and holds that the terminal is as it was before the program: `pty` is another handle on it.
+fn quits(mut terminal: Terminal, before: &rustix::termios::Termios) {
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let after = tcgetattr(terminal.pty()).expect("a terminal");
+    assert_eq!(after.local_modes, before.local_modes);
+    assert_eq!(after.output_modes, before.output_modes);
+    assert_eq!(after.input_modes, before.input_modes);
+    let shown = terminal.shown();
+    let screen = shown.parser.screen();
+    assert!(!screen.alternate_screen() && !screen.hide_cursor());
+}
+
+fn plain_terminal() -> rustix::termios::Termios {
+    let (pty, slave) = pty_process::blocking::open().expect("a terminal opens");
+    pty.resize(Size::new(24, 80)).expect("resizes");
+    let modes = tcgetattr(&pty).expect("a terminal");
+    drop(slave);
+    modes
+}
+
+#[test]
+fn an_engine_that_is_killed_again_and_again_costs_nothing() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    predict(&mut terminal);
+    wait("the answer on the disk", || predicted(&terminal));
+    terminal.press("\u{1b}");
+    for _ in 0..times(3) {
+        let engine = terminal.engine();
+        kill(engine);
+        terminal.see(&["✗ engine gone", "r restart"]);
+        assert!(!is_engine(engine) && predicted(&terminal));
+        terminal.press("r");
+        terminal.see(&["running A broken"]);
+    }
+    quits(terminal, &plain_terminal());
+}
+
+#[test]
+fn a_screen_that_is_killed_again_and_again_loses_nothing() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    predict(&mut terminal);
+    wait("the answer on the disk", || predicted(&terminal));
+    for _ in 0..times(3) {
+        let engine = terminal.engine();
+        // It is killed in the middle of whatever it does.
+        terminal = terminal.again(&[]);
+        wait("the engine's end", || !is_engine(engine));
+        let (_, problem) = progress::load(&state(&terminal.home));
+        assert!(predicted(&terminal) && problem.is_none(), "{problem:?}");
+        terminal.see(&["running A broken"]);
+    }
+    quits(terminal, &plain_terminal());
+}
+
+/// What a terminal sends for keys, but for those that end the program, start an editor or leave for a shell.
+const KEYS: &str = "abcdfghijklmnprstvxyz?123456789ABCDEFHJLPRSTW.<>[]+-=/! \r\t\u{7f}é\0";
+const SEQUENCES: &[&str] = &[
+    "\u{1b}",
+    "\u{1b}[A",
+    "\u{1b}[B",
+    "\u{1b}[C",
+    "\u{1b}[D",
+    "\u{1b}[5~",
+    "\u{1b}[6~",
+    "\u{1b}[H",
+    "\u{1b}[F",
+    "\u{1b}[Z",
+    "\u{1b}[<0;9;9M",
+    "\u{1b}[<65;40;9M",
+    "\u{1b}[<0;999;999M",
+    "\u{1b}[99~",
+    "\u{1b}]11;rgb:0/0/0\u{7}",
+];
+
+/// A key, and sometimes another size.
+fn press_at_random(terminal: &mut Terminal, rng: &mut Rng) {
+    if rng.below(6) == 0 {
+        terminal.resize(1 + rng.below(220) as u16, 1 + rng.below(70) as u16);
+    }
+    let keys: Vec<char> = KEYS.chars().collect();
+    match rng.below(3) {
+        0 => terminal.press(SEQUENCES[rng.below(SEQUENCES.len())]),
+        _ => terminal.press(&keys[rng.below(keys.len())].to_string()),
+    }
+}
+
+#[test]
+fn random_keys_and_sizes_neither_end_the_program_nor_harm_progress() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    let mut rng = Rng::new(1);
+    for _ in 0..times(300) {
+        press_at_random(&mut terminal, &mut rng);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    terminal.resize(80, 24);
+    terminal.wait_for_output();
+    let engine = terminal.engine();
+    assert!(terminal.shown().parser.screen().alternate_screen());
+    // Wherever the keys have led.
+    let program = Pid::from_raw(terminal.program().cast_signed()).expect("not 0");
+    kill_process(program, Signal::TERM).expect("it is ours");
+    assert_eq!(terminal.ended(), 130);
+    assert!(!terminal.shown().parser.screen().alternate_screen());
+    wait("the engine's end", || !is_engine(engine));
+    let (_, problem) = progress::load(&state(&terminal.home));
+    assert_eq!(problem, None);
+}
+
+/// What a process holds: bytes of memory, descriptors, threads.
+#[derive(Clone, Copy, Debug)]
+struct Held([u64; 3]);
+
+impl Held {
+    fn by(pid: u32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+            number.unwrap_or(0_u64)
+        };
+        let open = fs::read_dir(format!("/proc/{pid}/fd"))
+            .expect("it runs")
+            .count();
+        Self([field("VmRSS:") * 1024, open as u64, field("Threads:")])
+    }
+
+    /// The least of each: what is never given back raises it.
+    fn least(all: &[Self]) -> Self {
+        Self([0, 1, 2].map(|at| all.iter().map(|held| held.0[at]).min().unwrap_or(0)))
+    }
+}
+
+/// Keys, sizes and new runs for `PERFLINGS_SOAK_MINUTES`, 30 without it. Screen and engine may not hold more in the last third
+/// than in the second one.
+#[test]
+#[ignore = "takes half an hour"]
+fn soak() {
+    let minutes = std::env::var("PERFLINGS_SOAK_MINUTES").ok();
+    let minutes: f64 = minutes.map_or(30.0, |it| it.parse().expect("minutes"));
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    let engine = terminal.engine();
+    let (mut rng, begun) = (Rng::new(2), Instant::now());
+    let share = |begun: Instant| begun.elapsed().as_secs_f64() / (60.0 * minutes);
+    let mut held: [Vec<[Held; 2]>; 3] = Default::default();
+    while share(begun) < 1.0 {
+        for _ in 0..100 {
+            press_at_random(&mut terminal, &mut rng);
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        // Whatever is open is closed, and a run begins anew.
+        terminal.resize(120, 36);
+        for key in ["\u{1b}", "\u{1b}", "\u{1b}", "r"] {
+            terminal.press(key);
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        let third = (3.0 * share(begun)) as usize;
+        let both = [terminal.program(), engine].map(Held::by);
+        held[third.min(2)].push(both);
+    }
+    assert_eq!(terminal.engine(), engine, "it was replaced");
+    for (at, who) in ["screen", "engine"].into_iter().enumerate() {
+        let [first, second, third] = held.each_ref().map(|all| {
+            let of: Vec<Held> = all.iter().map(|both| both[at]).collect();
+            Held::least(&of)
+        });
+        for (what, at) in [("bytes", 0), ("descriptors", 1), ("threads", 2)] {
+            let [first, second, third] = [first, second, third].map(|held| held.0[at]);
+            println!("{who}: {what} {first}, {second}, {third}");
+            let spare = [second / 8 + (8 << 20), 0, 0][at];
+            assert!(third <= second + spare, "{who}: {what} {second} to {third}");
+        }
+    }
+    quits(terminal, &plain_terminal());
 }

@@ -195,6 +195,11 @@ impl Terminal {
         });
     }
 
+    /// The program.
+    pub fn program(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The engine, once the program has started one.
     pub fn engine(&self) -> u32 {
         let ours = self.child.id();
