@@ -5,11 +5,14 @@ mod args;
 mod bench;
 pub(crate) mod check;
 mod compare;
+mod config;
 mod course_check;
 mod doctor;
 mod export;
 mod journey;
 mod list;
+mod manual;
+mod meter;
 mod notes;
 mod progress;
 mod replay;
@@ -24,14 +27,16 @@ mod workshop;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 pub use crate::out::{Exit, Stop};
 
 use args::{Cli, CourseCommand, CourseTask, Task};
 
 use crate::course::Course;
+use crate::engine::client::EngineCommand;
 use crate::out;
+use crate::settings::Settings;
 
 /// Runs the program with this process's arguments.
 pub fn main() -> ExitCode {
@@ -42,14 +47,22 @@ pub fn main() -> ExitCode {
 /// Runs the program with these arguments, the first of which is its own name.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    let cli = match Cli::try_parse_from(&args) {
+    // What the engine says is not for a person.
+    let settings = match args.get(1).is_some_and(|word| word == "engine") {
+        true => Settings::default(),
+        false => config::usable(),
+    };
+    let grammar = config::with_settings(Cli::command(), &settings);
+    let args = config::flags_last(&grammar, args);
+    let parsed = grammar.try_get_matches_from(&args);
+    let cli = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         Err(error) => {
             match unknown::answer(&error, &args, &Course::builtin("en")) {
-                Some(answer) => out::progress(&answer),
+                Some(answer) => out::error(&answer),
                 // Help and version are errors to clap, with an exit code of 0, and all of their text is ours.
                 None if error.exit_code() == 0 => drop(error.print()),
-                None => out::progress(error.render().to_string().trim_end()),
+                None => out::error(error.render().to_string().trim_end()),
             }
             return match error.exit_code() {
                 0 => Exit::Ok,
@@ -57,6 +70,10 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
             };
         }
     };
+    out::be(cli.global.quiet, cli.global.no_progress);
+    if let Some(threads) = cli.global.threads {
+        EngineCommand::limit_threads(threads);
+    }
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(error) => out::report(&error),
@@ -90,6 +107,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Task::Report(args)) => export::report(&args),
         Some(Task::Export(args)) => export::export(&args),
         Some(Task::Room(args)) => room::room(&args),
+        Some(Task::Config(args)) => config::config(&args),
+        Some(Task::Completions(args)) => manual::completions(&args),
+        Some(Task::Man(args)) => manual::man(&args),
         Some(Task::Engine) => crate::engine::serve().map(|()| Exit::Ok),
     }
 }

@@ -17,6 +17,7 @@
 //! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
 //! | [`exit`], [`out`], [`drivers`] | exit codes; printed lines; lines of drivers that mean nothing |
+//! | [`settings`] | what stands for flags that are not given |
 
 pub mod app;
 pub mod clean;
@@ -41,6 +42,7 @@ pub mod protocol;
 pub mod random;
 pub mod record;
 pub mod room;
+pub mod settings;
 pub mod tui;
 pub mod units;
 pub mod workshop;

@@ -3,6 +3,8 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 
@@ -21,7 +23,7 @@ pub fn report(error: &anyhow::Error) -> Exit {
     if gone {
         return Exit::Ok;
     }
-    notice(&format!("{error:#}"));
+    self::error(&format!("perflings: {error:#}"));
     exit
 }
 
@@ -37,14 +39,70 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     Exit::Failed
 }
 
+/// What is not said: `--quiet` leaves notices out and progress with them, `--no-progress` progress alone.
+static QUIET: AtomicBool = AtomicBool::new(false);
+static NO_PROGRESS: AtomicBool = AtomicBool::new(false);
+
+/// Says less from now on.
+pub fn be(quiet: bool, no_progress: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+    NO_PROGRESS.store(quiet || no_progress, Ordering::Relaxed);
+}
+
+/// The line at the foot of the terminal, while there is one.
+static FOOT: Mutex<String> = Mutex::new(String::new());
+
+/// Whether somebody looks who wants to see progress.
+pub fn has_foot() -> bool {
+    !NO_PROGRESS.load(Ordering::Relaxed) && io::stderr().is_terminal()
+}
+
+/// Puts another line at the foot of the terminal, if there is one to put; an empty one takes it away.
+pub fn foot(next: impl FnOnce() -> Option<String>) {
+    let mut now = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(next) = next() {
+        show(&now, "");
+        *now = next;
+        show(&now, &now);
+    }
+}
+
+/// Writes something where that line is, which comes back below.
+fn over<T>(write: impl FnOnce() -> T) -> T {
+    let foot = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
+    show(&foot, "");
+    let written = write();
+    show(&foot, &foot);
+    written
+}
+
+fn show(foot: &str, text: &str) {
+    if !foot.is_empty() {
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "\r\u{1b}[K{}", clean::lines(text));
+        let _ = stderr.flush();
+    }
+}
+
 /// A line on stderr, with the program's name. A closed stderr is ignored.
 pub fn notice(text: &str) {
-    progress(&format!("perflings: {text}"));
+    if !QUIET.load(Ordering::Relaxed) {
+        error(&format!("perflings: {text}"));
+    }
 }
 
 /// A line on stderr without a name, for progress.
 pub fn progress(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", clean::lines(text));
+    if !NO_PROGRESS.load(Ordering::Relaxed) {
+        error(text);
+    }
+}
+
+/// A line on stderr that is always said.
+pub fn error(text: &str) {
+    over(|| {
+        let _ = writeln!(io::stderr().lock(), "{}", clean::lines(text));
+    });
 }
 
 /// A line of the result on stdout, flushed, so that a reader of a pipe sees it at once.
@@ -64,15 +122,17 @@ pub fn is_terminal() -> bool {
 
 /// A result that is no text.
 pub fn bytes(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
+    over(|| {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()
+    })
 }
 
 /// What a program under us, such as an engine, wrote to its log: one line.
 pub fn log(level: &str, text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
-    progress(&format!(
+    error(&format!(
         "{level}: {}",
         clean::bounded(&words.join(" "), 2000)
     ));
@@ -83,7 +143,7 @@ pub fn tell_panics() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
-        progress(&format!("thread {name} panicked: {info}"));
+        error(&format!("thread {name} panicked: {info}"));
     }));
 }
 

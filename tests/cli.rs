@@ -18,6 +18,8 @@ mod outside;
 mod recordings;
 #[path = "cli/runs.rs"]
 mod runs;
+#[path = "cli/settings.rs"]
+mod settings;
 
 use std::path::Path;
 

@@ -115,10 +115,18 @@ impl App {
             },
             Action::LogAxis => view.axis = if log_axis { Axis::Linear } else { Axis::Log },
             Action::Window => view.window = view.window.next(),
-            Action::Markers => view.markers = view.markers.next(),
+            Action::Markers => {
+                view.markers = view.markers.next();
+                let value = view.markers.name();
+                let key = "markers";
+                self.effects.push(Effect::SaveSetting { key, value });
+            }
             Action::Theme => {
                 view.theme = view.theme.next();
-                let text = format!("Theme: {}", view.theme.name());
+                let value = view.theme.name();
+                let text = format!("Theme: {value}");
+                let key = "theme";
+                self.effects.push(Effect::SaveSetting { key, value });
                 self.tell(&text, false);
             }
             Action::Sort => {

@@ -215,6 +215,11 @@ pub enum Effect {
     ReadJourney,
     /// The welcome was shown: never again unasked.
     SaveWelcomed,
+    /// Keeps a choice of the look for the next time.
+    SaveSetting {
+        key: &'static str,
+        value: &'static str,
+    },
     /// Open a file of a stage or an exercise in the learner's editor.
     OpenEditor {
         stage: String,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use super::bench::args::BenchArgs;
 use super::values::{device, positive, preset, seed, theme};
@@ -27,6 +28,22 @@ pub struct Cli {
     pub command: Option<Task>,
     #[command(flatten)]
     pub workshop: WorkshopArgs,
+    #[command(flatten)]
+    pub global: GlobalArgs,
+}
+
+/// What every command takes.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct GlobalArgs {
+    /// Print results and errors only
+    #[arg(long, global = true)]
+    pub quiet: bool,
+    /// Print no progress
+    #[arg(long, global = true)]
+    pub no_progress: bool,
+    /// Threads of the CPU device, and of a driver that computes on the CPU
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
 }
 
 const EXAMPLES: &str = "\
@@ -75,6 +92,12 @@ pub enum Task {
     Export(ExportArgs),
     /// Open a class: learners share where they are, you see the board, open votes and offer stages
     Room(RoomArgs),
+    /// Show and set what is taken where a flag is not given: theme, markers, device, language, editor, threads
+    Config(ConfigArgs),
+    /// Print what completes this command line in a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(ManArgs),
     /// The engine process: commands on stdin, events on stdout, one JSON object a line
     Engine,
 }
@@ -362,9 +385,45 @@ pub struct DoctorArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  perflings config                  what is set, and where it is kept
+  perflings config theme projector
+  perflings config device --unset")]
+pub struct ConfigArgs {
+    /// theme, markers, device, language, editor or threads; without it, all of them
+    pub key: Option<String>,
+    /// What to set it to
+    #[arg(requires = "key")]
+    pub value: Option<String>,
+    /// Take it out
+    #[arg(long, requires = "key", conflicts_with = "value")]
+    pub unset: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  perflings completions bash > ~/.local/share/bash-completion/completions/perflings
+  perflings completions zsh > ~/.zfunc/_perflings
+  perflings completions fish > ~/.config/fish/completions/perflings.fish")]
+pub struct CompletionsArgs {
+    pub shell: Shell,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ManArgs {
+    /// A folder for one page for each command, such as ~/.local/share/man/man1
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
 pub struct ReplayArgs {
     /// A file written by --record, or by `run --json`; or a detective exercise such as d01
     pub file: PathBuf,
+    /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
+    #[arg(long)]
+    pub present: bool,
     /// Times the recorded pace
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::meter::Meter;
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
 use crate::export::sheet::{digits, worth};
@@ -36,7 +37,15 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
         (None, None) => ("versions", versions(args)?),
     };
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
-    let mut report = report::measure(&mut runner, &subjects, args.rounds(), &mut say)?;
+    let meter = Meter::begin();
+    let mut tell = |now: Progress<'_>| {
+        if let News::Begins { number, of } = now.news {
+            meter.at(number - 1, of);
+        }
+        say(now)
+    };
+    let mut report = report::measure(&mut runner, &subjects, args.rounds(), &mut tell)?;
+    drop(meter);
     report.bench = bench.to_owned();
     if args.ablate.is_none() {
         (report.steps, report.rounds) = (Some(args.steps), Some(args.rounds()));

@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
+use super::meter::Meter;
 use super::progress::{change, progress_of, say_file};
 use crate::config::RunConfig;
 use crate::course::Stage;
@@ -40,7 +41,9 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     let mut runner = args.engine.runner()?;
     let device = &args.engine.device;
     let mut exit = Exit::Ok;
-    for stage in stages {
+    let (meter, of) = (Meter::begin(), stages.len());
+    for (done, stage) in stages.into_iter().enumerate() {
+        meter.at(done, of);
         let (mine, path) = context.learner(stage, None)?;
         say_file(stage, path.as_deref());
         let quiz = &known.stage(&stage.id).quiz;
@@ -68,6 +71,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
             exit = Exit::Failed;
         }
     }
+    drop(meter);
     if named.is_none() {
         // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
         for exercise in &context.course.exercises {

@@ -9,6 +9,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::args::{Cli, CourseArgs, EngineArgs};
+use super::meter::Meter;
 use crate::config::{Preset, RunConfig};
 use crate::course::context::CourseContext;
 use crate::course::mystery;
@@ -117,6 +118,7 @@ fn passed(context: &CourseContext, tried: &[Tried]) -> String {
 /// What was tried with the stages and the faults of mystery runs; an error where a missing device or ctrl-c makes the rest pointless.
 fn try_stages(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
     let (mut runner, mut fatal) = (engine.runner()?, None);
+    let _meter = Meter::begin();
     let ask = RefCell::new(|what: String, work: Work| -> Result<Measured, String> {
         if fatal.is_some() {
             return Err("not tried".to_owned());

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::args::RunArgs;
+use super::meter::Meter;
 use crate::config::Preset;
 use crate::course::journey as kept;
 use crate::engine::load;
@@ -53,17 +54,20 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     };
     let began = Instant::now();
     let mut last = (0, 0);
+    let meter = Meter::begin();
     let tell = &mut |row: &Row, now: Progress<'_>| {
         if let (Some(folder), News::Line(line, text)) = (&mut folder, now.news) {
             folder.recorder(row)?.add(line, text)?;
         }
         if let News::Begins { number, of } = now.news {
             last = (number, of);
+            meter.at(number - 1, of);
         }
         say(row, now, last, began);
         Ok(())
     };
     let mut found = journey::measure(&mut runner, &context.course, &plan, tell)?;
+    drop(meter);
     if let Some(folder) = folder {
         folder.finish(&mut found)?;
     }

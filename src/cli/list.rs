@@ -8,7 +8,7 @@ use super::progress::{change, keep, progress_of, unsaved};
 use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::placeholder::{Figures, told};
-use crate::course::progress::{self, Change, State};
+use crate::course::progress::{self, Change, Prediction, StageProgress, State, letter};
 use crate::course::workspace::restore;
 use crate::course::{Exercise, embedded};
 use crate::files;
@@ -30,6 +30,7 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
             out::json(&json!({
                 "number": stage.number, "id": stage.id, "title": stage.title, "level": level,
                 "state": state, "hints": known.hints, "current": current, "file": edited,
+                "outcome": outcome(&known),
             }))?;
         } else {
             let mark = if current { '>' } else { ' ' };
@@ -52,7 +53,7 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
             let file = files.first();
             out::json(&json!({
                 "exercise": label, "kind": kind, "id": exercise.id, "title": title, "level": level,
-                "state": state, "hints": known.hints,
+                "state": state, "hints": known.hints, "outcome": outcome(&known),
                 "file": file.and_then(|file| context.exercise_file(exercise, &file.name)),
             }))?;
         } else {
@@ -84,6 +85,20 @@ const fn kind(body: &Body) -> &'static str {
         Body::Config(_) => "config",
         Body::Detective(_) => "detective",
     }
+}
+
+/// What the learner said and what came of it; a question that was not answered is null.
+fn outcome(known: &StageProgress) -> serde_json::Value {
+    let (choice, right) = match known.prediction {
+        Some(Prediction::Choice { choice, right }) => (Some(letter(choice)), Some(right)),
+        _ => (None, None),
+    };
+    json!({
+        "prediction": choice, "prediction_right": right,
+        "prediction_skipped": known.prediction == Some(Prediction::Skipped),
+        "estimate": known.estimate, "measured": known.measured, "ratio": known.ratio,
+        "solution_shown": known.solution_shown, "quiz_right": known.quiz.len(),
+    })
 }
 
 pub fn hint(args: &HintArgs) -> Result<Exit> {

@@ -10,7 +10,7 @@ use super::args::ReplayArgs;
 use super::export::open;
 use super::progress::note_seen;
 use super::summary;
-use super::workshop::{exit_of, has_terminal};
+use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::{self, Options};
 use crate::config::file::FileError;
 use crate::course::context::CourseContext;
@@ -59,6 +59,8 @@ fn show_recording(
     let options = Options {
         stage,
         theme: args.theme,
+        markers: markers(),
+        present: args.present,
         notice: recording.notice.clone(),
         recording: Some(app::Recording {
             file: args.file.display().to_string(),

@@ -1,6 +1,10 @@
 //! Values of flags: what is taken, and what is said of anything else.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
 
 use crate::app::ThemeName;
 use crate::config::{Preset, VERSIONS, nearest};
@@ -19,9 +23,45 @@ pub fn version() -> impl TypedValueParser<Value = String> {
 }
 
 /// The name of a theme.
-pub fn theme() -> impl TypedValueParser<Value = ThemeName> {
-    let names = PossibleValuesParser::new(ThemeName::ALL.iter().map(|theme| theme.name()));
-    names.try_map(|name| ThemeName::parse(&name).ok_or("unknown theme"))
+pub fn theme() -> Theme {
+    Theme
+}
+
+#[derive(Clone)]
+pub struct Theme;
+
+impl TypedValueParser for Theme {
+    type Value = ThemeName;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<ThemeName, clap::Error> {
+        let name = value.to_string_lossy();
+        ThemeName::parse(&name).ok_or_else(|| {
+            let what = unknown("theme", &name, &mut themes());
+            clap::Error::raw(ErrorKind::InvalidValue, format!("{what}\n")).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        Some(Box::new(themes().map(PossibleValue::new)))
+    }
+}
+
+/// The names of all themes.
+pub fn themes() -> impl Iterator<Item = &'static str> {
+    ThemeName::ALL.iter().map(|theme| theme.name())
+}
+
+/// What is said of a word that is none of these.
+pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &'static str>) -> String {
+    let all: Vec<&str> = known.collect();
+    let near = nearest(word, all.iter().copied());
+    let (shown, all) = (word.escape_debug(), all.join(", "));
+    format!("unknown {what} `{shown}`; did you mean `{near}`? It is one of {all}")
 }
 
 /// The form of a device's name; whether it is here only the engine knows.

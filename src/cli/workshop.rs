@@ -8,8 +8,8 @@ use anyhow::Result;
 
 use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
-use crate::app::Options;
 use crate::app::member::Joining;
+use crate::app::{Markers, Options};
 use crate::clean;
 use crate::config::RunConfig;
 use crate::course::context::CourseContext;
@@ -22,6 +22,7 @@ use crate::record::Recorder;
 use crate::room;
 use crate::room::member::{Member, identity};
 use crate::room::record::clean_name;
+use crate::settings;
 use crate::tui::{Outcome, terminal};
 use crate::workshop::live::Live;
 use crate::workshop::show;
@@ -102,6 +103,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         free,
         mystery,
         theme: args.theme,
+        markers: markers(),
         present: args.present,
         room,
         welcome: mystery.is_none() && progress.is_first(),
@@ -140,6 +142,14 @@ fn join(
         at: clean::line(shown.unwrap_or(at)),
     };
     Ok((Some(me), Some(member)))
+}
+
+/// What curves are drawn with, where the learner chose it.
+pub fn markers() -> Markers {
+    let settings = settings::load().unwrap_or_default();
+    let name = settings.get("markers");
+    name.and_then(|name| Markers::parse(&name))
+        .unwrap_or_default()
 }
 
 /// What a free run begins with: the file, or the preset as it is.

@@ -11,9 +11,9 @@ use super::named::NamedConfig;
 use super::source::within;
 use super::text::hash;
 use super::workspace::{self, Workspace};
-use super::{Course, Exercise, Source, Stage, at_preset, embedded, progress};
+use super::{Course, Exercise, Source, Stage, at_preset, embedded, progress, translation};
 use crate::config::file::{FileError, MAX_BYTES, load, read_text};
-use crate::config::{Preset, close};
+use crate::config::{Preset, close, nearest};
 use crate::exit::usage;
 use crate::files;
 
@@ -38,7 +38,20 @@ impl CourseContext {
             Some(folder) => Source::folder(folder)?,
             None => Source::Embedded,
         };
-        let course = Course::open(&source, language.unwrap_or("en"));
+        let language = language.unwrap_or("en");
+        // A language of the built-in course may be one's own in every course.
+        let mut known = translation::languages(&source);
+        known.extend(translation::languages(&Source::Embedded));
+        known.sort();
+        known.dedup();
+        if !known.iter().any(|it| it == language) {
+            let near = nearest(language, known.iter().map(String::as_str));
+            let (shown, all) = (language.escape_debug(), known.join(", "));
+            return Err(usage(format!(
+                "there are no lessons in `{shown}`; did you mean `{near}`? There are {all}"
+            )));
+        }
+        let course = Course::open(&source, language);
         let state = progress::directory(&course.id);
         Ok(Self {
             course,

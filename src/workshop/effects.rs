@@ -30,6 +30,7 @@ use crate::export::{html, learner};
 use crate::files;
 use crate::record::Recording;
 use crate::room::member::Member;
+use crate::settings;
 use crate::tui::terminal;
 
 /// What the running workshop has beside the screen: the learner's files, watched; their editor; the open exercise.
@@ -74,7 +75,11 @@ impl Workshop {
             knobs: Knobs::default(),
             unsaved: None,
             collector,
-            editor: Editor::find(|name| std::env::var(name).ok()),
+            editor: Editor::find(|name| {
+                let chosen = || settings::load().ok()?.get("editor");
+                let first = (name == "VISUAL").then(chosen).flatten();
+                first.or_else(|| std::env::var(name).ok())
+            }),
             watch: Watch::new(Vec::new()),
             exercise: ExerciseRunner::new(engine),
             replay: None,
@@ -141,6 +146,9 @@ impl Workshop {
                 self.news.push_back(Message::Journey(found));
             }
             Effect::SaveWelcomed => self.keep(Change::Welcomed)?,
+            Effect::SaveSetting { key, value } => {
+                settings::keep(key, Some(value)).context("This choice is not kept")?;
+            }
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
             Effect::WriteReport(progress) => {
                 let [text, page] = self.write_report(&progress)?;

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::text;
 use crate::cli::args::CheckArgs;
+use crate::cli::meter::Meter;
 use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
@@ -26,8 +27,12 @@ pub fn check(
     if lines.is_empty() {
         let mut runner = args.engine.runner()?;
         let device = &args.engine.device;
-        let Some(found) = measure_exercise(&mut runner, configs, device, true, |now, _| say(now))?
-        else {
+        let meter = Meter::begin();
+        let measured = measure_exercise(&mut runner, configs, device, true, |now, _| {
+            say(now, &meter);
+        })?;
+        drop(meter);
+        let Some(found) = measured else {
             return Ok(Exit::Interrupted);
         };
         lines = judge::lines(configs, &answers, &found);
@@ -57,8 +62,9 @@ pub fn check(
 }
 
 /// Says on stderr which run begins.
-pub fn say(now: Progress<'_>) {
+pub fn say(now: Progress<'_>, meter: &Meter) {
     if let News::Begins { number, of } = now.news {
+        meter.at(number - 1, of);
         progress(&format!("{number} of {of}: {}", now.job.label));
     }
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use super::super::check::configs::say;
 use super::super::check::detective;
 use crate::cli::args::EngineArgs;
+use crate::cli::meter::Meter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{Body, ConfigMetric, Configs, Detective, Exercise, Kernels, Wrong};
@@ -34,6 +35,13 @@ pub fn all(
     let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
     // The outcome of those that are not tried any more.
     let mut skipped: Option<(Option<bool>, String)> = None;
+    let all = context
+        .course
+        .exercises
+        .iter()
+        .filter_map(Exercise::kernels);
+    let of = all.map(|kernels| 2 + kernels.wrong.len()).sum();
+    let meter = Meter::begin();
     for exercise in &context.course.exercises {
         let Some(kernels) = exercise.kernels() else {
             continue;
@@ -44,6 +52,7 @@ pub fn all(
             let (passed, detail) = match skipped.clone() {
                 Some(outcome) => outcome,
                 None => {
+                    meter.at(tried.len(), of);
                     progress(&what);
                     let mut job = job(exercise, kernels, text);
                     job.timed = timed;
@@ -71,6 +80,7 @@ pub fn all(
         }
     }
     checker.end();
+    drop(meter);
     let mut runner = engine.runner()?;
     for exercise in &context.course.exercises {
         match &exercise.body {
@@ -218,7 +228,8 @@ fn config(
         detail: told(&shipped.iter().collect::<Vec<_>>()),
     };
     progress(&format!("{} {}", exercise.label(), exercise.id));
-    let found = match measure_exercise(runner, configs, device, timed, |now, _| say(now)) {
+    let meter = Meter::begin();
+    let found = match measure_exercise(runner, configs, device, timed, |now, _| say(now, &meter)) {
         Ok(Some(found)) => Ok(found),
         Ok(None) => return Ok(None),
         Err(error) => Err(format!("{error:#}")),

@@ -4,8 +4,12 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::process::{Child, Command as Process};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
+
+/// Threads that an engine may compute on, where somebody decided that.
+static THREADS: OnceLock<u32> = OnceLock::new();
 
 /// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,12 @@ impl EngineCommand {
         }
     }
 
+    /// Engines that this process starts from now on compute on so many threads.
+    pub fn limit_threads(threads: u32) {
+        // The command line is read once.
+        let _ = THREADS.set(threads);
+    }
+
     /// Whether the engine is this program on this machine, so that this machine's memory is the one that counts.
     pub fn is_own(&self) -> bool {
         self.own
@@ -66,6 +76,12 @@ impl EngineCommand {
             // ssh would ask on the terminal that shows the screen, and wait there for ever: it is to fail instead.
             process.env("SSH_ASKPASS", "false");
             process.env("SSH_ASKPASS_REQUIRE", "force");
+        }
+        if let Some(threads) = THREADS.get() {
+            // The pool that computes, and lavapipe's.
+            for name in ["RAYON_NUM_THREADS", "LP_NUM_THREADS"] {
+                process.env(name, threads.to_string());
+            }
         }
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut process, 0);

@@ -1,0 +1,170 @@
+//! `perflings config`: shows and sets what is taken where a flag is not given.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Arg, Command};
+
+use super::args::ConfigArgs;
+use super::values;
+use crate::app::{Markers, ThemeName};
+use crate::config::nearest;
+use crate::engine::client::split_words;
+use crate::out::{Exit, notice, result, usage};
+use crate::settings::{self, KEYS, Settings};
+
+/// The flags that a setting stands for.
+const FLAGS: &[(&str, &str)] = &[
+    ("theme", "theme"),
+    ("device", "device"),
+    ("language", "lang"),
+    ("threads", "threads"),
+];
+
+pub fn config(args: &ConfigArgs) -> Result<Exit> {
+    let Some(key) = args.key.as_deref() else {
+        return show();
+    };
+    let known = || KEYS.iter().map(|(known, _)| *known);
+    if !known().any(|it| it == key) {
+        let near = nearest(key, known());
+        let shown = key.escape_debug();
+        return Err(usage(format!(
+            "there is no setting `{shown}`; did you mean `{near}`? `perflings config` lists them"
+        )));
+    }
+    match (args.value.as_deref(), args.unset) {
+        (None, false) => {
+            let value = settings::load()?.get(key);
+            result(value.as_deref().unwrap_or("not set"))?;
+        }
+        (None, true) => said(key, "is no longer set", settings::keep(key, None)?),
+        (Some(value), _) => {
+            check(key, value).map_err(|what| usage(format!("{key}: {what}")))?;
+            said(key, "is set", settings::keep(key, Some(value))?);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn said(key: &str, what: &str, path: PathBuf) {
+    notice(&format!("{key} {what} in {}", path.display()));
+}
+
+fn show() -> Result<Exit> {
+    let settings = settings::load()?;
+    if let Some(path) = settings::path() {
+        result(&path.display().to_string())?;
+    }
+    for (key, about) in KEYS {
+        let value = settings.get(key);
+        let value = value.as_deref().unwrap_or("not set");
+        result(&format!("  {key:<9} {value:<14} {about}"))?;
+    }
+    result("`perflings config KEY VALUE` sets one, `perflings config KEY --unset` takes it out")?;
+    Ok(Exit::Ok)
+}
+
+/// What is set. What cannot be used is told and left out.
+pub fn usable() -> Settings {
+    let mut settings = settings::load().unwrap_or_else(|error| {
+        notice(&format!("no setting is used: {error}"));
+        Settings::default()
+    });
+    for (key, _) in KEYS {
+        if let Some(value) = settings.get(key)
+            && let Err(what) = check(key, &value)
+        {
+            notice(&format!(
+                "the setting {key} is not used: {what}; `perflings config {key}` changes it"
+            ));
+            settings.forget(key);
+        }
+    }
+    settings
+}
+
+/// Whether a key takes this value; else what to write instead.
+fn check(key: &str, value: &str) -> Result<(), String> {
+    let named = |found: bool, all: &mut dyn Iterator<Item = &'static str>| match found {
+        true => Ok(()),
+        false => Err(values::unknown(key, value, all)),
+    };
+    match key {
+        "theme" => named(ThemeName::parse(value).is_some(), &mut values::themes()),
+        "markers" => {
+            let mut all = Markers::ALL.iter().map(|it| it.name());
+            named(Markers::parse(value).is_some(), &mut all)
+        }
+        "device" => values::device(value).map(drop),
+        "editor" => match split_words(value)? {
+            words if words.is_empty() => Err("is empty; write a command such as `vim`".to_owned()),
+            _ => Ok(()),
+        },
+        "threads" => match value.parse::<u32>() {
+            Ok(1..=1024) => Ok(()),
+            _ => Err("write a whole number from 1 to 1024".to_owned()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The grammar with what is set as the flags' defaults.
+pub fn with_settings(mut command: Command, settings: &Settings) -> Command {
+    for (key, flag) in FLAGS {
+        let has = command.get_arguments().any(|it| it.get_id() == flag);
+        if let Some(value) = settings.get(key).filter(|_| has) {
+            // Once in the life of the process.
+            let value: &'static str = value.leak();
+            command = command.mut_arg(flag, |arg: Arg| arg.default_value(value));
+        }
+    }
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|it| it.get_name().to_owned())
+        .collect();
+    for name in names {
+        command = command.mut_subcommand(name, |it| with_settings(it, settings));
+    }
+    command
+}
+
+/// Flags before the name of a command stand after it: the same line as if they had been typed there.
+pub fn flags_last(command: &Command, args: Vec<OsString>) -> Vec<OsString> {
+    let mut at = 1;
+    while let Some(flag) = args
+        .get(at)
+        .and_then(|arg| arg.to_str())
+        .and_then(|it| it.strip_prefix("--"))
+    {
+        let (name, joined) = match flag.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (flag, false),
+        };
+        let Some(arg) = command
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some(name))
+        else {
+            return args;
+        };
+        let takes = arg.get_action().takes_values() && !joined;
+        at += 1 + usize::from(takes);
+    }
+    let word = |at: usize| args.get(at).and_then(|arg| arg.to_str());
+    let Some(mut inner) = word(at)
+        .and_then(|name| command.find_subcommand(name))
+        .filter(|_| at > 1)
+    else {
+        return args;
+    };
+    let mut end = at + 1;
+    while let Some(deeper) = word(end).and_then(|name| inner.find_subcommand(name)) {
+        (inner, end) = (deeper, end + 1);
+    }
+    let mut sorted = vec![args[0].clone()];
+    for range in [at..end, 1..at, end..args.len()] {
+        sorted.extend_from_slice(&args[range]);
+    }
+    sorted
+}

@@ -1,0 +1,94 @@
+//! The learner's settings: `config.toml` in the settings folder. They stand for flags that are not given. Which values a key
+//! takes is known where the flag is.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use toml_edit::{DocumentMut, Item, value};
+
+use crate::config::file::{FileError, MAX_BYTES, not_toml, read_text};
+use crate::config::nearest;
+use crate::files;
+
+/// Each key, and what it decides.
+pub const KEYS: &[(&str, &str)] = &[
+    ("theme", "the colours"),
+    ("markers", "what curves are drawn with"),
+    ("device", "what computes"),
+    ("language", "language of lessons"),
+    ("editor", "the command that opens a file"),
+    ("threads", "threads of the CPU device"),
+];
+
+/// What the file says.
+#[derive(Debug, Default)]
+pub struct Settings(DocumentMut);
+
+/// The file, where the system names a folder for it.
+pub fn path() -> Option<PathBuf> {
+    let dirs = directories::ProjectDirs::from("", "", "perflings")?;
+    Some(dirs.config_dir().join("config.toml"))
+}
+
+/// What is set; nothing where there is no file.
+///
+/// # Errors
+/// With the line, where the file cannot be read or has a key that is none.
+pub fn load() -> Result<Settings, FileError> {
+    let Some(path) = path().filter(|path| files::is_taken(path)) else {
+        return Ok(Settings::default());
+    };
+    let shown = path.display().to_string();
+    let text = read_text(&path, MAX_BYTES)?;
+    let document = text.parse::<DocumentMut>().map_err(|error| {
+        let (line, what) = not_toml(&text, error.message(), error.span());
+        FileError::new(&shown, line, what)
+    })?;
+    let unknown = |(key, _): &(&str, &Item)| !KEYS.iter().any(|(known, _)| known == key);
+    if let Some((key, _)) = document.iter().find(unknown) {
+        let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
+        let what = format!("unknown key `{key}`; the nearest known key is `{near}`");
+        let line = 1 + text
+            .lines()
+            .take_while(|line| !line.trim_start().starts_with(key))
+            .count();
+        return Err(FileError::new(shown, line, what));
+    }
+    Ok(Settings(document))
+}
+
+impl Settings {
+    /// The value of a key as a flag would have it.
+    pub fn get(&self, key: &str) -> Option<String> {
+        let item = self.0.get(key)?;
+        let number = || item.as_integer().map(|n| n.to_string());
+        item.as_str().map(str::to_owned).or_else(number)
+    }
+
+    /// Leaves out a value that cannot be used.
+    pub fn forget(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+}
+
+/// Writes a value, or takes it out; the rest of the file stays.
+///
+/// # Errors
+/// Where the file cannot be read or written.
+pub fn keep(key: &str, to: Option<&str>) -> Result<PathBuf> {
+    let path = path().context("this system names no folder for settings; set XDG_CONFIG_HOME")?;
+    let mut document = load()?.0;
+    match to {
+        None => drop(document.remove(key)),
+        Some(to) => match to.parse::<i64>() {
+            Ok(number) => document[key] = value(number),
+            Err(_) => document[key] = value(to),
+        },
+    }
+    let folder = files::folder(&path);
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("Failed to create {}", folder.display()))?;
+    let written = files::write(&path, document.to_string().as_bytes());
+    written.with_context(|| format!("Failed to write {}", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,106 @@
+//! Settings, flags before and after a command, completions and manual pages.
+
+use crate::learner::Learner;
+
+#[test]
+fn a_setting_stands_for_a_flag_that_is_not_given() {
+    let learner = Learner::new();
+    learner.run(&["config", "theme"]).succeeds(&["not set"]);
+    learner
+        .run(&["config", "theme", "darc"])
+        .fails(2, &["did you mean `dark`?"]);
+    learner
+        .run(&["config", "threads", "0"])
+        .fails(2, &["from 1 to 1024"]);
+    learner
+        .run(&["config", "thread"])
+        .fails(2, &["did you mean `threads`?"]);
+    assert_eq!(learner.run(&["config", "device", "gpu:7"]).code, Some(0));
+    let help = learner.run(&["run", "--help"]);
+    help.succeeds(&["[default: gpu:7]"]);
+    learner.run(&["config"]).succeeds(&["gpu:7", "config.toml"]);
+    assert_eq!(learner.run(&["config", "device", "--unset"]).code, Some(0));
+    learner
+        .run(&["run", "--help"])
+        .succeeds(&["[default: auto]"]);
+}
+
+#[test]
+fn a_setting_that_cannot_be_used_is_told_and_left_out() {
+    let learner = Learner::new();
+    assert_eq!(learner.run(&["config", "theme", "dark"]).code, Some(0));
+    let all = learner.run(&["config"]).out;
+    let file = all.lines().next().expect("the path").to_owned();
+    for (text, wanted) in [
+        ("theme = \"purple\"\n", "the setting theme is not used"),
+        (
+            "teme = \"dark\"\n",
+            ":1: unknown key `teme`; the nearest known key is `theme`",
+        ),
+        ("theme = \n", ":1: "),
+    ] {
+        std::fs::write(&file, text).expect("written");
+        let listed = learner.run(&["list"]);
+        listed.succeeds(&["broken-init"]);
+        assert!(listed.err.contains(wanted), "{}", listed.err);
+        assert!(
+            learner
+                .run(&["list", "--quiet"])
+                .out
+                .contains("broken-init")
+        );
+    }
+}
+
+#[test]
+fn flags_stand_before_or_after_the_command() {
+    let learner = Learner::new();
+    let after = learner.run(&["list", "--lang", "de", "--quiet"]);
+    after.succeeds(&["broken-init"]);
+    for before in [
+        &["--lang", "de", "--quiet", "list"][..],
+        &["--lang=de", "list", "--quiet"],
+        &["--quiet", "list", "--lang=de"],
+    ] {
+        assert_eq!(learner.run(before).out, after.out);
+    }
+    learner
+        .run(&["--stage", "3", "list"])
+        .fails(2, &["unexpected argument '--stage'"]);
+    learner
+        .run(&["--lang", "dee", "list"])
+        .fails(2, &["did you mean `de`?"]);
+    learner
+        .run(&["--theme", "darc"])
+        .fails(2, &["did you mean `dark`?"]);
+}
+
+#[test]
+fn completions_and_manual_pages_name_every_command() {
+    let learner = Learner::new();
+    for shell in ["bash", "zsh", "fish"] {
+        learner
+            .run(&["completions", shell])
+            .succeeds(&["mystery", "colour-blind", "calibrate"]);
+    }
+    learner
+        .run(&["man"])
+        .succeeds(&[".TH perflings 1", "mystery"]);
+    let dir = learner.path("man1");
+    learner
+        .run(&["man", dir.to_str().expect("text")])
+        .succeeds(&["pages"]);
+    let page = std::fs::read_to_string(dir.join("perflings-course-check.1")).expect("a page");
+    assert!(page.contains("\\-\\-measure"), "{page}");
+}
+
+#[test]
+fn the_list_has_predictions_and_outcomes() {
+    let learner = Learner::new();
+    let listed = learner.run(&["list", "--json"]);
+    let first: serde_json::Value =
+        serde_json::from_str(listed.out.lines().next().expect("a line")).expect("JSON");
+    let outcome = &first["outcome"];
+    assert!(outcome["prediction"].is_null() && outcome["prediction_skipped"] == false);
+    assert_eq!(outcome["quiz_right"], 0);
+}
