@@ -1,6 +1,8 @@
 //! A room from outside: over the network and in a folder, with hostile guests, and what the learner's screen makes of it.
 #![cfg(unix)]
 
+#[path = "room/board.rs"]
+mod board;
 #[path = "room/command.rs"]
 mod command;
 #[path = "room/folder.rs"]

@@ -206,21 +206,21 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
         } else {
             theme.text
         };
-        let said = format!(
-            " {}: {} here, {} passed ",
-            stage.number, stage.here, stage.passed
-        );
-        let short = format!(" {}: {}/{} ", stage.number, stage.here, stage.passed);
-        parts.push([(said, style), (short, style)]);
+        let (number, here, passed) = (stage.number, stage.here, stage.passed);
+        let forms = [
+            format!(" {number}: {here} here, {passed} passed "),
+            format!(" {number}: {here}/{passed} "),
+            format!(" {number}:{here} "),
+        ];
+        parts.push(forms.map(|said| (said, style)));
     }
-    let fits = |form: usize| {
+    let wide_of = |form: usize| {
         parts
             .iter()
             .map(|it| text::width(&it[form].0))
             .sum::<usize>()
-            < wide
     };
-    let form = usize::from(!fits(0));
+    let form = (0..2).find(|form| wide_of(*form) < wide).unwrap_or(2);
     let spans: Vec<Span<'static>> = parts
         .into_iter()
         .map(|mut it| std::mem::take(&mut it[form]))
@@ -230,7 +230,7 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
         return Vec::new();
     };
     let mut of = format!(" stage {} {}", marked.number, marked.title);
-    if form == 1 {
+    if form > 0 {
         of += &format!(": {} here, {} passed", marked.here, marked.passed);
     }
     if let Some(offer) = &board.offer {

@@ -1,0 +1,168 @@
+//! The instructor's board on the terminal, at every size and in ASCII, and its keys.
+
+use perflings::app::{Markers, ThemeName};
+use perflings::course::Course;
+use perflings::room::board::Board;
+use perflings::room::hall::Hall;
+use perflings::room::record::{Class, Order, Shared};
+use perflings::tui::board::{BoardView, Host, act, draw};
+use perflings::tui::keys::board::Ask;
+use perflings::tui::theme::{Terminal, Theme};
+use ratatui::backend::TestBackend;
+
+use super::participant;
+
+/// A class of four with a vote, a race and an offer, and its course.
+fn hall() -> (Hall, Course) {
+    let course = Course::builtin("en");
+    let mut hall = Hall::new(Class::new());
+    for (digit, name) in [
+        ('a', "Ana"),
+        ('b', "Ana"),
+        ('c', "佐藤"),
+        ('d', "\u{1b}[2JEve"),
+    ] {
+        let mut it = participant(digit, name);
+        it.here.clone_from(&course.stages[2].id);
+        (it.here_s, it.raised) = (700, digit == 'c');
+        let shared = Shared {
+            vote: Some(1),
+            range: Some([1.0, 2.0]),
+            ..Shared::default()
+        };
+        it.stages.insert(course.stages[0].id.clone(), shared);
+        it.races.insert("mystery 7-1".to_owned(), [1.25, 1.2, 1.3]);
+        hall.hear(it, 0);
+    }
+    for order in [
+        Order::OpenVote(course.stages[0].id.clone()),
+        Order::CloseVote,
+        Order::Offer(Some(course.stages[1].id.clone())),
+    ] {
+        hall.obey(&order);
+    }
+    (hall, course)
+}
+
+fn screen(
+    board: &Board,
+    view: &mut BoardView,
+    (columns, rows): (u16, u16),
+    markers: Markers,
+) -> String {
+    let theme = Theme::new(ThemeName::Dark, markers, Terminal::default());
+    let mut terminal = ratatui::Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
+    terminal
+        .draw(|frame| draw(frame, board, view, &theme))
+        .expect("drawn");
+    let buffer = terminal.backend().buffer();
+    let cells = buffer.content.chunks(usize::from(columns));
+    let line = |row: &[ratatui::buffer::Cell]| row.iter().map(|it| it.symbol()).collect::<String>();
+    cells.map(|row| line(row) + "\n").collect()
+}
+
+#[test]
+fn the_board_at_every_size() {
+    let (hall, course) = hall();
+    let board = Board::of(&hall, &course, 0);
+    for size in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        let text = screen(&board, &mut BoardView::default(), size, Markers::Braille);
+        for part in [
+            "4 here",
+            "1 raised a hand",
+            "stage 1: the votes, 4 of 4",
+            "Ana (2)",
+            "11 min",
+            "raised",
+            "q quit",
+        ] {
+            let kept = part != "Ana (2)" || size.1 > 16;
+            assert!(!kept || text.contains(part), "{part} at {size:?}:\n{text}");
+        }
+        let ascii = screen(&board, &mut BoardView::default(), size, Markers::Ascii);
+        assert!(ascii.is_ascii(), "{ascii}");
+    }
+    for (columns, rows) in [(1, 1), (20, 3), (59, 8), (300, 2)] {
+        screen(
+            &board,
+            &mut BoardView::default(),
+            (columns, rows),
+            Markers::Dots,
+        );
+    }
+}
+
+/// A room that only notes its orders.
+struct Noted(Vec<Order>, Course);
+
+impl Host for Noted {
+    fn board(&mut self) -> Board {
+        Board::default()
+    }
+    fn stage(&self, at: usize) -> Option<String> {
+        self.1.stages.get(at).map(|stage| stage.id.clone())
+    }
+    fn race(&self, named: &str) -> Result<String, String> {
+        if named == "7 2" {
+            Ok("mystery 7-2".to_owned())
+        } else {
+            Err(format!("no {named}"))
+        }
+    }
+    fn order(&mut self, order: Order) -> Result<(), String> {
+        self.0.push(order);
+        Ok(())
+    }
+}
+
+#[test]
+fn keys_become_orders() {
+    let (mut hall, course) = hall();
+    let id = course.stages[1].id.clone();
+    let mut host = Noted(Vec::new(), course.clone());
+    let mut view = BoardView::default();
+    let mut ask = |asked: &[Ask], hall: &Hall, view: &mut BoardView| {
+        let board = Board::of(hall, &course, 0);
+        let said = asked
+            .iter()
+            .filter_map(|one| act(*one, &mut host, &board, view))
+            .last();
+        (std::mem::take(&mut host.0), said)
+    };
+    assert_eq!(
+        ask(&[Ask::Mark(1), Ask::Vote], &hall, &mut view).0,
+        [Order::OpenVote(id.clone())]
+    );
+    hall.obey(&Order::OpenVote(id));
+    assert_eq!(ask(&[Ask::Vote], &hall, &mut view).0, [Order::CloseVote]);
+    assert_eq!(ask(&[Ask::Offer], &hall, &mut view).0, [Order::Offer(None)]);
+    assert_eq!(ask(&[Ask::Close], &hall, &mut view).0, [Order::Close(true)]);
+    let named = [
+        Ask::Race,
+        Ask::Type('7'),
+        Ask::Type('x'),
+        Ask::Erase,
+        Ask::Type(' '),
+        Ask::Type('2'),
+        Ask::Take,
+    ];
+    assert_eq!(
+        ask(&named, &hall, &mut view).0,
+        [Order::Race(Some("mystery 7-2".to_owned()))]
+    );
+    let wrong = [Ask::Race, Ask::Type('9'), Ask::Take];
+    assert_eq!(
+        ask(&wrong, &hall, &mut view),
+        (Vec::new(), Some("no 9".to_owned()))
+    );
+    assert_eq!(
+        ask(
+            &[Ask::Mark(-9), Ask::Mark(99), Ask::Scroll(-5)],
+            &hall,
+            &mut view
+        )
+        .0,
+        []
+    );
+    assert_eq!(view.marked, course.stages.len() - 1);
+}
