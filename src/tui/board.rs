@@ -182,14 +182,14 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
     more(board.not_started, "not started", theme.text);
     more(
         board.rows.iter().filter(|it| it.stuck).count(),
-        "long in one stage",
+        "long in a stage",
         theme.warning,
     );
-    more(board.raised, "raised a hand", theme.warning);
+    more(board.raised, "hand raised", theme.warning);
     if board.closed {
         spans.push(Span::styled(" closed ", theme.badge));
     }
-    let mut lines = vec![Line::from(spans)];
+    let mut lines = text::wrap(&spans, wide, "", " ");
     let address =
         |it: &String| text::wrap(&[Span::styled(it.clone(), theme.text)], wide, " ", "   ");
     lines.extend(view.addresses.iter().flat_map(address));

@@ -69,7 +69,7 @@ fn the_board_at_every_size() {
         let text = screen(&board, &mut BoardView::default(), size, Markers::Braille);
         for part in [
             "4 here",
-            "1 raised a hand",
+            "1 hand raised",
             "stage 1: the votes, 4 of 4",
             "Ana (2)",
             "11 min",
