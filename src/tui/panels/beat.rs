@@ -16,6 +16,7 @@ use crate::panel::Panel;
 use crate::protocol::Pair;
 use crate::tui::prose::Writer;
 use crate::tui::surface::{Surface, height, slot_label, slots, take_left, take_top};
+use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
 use crate::units::number;
 
@@ -194,15 +195,28 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let prompt = written(rest.width, &question.prompt, theme.heading);
     let area = take_top(&mut rest, height(prompt.len()));
     s.put(area, prompt);
-    let all = order.iter().filter_map(|at| question.choices.get(*at));
-    let all: Vec<&String> = all.collect();
+    let all = order
+        .iter()
+        .filter_map(|at| Some((*at, question.choices.get(*at)?)));
+    let all: Vec<(usize, &String)> = all.collect();
+    // What was chosen is shown once the vote is closed.
+    let tally = app.tally().filter(|it| !it.open);
     let each = rest.height / all.len().max(1) as u16;
     // A large letter, where every choice has room for it and its words.
     let size = digits::size("a", 16, each.saturating_sub(1));
-    for (at, choice) in all.into_iter().enumerate() {
+    for (at, (choice, words)) in all.into_iter().enumerate() {
         let mut area = take_top(&mut rest, each);
         let left = take_left(&mut area, if size > 0 { 4 * size + 2 } else { 3 });
-        let lines = written(area.width, choice, theme.strong);
+        let mut lines = written(area.width, words, theme.strong);
+        if let Some(tally) = tally {
+            let columns = usize::from(area.width) / (2 * tally.rounds.len().max(1));
+            lines.push(Line::from(bars(
+                tally,
+                choice,
+                columns.saturating_sub(5),
+                theme,
+            )));
+        }
         let tall = digits::rows(size).max(height(lines.len()));
         let above = each.saturating_sub(tall).div_ceil(2);
         match size {
