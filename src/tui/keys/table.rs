@@ -372,7 +372,7 @@ const ENTER: &str = "read on; take the marked";
 const ESCAPE: &str = "one back: close, leave";
 const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";
-const PAGES: &str = "ten lines; one beat in presenter mode";
+const PAGES: &str = "ten lines, or one beat";
 const BEGIN: &str = "present: begin, go on";
 const QUIT: &str = "quit; progress is kept";
 const LINES: &str = "a line; so does the wheel";
@@ -402,7 +402,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Right, Down], A::NextBeat, "", "", Move, presenting),
     bind(&[Left, Up], A::PreviousBeat, "", "", Move, presenting),
     bind(&[Char('b'), Char('.')], A::Curtain(true), "blank", "", Screen, presenting),
-    bind(&[Char('F')], A::Curtain(false), "freeze", "presenting: freeze; b blank", Screen, presenting),
+    bind(&[Char('F')], A::Curtain(false), "freeze", "freeze a beat; b blanks", Screen, presenting),
     bind(&[Char('q')], A::AskQuit, "quit", QUIT, Program, presenting),
     bind(&[Esc], A::Present, "leave", ESCAPE, Screen, presenting),
     bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, presentable),
