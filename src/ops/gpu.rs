@@ -12,6 +12,7 @@ pub mod attention_cores;
 pub mod attention_registers;
 mod attention_shape;
 pub mod attention_simple;
+mod attention_steps;
 mod attention_tile;
 #[cfg(test)]
 pub mod check;
