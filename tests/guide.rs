@@ -475,6 +475,9 @@ fn the_rest(said: &mut Said) {
             let mut app = at(number, language);
             train(&mut app, 20);
             act(&mut app, Action::Present);
+            app.view.confirm = Some(Confirm::Quit);
+            said.look(&app);
+            app.view.confirm = None;
             for _ in 0..12 {
                 app.notice = None;
                 said.look(&app);
