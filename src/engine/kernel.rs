@@ -43,7 +43,7 @@ const WHOLE: Duration = Duration::from_secs(9);
 pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
     let limits = Limits {
         memory: Some(MEMORY + COPIES * buffers(job)),
-        // `course check` holds it against the plain reference and may take its time.
+        // A test that holds every size against the plain reference may take its time.
         whole: (!job.thorough).then_some(WHOLE),
         ..Limits::default()
     };
