@@ -10,10 +10,10 @@ pub mod attention;
 pub mod attention_backward;
 pub mod attention_cores;
 pub mod attention_registers;
-mod attention_shape;
 pub mod attention_simple;
 mod attention_steps;
 mod attention_tile;
+mod attention_wgsl;
 #[cfg(test)]
 pub mod check;
 pub mod cross_entropy;

@@ -16,9 +16,9 @@ const ASK: Duration = Duration::from_secs(2);
 const ALIVE: Duration = Duration::from_secs(15);
 /// How long to wait after a failure; twice as long after each, up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(16)];
-/// How long quitting may take to tell the room.
 /// How often a presenter looks at the board.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long quitting may take to tell the room.
 const FAREWELL: Duration = Duration::from_millis(700);
 
 /// The membership as long as this lives; dropped, it tells the room that the learner left.
@@ -83,9 +83,7 @@ impl Member {
     pub fn next_news(&self) -> Option<News> {
         self.news.try_recv().ok()
     }
-}
 
-impl Member {
     /// Leaves without waiting for the room to hear it.
     pub fn leave(mut self) {
         (self.records, self.orders) = (None, None);

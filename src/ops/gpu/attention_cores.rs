@@ -3,9 +3,9 @@
 //! its gradient are computed by ordinary invocations, through workgroup memory. The forward pass goes over the keys twice,
 //! first for the logarithms, then for the output, because sums in cooperative matrices cannot be scaled row by row.
 
-use super::attention_shape::{Lines, Shape};
-use super::wgsl::{self, Program, line};
-use super::{empty, is_f16};
+use super::attention_wgsl::{self, Lines, Shape};
+use super::is_f16;
+use super::wgsl::{Program, line};
 use crate::ops::shapes::{Columns, Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
@@ -32,16 +32,7 @@ pub fn fits(sizes: &Heads) -> bool {
 
 /// As [`super::attention::forward`], with f16 operands in the products. 1 launch.
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
-    let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
-    let out = empty(q, [sizes.rows(), sizes.heads * sizes.head_dim]);
-    let lse = empty(q, [sizes.rows(), sizes.heads]);
-    let program = Forward(Shape {
-        sizes,
-        columns: [of_q, of_k, of_v],
-    });
-    let groups = [sizes.context / OWN, sizes.batch * sizes.heads, 1];
-    wgsl::launch(program, groups, &[q, k, v, &out, &lse]);
-    (out, lse)
+    attention_wgsl::forward(rows, sizes, OWN, Forward)
 }
 
 /// As [`super::attention_backward::backward`], with f16 operands in the products. 2 launches.
@@ -56,23 +47,7 @@ pub fn backward(
         !is_f16(dout),
         "operands are converted where they are staged"
     );
-    let gradients = rows
-        .as_ref()
-        .map(|x| empty::<2>(dout, x.meta.shape().dims()));
-    let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
-    let [dq, dk, dv] = gradients.columns(&sizes).map(|(buffer, _)| buffer);
-    let delta = empty(dout, [sizes.rows(), sizes.heads]);
-    let shape = Shape {
-        sizes,
-        columns: [of_q, of_k, of_v],
-    };
-    let tiles = sizes.context / OWN;
-    let of_queries = [q, k, v, dout, lse, &delta, out, dq];
-    let of_keys = [q, k, v, dout, lse, &delta, dk, dv];
-    let groups = |heads: usize| [tiles, sizes.batch * heads, 1];
-    wgsl::launch(Queries(shape.clone()), groups(sizes.heads), &of_queries);
-    wgsl::launch(Keys(shape), groups(sizes.kv_heads), &of_keys);
-    gradients
+    attention_wgsl::backward(dout, rows, [out, lse], sizes, OWN, Queries, Keys)
 }
 
 /// The output and the logarithms.
@@ -208,7 +183,7 @@ impl Program for Queries {
         let (scale, parts) = (shape.sizes.scale(), shape.parts());
         let mut text = shape.begin(
             &["q", "k", "v", "dout"],
-            &["lse", "delta", "out", "dq"],
+            &["out", "dq", "lse", "delta"],
             heads,
         );
         line!(text, "  let first = (tiles - 1u - group.x) * {OWN}u;");
@@ -311,7 +286,7 @@ impl Program for Keys {
         let (scale, parts) = (shape.sizes.scale(), shape.parts());
         let mut text = shape.begin(
             &["q", "k", "v", "dout"],
-            &["lse", "delta", "dk", "dv"],
+            &["dk", "dv", "lse", "delta"],
             kv_heads,
         );
         // The first keys have the most queries after them: they start first.
@@ -520,44 +495,23 @@ fn store(text: &mut String, name: &str, target: &str, at: &str, parts: usize, st
 
 #[cfg(test)]
 mod tests {
+    use super::super::attention_wgsl::testing::{agrees, problems, valid};
     use super::super::check::{self, Device};
-    use super::super::{attention, attention_backward};
     use super::*;
-    use crate::ops::cpu::testing::numbers;
 
-    fn problems() -> Vec<Heads> {
-        let sizes = |(context, heads, kv_heads, head_dim)| Heads {
-            batch: 2,
-            context,
-            heads,
-            kv_heads,
-            head_dim,
-        };
-        [
-            (64, 4, 2, 32),
-            (128, 2, 2, 64),
-            (192, 2, 1, 128),
-            (64, 1, 1, 16),
-        ]
-        .map(sizes)
-        .to_vec()
-    }
+    const PROBLEMS: &[[usize; 4]] = &[
+        [64, 4, 2, 32],
+        [128, 2, 2, 64],
+        [192, 2, 1, 128],
+        [64, 1, 1, 16],
+    ];
 
     #[test]
     fn every_text_is_valid_wgsl() {
-        for sizes in problems() {
-            let [q, k, _] = sizes.widths();
-            let packed = [0, q, q + k].map(|offset| Columns {
-                offset,
-                stride: q + 2 * k,
-            });
-            let shape = Shape {
-                sizes,
-                columns: packed,
-            };
-            check::valid_wgsl(&Forward(shape.clone()).text());
-            check::valid_wgsl(&Queries(shape.clone()).text());
-            check::valid_wgsl(&Keys(shape).text());
+        for sizes in problems(PROBLEMS) {
+            valid(sizes, Forward);
+            valid(sizes, Queries);
+            valid(sizes, Keys);
         }
     }
 
@@ -567,32 +521,10 @@ mod tests {
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
         }
-        for sizes in problems() {
+        for sizes in problems(PROBLEMS) {
             assert!(fits(&sizes));
-            let [q, k, _] = sizes.widths();
-            let count = sizes.rows() * (q + 2 * k);
-            let packed = device.tensor(&numbers(1, count), [sizes.rows(), q + 2 * k]);
-            let dout = device.tensor(&numbers(2, sizes.rows() * q), [sizes.rows(), q]);
-            let rows = Rows::Packed(packed);
-            let (out, lse) = forward(&rows, sizes);
-            let (want, want_lse) = attention::forward(&rows, sizes);
-            let read = |tensor: &CubeTensor| device.read(tensor);
             // An operand's rounding is 2⁻¹¹ of it; scores are sums of up to 128 products of numbers below 1.
-            check::close(&format!("out {sizes:?}"), &read(&out), &read(&want), 4e-3);
-            check::close(
-                &format!("lse {sizes:?}"),
-                &read(&lse),
-                &read(&want_lse),
-                4e-3,
-            );
-            let got = backward(&dout, &rows, &want, &want_lse, sizes);
-            let want = attention_backward::backward(&dout, &rows, &want, &want_lse, sizes);
-            check::close(
-                &format!("gradients {sizes:?}"),
-                &read(got.first()),
-                &read(want.first()),
-                8e-3,
-            );
+            agrees(&device, sizes, (forward, backward), [4e-3, 8e-3]);
         }
     }
 }

@@ -2,12 +2,11 @@
 //! sums stay in registers. While a part of a tile is multiplied, the next one is on its way from memory.
 //! A workgroup of 256 owns 64 rows of one head and walks over the other side in tiles of 64.
 
-use super::attention_shape::Shape;
 use super::attention_steps::{
     ACROSS, COLUMNS, DOWN, EACH, INVOCATIONS, OTHER, OWN, Tiles, pairs, staged, weighing,
 };
-use super::empty;
-use super::wgsl::{self, Program, line};
+use super::attention_wgsl;
+use super::wgsl::{Program, line};
 use crate::ops::shapes::{Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
@@ -27,16 +26,7 @@ pub fn fits(sizes: &Heads, tensor: &CubeTensor) -> bool {
 
 /// As [`super::attention::forward`]. 1 launch.
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
-    let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
-    let out = empty(q, [sizes.rows(), sizes.heads * sizes.head_dim]);
-    let lse = empty(q, [sizes.rows(), sizes.heads]);
-    let program = Forward(Tiles(Shape {
-        sizes,
-        columns: [of_q, of_k, of_v],
-    }));
-    let groups = [sizes.context.div_ceil(OWN), sizes.batch * sizes.heads, 1];
-    wgsl::launch(program, groups, &[q, k, v, &out, &lse]);
-    (out, lse)
+    attention_wgsl::forward(rows, sizes, OWN, |shape| Forward(Tiles(shape)))
 }
 
 /// As [`super::attention_backward::backward`]. 2 launches.
@@ -47,22 +37,15 @@ pub fn backward(
     lse: &CubeTensor,
     sizes: Heads,
 ) -> Rows<CubeTensor> {
-    let gradients = rows
-        .as_ref()
-        .map(|x| empty::<2>(dout, x.meta.shape().dims()));
-    let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
-    let [dq, dk, dv] = gradients.columns(&sizes).map(|(buffer, _)| buffer);
-    let delta = empty(dout, [sizes.rows(), sizes.heads]);
-    let tiles = Tiles(Shape {
+    attention_wgsl::backward(
+        dout,
+        rows,
+        [out, lse],
         sizes,
-        columns: [of_q, of_k, of_v],
-    });
-    let groups = |heads: usize| [sizes.context.div_ceil(OWN), sizes.batch * heads, 1];
-    let of_queries = [q, k, v, dout, out, dq, lse, &delta];
-    let of_keys = [q, k, v, dout, dk, dv, lse, &delta];
-    wgsl::launch(Queries(tiles.clone()), groups(sizes.heads), &of_queries);
-    wgsl::launch(Keys(tiles), groups(sizes.kv_heads), &of_keys);
-    gradients
+        OWN,
+        |shape| Queries(Tiles(shape)),
+        |shape| Keys(Tiles(shape)),
+    )
 }
 
 /// The output and the logarithms.
@@ -363,66 +346,31 @@ impl Program for Keys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{self, Device};
-    use super::super::{attention, attention_backward};
+    use super::super::attention_wgsl::testing::{agrees, problems, valid};
+    use super::super::check::Device;
     use super::*;
-    use crate::ops::cpu::testing::numbers;
-    use crate::ops::shapes::Columns;
 
-    fn problems() -> Vec<Heads> {
-        let sizes = |(context, heads, kv_heads, head_dim)| Heads {
-            batch: 2,
-            context,
-            heads,
-            kv_heads,
-            head_dim,
-        };
-        [
-            (64, 2, 1, 128),
-            (100, 4, 2, 72),
-            (130, 1, 1, 96),
-            (1, 2, 2, 68),
-        ]
-        .map(sizes)
-        .to_vec()
-    }
+    const PROBLEMS: &[[usize; 4]] = &[
+        [64, 2, 1, 128],
+        [100, 4, 2, 72],
+        [130, 1, 1, 96],
+        [1, 2, 2, 68],
+    ];
 
     #[test]
     fn every_text_is_valid_wgsl() {
-        for sizes in problems() {
-            let [q, k, _] = sizes.widths();
-            let columns = [0, q, q + k].map(|offset| Columns {
-                offset,
-                stride: q + 2 * k,
-            });
-            let tiles = Tiles(Shape { sizes, columns });
-            check::valid_wgsl(&Forward(tiles.clone()).text());
-            check::valid_wgsl(&Queries(tiles.clone()).text());
-            check::valid_wgsl(&Keys(tiles).text());
+        for sizes in problems(PROBLEMS) {
+            valid(sizes, |shape| Forward(Tiles(shape)));
+            valid(sizes, |shape| Queries(Tiles(shape)));
+            valid(sizes, |shape| Keys(Tiles(shape)));
         }
     }
 
     #[test]
     fn outputs_and_gradients_are_those_of_the_smaller_tiles() {
         let Some(device) = Device::any() else { return };
-        for sizes in problems() {
-            let [q, k, _] = sizes.widths();
-            let count = sizes.rows() * (q + 2 * k);
-            let packed = device.tensor(&numbers(1, count), [sizes.rows(), q + 2 * k]);
-            let dout = device.tensor(&numbers(2, sizes.rows() * q), [sizes.rows(), q]);
-            let rows = Rows::Packed(packed);
-            let read = |tensor: &CubeTensor| device.read(tensor);
-            let (out, lse) = forward(&rows, sizes);
-            let (want, want_lse) = attention::forward(&rows, sizes);
-            let (name, got) = (
-                format!("{sizes:?}"),
-                backward(&dout, &rows, &want, &want_lse, sizes),
-            );
-            check::close(&format!("out {name}"), &read(&out), &read(&want), 1e-5);
-            check::close(&format!("lse {name}"), &read(&lse), &read(&want_lse), 1e-5);
-            let want = attention_backward::backward(&dout, &rows, &want, &want_lse, sizes);
-            let (got, want) = (read(got.first()), read(want.first()));
-            check::close(&format!("gradients {name}"), &got, &want, 1e-5);
+        for sizes in problems(PROBLEMS) {
+            agrees(&device, sizes, (forward, backward), [1e-5, 1e-5]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How the kernels of `attention_registers` work on tiles: rows are staged step by step, and while a step computes, the next one's
 //! values are on their way.
 
-use super::attention_shape::{Lines, Shape};
+use super::attention_wgsl::{Lines, Shape};
 use super::wgsl::line;
 use crate::ops::shapes::Heads;
 use std::fmt::Write as _;
