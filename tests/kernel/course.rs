@@ -131,7 +131,7 @@ fn every_wrong_solution_is_refused_by_its_idea() {
                 .filter(|line| line.good != Some(true))
                 .collect();
             if report.passed || !lines.iter().any(|line| line.text.contains(&wrong.refused)) {
-                let at = format!("{}/wrong/{}", exercise.path, wrong.name);
+                let at = format!("{}/wrong.toml, {}", exercise.path, wrong.name);
                 failures.push(format!("{at}: passed: {}, {lines:#?}", report.passed));
             }
         }

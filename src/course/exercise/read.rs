@@ -15,6 +15,7 @@ use crate::course::source::Loader;
 use crate::course::stage::{
     Level, Question, StageFile, check_head, check_keys, check_question, plain_file,
 };
+use crate::course::text::one_line;
 use crate::course::toml_file::TomlFile;
 use crate::protocol::{
     KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
@@ -84,6 +85,17 @@ struct KernelToml {
     #[serde(default)]
     matrix_cores: bool,
     binding: Vec<KernelBinding>,
+}
+
+/// A solution that is to be refused, as `wrong.toml` has it.
+#[derive(Deserialize)]
+struct WrongToml {
+    /// The learner's file that it stands for, if not the first.
+    file: Option<String>,
+    /// Words of the message.
+    refused: String,
+    /// Words of the solution, and what stands there instead.
+    change: BTreeMap<String, String>,
 }
 
 fn starter_file() -> String {
@@ -245,33 +257,19 @@ impl Reader<'_> {
         shape
     }
 
-    /// The solutions in `wrong/`, each with what its first line says. A name that begins with that of a kernel's file stands
-    /// for that file, any other for the first.
+    /// What `wrong.toml` makes of the solutions: each with a change that misses an idea.
     fn wrong(&self, kernels: &[Kernel]) -> Vec<Wrong> {
-        let folder = format!("{}/wrong", self.path);
-        let entries = self.loader.source.entries(&folder).into_iter();
-        let texts = entries.filter(|entry| entry.name.ends_with(".wgsl"));
-        let read = texts.filter_map(|entry| {
-            let path = format!("{folder}/{}", entry.name);
-            let text = self.loader.clean(&path)?;
-            let first = text.lines().next().unwrap_or_default();
-            let Some(refused) = first.strip_prefix("// refused: ") else {
-                let what = "begins with `// refused: ` and words of the message that refuses it";
-                self.loader.fail(&path, 1, what);
-                return None;
-            };
-            let stands_for = |kernel: &Kernel| {
-                let stem = kernel.file.name.trim_end_matches(".wgsl");
-                entry.name.starts_with(&format!("{stem}-"))
-            };
-            Some(Wrong {
-                name: entry.name.trim_end_matches(".wgsl").to_owned(),
-                kernel: kernels.iter().position(stands_for).unwrap_or(0),
-                refused: refused.trim().to_owned(),
-                text,
-            })
+        let path = format!("{}/wrong.toml", self.path);
+        if !self.loader.source.exists(&path) {
+            return Vec::new();
+        }
+        type All = BTreeMap<String, WrongToml>;
+        let read = TomlFile::read(self.loader, &path, |file, found: All| {
+            let all = found.into_iter();
+            all.filter_map(|(name, raw)| changed(file, &name, raw, kernels))
+                .collect()
         });
-        read.collect()
+        read.unwrap_or_default()
     }
 
     fn kernel(&self, path: &str, raw: KernelToml, shapes: &[KernelShape]) -> Option<Kernel> {
@@ -416,6 +414,32 @@ impl Reader<'_> {
     fn text(&self, name: &str) -> Option<String> {
         self.loader.clean(&format!("{}/{name}", self.path))
     }
+}
+
+/// A solution with its change; words that do not stand there once are reported.
+fn changed(file: &TomlFile<'_>, name: &str, raw: WrongToml, kernels: &[Kernel]) -> Option<Wrong> {
+    let names = || kernels.iter().map(|kernel| kernel.file.name.as_str());
+    let asked = raw.file.as_deref().or(names().next())?;
+    let Some(kernel) = names().position(|known| known == asked) else {
+        file.unknown(&format!("{name}.file"), "file", asked, names());
+        return None;
+    };
+    let mut text = kernels[kernel].file.solution.clone();
+    for (from, to) in &raw.change {
+        let found = text.matches(from.as_str()).count();
+        if found != 1 {
+            let what = "of the solution, not once; quote words that stand there once";
+            let what = format!("`{from}` stands in {found} places {what}");
+            file.fail(&format!("{name}.change"), one_line(&what));
+        }
+        text = text.replacen(from.as_str(), to, 1);
+    }
+    Some(Wrong {
+        name: one_line(name),
+        kernel,
+        text,
+        refused: raw.refused,
+    })
 }
 
 /// Reports a product that has no value at one of the shapes; `extra` are names that the engine fills in.
