@@ -202,6 +202,8 @@ pub struct App {
     /// What `perflings run all` measured last, as far as it was read.
     pub journey: Option<Journey>,
     pub notice: Option<Notice>,
+    /// It was said that a stage has no text in the language that was asked for.
+    told_untranslated: bool,
     /// Why progress is not saved: shown before anything else until it is.
     pub unsaved: Option<String>,
     pub preset: Option<Preset>,
@@ -252,6 +254,7 @@ impl App {
             member: None,
             journey: None,
             notice: None,
+            told_untranslated: false,
             unsaved: None,
             preset: options.preset,
             malformed: 0,

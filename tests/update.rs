@@ -27,7 +27,7 @@ use perflings::app::{
     Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
     RunState, spec, update,
 };
-use perflings::config::RunConfig;
+use perflings::config::{Precision, Preset, RunConfig};
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
 use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
@@ -430,6 +430,47 @@ fn a_dead_engine_is_replaced_on_request_and_loses_nothing_shown() {
     assert_eq!(app.run.state, RunState::Starting);
     train(&mut app, 1);
     assert_eq!(app.run.state, RunState::Running);
+}
+
+#[test]
+fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
+    let mut config = RunConfig::preset(Preset::Tiny);
+    config.train.precision = Precision::F16;
+    let free = |emulated| {
+        let options = Options {
+            free: Some(config.clone()),
+            ..Options::default()
+        };
+        let (mut app, _) = begin_with(options);
+        let Event::Started(started) = sample::started(&wanted(&app), 0) else {
+            panic!("it started");
+        };
+        hear(
+            &mut app,
+            Event::Started(Started {
+                emulated,
+                ..started
+            }),
+        );
+        app
+    };
+    let mut app = free(false);
+    assert_eq!(app.in_f32(), None, "it runs");
+    let reason = "ended by signal 6".to_owned();
+    update(&mut app, Message::Engine(FromEngine::Gone { reason }));
+    assert!(said(&app).contains("runs it in f32"), "{}", said(&app));
+    let effects = act(&mut app, Action::InF32);
+    assert_eq!(effects[0], Effect::Restart);
+    assert_eq!(start_of(&effects).1.config, RunConfig::preset(Preset::Tiny));
+    // A device that was lost without its process.
+    let mut app = free(false);
+    hear(&mut app, Event::Failed(Failed::default()));
+    assert!(app.in_f32().is_some());
+    assert_eq!(act(&mut app, Action::Restart)[0], Effect::Restart);
+    // Emulated, the format has no part in it.
+    let mut app = free(true);
+    hear(&mut app, Event::Failed(Failed::default()));
+    assert_eq!(app.in_f32(), None);
 }
 
 #[test]

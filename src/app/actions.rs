@@ -101,6 +101,12 @@ impl App {
                     self.use_device(&select);
                 }
             }
+            Action::InF32 => {
+                if let Some(config) = self.in_f32() {
+                    self.run_free(config);
+                    self.tell("The same in f32, run freely; the list leads back", false);
+                }
+            }
             Action::ReplayStep => {
                 if let Some(recording) = self.mode.recording_mut() {
                     recording.paused = true;

@@ -12,7 +12,7 @@ pub fn figures(app: &App) -> Option<Figures<'_>> {
     let wanted = app.run.wanted.as_ref().map(|run| &run.config);
     Some(Figures {
         config: wanted.unwrap_or(&stage.broken),
-        language: &app.course.language,
+        language: &stage.language,
         slots: [summary(&app.run.slots[0]), summary(&app.run.slots[1])],
         shown: app.run.active,
         pair: app.study.pair.as_ref(),

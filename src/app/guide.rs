@@ -43,7 +43,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<Piece> {
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 39] = [
+const KEYS: [(&str, A); 40] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
@@ -52,6 +52,7 @@ const KEYS: [(&str, A); 39] = [
     ("ending", A::Open(Overlay::Ending)),
     ("focus", A::FocusNext),
     ("hint", A::Hint),
+    ("in-f32", A::InF32),
     ("keep", A::GuessKeep),
     ("knob-down", A::KnobRow(1)),
     ("knob-less", A::KnobTurn(-1)),
@@ -153,6 +154,9 @@ fn next_text(app: &App) -> &'static str {
         return "A recording: {pause} pauses, {step} goes one step on";
     }
     match &app.run.state {
+        _ if app.in_f32().is_some() => {
+            return "It ended in a short format; {restart} tries again, {in-f32} runs it in f32";
+        }
         RunState::EngineGone { .. } => return "The engine is gone; {restart} starts a new one",
         RunState::Failed { .. } => {
             return "{restart} tries again, {devices} lists the devices, {close} puts this away";

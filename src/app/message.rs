@@ -141,6 +141,8 @@ pub enum Action {
     Profile,
     /// From the CPU to the GPU that has warmed up.
     SwitchDevice,
+    /// The run that broke off in a short format, again in f32.
+    InF32,
     // A recording.
     ReplayStep,
     ReplayFaster,

@@ -43,6 +43,15 @@ impl RunState {
         )
     }
 
+    /// Whether the engine is gone, or failed by itself: perhaps it lost its device, and is not worth another command.
+    pub fn broke_off(&self) -> bool {
+        match self {
+            Self::EngineGone { .. } => true,
+            Self::Failed { kind, .. } => *kind == FailedKind::Internal,
+            _ => false,
+        }
+    }
+
     /// In words, for the status line.
     pub fn words(&self) -> &'static str {
         match self {

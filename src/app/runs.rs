@@ -6,7 +6,7 @@ use super::fix::Fix;
 use super::pages::Page;
 use super::{App, Effect, Mode, Run, RunState, SlotRun};
 use crate::app::source::ReplayControl;
-use crate::config::{Preset, RunConfig};
+use crate::config::{Precision, Preset, RunConfig};
 use crate::course::Stage;
 use crate::protocol::{Command, RunSpec, Slot};
 
@@ -40,6 +40,7 @@ impl App {
         if self.run.wanted.is_some() {
             self.notice = None;
         }
+        self.tell_untranslated(stage);
         if self.recording().is_some() {
             return;
         }
@@ -54,6 +55,17 @@ impl App {
         self.effects.push(Effect::SaveCurrent {
             stage: stage.id.clone(),
         });
+    }
+
+    /// Says once that a stage's text is English although another language was asked for.
+    fn tell_untranslated(&mut self, stage: &Stage) {
+        let asked = &self.course.language;
+        let english = asked != "en" && stage.language != *asked;
+        if english && !self.told_untranslated && self.notice.is_none() {
+            let text = format!("This stage has no text in `{asked}` yet; it is shown in English");
+            self.tell(&text, false);
+            self.told_untranslated = true;
+        }
     }
 
     /// Runs a configuration without a stage.
@@ -196,6 +208,15 @@ impl App {
             None if self.mendable() => self.start(self.fix.a()),
             None => self.enter(self.study.at),
         }
+    }
+
+    /// In f32, the configuration of a run that broke off while it computed in a short format: matrix cores may be why.
+    pub fn in_f32(&self) -> Option<RunConfig> {
+        let mut config = self.run.wanted.as_ref()?.config.clone();
+        let short = std::mem::take(&mut config.train.precision) != Precision::F32;
+        let started = self.run.shown().started.as_ref();
+        let emulated = started.is_some_and(|it| it.emulated);
+        (self.run.state.broke_off() && short && !emulated).then_some(config)
     }
 
     pub(super) fn pause(&mut self) {

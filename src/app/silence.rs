@@ -101,7 +101,7 @@ impl App {
                 }
             });
         }
-        if hangs || matches!(self.run.state, RunState::EngineGone { .. }) {
+        if hangs || self.run.state.broke_off() {
             self.effects.push(Effect::Restart);
         }
     }

@@ -102,11 +102,14 @@ fn say(row: &Row, now: Progress<'_>, (number, of): (usize, usize), began: Instan
     match now.news {
         News::Measured(measured) => {
             let finished = measured.finished.as_ref();
-            let speed = finished.and_then(|f| Some((f.samples_per_s?, f.step_ms?.median)));
-            let said = match speed {
-                Some((speed, ms)) => format!("{} samples/s, step {} ms", digits(speed), digits(ms)),
-                None => "no step waited for the device".to_owned(),
-            };
+            let said = finished.and_then(|f| {
+                let rate = digits(f.samples_per_s?);
+                Some(match f.enqueue_samples_per_s {
+                    Some(_) => format!("{rate} samples/s by wall time"),
+                    None => format!("{rate} samples/s, step {} ms", digits(f.step_ms?.median)),
+                })
+            });
+            let said = said.unwrap_or_else(|| "no step was timed".to_owned());
             progress(&format!("{number} of {of}, {name}: {said}{}", so_far()));
         }
         News::Failed(stop) => progress(&format!("{number} of {of}, {name}: {}", stop.text)),
@@ -257,6 +260,10 @@ fn sheet(found: &Journey) -> Sheet {
                 .as_ref()
                 .and_then(|it| it.speed_reason.clone())
                 .map(|why| format!("no speed: {why}")),
+            row.cell
+                .as_ref()
+                .filter(|it| it.by_wall_time())
+                .map(|_| "speed by wall time: no step waited for the device".to_owned()),
             row.cell
                 .as_ref()
                 .and_then(|it| it.kernels_reason.clone())

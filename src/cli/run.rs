@@ -8,9 +8,10 @@ use super::journey::{self, ALL};
 use super::progress::say_file;
 use super::summary;
 use super::variant::change;
+use crate::config::Precision;
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Measured, Runner, Work, engine_command};
-use crate::out::{self, Exit, progress, result, usage};
+use crate::out::{self, Exit, Stop, progress, result, usage};
 use crate::protocol::{Event, RunSpec, Slot};
 use crate::units::show;
 
@@ -61,6 +62,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         steps: args.steps,
         latest: None,
     };
+    let short = work.configs()[0].train.precision != Precision::F32;
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if args.json {
             out::json_line(text)?;
@@ -68,6 +70,13 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
             reporter.hear(&line.event);
         }
         Ok(())
+    });
+    let measured = measured.inspect_err(|error| {
+        let stop = error.downcast_ref::<Stop>();
+        let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
+        if short && broke_off {
+            progress("With --set train.precision=f32 it runs without matrix cores.");
+        }
     })?;
     if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
         result(&summary::text(finished))?;

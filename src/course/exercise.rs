@@ -204,22 +204,19 @@ impl Kernels {
     }
 }
 
-/// The WGSL text with every `{{N}}` replaced by its number; the error has the line of the place, from 1.
-pub fn substitute(text: &str, sizes: &Sizes) -> Result<String, (usize, String)> {
-    let mut out = String::with_capacity(text.len());
-    for piece in pieces(text) {
-        match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Name(name) => match sizes.get(name) {
-                Some(n) => out.push_str(&n.to_string()),
-                None => return Err((out.lines().count().max(1), unknown_size(name, sizes))),
-            },
+/// The first place of a WGSL text that names no size: its line, from 1, and what is wrong.
+pub fn unknown_size(text: &str, sizes: &Sizes) -> Option<(usize, String)> {
+    let mut lines = 0;
+    pieces(text).into_iter().find_map(|piece| match piece {
+        Piece::Text(text) => {
+            lines += text.matches('\n').count();
+            None
         }
-    }
-    Ok(out)
-}
-
-fn unknown_size(name: &str, sizes: &Sizes) -> String {
-    let near = nearest(name, sizes.keys().map(String::as_str));
-    format!("unknown size `{name}`; the nearest known one is `{near}`")
+        Piece::Name(name) if sizes.contains_key(name) => None,
+        Piece::Name(name) => {
+            let near = nearest(name, sizes.keys().map(String::as_str));
+            let what = format!("unknown size `{name}`; the nearest known one is `{near}`");
+            Some((lines + 1, what))
+        }
+    })
 }

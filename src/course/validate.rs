@@ -8,7 +8,7 @@ mod prose;
 use unicode_width::UnicodeWidthStr;
 
 use super::check::{Metric, Starter};
-use super::exercise::{Body, Exercise, substitute};
+use super::exercise::{Body, Exercise, unknown_size};
 use super::lesson::{Mark, MarkKind, parse};
 use super::source::Loader;
 use super::{Course, Source, Stage, placeholder, text, translation};
@@ -160,7 +160,7 @@ impl Structure<'_> {
                         continue;
                     };
                     for text in [&file.starter, &file.solution] {
-                        if let Err((line, what)) = substitute(text, &shape.sizes) {
+                        if let Some((line, what)) = unknown_size(text, &shape.sizes) {
                             let name = &file.name;
                             let what = format!("{name} or its solution, line {line}: {what}");
                             self.fail(&path, 0, what);

@@ -143,6 +143,8 @@ pub struct Trainer {
     /// Steps whose losses were not read yet.
     pending: Vec<(u64, Timing)>,
     bad_step: Option<u64>,
+    /// A gradient that overflowed although the loss was not scaled up any more.
+    overflowed: Option<String>,
     loss_last: f64,
     began: Instant,
     last_report: Instant,
@@ -186,6 +188,7 @@ impl Trainer {
             step: 0,
             pending: Vec::new(),
             bad_step: None,
+            overflowed: None,
             loss_last: f64::NAN,
             began: now,
             last_report: now - REPORT_PAUSE,
@@ -377,6 +380,10 @@ impl Trainer {
                 self.bad_step = Some(step);
                 return Ok(false);
             }
+        }
+        if self.spec.config.scales_loss() && self.queue.ask(|worker| worker.overflows_unscaled())? {
+            // The audit says which gradient it is.
+            self.stats.profile_due = true;
         }
         Ok(true)
     }

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor};
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
-use crate::ops::loss_scale::LossScale;
+use crate::ops::loss_scale::{LossScale, State};
 use crate::ops::optimizer::Optimizer;
 
 /// A model in training.
@@ -113,6 +113,12 @@ impl Worker {
             .into_iter()
             .map(read)
             .collect()
+    }
+
+    /// Whether a step was left out that no smaller factor of the loss can save. Waits for a GPU.
+    pub fn overflows_unscaled(&self) -> bool {
+        let state = self.loss_scale.as_ref().and_then(LossScale::read);
+        state.is_some_and(State::exhausted)
     }
 
     /// Waits for the device.

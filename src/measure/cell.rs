@@ -81,6 +81,9 @@ pub struct Speed {
     pub state: State,
 }
 
+/// The clock of a run in which no step waits for the device.
+const ENQUEUE: &str = "enqueue";
+
 /// Bytes by kind; the largest of the rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
@@ -100,7 +103,7 @@ impl Cell {
         let train = &subject.work.configs()[0].train;
         let speed = Speed::of(&finished, train.batch as f64, train.context as f64);
         let no_speed = match last.clock.as_str() {
-            "enqueue" => "no step waited for the device",
+            ENQUEUE => "no step waited for the device; give more --steps",
             _ => "no synchronised, unprofiled step after warm-up; give more --steps",
         };
         let kernels = middle_profile(&finished);
@@ -141,6 +144,11 @@ impl Cell {
         })
     }
 
+    /// Whether the speed is that of the whole run, because no step waited for the device.
+    pub fn by_wall_time(&self) -> bool {
+        self.clock == ENQUEUE && self.speed.is_some()
+    }
+
     /// Whether both measure the same version of the same preset on the same device.
     pub fn same_version(&self, other: &Self) -> bool {
         (&self.select, &self.preset, &self.version)
@@ -159,13 +167,27 @@ fn middle_profile(runs: &[&Finished]) -> Option<KernelSummary> {
     Some(middle)
 }
 
+/// The time of a step that nobody waited for, from the rate by wall time: its spread is not known.
+fn by_wall(batch: f64, finished: &Finished) -> Option<Spread> {
+    let ms = 1e3 * batch / finished.samples_per_s?;
+    Some(Spread {
+        median: ms,
+        p25: ms,
+        p75: ms,
+        p95: ms,
+        n: finished.steps,
+    })
+}
+
 impl Speed {
-    /// None where no round timed a step against the device's clock.
+    /// None where no round timed a step against the device's clock, or knows its rate by wall time.
     fn of(runs: &[&Finished], batch: f64, context: f64) -> Option<Self> {
-        let timed: Vec<(&Spread, State)> = runs
+        let timed: Vec<(Spread, State)> = runs
             .iter()
-            .filter(|f| f.clock != "enqueue")
-            .filter_map(|f| Some((f.step_ms.as_ref()?, f.state)))
+            .filter_map(|f| match f.clock.as_str() {
+                ENQUEUE => Some((by_wall(batch, f)?, f.state)),
+                _ => Some((f.step_ms?, f.state)),
+            })
             .filter(|(ms, _)| ms.n > 0 && ms.median.is_finite() && ms.median > 0.0)
             .collect();
         let over = |figure: fn(&Spread) -> f64| {
@@ -314,8 +336,25 @@ pub mod tests {
             cell.memory.reason.as_deref(),
             Some("the engine did not say")
         );
-        silent.finished.as_mut().expect("a summary").clock = "enqueue".to_owned();
+        silent.finished.as_mut().expect("a summary").clock = ENQUEUE.to_owned();
         let reason = cell_of("v1", &[silent]).speed_reason;
         assert!(reason.expect("why").contains("waited"));
+    }
+
+    #[test]
+    fn a_run_in_which_no_step_waits_has_its_speed_by_wall_time() {
+        let of = |samples_per_s| {
+            // Steps are handed over in a tenth of the time that they take.
+            let mut run = run(2.0, 25);
+            let finished = run.finished.as_mut().expect("a summary");
+            (finished.clock, finished.steps) = (ENQUEUE.to_owned(), 25);
+            finished.samples_per_s = Some(samples_per_s);
+            run
+        };
+        let cell = cell_of("v1", &[400.0, 320.0, 500.0].map(of));
+        assert!(cell.by_wall_time() && cell.speed_reason.is_none());
+        let speed = cell.speed.expect("speed");
+        assert_eq!(speed.samples_per_s, 400.0);
+        assert_eq!((speed.low_ms, speed.high_ms), (16.0, 25.0));
     }
 }

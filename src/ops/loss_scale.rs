@@ -69,6 +69,11 @@ impl State {
             skipped: self.skipped,
         }
     }
+
+    /// Whether the last step was left out although the factor is as small as it gets: it helps no longer.
+    pub fn exhausted(self) -> bool {
+        self.inverse == 0.0 && self.factor <= 1.0
+    }
 }
 
 impl LossScale {
@@ -184,6 +189,7 @@ mod tests {
             ..State::START
         };
         assert_eq!(least.after(false).factor, 1.0);
+        assert!(least.after(false).exhausted() && !least.after(true).exhausted());
     }
 
     #[test]

@@ -314,35 +314,15 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     lines
 }
 
+#[rustfmt::skip]
 const COLUMNS: [Column; 7] = [
-    Column {
-        head: "at",
-        wide: 12,
-    },
-    Column {
-        head: "for",
-        wide: 12,
-    },
-    Column {
-        head: "passed",
-        wide: 8,
-    },
-    Column {
-        head: "checks",
-        wide: 8,
-    },
-    Column {
-        head: "hints",
-        wide: 7,
-    },
-    Column {
-        head: "best",
-        wide: 8,
-    },
-    Column {
-        head: "hand",
-        wide: 8,
-    },
+    Column { head: "at", wide: 12 },
+    Column { head: "for", wide: 12 },
+    Column { head: "passed", wide: 8 },
+    Column { head: "checks", wide: 8 },
+    Column { head: "hints", wide: 7 },
+    Column { head: "best", wide: 8 },
+    Column { head: "hand", wide: 8 },
 ];
 
 fn people(

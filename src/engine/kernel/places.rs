@@ -8,7 +8,7 @@ use naga::{
     TypeInner,
 };
 
-use super::tree::{root, spread};
+use super::tree::{blocks, root, spread};
 
 /// For each argument of the entry point, whether it is one of these built-in values.
 pub fn arguments(module: &Module, entry: &Function, built_in: &[BuiltIn]) -> Vec<bool> {
@@ -76,25 +76,16 @@ impl<'a> Places<'a> {
     fn grow(&mut self, block: &Block, inside: bool) -> bool {
         let mut news = false;
         for statement in block {
+            let branch = match statement {
+                Statement::If { condition, .. } => Some(*condition),
+                Statement::Switch { selector, .. } => Some(*selector),
+                _ => None,
+            };
+            let inside = inside || branch.is_some_and(|on| self.contains(on));
+            for inner in blocks(statement) {
+                news |= self.grow(inner, inside);
+            }
             news |= match statement {
-                Statement::Block(inner) => self.grow(inner, inside),
-                Statement::If {
-                    condition,
-                    accept,
-                    reject,
-                } => {
-                    let inside = inside || self.contains(*condition);
-                    self.grow(accept, inside) | self.grow(reject, inside)
-                }
-                Statement::Switch { selector, cases } => {
-                    let inside = inside || self.contains(*selector);
-                    cases
-                        .iter()
-                        .fold(false, |news, case| news | self.grow(&case.body, inside))
-                }
-                Statement::Loop {
-                    body, continuing, ..
-                } => self.grow(body, inside) | self.grow(continuing, inside),
                 Statement::Store { pointer, value } => match root(self.function, *pointer) {
                     Expression::LocalVariable(local) if inside || self.contains(*value) => {
                         self.locals.insert(*local)

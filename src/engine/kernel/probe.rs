@@ -13,7 +13,7 @@ use naga::{
 
 use super::race::{self, Cell, Single, Watch};
 use super::source::without_comments;
-use super::tree::root;
+use super::tree::{blocks, root};
 
 /// Numbers at the beginning of the probe's own buffer: how many went outside, site and index of the first; how many left a
 /// loop because it went on too long, and that loop's site; how many invocations raced, site and index of the first.
@@ -214,33 +214,20 @@ fn functions<'a>(
 /// The text of every loop up to its opening brace.
 fn heads(code: &str, block: &Block, found: &mut Vec<Range<usize>>) {
     for (statement, span) in block.span_iter() {
-        match statement {
-            Statement::Block(inner) => heads(code, inner, found),
-            Statement::If { accept, reject, .. } => {
-                heads(code, accept, found);
-                heads(code, reject, found);
-            }
-            Statement::Switch { cases, .. } => {
-                cases.iter().for_each(|case| heads(code, &case.body, found))
-            }
-            Statement::Loop {
-                body, continuing, ..
-            } => {
-                if let Some(range) = span.to_range()
-                    && let Some(text) = code.get(range.clone())
-                    && ["for", "while", "loop"]
-                        .iter()
-                        .any(|word| text.starts_with(word))
-                    && let Some(brace) = text.find('{')
-                    && let head = (range.start..range.start + brace + 1)
-                    && !found.contains(&head)
-                {
-                    found.push(head);
-                }
-                heads(code, body, found);
-                heads(code, continuing, found);
-            }
-            _ => {}
+        if let Statement::Loop { .. } = statement
+            && let Some(range) = span.to_range()
+            && let Some(text) = code.get(range.clone())
+            && ["for", "while", "loop"]
+                .iter()
+                .any(|word| text.starts_with(word))
+            && let Some(brace) = text.find('{')
+            && let head = (range.start..range.start + brace + 1)
+            && !found.contains(&head)
+        {
+            found.push(head);
+        }
+        for inner in blocks(statement) {
+            heads(code, inner, found);
         }
     }
 }

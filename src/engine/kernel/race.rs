@@ -10,6 +10,8 @@ use naga::{
     Scalar, Statement, Type, TypeInner,
 };
 
+use super::tree::{blocks, functions};
+
 /// Numbers that each element keeps: its readers with the highest and the lowest number, and its writers.
 const CELL: usize = 4;
 /// The first workgroup and the last are watched.
@@ -70,7 +72,7 @@ impl Watch {
     /// Every array there is; none where a barrier may be hidden in a load.
     pub fn new(module: &Module) -> Self {
         let mut watch = Self::default();
-        if super::tree::functions(module).any(|function| loads_uniformly(&function.body)) {
+        if functions(module).any(|function| loads_uniformly(&function.body)) {
             return watch;
         }
         for (handle, variable) in module.global_variables.iter() {
@@ -246,7 +248,7 @@ pub fn barriers(block: &Block, found: &mut Vec<usize>) {
         {
             found.push(range.start);
         }
-        for inner in inside(statement) {
+        for inner in blocks(statement) {
             barriers(inner, found);
         }
     }
@@ -276,7 +278,7 @@ fn stores(function: &Function, block: &Block, kinds: &mut HashMap<Handle<Express
             }
             _ => {}
         }
-        for inner in inside(statement) {
+        for inner in blocks(statement) {
             stores(function, inner, kinds);
         }
     }
@@ -302,7 +304,7 @@ fn mark(
 fn loads_uniformly(block: &Block) -> bool {
     block.iter().any(|statement| {
         matches!(statement, Statement::WorkGroupUniformLoad { .. })
-            || inside(statement).into_iter().any(loads_uniformly)
+            || blocks(statement).into_iter().any(loads_uniformly)
     })
 }
 
@@ -313,7 +315,7 @@ fn written(block: &Block, found: &mut impl FnMut(&Handle<Expression>, Range<usiz
         {
             found(pointer, range);
         }
-        for inner in inside(statement) {
+        for inner in blocks(statement) {
             written(inner, found);
         }
     }
@@ -326,19 +328,6 @@ fn scalar(module: &Module, ty: Handle<Type>) -> Option<&'static str> {
         TypeInner::Scalar(Scalar::U32) => Some("u32"),
         TypeInner::Scalar(Scalar::I32) => Some("i32"),
         _ => None,
-    }
-}
-
-/// The blocks of a statement.
-fn inside(statement: &Statement) -> Vec<&Block> {
-    match statement {
-        Statement::Block(inner) => vec![inner],
-        Statement::If { accept, reject, .. } => vec![accept, reject],
-        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
-        Statement::Loop {
-            body, continuing, ..
-        } => vec![body, continuing],
-        _ => Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Small helpers on naga's tree of a function: what an expression is made of, what a pointer points into.
 
-use naga::{Expression, Function, Handle, Module};
+use naga::{Block, Expression, Function, Handle, Module, Statement};
 
 /// Every expression that `expression` is computed from.
 fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
@@ -57,6 +57,19 @@ pub fn root(function: &Function, mut pointer: Handle<Expression>) -> &Expression
             }
             other => return other,
         }
+    }
+}
+
+/// The blocks of a statement, in their order.
+pub fn blocks(statement: &Statement) -> Vec<&Block> {
+    match statement {
+        Statement::Block(inner) => vec![inner],
+        Statement::If { accept, reject, .. } => vec![accept, reject],
+        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
+        Statement::Loop {
+            body, continuing, ..
+        } => vec![body, continuing],
+        _ => Vec::new(),
     }
 }
 

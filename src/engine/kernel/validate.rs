@@ -14,7 +14,7 @@ use super::explain;
 use super::message::{self, whole};
 use super::source::{MAX_BYTES, longest, nested_deeper, too_large, without_comments};
 use super::template::{self, Filled};
-use super::tree::functions;
+use super::tree::{blocks, functions};
 use super::uniform;
 use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
 
@@ -238,8 +238,17 @@ impl Source<'_> {
         let plain = plain.map(|(handle, function)| (Some(handle), function));
         let entries = module.entry_points.iter();
         for (handle, function) in plain.chain(entries.map(|entry| (None, &entry.function))) {
-            let own = function.expressions.iter();
-            let own = own.map(|(_, expression)| spelled_out(module, expression));
+            let refuse = |message: String, instead: &str| {
+                let name = function.name.as_deref().unwrap_or("main");
+                Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead))
+            };
+            let expressions = || {
+                function
+                    .expressions
+                    .iter()
+                    .map(|(_, expression)| expression)
+            };
+            let own = expressions().map(|expression| spelled_out(module, expression));
             let own = own.fold(0, u64::saturating_add);
             let length = own.saturating_add(inlined(&function.body, &written, 1));
             if length > MAX_LENGTH {
@@ -247,28 +256,22 @@ impl Source<'_> {
                     "with all that it calls and constructs, this function is {length} instructions long, because a driver copies what is called; {MAX_LENGTH} is the most"
                 );
                 let instead = "a loop instead of calls that double, and smaller constructors";
-                let name = function.name.as_deref().unwrap_or("main");
-                return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
+                return refuse(message, instead);
             }
             let branches = branches(&function.body);
             if branches > MAX_BRANCHES {
                 let message = format!(
                     "this function has {branches} branches, cases and loops; {MAX_BRANCHES} are the most that are compiled"
                 );
-                let instead = "a loop or arithmetic in place of so many cases";
-                let name = function.name.as_deref().unwrap_or("main");
-                return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
+                return refuse(message, "a loop or arithmetic in place of so many cases");
             }
-            let own = function.expressions.iter();
-            let own = own.filter(|(_, expression)| matches!(expression, Expression::Access { .. }));
+            let own = expressions().filter(|it| matches!(it, Expression::Access { .. }));
             let places = (own.count() as u64).saturating_add(inlined(&function.body, &taken, 0));
             if places > MAX_PLACES {
                 let message = format!(
                     "with all that it calls, this function takes elements of arrays at {places} places; {MAX_PLACES} are the most that are compiled"
                 );
-                let instead = "a loop in place of so many lines";
-                let name = function.name.as_deref().unwrap_or("main");
-                return Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead));
+                return refuse(message, "a loop in place of so many lines");
             }
             if let Some(handle) = handle {
                 taken.insert(handle, places);
@@ -484,18 +487,16 @@ fn spelled_out(module: &Module, expression: &Expression) -> u64 {
 
 /// Of a block: `each` for every statement, and what is `written` of the functions that it calls.
 fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>, each: u64) -> u64 {
-    let inlined = |block: &Block| inlined(block, written, each);
     let lengths = block.iter().map(|statement| match statement {
-        Statement::Block(inner) => inlined(inner),
-        Statement::If { accept, reject, .. } => inlined(accept).saturating_add(inlined(reject)),
-        Statement::Switch { cases, .. } => {
-            let cases = cases.iter().map(|case| inlined(&case.body));
-            cases.fold(0, u64::saturating_add)
-        }
-        Statement::Loop {
-            body, continuing, ..
-        } => inlined(body).saturating_add(inlined(continuing)),
         Statement::Call { function, .. } => written.get(function).copied().unwrap_or(each),
+        Statement::Block(_)
+        | Statement::If { .. }
+        | Statement::Switch { .. }
+        | Statement::Loop { .. } => {
+            let inner = blocks(statement).into_iter();
+            let inner = inner.map(|block| inlined(block, written, each));
+            inner.fold(0, u64::saturating_add)
+        }
         _ => each,
     });
     lengths.fold(0, u64::saturating_add)
@@ -503,14 +504,13 @@ fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>, each: u64) -
 
 /// Branches, cases and loops of a block.
 fn branches(block: &Block) -> u64 {
-    let each = block.iter().map(|statement| match statement {
-        Statement::Block(inner) => branches(inner),
-        Statement::If { accept, reject, .. } => 1 + branches(accept) + branches(reject),
-        Statement::Switch { cases, .. } => cases.iter().map(|case| 1 + branches(&case.body)).sum(),
-        Statement::Loop {
-            body, continuing, ..
-        } => 1 + branches(body) + branches(continuing),
-        _ => 0,
+    let each = block.iter().map(|statement| {
+        let own = match statement {
+            Statement::If { .. } | Statement::Loop { .. } => 1,
+            Statement::Switch { cases, .. } => cases.len() as u64,
+            _ => 0,
+        };
+        own + blocks(statement).into_iter().map(branches).sum::<u64>()
     });
     each.sum()
 }

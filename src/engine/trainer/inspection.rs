@@ -12,7 +12,7 @@ use super::Trainer;
 use crate::config::Sync;
 use crate::lints::COVERAGE_LIMIT;
 use crate::profile::stats::median;
-use crate::protocol::{Event, GradSummary, Kernels, Memory, Num, Step};
+use crate::protocol::{Event, GradSummary, Gradients, Kernels, Memory, Num, Step};
 
 /// Steps taken to see how long the device alone takes.
 const END_SYNCED_STEPS: usize = 3;
@@ -26,6 +26,13 @@ const MOST_DISCARDED: u32 = 8;
 fn agree(before: f64, after: f64, device: f64) -> bool {
     let (least, most) = (before.min(after), before.max(after));
     most <= (1.0 + AGREEMENT) * least && device <= COVERAGE_LIMIT * least
+}
+
+/// The first gradient that is not finite although the loss was not scaled up: every step like this one would be left out.
+fn overflowed(audit: &Gradients) -> Option<&str> {
+    let mut rows = audit.rows.iter().filter(|_| audit.loss_scale == Some(1.0));
+    let row = rows.find(|row| row.norm.is_some_and(|norm| !norm.0.is_finite()))?;
+    Some(&row.name)
 }
 
 impl Trainer {
@@ -47,6 +54,10 @@ impl Trainer {
             self.gradients = GradSummary::from(&audit);
             let step = self.step;
             self.uncounted_step(loss, total_ms);
+            if let Some(tensor) = overflowed(&audit) {
+                self.overflowed = Some(format!("the gradient of {tensor} (loss scale 1)"));
+                self.bad_step = Some(step);
+            }
             self.emit(Event::Gradients(audit));
             if self.bad_step.is_none() && self.waits_elsewhere() {
                 self.stats.end_synced_ms = self.end_synced_ms()?;
@@ -208,7 +219,10 @@ impl Trainer {
     }
 
     pub(super) fn stop_not_finite(&mut self) -> Result<()> {
-        let tensor = self.queue.ask(|worker| audit::not_finite(worker))?;
+        let tensor = match self.overflowed.take() {
+            Some(tensor) => tensor,
+            None => self.queue.ask(|worker| audit::not_finite(worker))?,
+        };
         let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
         self.facts.stopped_at(step, &tensor);
         self.ended = Some(format!("not-finite: {tensor} at step {step}"));
@@ -219,7 +233,27 @@ impl Trainer {
 
 #[cfg(test)]
 mod tests {
-    use super::agree;
+    use super::{agree, overflowed};
+    use crate::protocol::{GradientRow, Gradients, Num};
+
+    #[test]
+    fn an_overflow_without_a_scale_is_named_and_one_with_a_scale_is_not() {
+        let row = |name: &str, norm: f64| GradientRow {
+            name: name.to_owned(),
+            norm: Some(Num(norm)),
+            ..GradientRow::default()
+        };
+        let mut audit = Gradients {
+            rows: vec![row("embedding", 0.5), row("head", f64::INFINITY)],
+            loss_scale: Some(2.0),
+            ..Gradients::default()
+        };
+        assert_eq!(overflowed(&audit), None, "the factor halves");
+        audit.loss_scale = Some(1.0);
+        assert_eq!(overflowed(&audit), Some("head"));
+        audit.rows.pop();
+        assert_eq!(overflowed(&audit), None);
+    }
 
     #[test]
     fn a_profile_counts_when_the_device_ran_at_one_speed() {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::app::{SlotRun, Sort};
+use crate::app::{App, SlotRun, Sort};
 use crate::panel::Panel;
 use crate::profile::operations;
 use crate::profile::roofline::{Reached, reached};
@@ -28,11 +28,7 @@ pub const READING: &[&str] = &[
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    // The running slot's profile, and until it has one, the other's.
-    let active = app.run.active;
-    let slots = [active, other(active)].into_iter();
-    let mut profiled = slots.filter_map(|slot| Some((slot, app.run.slot(slot).typical()?)));
-    let shown = profiled.next();
+    let shown = profiled(app);
     let aside = shown.as_ref().map_or(String::new(), |(slot, kernels)| {
         let (name, sort) = (app.slot_name(*slot), app.view.sort.name());
         match app.run.slot(*slot).profiles.len() {
@@ -70,10 +66,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 /// The longest rows as thick bars; the row in question, whose name has this in it, comes first and stands out.
 pub fn draw_large(s: &mut Surface<'_, '_>, wanted: &str) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let active = app.run.active;
-    let slots = [active, other(active)].into_iter();
-    let mut profiled = slots.filter_map(|slot| Some((slot, app.run.slot(slot).typical()?)));
-    let Some((slot, kernels)) = profiled.next() else {
+    let Some((slot, kernels)) = profiled(app) else {
         return s.missing("no step was profiled yet");
     };
     if let Some(reason) = &kernels.reason {
@@ -122,6 +115,13 @@ pub fn draw_large(s: &mut Surface<'_, '_>, wanted: &str) -> u16 {
         );
     }
     0
+}
+
+/// The running slot's profile, and until it has one, the other's.
+fn profiled(app: &App) -> Option<(Slot, Kernels)> {
+    let active = app.run.active;
+    let mut slots = [active, other(active)].into_iter();
+    slots.find_map(|slot| Some((slot, app.run.slot(slot).typical()?)))
 }
 
 /// Launches, unique kernels, device time and coverage.
