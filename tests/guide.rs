@@ -17,7 +17,7 @@ use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Confirm, Markers, Message, Mode, Options, Recording, ThemeName, update,
 };
-use perflings::config::{Preset, RunConfig};
+use perflings::config::{Precision, Preset, RunConfig};
 use perflings::course::Course;
 use perflings::course::progress::{Prediction, State};
 use perflings::judge::Outcome;
@@ -445,6 +445,16 @@ fn the_rest(said: &mut Said) {
     said.look(&gone);
     gone.notice = None;
     said.look(&gone);
+    let mut config = RunConfig::preset(Preset::Tiny);
+    config.train.precision = Precision::F16;
+    let free = Options {
+        free: Some(config),
+        ..Options::default()
+    };
+    let (mut short, _) = begin(Course::builtin("en"), free);
+    hear(&mut short, Event::Failed(Failed::default()));
+    short.notice = None;
+    said.look(&short);
     let mut failed = at(1, "en");
     let kind = FailedKind::Device;
     let reason = "no adapter of kind gpu; looked for Vulkan, Metal, DX12".to_owned();

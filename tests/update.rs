@@ -458,7 +458,7 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
     assert_eq!(app.in_f32(), None, "it runs");
     let reason = "ended by signal 6".to_owned();
     update(&mut app, Message::Engine(FromEngine::Gone { reason }));
-    assert!(said(&app).contains("runs it in f32"), "{}", said(&app));
+    assert!(next(&app).contains("runs it in f32"), "{}", next(&app));
     let effects = act(&mut app, Action::InF32);
     assert_eq!(effects[0], Effect::Restart);
     assert_eq!(start_of(&effects).1.config, RunConfig::preset(Preset::Tiny));

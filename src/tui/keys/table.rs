@@ -471,7 +471,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('/')], A::Search, "", LOOK_UP, Move, has_glossary),
     bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU", Run, offered),
     bind(&[Char('r')], A::Restart, "restart", AGAIN, Run, down),
-    bind(&[Char('F')], A::InF32, "in f32", "an f16 run that broke off, in f32", Run, short_broke_off),
+    bind(&[Char('F')], A::InF32, "in f32", "", Run, short_broke_off),
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, turning),
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixable),
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, mendable),
