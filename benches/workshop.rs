@@ -337,7 +337,10 @@ fn growth(early: u64, late: u64) {
     };
     let device = "cpu".into();
     for command in [
-        Command::Hello { protocol: PROTOCOL },
+        Command::Hello {
+            protocol: PROTOCOL,
+            threads: None,
+        },
         Command::Start { device, run },
     ] {
         let text = serde_json::to_string(&command).expect("plain data");

@@ -319,6 +319,8 @@ impl App {
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
             app.effects.push(Effect::SaveWelcomed);
+        } else if options.stage.is_some() && !replayed {
+            app.catch_up();
         }
         let effects = std::mem::take(&mut app.effects);
         (app, effects)

@@ -28,6 +28,9 @@ pub enum Command {
     /// First line of every conversation.
     Hello {
         protocol: u32,
+        /// Threads of the CPU device; none: as many as the engine's machine says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        threads: Option<u32>,
     },
     /// Lists the devices.
     Probe,

@@ -7,7 +7,6 @@
 pub mod board;
 pub mod client;
 pub mod desk;
-pub mod export;
 pub mod folder;
 pub mod hall;
 pub mod http;

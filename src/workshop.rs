@@ -7,6 +7,7 @@ pub mod exercise;
 mod knobs;
 pub mod live;
 pub mod replay;
+pub mod runs;
 mod saving;
 pub mod speaker;
 mod sweep;

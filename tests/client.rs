@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perflings::config::{Preset, RunConfig};
-use perflings::engine::client::{Client, EngineCommand, Heard, Limits, MAX_LINE, Over};
+use perflings::engine::client::{
+    Client, EngineCommand, Heard, Limits, MAX_LINE, Over, split_words,
+};
 use perflings::measure::runner::{Runner, Work};
 use perflings::protocol::{Command, Event, RunSpec, Slot};
 
@@ -440,6 +442,56 @@ fn a_measurement_ends_where_the_device_hangs_and_the_heartbeat_goes_on() {
         error.to_string(),
         "the engine is alive, but its device has not got on for 0 s; it was ended"
     );
+}
+
+#[test]
+fn a_measurement_ends_where_the_line_is_silent_or_cut() {
+    let ends = |then: &str| {
+        let script = format!(r#"read x; echo "$HELLO"; read x; {then}"#);
+        let mut runner = Runner::in_background(shell(&script), Arc::default(), Box::new(|_| ()));
+        runner.silence = Duration::from_millis(100);
+        let work = Work::run("custom", &RunConfig::preset(Preset::Tiny), 3);
+        let error = runner.measure("cpu", &work, |_, _| Ok(()));
+        error.expect_err("it ends").to_string()
+    };
+    let silent = ends("sleep 600");
+    assert!(
+        silent.starts_with("nothing more comes from `sh -c")
+            && silent.ends_with("see that it answers and run this again"),
+        "{silent}"
+    );
+    assert_eq!(ends("exit 255"), "the engine exited with status 255");
+    // Noticed, and once more as long: that is the promise of docs/remote.md.
+    assert!(2 * Limits::default().silence <= Duration::from_secs(10));
+}
+
+/// What stands in for ssh, srun, docker: it leaves out what is its own and runs the rest.
+const STAND_IN: &str = r#"#!/bin/sh
+while case $1 in *perflings) false;; esac; do shift; done
+shift
+exec "$PERFLINGS" "$@"
+"#;
+
+#[test]
+fn every_recipe_of_the_documentation_reaches_an_engine() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let text = std::fs::read_to_string("docs/remote.md").expect("the documentation");
+    let recipes = text.split("--engine '").skip(1);
+    let recipes: Vec<&str> = recipes.filter_map(|it| it.split('\'').next()).collect();
+    assert!(recipes.len() >= 8, "{recipes:?}");
+    let stand_in = STAND_IN.replace("$PERFLINGS", env!("CARGO_BIN_EXE_perflings"));
+    let path = dir.path().join("stand-in");
+    std::fs::write(&path, stand_in).expect("written");
+    for recipe in recipes {
+        let mut words = split_words(recipe).expect("words");
+        assert!(words.contains(&"engine".to_owned()), "{recipe}");
+        words[0] = path.display().to_string();
+        let mut client = Client::spawn(EngineCommand::new("sh", words)).expect("sh starts");
+        let heard = next(&mut client);
+        let greets =
+            matches!(&heard, Heard::Line(line, _) if matches!(line.event, Event::Hello(_)));
+        assert!(greets, "{recipe}: {heard:?}");
+    }
 }
 
 #[test]

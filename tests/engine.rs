@@ -48,7 +48,10 @@ impl Engine {
             input,
             lines,
         };
-        engine.send(&Command::Hello { protocol: PROTOCOL });
+        engine.send(&Command::Hello {
+            protocol: PROTOCOL,
+            threads: None,
+        });
         engine.until(|event| matches!(event, Event::Hello(_)));
         engine
     }

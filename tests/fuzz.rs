@@ -259,7 +259,10 @@ fn commands() -> Vec<Command> {
         steps: Some(3),
     };
     vec![
-        Command::Hello { protocol: PROTOCOL },
+        Command::Hello {
+            protocol: PROTOCOL,
+            threads: None,
+        },
         Command::Open { device: device() },
         Command::Start {
             device: device(),

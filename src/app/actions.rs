@@ -295,8 +295,11 @@ impl App {
         }
         self.view.focus = Some(Panel::Lesson);
         (self.view.expanded, self.view.lesson_open) = (false, false);
-        self.mark_skipped(at);
+        let late = self.mark_skipped(at);
         self.enter(at);
+        if late {
+            self.catch_up();
+        }
     }
 
     fn answer(&mut self, stage: &Stage, choice: usize) {

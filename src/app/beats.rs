@@ -10,7 +10,7 @@ use super::pages::Page;
 use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
-use super::{App, Effect, Mode, Panel, SlotRun};
+use super::{Action, App, Effect, Mode, Overlay, Panel, SlotRun};
 use crate::course::progress::State;
 use crate::course::{Cue, CueDoes, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
@@ -361,19 +361,31 @@ impl App {
             .collect()
     }
 
-    /// Marks the stages before this one that were not passed as skipped; that never counts as passed.
-    pub(super) fn mark_skipped(&mut self, to: usize) {
+    /// Shows who comes late to a room what the class has done before.
+    pub(super) fn catch_up(&mut self) {
+        let in_room = self.member.is_some() && self.presentation.is_none();
+        if in_room && self.view.overlay.is_none() && !self.missed().is_empty() {
+            self.look(Action::Open(Overlay::Missed));
+        }
+    }
+
+    /// Marks the stages before this one that were not passed as skipped, and tells whether there were any; that never counts as
+    /// passed.
+    pub(super) fn mark_skipped(&mut self, to: usize) -> bool {
         if self.recording().is_some() {
-            return;
+            return false;
         }
         let course = Arc::clone(&self.course);
+        let mut any = false;
         for stage in course.stages.iter().take(to) {
             let known = self.study.of_mut(&stage.id);
             if known.state < State::Skipped {
                 known.state = State::Skipped;
                 self.save(&stage.id);
+                any = true;
             }
         }
+        any
     }
 }
 

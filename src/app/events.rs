@@ -36,7 +36,9 @@ impl App {
             }
             FromEngine::Gone { reason } => self.gone(&reason),
             FromEngine::Silent => {
-                self.gone("It stopped answering: its heartbeat stopped");
+                self.gone(
+                    "Its heartbeat stopped: it hangs, or the connection to its machine is cut",
+                );
                 self.effects.push(Effect::Kill);
             }
         }

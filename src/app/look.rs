@@ -185,7 +185,12 @@ impl App {
             (view.search, view.overlay_scroll) = (Search::default(), 0);
             return;
         }
-        if view.overlay.take().is_some() || std::mem::take(&mut view.knobs) || self.leave_walk() {
+        match view.overlay.take() {
+            Some(Overlay::Welcome) => return self.catch_up(),
+            Some(_) => return,
+            None => {}
+        }
+        if std::mem::take(&mut view.knobs) || self.leave_walk() {
             return;
         }
         let view = &mut self.view;

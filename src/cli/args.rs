@@ -479,7 +479,7 @@ pub struct RoomArgs {
     /// Keep the board's page in this file, too: one HTML file that loads nothing
     #[arg(long, value_name = "FILE", conflicts_with = "export")]
     pub page: Option<PathBuf>,
-    /// Write what the class has done, as its ending says .json or .csv, and end
+    /// Write what the class has done, as its ending says .html, .json or .csv, and end
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Without a screen: the board as one JSON object a line, whenever it changes

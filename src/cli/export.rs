@@ -12,6 +12,7 @@ use crate::export::sheet::Sheet;
 use crate::export::{csv, html, learner, perfetto, report::collect};
 use crate::out::{self, Exit, notice, usage};
 use crate::record::Recording;
+use crate::workshop::runs;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
     let recording = open(&args.file)?;
@@ -56,11 +57,14 @@ fn of_learner(context: &CourseContext) -> Result<Sheet> {
     let state = context.state.as_deref();
     let journey = state.map(journey::load).transpose()?.flatten();
     let progress = progress_of(context);
+    let kept = state.map(runs::load).unwrap_or_default();
+    let course = &context.course;
     Ok(learner::sheet(
-        &context.course,
+        course,
         &progress,
         &mine,
         journey.as_ref(),
+        &kept,
         None,
     ))
 }

@@ -13,13 +13,14 @@ use crate::course::Course;
 use crate::course::context::CourseContext;
 use crate::course::mystery::LEVELS;
 use crate::course::progress;
+use crate::export::{class, html};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 use crate::room::board::Board;
 use crate::room::desk::Desk;
+use crate::room::page;
 use crate::room::record::Order;
 use crate::room::server::{Codes, bind, host};
-use crate::room::{export, page};
 use crate::tui::board::{BoardView, Host, show};
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
@@ -36,7 +37,7 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
         None => default_folder()?,
     };
     if let Some(file) = &args.export {
-        return write_down(&dir, file);
+        return write_down(&dir, file, &context.course);
     }
     // A port that is taken is told before a room is made.
     let listener = args
@@ -145,14 +146,15 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn write_down(dir: &Path, file: &Path) -> Result<Exit> {
+fn write_down(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
     let hall = Desk::read(dir.to_owned()).map_err(usage)?;
     let text = match file.extension().and_then(|it| it.to_str()) {
-        Some("json") => export::json(&hall),
-        Some("csv") => export::csv(&hall),
+        Some("html") => html::page(&class::sheet(&hall, course)),
+        Some("json") => class::json(&hall),
+        Some("csv") => class::csv(&hall),
         _ => {
             return Err(usage(
-                "--export: write a file whose name ends in .json or .csv",
+                "--export: write a file whose name ends in .html, .json or .csv",
             ));
         }
     };

@@ -25,7 +25,7 @@ use crate::room::record::clean_name;
 use crate::settings;
 use crate::tui::{Outcome, terminal};
 use crate::workshop::live::Live;
-use crate::workshop::show;
+use crate::workshop::{runs, show};
 
 /// Whether there is somebody to show a screen to, and keys to read.
 pub fn has_terminal() -> bool {
@@ -110,9 +110,14 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         notice: aside.map(|problem| problem.to_string()),
         ..Options::default()
     };
+    let state = context.state.clone();
+    let session = Rc::clone(&collector);
     let outcome = show(
         &mut live, context, collector, command, progress, options, member,
     );
+    if let Some(Err(error)) = state.map(|dir| runs::save(&dir, &session.borrow())) {
+        notice(&format!("{error:#}"));
+    }
     match live.close() {
         Ok(None) => {}
         Ok(Some(recorded)) => notice(&recorded.to_string()),

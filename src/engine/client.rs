@@ -27,6 +27,9 @@ const MAX_NONSENSE: u32 = 100;
 /// What was said so long before an engine's end was not about it.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
+/// How often an engine that has not greeted is looked at: it may ask on the terminal.
+const PROMPT_LOOK: Duration = Duration::from_millis(200);
+
 /// How long stderr of an engine that exited is waited for; something it started may hold it open.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
@@ -262,7 +265,10 @@ impl Client {
     /// Time left until something must be said about the engine.
     fn until_deadline(&self) -> Duration {
         match self.phase {
-            Phase::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
+            Phase::Greeting { since } => {
+                let left = self.limits.hello.saturating_sub(since.elapsed());
+                left.min(PROMPT_LOOK)
+            }
             Phase::Talking { silent: false } => self.limits.silence.saturating_sub(self.silent()),
             _ => Duration::MAX,
         }
@@ -270,6 +276,10 @@ impl Client {
 
     fn check_deadlines(&mut self) -> Option<Heard> {
         match self.phase {
+            Phase::Greeting { .. } if command::wants_terminal(&self.child) => {
+                let command = self.command.to_string();
+                Some(self.refuse(asked(&command, "it reads from the terminal")))
+            }
             Phase::Greeting { since } if since.elapsed() >= self.limits.hello => {
                 let seconds = self.limits.hello.as_secs_f64();
                 let said = self.first_nonsense.as_deref().map_or_else(

@@ -73,7 +73,12 @@ impl Session<'_> {
     /// False where the conversation ends: the reader speaks another protocol.
     fn carry_out(&mut self, command: Command) -> bool {
         match command {
-            Command::Hello { protocol } => {
+            Command::Hello { protocol, threads } => {
+                if let Some(threads) = threads {
+                    // Nothing has computed yet; an engine that was limited already stays so.
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
+                    let _ = pool.build_global();
+                }
                 self.hello(protocol);
                 return protocol == PROTOCOL;
             }

@@ -28,8 +28,9 @@ main{max-width:none;padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}
 /// Width and height of a chart, and the room that its labels take: left, right, above, below.
 const CHART: (f64, f64) = (420.0, 220.0);
 const ROOM: [f64; 4] = [48.0, 52.0, 10.0, 24.0];
-/// Width and height of a scale, and the room beside it.
+/// Width and height of a scale, the height of its ranges in that, and the room beside it.
 const SCALE: (f64, f64) = (420.0, 44.0);
+const BANDS: f64 = 20.0;
 const ENDS: f64 = 56.0;
 
 /// The whole file.
@@ -229,33 +230,44 @@ fn scale(scale: &Scale) -> String {
     let (from, to) = (scale.from, scale.to);
     let wide = SCALE.0 - 2.0 * ENDS;
     let x = |value: f64| ENDS + wide * place(value, from, to, scale.log);
-    let (low, high) = (x(scale.range.0), x(scale.range.1));
+    let thick = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
+    let bands = thick * scale.ranges.len() as f64;
+    let (middle, tall) = (12.0 + bands / 2.0, SCALE.1 - BANDS + bands);
     let mut drawn = format!(
-        "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"22\" x2=\"{:.1}\" y2=\"22\"/>\n\
-         <rect class=\"band\" x=\"{low:.1}\" y=\"12\" width=\"{:.1}\" height=\"20\" rx=\"3\"/>\n\
-         <text x=\"{:.1}\" y=\"26\" text-anchor=\"end\">{}</text>\
-         <text x=\"{:.1}\" y=\"26\">{}</text>\n",
+        "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"{middle:.1}\" x2=\"{:.1}\" y2=\"{middle:.1}\"/>\n\
+         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
+         <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
         ENDS + wide,
-        (high - low).max(2.0),
         ENDS - 8.0,
+        middle + 4.0,
         escaped(&number(from)),
         ENDS + wide + 8.0,
+        middle + 4.0,
         escaped(&number(to))
     );
+    for (at, (low, high)) in scale.ranges.iter().enumerate() {
+        let (low, high) = (x(*low), x(*high));
+        drawn += &format!(
+            "<rect class=\"band\" x=\"{low:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{thick:.1}\" rx=\"2\"/>\n",
+            12.0 + thick * at as f64,
+            (high - low).max(2.0)
+        );
+    }
     if let Some(even) = scale.even {
-        let at = x(even);
-        drawn +=
-            &format!("<line class=\"level\" x1=\"{at:.1}\" y1=\"4\" x2=\"{at:.1}\" y2=\"40\"/>\n");
+        let (at, end) = (x(even), tall - 4.0);
+        drawn += &format!(
+            "<line class=\"level\" x1=\"{at:.1}\" y1=\"4\" x2=\"{at:.1}\" y2=\"{end:.1}\"/>\n"
+        );
     }
     if let Some(mark) = scale.mark {
-        let at = x(mark);
-        drawn += &format!("<path class=\"mark\" d=\"M{at:.1} 10l7 12l-7 12l-7 -12z\"/>\n");
+        let (at, top) = (x(mark), middle - 12.0);
+        drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
     }
     let said = escaped(&scale.said);
     format!(
-        "<figure><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
+        "<figure><svg viewBox=\"0 0 {} {tall:.0}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
          <figcaption>{said}</figcaption></figure>\n",
-        SCALE.0, SCALE.1
+        SCALE.0
     )
 }
 
@@ -304,7 +316,7 @@ mod tests {
                     from: 0.0,
                     to: 0.0,
                     log: true,
-                    range: (f64::INFINITY, -1.0),
+                    ranges: vec![(f64::INFINITY, -1.0)],
                     mark: Some(f64::NAN),
                     even: Some(1.0),
                 }),

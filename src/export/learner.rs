@@ -13,24 +13,27 @@ use crate::units::number;
 /// The learner's own configuration of a stage, where there is one.
 pub type Mine<'a> = &'a dyn Fn(&Stage) -> Option<RunConfig>;
 
-/// What a learner did. Where runs of this session are known, they follow.
+/// What a learner did, with the last runs of each stage. What the runs of this session showed follows, where there is one.
 pub fn sheet(
     course: &Course,
     progress: &Progress,
     mine: Mine<'_>,
     journey: Option<&Journey>,
-    runs: Option<&Collector>,
+    kept: &Collector,
+    session: Option<&Collector>,
 ) -> Sheet {
     let mut blocks = vec![Block::Title(course.title.clone())];
-    blocks.extend(runs.map(Collector::origin));
-    blocks.extend(of_course(course, progress, mine));
+    if !kept.is_empty() {
+        blocks.push(kept.origin());
+    }
+    blocks.extend(of_course(course, progress, mine, kept));
     blocks.extend(journey.map(of_journey).into_iter().flatten());
-    blocks.extend(runs.map(Collector::blocks).into_iter().flatten());
+    blocks.extend(session.into_iter().flat_map(|it| it.blocks(false)));
     Sheet(blocks)
 }
 
 /// The score, each stage that was begun, exercises and mysteries.
-fn of_course(course: &Course, progress: &Progress, mine: Mine<'_>) -> Vec<Block> {
+fn of_course(course: &Course, progress: &Progress, mine: Mine<'_>, kept: &Collector) -> Vec<Block> {
     let passed = |id: &str| progress.stage(id).state == State::Passed;
     let stages = course.stages.iter().filter(|it| passed(&it.id)).count();
     let score = progress.calibration();
@@ -48,7 +51,7 @@ fn of_course(course: &Course, progress: &Progress, mine: Mine<'_>) -> Vec<Block>
     for stage in &course.stages {
         let known = progress.stage(&stage.id);
         if known.state >= State::Predicted {
-            blocks.extend(of_stage(stage, &known, mine));
+            blocks.extend(of_stage(stage, &known, mine, kept));
         }
     }
     blocks.extend(exercises(course, progress));
@@ -66,7 +69,7 @@ fn of_course(course: &Course, progress: &Progress, mine: Mine<'_>) -> Vec<Block>
     blocks
 }
 
-fn of_stage(stage: &Stage, known: &StageProgress, mine: Mine<'_>) -> Vec<Block> {
+fn of_stage(stage: &Stage, known: &StageProgress, mine: Mine<'_>, kept: &Collector) -> Vec<Block> {
     let passed = known.state == State::Passed;
     let state = if passed { "passed" } else { "not passed yet" };
     let mut blocks = vec![Block::Heading(format!(
@@ -95,11 +98,12 @@ fn of_stage(stage: &Stage, known: &StageProgress, mine: Mine<'_>) -> Vec<Block> 
             from,
             to,
             log: true,
-            range: (low, high),
+            ranges: vec![(low, high)],
             mark: Some(ratio),
             even: Some(1.0),
         }));
     }
+    blocks.extend(kept.of_stage(stage.number));
     let changes = mine(stage).map(|mine| differences(stage, &mine));
     if let Some(changes) = changes.filter(|it| !it.is_empty()) {
         blocks.push(Block::Table(Table::of(
@@ -195,7 +199,7 @@ fn foretold(of: &Estimate, (low, high): (f64, f64), measured: Option<f64>) -> Sc
         from: of.from,
         to: of.to,
         log: of.log,
-        range: (low, high),
+        ranges: vec![(low, high)],
         mark: measured,
         even: None,
     }
@@ -281,7 +285,7 @@ mod tests {
             let mut progress = Progress::default();
             progress.stages.insert(stage.id.clone(), known.clone());
             let mine = |stage: &Stage| Some(stage.fixed.clone());
-            let sheet = sheet(&course, &progress, &mine, None, None);
+            let sheet = sheet(&course, &progress, &mine, None, &Collector::default(), None);
             [sheet.markdown(), html::page(&sheet)]
         };
         let answer = one_line(&stage.prediction.choices[stage.prediction.answer]);

@@ -1,6 +1,8 @@
 //! What a stream showed: collected while it passes, so that a live session and a recording give the same report. It keeps the
 //! last figures of each run and a thinned curve of its loss, not the stream.
 
+use serde::{Deserialize, Serialize};
+
 use super::sheet::{Block, Chart, Curve, Sheet, Table, absent};
 use crate::clean;
 use crate::profile::roofline::reached;
@@ -10,15 +12,18 @@ use crate::units::{bytes, show};
 
 /// Points of a curve; where there are more, every second one is left out.
 const POINTS: usize = 400;
+/// A run with fewer points does not take the place of one that was kept.
+const FEW: usize = 10;
 /// Rows of a kernel list.
 const ROWS: usize = 10;
 
 /// The last figures of every run of a stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Collector {
     hello: Hello,
     sections: Vec<Section>,
     /// Which section each slot writes to.
+    #[serde(skip)]
     current: [Option<usize>; 2],
     /// The last paired comparison of each stage.
     pairs: Vec<(u32, Pair)>,
@@ -33,13 +38,15 @@ pub fn collect(recording: &Recording) -> Collector {
     collector
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Section {
     started: Started,
+    /// As the engine's greeting had it.
+    date: String,
     first: Option<(u64, Num)>,
     last: Option<(u64, Num)>,
     /// The loss at every so many steps.
-    curve: Vec<(f64, f64)>,
+    curve: Vec<(u64, Num)>,
     every: u64,
     throughput: Option<Throughput>,
     kernels: Option<Kernels>,
@@ -60,7 +67,7 @@ impl Collector {
             Event::Step(step) => self.keep(step.slot, |s| {
                 s.first.get_or_insert((step.step, step.loss));
                 s.last = Some((step.step, step.loss));
-                s.draw(step.step, step.loss.0);
+                s.draw(step.step, step.loss);
             }),
             Event::Throughput(it) => self.keep(it.slot, |s| s.throughput = Some(it.clone())),
             Event::Kernels(it) => self.keep(it.slot, |s| s.kernels = Some(it.clone())),
@@ -93,6 +100,7 @@ impl Collector {
         let at = at.unwrap_or(self.sections.len());
         let fresh = Section {
             started: started.clone(),
+            date: self.hello.date.clone(),
             first: None,
             last: None,
             curve: Vec::new(),
@@ -138,23 +146,66 @@ impl Collector {
         if self.sections.is_empty() {
             blocks.push(Block::Intro("No run was started.".to_owned()));
         }
-        blocks.extend(self.blocks());
+        blocks.extend(self.blocks(true));
         Sheet(blocks)
     }
 
-    /// The runs and the comparisons.
-    pub fn blocks(&self) -> Vec<Block> {
+    /// The last run of each variant of a stage, without the comparisons; the earlier one where this stream has none to speak of.
+    pub fn kept(&self, earlier: &Self) -> Self {
+        let told = |it: &&Section| it.stage() > 0 && it.curve.len() >= FEW;
+        let mut sections: Vec<Section> = Vec::new();
+        for section in earlier.sections.iter().chain(&self.sections).filter(told) {
+            sections.retain(|it| {
+                it.stage() != section.stage()
+                    || it.started.run.variant != section.started.run.variant
+            });
+            sections.push(section.clone());
+        }
+        let hello = match self.hello.date.is_empty() {
+            true => &earlier.hello,
+            false => &self.hello,
+        };
+        Self {
+            hello: hello.clone(),
+            sections,
+            ..Self::default()
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
+    fn runs(&self, stage: u32) -> Vec<&Section> {
+        let runs = self.sections.iter();
+        runs.filter(|it| it.stage() == stage).collect()
+    }
+
+    /// A stage's curves, and where and when they were measured.
+    pub fn of_stage(&self, stage: u32) -> Vec<Block> {
+        let runs = self.runs(stage);
+        let origin = runs.iter().map(|run| {
+            let (variant, device) = (&run.started.run.variant, &run.started.device);
+            Block::Remark(format!(
+                "{variant}: on {} ({}), {}",
+                device.name,
+                device.kind,
+                dated(&run.date)
+            ))
+        });
+        let curves = curves(stage, &runs);
+        curves.into_iter().chain(origin).collect()
+    }
+
+    /// The runs and the comparisons; with the curves of stages, too, where `drawn`.
+    pub fn blocks(&self, drawn: bool) -> Vec<Block> {
         let mut stages: Vec<u32> = self.sections.iter().map(Section::stage).collect();
         stages.sort_unstable();
         stages.dedup();
         let mut blocks = Vec::new();
         for stage in stages {
-            let runs: Vec<&Section> = self
-                .sections
-                .iter()
-                .filter(|it| it.stage() == stage)
-                .collect();
-            let mut after = curves(stage, &runs);
+            let runs = self.runs(stage);
+            let mut after = curves(stage, &runs).filter(|_| drawn || stage == 0);
             for run in runs {
                 blocks.extend(run.blocks());
                 blocks.extend(after.take());
@@ -167,10 +218,7 @@ impl Collector {
 
     /// When, and on what.
     pub fn origin(&self) -> Block {
-        let date = match self.hello.date.as_str() {
-            "" => "date unknown",
-            date => date,
-        };
+        let date = dated(&self.hello.date);
         let (version, os, cores) = (&self.hello.version, &self.hello.os, self.hello.cores);
         Block::Intro(format!(
             "Measured on {date} by perflings {version}, {os}, {cores} cores."
@@ -178,11 +226,22 @@ impl Collector {
     }
 }
 
+fn dated(date: &str) -> &str {
+    match date {
+        "" => "date unknown",
+        date => date,
+    }
+}
+
 /// The losses of a stage's runs, one over the other.
 fn curves(stage: u32, runs: &[&Section]) -> Option<Block> {
     let curve = |run: &&Section| Curve {
         name: run.started.run.variant.clone(),
-        points: run.curve.clone(),
+        points: run
+            .curve
+            .iter()
+            .map(|(step, loss)| (*step as f64, loss.0))
+            .collect(),
     };
     let curves: Vec<Curve> = runs
         .iter()
@@ -210,15 +269,15 @@ impl Section {
     }
 
     /// Takes a point in, and thins the curve out where it has too many.
-    fn draw(&mut self, step: u64, loss: f64) {
+    fn draw(&mut self, step: u64, loss: Num) {
         if !step.is_multiple_of(self.every) {
             return;
         }
-        self.curve.push((step as f64, loss));
+        self.curve.push((step, loss));
         if self.curve.len() > POINTS {
             self.every *= 2;
-            let every = self.every as f64;
-            self.curve.retain(|(step, _)| step % every == 0.0);
+            let every = self.every;
+            self.curve.retain(|(step, _)| step.is_multiple_of(every));
         }
     }
 
@@ -454,7 +513,7 @@ mod tests {
                 ..Step::default()
             }));
         }
-        let blocks = collector.blocks();
+        let blocks = collector.blocks(true);
         let chart = blocks.iter().find_map(|block| match block {
             Block::Chart(chart) => Some(chart),
             _ => None,

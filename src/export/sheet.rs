@@ -42,14 +42,14 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A range on a scale, and a value beside it; in words where nothing is drawn.
+/// Ranges on a scale, one below the other, and a value beside them; in words where nothing is drawn.
 #[derive(Clone, Debug)]
 pub struct Scale {
     pub said: String,
     pub from: f64,
     pub to: f64,
     pub log: bool,
-    pub range: (f64, f64),
+    pub ranges: Vec<(f64, f64)>,
     pub mark: Option<f64>,
     /// Where two things are equal.
     pub even: Option<f64>,

@@ -16,9 +16,9 @@ use crate::out::{Exit, Stop, notice, usage};
 use crate::protocol::{Command, Event, Finished, Hello, Line, Pair, RunSpec, Slot};
 use crate::record::Recorder;
 
-/// How long the engine may stay silent after the first notice of it: a busy machine is waited for, a cut line is not.
+/// How long an engine on this machine may stay silent after the first notice of it: a busy machine is waited for. A cut line is
+/// waited for once more as long as until that notice.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
-const REMOTE_SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the device of an engine that is alive may make no progress.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a stopped run may take to send its summary.
@@ -122,6 +122,8 @@ pub struct Runner {
     hello: Option<Hello>,
     /// How long the device may make no progress.
     pub patience: Duration,
+    /// How long it may stay silent until that is noticed.
+    pub silence: Duration,
 }
 
 /// The engine command that `--engine` names, or this program's own.
@@ -164,6 +166,7 @@ impl Runner {
             notify,
             hello: None,
             patience: DEVICE_TIMEOUT,
+            silence: Limits::default().silence,
         }
     }
 
@@ -213,7 +216,7 @@ impl Runner {
         }
         let mut client = match self.client.take().filter(|client| !client.is_over()) {
             Some(client) => client,
-            None => spawn(self.command.clone())?,
+            None => self.spawn()?,
         };
         client.send(work.command(device));
         let ended = self.listen(&mut client, &mut found, &mut hear);
@@ -264,7 +267,7 @@ impl Runner {
                     "the engine stays silent and was ended".to_owned(),
                 ),
                 false => (
-                    REMOTE_SILENCE_TIMEOUT,
+                    self.silence,
                     format!(
                         "nothing more comes from `{command}`: its connection is cut, or its machine is gone; see that it answers and run this again"
                     ),
@@ -339,12 +342,14 @@ impl Runner {
             }
         }
     }
-}
 
-fn spawn(command: EngineCommand) -> Result<Client> {
-    let limits = Limits {
-        shutdown: QUIT_TIMEOUT,
-        ..Limits::default()
-    };
-    Client::spawn_within(command, limits).map_err(|error| usage(format!("{error:#}")))
+    fn spawn(&self) -> Result<Client> {
+        let limits = Limits {
+            silence: self.silence,
+            shutdown: QUIT_TIMEOUT,
+            ..Limits::default()
+        };
+        let client = Client::spawn_within(self.command.clone(), limits);
+        client.map_err(|error| usage(format!("{error:#}")))
+    }
 }

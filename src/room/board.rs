@@ -224,7 +224,8 @@ fn shown_vote<'a>(hall: &'a Hall, course: &'a Course) -> Option<(&'a Stage, &'a 
     Some((stage, hall.class.votes.get(id)?))
 }
 
-fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
+/// How a vote stands.
+pub fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
     let choices = stage.prediction.choices.len();
     let mut rounds = vote.counts.clone();
     if vote.open {
@@ -262,7 +263,7 @@ fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
 }
 
 /// Everybody's result of a task; within a kind of device the best first.
-fn race(hall: &Hall, task: &str) -> Race {
+pub fn race(hall: &Hall, task: &str) -> Race {
     let ran = hall.people.values().filter_map(|it| {
         let [ratio, low, high] = *it.record.races.get(task)?;
         Some(Rank {

@@ -132,12 +132,16 @@ impl Keeper {
                 (self.class, hall.class) = (class.clone(), class);
                 hall.revision += 1;
             }
-            match found {
-                Ok(found) => take(&mut hall, found, now_ms),
-                Err(why) => {
-                    hall.faults.insert(String::new(), why);
-                }
-            }
+            hall.note(String::new(), found.as_ref().err().cloned());
+            take(&mut hall, found.unwrap_or_default(), now_ms);
+            let there = |file: &String| file.is_empty() || self.folder.has(file);
+            let gone: Vec<String> = hall
+                .faults
+                .keys()
+                .filter(|it| !there(it))
+                .cloned()
+                .collect();
+            gone.into_iter().for_each(|file| hall.note(file, None));
         } else {
             self.write_participants(desk);
         }
@@ -161,9 +165,11 @@ impl Keeper {
         drop(hall);
         for record in changed {
             let written = self.folder.write_participant(&record);
-            if let Err(error) = written {
-                let why = format!("the room is not written: {}", in_words(&error));
-                desk.hall().faults.insert(String::new(), why);
+            let failed = |error| format!("the room is not written: {}", in_words(&error));
+            let why = written.err().map(failed);
+            let fails = why.is_some();
+            desk.hall().note(String::new(), why);
+            if fails {
                 return;
             }
             self.written.insert(record.id.clone(), still(&record));
@@ -174,17 +180,13 @@ impl Keeper {
 /// Takes in what was found in the folder.
 fn take(hall: &mut Hall, found: Vec<Found>, now_ms: u64) {
     for (file, read) in found {
-        let full = match read {
+        let why = match read {
             Ok(record) => {
-                hall.faults.remove(&file);
                 let taken = hall.hear(record, now_ms);
                 (!taken).then(|| "is one too many: the room is full".to_owned())
             }
             Err(why) => Some(why),
         };
-        if let Some(why) = full {
-            hall.faults.insert(file, why);
-            hall.revision += 1;
-        }
+        hall.note(file, why);
     }
 }

@@ -138,6 +138,9 @@ impl Folder {
                 names.push(name);
             }
         }
+        names.sort_unstable();
+        self.seen
+            .retain(|name, _| names.binary_search(name).is_ok());
         let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let look = || {
             while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -184,6 +187,11 @@ impl Folder {
             false => Err("is the record of another participant".to_owned()),
         });
         Some((stamp, own))
+    }
+
+    /// Whether the last look found this file.
+    pub fn has(&self, name: &str) -> bool {
+        self.seen.contains_key(name)
     }
 
     fn shown(&self) -> String {

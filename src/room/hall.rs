@@ -53,6 +53,17 @@ impl Hall {
         true
     }
 
+    /// Notes what is wrong with a file, or that nothing is any more.
+    pub fn note(&mut self, file: String, why: Option<String>) {
+        if self.faults.get(&file) != why.as_ref() {
+            self.revision += 1;
+            match why {
+                Some(why) => drop(self.faults.insert(file, why)),
+                None => drop(self.faults.remove(&file)),
+            }
+        }
+    }
+
     /// Does what the instructor asks for.
     pub fn obey(&mut self, order: &Order) {
         self.revision += 1;

@@ -1,5 +1,6 @@
 //! Large glyphs for what must be readable from the back of a room: three by five dots each, a dot half a cell high at the smallest
-//! size. Drawn with blocks, which have a form in ASCII.
+//! size. Drawn with blocks, which have a form in ASCII. Not with a terminal's own text sizing (OSC 66): that ends at seven rows, which
+//! these outgrow from 120 by 36 on, and cells of the screen cannot hold it.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;

@@ -75,7 +75,8 @@ pub fn run() -> impl Strategy<Value = RunSpec> {
 
 pub fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
-        any::<u32>().prop_map(|protocol| Command::Hello { protocol }),
+        (any::<u32>(), any::<Option<u32>>())
+            .prop_map(|(protocol, threads)| Command::Hello { protocol, threads }),
         Just(Command::Probe),
         text().prop_map(|device| Command::Open { device }),
         (text(), run()).prop_map(|(device, run)| Command::Start { device, run }),

@@ -39,6 +39,7 @@ fn a_class_is_exported() {
     for (name, holds) in [
         ("class.json", "\"shown\": \"Ana\""),
         ("class.csv", "name,device,stage"),
+        ("class.html", "<td>Ana</td>"),
     ] {
         let file = dir.path().join(name);
         let out = file.display().to_string();
@@ -54,5 +55,5 @@ fn a_class_is_exported() {
     let wrong = dir.path().join("class.txt").display().to_string();
     learner
         .run(&["room", "--dir", &path, "--export", &wrong])
-        .fails(2, &[".json or .csv"]);
+        .fails(2, &[".html, .json or .csv"]);
 }

@@ -126,6 +126,44 @@ fn an_offer_is_only_an_offer() {
 }
 
 #[test]
+fn who_comes_late_sees_what_was_missed_and_can_go_back() {
+    let mut app = joined();
+    let order = Order::Offer(Some(stage(&app, 1)));
+    said(&mut app, &[order]);
+    let effects = act(&mut app, Action::TakeUp);
+    assert!(effects.contains(&Effect::ReadJourney));
+    assert_eq!(
+        (app.view.overlay, app.missed()),
+        (Some(Overlay::Missed), vec![0])
+    );
+    act(&mut app, Action::Choose);
+    assert_eq!((app.view.overlay, app.study.at), (None, 0));
+    // With the first start in the room the welcome comes first.
+    for (welcome, first) in [(false, Overlay::Missed), (true, Overlay::Welcome)] {
+        let options = Options {
+            room: Some(Joining::default()),
+            stage: Some(2),
+            welcome,
+            ..Options::default()
+        };
+        let mut app = begin(sample::course(), options).0;
+        assert_eq!(app.view.overlay, Some(first));
+        if welcome {
+            act(&mut app, Action::Close);
+            assert_eq!(app.view.overlay, Some(Overlay::Missed));
+        }
+        act(&mut app, Action::Close);
+        assert_eq!((app.view.overlay, app.study.at), (None, 1));
+    }
+    let alone = Options {
+        stage: Some(2),
+        ..Options::default()
+    };
+    let app = begin(sample::course(), alone).0;
+    assert_eq!(app.view.overlay, None, "alone it is a choice");
+}
+
+#[test]
 fn a_room_that_is_lost_or_closed_disturbs_nothing() {
     let mut app = joined();
     said(&mut app, &[]);

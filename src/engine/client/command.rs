@@ -62,6 +62,10 @@ impl EngineCommand {
         let _ = THREADS.set(threads);
     }
 
+    pub(super) fn threads() -> Option<u32> {
+        THREADS.get().copied()
+    }
+
     /// Whether the engine is this program on this machine, so that this machine's memory is the one that counts.
     pub fn is_own(&self) -> bool {
         self.own
@@ -77,8 +81,8 @@ impl EngineCommand {
             process.env("SSH_ASKPASS", "false");
             process.env("SSH_ASKPASS_REQUIRE", "force");
         }
-        if let Some(threads) = THREADS.get() {
-            // The pool that computes, and lavapipe's.
+        if let Some(threads) = Self::threads() {
+            // The pool that computes, and lavapipe's. An engine on another machine hears of the pool's in its greeting.
             for name in ["RAYON_NUM_THREADS", "LP_NUM_THREADS"] {
                 process.env(name, threads.to_string());
             }
@@ -110,6 +114,24 @@ pub(super) fn kill_group(child: &mut Child) {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
     let _ = child.kill();
+}
+
+/// Whether the child was stopped because it, or what it started, wanted the terminal: it is in the background there.
+pub(super) fn wants_terminal(child: &Child) -> bool {
+    #[cfg(all(unix, not(target_os = "openbsd")))]
+    {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        // The child is left as it is for whoever waits for it.
+        let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let found = pid.and_then(|pid| waitid(WaitId::Pid(pid), look).ok().flatten());
+        found.is_some_and(|status| status.stopped())
+    }
+    #[cfg(not(all(unix, not(target_os = "openbsd"))))]
+    {
+        let _ = child;
+        false
+    }
 }
 
 /// Splits a command line into words: blanks separate, '…' keeps everything, "…" keeps all but \" and \\, and a

@@ -97,7 +97,10 @@ fn attach(child: &mut Child) -> io::Result<Pipes> {
     read_stdout(stdout, to_inbox.clone())?;
     read_stderr(child.stderr.take().ok_or_else(missing)?, to_inbox)?;
     write_stdin(child.stdin.take().ok_or_else(missing)?, commands)?;
-    let _ = outbox.try_send(Command::Hello { protocol: PROTOCOL });
+    let _ = outbox.try_send(Command::Hello {
+        protocol: PROTOCOL,
+        threads: EngineCommand::threads(),
+    });
     Ok(Pipes {
         inbox,
         outbox: Some(outbox),

@@ -258,7 +258,16 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
     let keys = [Action::NextBeat, Action::PreviousBeat, Action::Present];
     let keys = keys.map(|it| keys::label(it, app)).join(" ");
     let mut right = vec![Span::styled(format!("{state}  "), theme.text)];
-    right.push(Span::styled(format!("{keys} "), theme.dim));
+    right.push(match &app.unsaved {
+        None => Span::styled(format!("{keys} "), theme.dim),
+        Some(why) => {
+            let said = format!("{} not saved: {why} ", theme.symbols.warning);
+            Span::styled(
+                text::cut(&said, usize::from(s.area.width) * 2 / 3),
+                theme.bad,
+            )
+        }
+    });
     let room = usize::from(s.area.width).saturating_sub(text::width_of(&right) + 1);
     let place = text::left(&text::cut(&place, room), room + 1);
     let mut spans = vec![Span::styled(place, theme.dim)];

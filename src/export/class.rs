@@ -1,0 +1,354 @@
+//! What a class has done, to keep: as a page, as JSON with everything that was shared, or as a table with a line for each
+//! participant and stage.
+
+use serde::Serialize;
+
+use super::sheet::{Block, Scale, Sheet, Table, interval};
+use crate::clean::{bounded, csv as cell};
+use crate::course::progress::letter;
+use crate::course::{Course, Stage};
+use crate::room::board::{Tally, race, tally};
+use crate::room::hall::Hall;
+use crate::room::record::{Participant, Shared, Vote};
+use crate::units::number;
+
+#[derive(Serialize)]
+struct ClassFile<'a> {
+    version: u32,
+    votes: &'a std::collections::BTreeMap<String, Vote>,
+    participants: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    /// As the board shows it.
+    shown: &'a str,
+    #[serde(flatten)]
+    record: Participant,
+}
+
+pub fn json(hall: &Hall) -> String {
+    let people = hall.people.values().map(|it| Entry {
+        shown: hall.name_of(&it.record),
+        // Whoever has it could write in the participant's place.
+        record: Participant {
+            id: String::new(),
+            ..it.record.clone()
+        },
+    });
+    let class = ClassFile {
+        version: hall.class.version,
+        votes: &hall.class.votes,
+        participants: people.collect(),
+    };
+    let text = serde_json::to_string_pretty(&class).unwrap_or_default();
+    crate::clean::json(&text).into_owned() + "\n"
+}
+
+pub fn csv(hall: &Hall) -> String {
+    let mut out = String::from(
+        "name,device,stage,state,prediction,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
+         checks_met,checks,hints\n",
+    );
+    for person in hall.people.values() {
+        let it = &person.record;
+        for (stage, shared) in &it.stages {
+            line(&mut out, &[hall.name_of(it), &it.device, stage], shared);
+        }
+        for (task, ratio) in &it.races {
+            let ratio = Some(*ratio);
+            let shared = Shared {
+                ratio,
+                ..Shared::default()
+            };
+            line(&mut out, &[hall.name_of(it), &it.device, task], &shared);
+        }
+    }
+    out
+}
+
+/// The report of the class, for its instructor.
+pub fn sheet(hall: &Hall, course: &Course) -> Sheet {
+    let mut people: Vec<&Participant> = hall.people.values().map(|it| &it.record).collect();
+    people.sort_by_cached_key(|it| hall.name_of(it).to_lowercase());
+    let mut blocks = vec![
+        Block::Title(format!("{}: the class", course.title)),
+        Block::Intro(format!(
+            "{} participants. Each ratio was measured on the participant's own device.",
+            people.len()
+        )),
+        everybody(hall, course, &people),
+    ];
+    for stage in &course.stages {
+        let begun = people.iter().filter_map(|it| {
+            let shared = it.stages.get(&stage.id)?;
+            shared.has_begun().then_some((*it, shared))
+        });
+        let begun: Vec<(&Participant, &Shared)> = begun.collect();
+        if !begun.is_empty() {
+            blocks.extend(of_stage(hall, stage, &begun));
+        }
+    }
+    let mut tasks: Vec<&String> = people.iter().flat_map(|it| it.races.keys()).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    for task in tasks {
+        blocks.push(Block::Heading(format!("Ratios measured in {task}")));
+        blocks.push(Block::Table(Table::of(
+            race(hall, task).ranks,
+            &[
+                ("device", &|it| Ok(it.device.clone())),
+                ("name", &|it| Ok(it.name.clone())),
+                ("ratio", &|it| Ok(interval(it.ratio, it.low, it.high))),
+            ],
+        )));
+    }
+    Sheet(blocks)
+}
+
+fn everybody(hall: &Hall, course: &Course, people: &[&Participant]) -> Block {
+    let stages = |it: &Participant, meets: &dyn Fn(&Stage, &Shared) -> bool| {
+        let stages = course.stages.iter();
+        let known = stages.filter_map(|stage| Some((stage, it.stages.get(&stage.id)?)));
+        known.filter(|(stage, it)| meets(stage, it)).count()
+    };
+    let share = |part: usize, of: usize| format!("{part} of {of}");
+    let held = |it: &Shared| Some((it.range?, it.measured?));
+    Block::Table(Table::of(
+        people,
+        &[
+            ("name", &|it| Ok(hall.name_of(it).to_owned())),
+            ("device", &|it| Ok(it.device.clone())),
+            ("stages passed", &|it| {
+                Ok(stages(it, &|_, it| it.state == "passed").to_string())
+            }),
+            ("predictions right", &|it| {
+                let right = |stage: &Stage, it: &Shared| it.vote == Some(stage.prediction.answer);
+                Ok(share(
+                    stages(it, &right),
+                    stages(it, &|_, it| it.vote.is_some()),
+                ))
+            }),
+            ("ranges held", &|it| {
+                let holds = |it: &Shared| {
+                    held(it).is_some_and(|([low, high], x)| (low..=high).contains(&x))
+                };
+                let all = stages(it, &|_, it| held(it).is_some());
+                Ok(share(stages(it, &|_, it| holds(it)), all))
+            }),
+            ("hints", &|it| {
+                Ok(it
+                    .stages
+                    .values()
+                    .map(|it| it.hints)
+                    .sum::<u32>()
+                    .to_string())
+            }),
+        ],
+    ))
+}
+
+/// How the class voted and what it foretold, and a line for everybody who has begun the stage.
+fn of_stage(hall: &Hall, stage: &Stage, begun: &[(&Participant, &Shared)]) -> Vec<Block> {
+    let passed = begun.iter().filter(|(_, it)| it.state == "passed").count();
+    let counted = || Vote {
+        counts: vec![hall.count(&stage.id, 0)],
+        ..Vote::default()
+    };
+    let vote = hall.class.votes.get(&stage.id).cloned();
+    let found = tally(hall, stage, &vote.unwrap_or_else(counted));
+    let (said, answer) = (found.prompt.clone(), stage.prediction.answer);
+    let rounds = |it: &usize| {
+        let votes = found.votes(*it);
+        Ok(votes
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(", then "))
+    };
+    let mut blocks = vec![
+        Block::Heading(format!(
+            "{} {}: {passed} of {} passed",
+            stage.number,
+            stage.title,
+            begun.len()
+        )),
+        Block::Intro(format!("{said} The answer is {}.", letter(answer))),
+        Block::Table(Table::of(
+            0..found.choices.len(),
+            &[
+                ("", &|it| Ok(letter(*it))),
+                ("choice", &|it| Ok(found.choices[*it].clone())),
+                ("votes", &rounds),
+            ],
+        )),
+    ];
+    blocks.extend(ranges(stage, &found));
+    let figure = |it: Option<f64>| Ok(it.map_or_else(String::new, number));
+    let again = begun.iter().any(|(_, it)| it.again.is_some());
+    blocks.push(Block::Table(Table::of(
+        begun,
+        &[
+            ("name", &|(who, _)| Ok(hall.name_of(who).to_owned())),
+            ("", &|(_, it)| Ok(it.state.clone())),
+            (if again { "votes" } else { "vote" }, &|(_, it)| {
+                let votes = [it.vote, it.again].into_iter().flatten();
+                Ok(votes.map(letter).collect::<Vec<_>>().join(", then "))
+            }),
+            ("range", &|(_, it)| {
+                let said = |[low, high]: [f64; 2]| format!("{} to {}", number(low), number(high));
+                Ok(it.range.map_or_else(String::new, said))
+            }),
+            ("measured", &|(_, it)| figure(it.measured)),
+            ("ratio of A to B", &|(_, it)| {
+                let said = |[ratio, low, high]: [f64; 3]| interval(ratio, low, high);
+                Ok(it.ratio.map_or_else(String::new, said))
+            }),
+            ("hints", &|(_, it)| Ok(it.hints.to_string())),
+        ],
+    )));
+    blocks
+}
+
+/// The ranges that were drawn, over the middle of what was measured.
+fn ranges(stage: &Stage, found: &Tally) -> Option<Block> {
+    let of = stage
+        .estimate
+        .as_ref()
+        .filter(|_| !found.ranges.is_empty())?;
+    let measured = found
+        .measured
+        .map_or("nothing was measured".to_owned(), |it| {
+            format!(
+                "the middle of what was measured is {} {}",
+                number(it),
+                of.unit
+            )
+        });
+    Some(Block::Scale(Scale {
+        said: format!(
+            "{} {} ranges; {measured}",
+            bounded(of.prompt.trim(), 200),
+            found.ranges.len()
+        ),
+        from: of.from,
+        to: of.to,
+        log: of.log,
+        ranges: found
+            .ranges
+            .iter()
+            .map(|[low, high]| (*low, *high))
+            .collect(),
+        mark: found.measured,
+        even: None,
+    }))
+}
+
+fn line(out: &mut String, who: &[&str; 3], it: &Shared) {
+    let number = |x: Option<f64>| x.map_or_else(String::new, |x| x.to_string());
+    let vote = |x: Option<usize>| x.map_or_else(String::new, letter);
+    let [low, high] = [0, 1].map(|at| number(it.range.map(|range| range[at])));
+    let [ratio, from, to] = [0, 1, 2].map(|at| number(it.ratio.map(|ratio| ratio[at])));
+    let [met, all] = [0, 1].map(|at| it.checks.map_or_else(String::new, |it| it[at].to_string()));
+    let cells = [
+        cell(who[0]),
+        cell(who[1]),
+        cell(who[2]),
+        cell(&it.state),
+        vote(it.vote),
+        vote(it.again),
+        low,
+        high,
+        number(it.measured),
+        ratio,
+        from,
+        to,
+        met,
+        all,
+        it.hints.to_string(),
+    ];
+    out.push_str(&cells.join(","));
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::html;
+    use crate::room::record::Class;
+
+    #[test]
+    fn a_class_is_kept_as_json_and_as_a_table() {
+        let mut hall = Hall::new(Class::new());
+        let mut it = Participant {
+            id: "1".to_owned(),
+            name: "=cmd|' /C calc'!A0".to_owned(),
+            sequence: 1,
+            ..Participant::default()
+        };
+        let shared = Shared {
+            state: "passed".to_owned(),
+            vote: Some(1),
+            range: Some([1.0, 2.5]),
+            hints: 2,
+            ..Shared::default()
+        };
+        it.stages.insert("broken-init".to_owned(), shared);
+        it.races.insert("mystery 7-1".to_owned(), [1.5, 1.25, 2.0]);
+        hall.hear(it, 0);
+        let table = csv(&hall);
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].ends_with(",hints"), "{}", lines[0]);
+        assert_eq!(
+            lines[1],
+            "\"'=cmd|' /C calc'!A0\",,broken-init,passed,b,,1,2.5,,,,,,,2"
+        );
+        assert_eq!(
+            lines[2],
+            "\"'=cmd|' /C calc'!A0\",,mystery 7-1,,,,,,,1.5,1.25,2,,,0"
+        );
+        let json: serde_json::Value = serde_json::from_str(&json(&hall)).expect("JSON");
+        assert_eq!(json["participants"][0]["stages"]["broken-init"]["vote"], 1);
+    }
+
+    #[test]
+    fn the_report_of_a_class_counts_and_escapes() {
+        let course = Course::builtin("en");
+        let stage = &course.stages[0];
+        let mut hall = Hall::new(Class::new());
+        for (id, name, vote) in [("1", "<script>x", stage.prediction.answer), ("2", "Bo", 3)] {
+            let shared = Shared {
+                state: "passed".to_owned(),
+                vote: Some(vote),
+                range: Some([6.0, 7.5]),
+                measured: Some(7.0),
+                ratio: Some([1.2, 1.1, 1.3]),
+                ..Shared::default()
+            };
+            let it = Participant {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                sequence: 1,
+                stages: [(stage.id.clone(), shared)].into(),
+                races: [("mystery 7-1".to_owned(), [1.5, 1.25, 2.0])].into(),
+                ..Participant::default()
+            };
+            hall.hear(it, 0);
+        }
+        let text = sheet(&hall, &course).text();
+        for wanted in [
+            "2 participants",
+            "2 of 2 passed",
+            "1 of 1",
+            "0 of 1",
+            "2 ranges",
+            "1.200 [1.100, 1.300]",
+            "mystery 7-1",
+        ] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+        let page = html::page(&sheet(&hall, &course));
+        assert!(page.contains("&lt;script&gt;x") && !page.contains("<script"));
+        assert_eq!(page.matches("class=\"band\"").count(), 2);
+    }
+}
