@@ -12,7 +12,7 @@ const STYLE: &str = "\
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}\
 main{max-width:52rem;margin:0 auto;padding:1rem;overflow-wrap:break-word}\
 h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;padding-top:.75rem;border-top:1px solid var(--rule)}\
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;width:100%}\
+.wide{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse;font-size:.9rem;width:100%}\
 th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--rule)}\
 td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 ul{padding-left:1.2rem}figure{margin:1rem 0}figcaption{color:var(--dim);font-size:.9rem}\

@@ -157,14 +157,14 @@ impl Board {
                 .count(),
             raised: rows.iter().filter(|it| it.raised).count(),
             stages: stages.collect(),
-            offer: offer.map(|stage| format!("stage {} {}", stage.number, stage.title)),
+            offer: offer.map(|stage| offer_of(stage.number, &stage.title)),
             vote: shown_vote(hall, course).map(|(stage, vote)| tally(hall, stage, vote)),
             votes: votes.collect(),
             race: hall.class.race.as_ref().map(|task| race(hall, task)),
             faults: hall
                 .faults
                 .iter()
-                .map(|(who, what)| format!("{who} {what}"))
+                .map(|(who, what)| format!("{who} {what}").trim_start().to_owned())
                 .collect(),
             rows,
         }
@@ -280,6 +280,11 @@ pub fn race(hall: &Hall, task: &str) -> Race {
         task: task.to_owned(),
         ranks,
     }
+}
+
+/// An offer in words.
+pub fn offer_of(number: u32, title: &str) -> String {
+    format!("stage {number} {title}")
 }
 
 /// `4 min`, `1 h 10 min`.

@@ -20,7 +20,7 @@ use super::text;
 use super::theme::Theme;
 use super::votes::bars;
 use crate::course::progress::letter;
-use crate::room::board::{Board, Presence, Race, Row, Tally, duration};
+use crate::room::board::{Board, Presence, Race, Row, Tally, duration, offer_of};
 use crate::room::record::Order;
 
 /// Between two looks at the room.
@@ -100,8 +100,12 @@ pub fn act(asked: Ask, host: &mut dyn Host, board: &Board, view: &mut BoardView)
         }
         Ask::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => Order::CloseVote,
         Ask::Vote => Order::OpenVote(host.stage(view.marked)?),
-        Ask::Offer if board.offer.is_some() => Order::Offer(None),
-        Ask::Offer => Order::Offer(Some(host.stage(view.marked)?)),
+        Ask::Offer => {
+            let marked = board.stages.get(view.marked)?;
+            let offered = board.offer == Some(offer_of(marked.number, &marked.title));
+            let stage = host.stage(view.marked)?;
+            Order::Offer((!offered).then_some(stage))
+        }
         Ask::Race if board.race.is_some() => Order::Race(None),
         Ask::Race => {
             view.naming = Some(String::new());
@@ -185,7 +189,7 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
         "long in a stage",
         theme.warning,
     );
-    more(board.raised, "hand raised", theme.warning);
+    more(board.raised, "raised a hand", theme.warning);
     if board.closed {
         spans.push(Span::styled(" closed ", theme.badge));
     }

@@ -69,7 +69,7 @@ fn the_board_at_every_size() {
         let text = screen(&board, &mut BoardView::default(), size, Markers::Braille);
         for part in [
             "4 here",
-            "1 hand raised",
+            "1 raised a hand",
             "stage 1: the votes, 4 of 4",
             "Ana (2)",
             "11 min",
@@ -136,6 +136,9 @@ fn keys_become_orders() {
     hall.obey(&Order::OpenVote(id));
     assert_eq!(ask(&[Ask::Vote], &hall, &mut view).0, [Order::CloseVote]);
     assert_eq!(ask(&[Ask::Offer], &hall, &mut view).0, [Order::Offer(None)]);
+    let other = Order::Offer(Some(course.stages[2].id.clone()));
+    let asked = [Ask::Mark(1), Ask::Offer, Ask::Mark(-1)];
+    assert_eq!(ask(&asked, &hall, &mut view).0, [other]);
     assert_eq!(ask(&[Ask::Close], &hall, &mut view).0, [Order::Close(true)]);
     let named = [
         Ask::Race,

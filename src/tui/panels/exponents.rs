@@ -29,7 +29,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         return s.missing("no gradients were audited yet");
     };
     let mut lines = vec![head(audit, sizes, s.area.width, theme)];
-    let rows = s.area.height.saturating_sub(2).clamp(2, 16);
+    let rows = s.area.height.saturating_sub(2);
+    // The back row reads it, too, while it is presented.
+    let rows = rows.clamp(2, if app.beat().is_some() { 40 } else { 16 });
     lines.extend(columns(sizes, s.area.width, rows, theme));
     s.show_panel(Panel::Exponents, lines)
 }

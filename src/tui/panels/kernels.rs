@@ -15,7 +15,7 @@ use crate::tui::surface::{Surface, joined, missing, other, take_top};
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{ms, number, percent};
+use crate::units::{bytes, ms, number, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -92,9 +92,10 @@ pub fn draw_large(s: &mut Surface<'_, '_>, wanted: &str) -> u16 {
         let rate = or_dash(reached.flops_per_s, |it| number(it / 1e9));
         let parts = [
             format!("{}   {} ms", name(row), ms(row.ms)),
-            format!("{share} % of the step"),
             format!("{rate} GFLOP/s"),
+            or_dash(row.bytes, |it| bytes(it as u64)),
             format!("{} calls", row.calls),
+            format!("{share} % of the step"),
         ];
         let parts = parts.iter().map(String::as_str);
         let said = joined(parts, usize::from(s.area.width), "   ");
