@@ -38,6 +38,11 @@ fn overflowed(audit: &Gradients) -> Option<&str> {
 impl Trainer {
     /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
     pub(super) fn profiled_step(&mut self) -> Result<()> {
+        if !self.spec_synced() && self.stats.counted >= self.warmup() {
+            // A short run has no later wait to be timed by.
+            self.queue.sync()?;
+            self.stats.drained.mark(self.stats.counted);
+        }
         self.stats.drained.interrupt();
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
