@@ -8,7 +8,6 @@ use super::journey::{self, ALL};
 use super::progress::say_file;
 use super::summary;
 use super::variant::change;
-use crate::config::Precision;
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Measured, Runner, Work, engine_command};
 use crate::out::{self, Exit, Stop, progress, result, usage};
@@ -62,8 +61,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         steps: args.steps,
         latest: None,
     };
-    let short = work.configs()[0].train.precision != Precision::F32;
+    let mut on_matrix_cores = false;
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
+        if let Event::Started(started) = &line.event {
+            on_matrix_cores = started.format().is_some() && !started.emulated;
+        }
         if args.json {
             out::json_line(text)?;
         } else {
@@ -74,7 +76,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let measured = measured.inspect_err(|error| {
         let stop = error.downcast_ref::<Stop>();
         let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
-        if short && broke_off {
+        if on_matrix_cores && broke_off {
             progress("With --set train.precision=f32 it runs without matrix cores.");
         }
     })?;
