@@ -163,6 +163,8 @@ impl App {
         let Some(beat) = self.beat() else {
             return;
         };
+        // What was said of this beat does not stand below the next.
+        self.notice = self.notice.take().filter(|it| it.warning);
         if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
             return self.show_beat(beat.stage, at);
         }

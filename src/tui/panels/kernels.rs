@@ -94,7 +94,11 @@ pub fn draw_large(s: &mut Surface<'_, '_>, wanted: &str) -> u16 {
             format!("{}   {} ms", name(row), ms(row.ms)),
             format!("{rate} GFLOP/s"),
             or_dash(row.bytes, |it| bytes(it as u64)),
-            format!("{} calls", row.calls),
+            format!(
+                "{} call{}",
+                row.calls,
+                if row.calls == 1 { "" } else { "s" }
+            ),
             format!("{share} % of the step"),
         ];
         let parts = parts.iter().map(String::as_str);
