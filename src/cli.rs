@@ -10,11 +10,13 @@ mod course_check;
 mod doctor;
 mod export;
 mod journey;
+mod kit;
 mod list;
 mod manual;
 mod meter;
 mod notes;
 mod progress;
+mod ready;
 mod replay;
 mod room;
 mod run;
@@ -33,13 +35,14 @@ pub use crate::out::{Exit, Stop};
 
 use args::{Cli, CourseCommand, CourseTask, Task};
 
-use crate::course::Course;
+use crate::course::{Course, embedded};
 use crate::engine::client::EngineCommand;
 use crate::out;
 use crate::settings::Settings;
 
-/// Runs the program with this process's arguments.
-pub fn main() -> ExitCode {
+/// Runs the program with this process's arguments and the course that it holds.
+pub fn main(course: embedded::Trees) -> ExitCode {
+    embedded::set(course);
     out::tell_panics();
     ExitCode::from(run(std::env::args_os()) as u8)
 }
@@ -101,6 +104,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Task::Hint(args)) => list::hint(&args),
         Some(Task::Reset(args)) => list::reset(&args),
         Some(Task::Init(args)) => list::init(&args),
+        Some(Task::Kit(args)) => kit::kit(&args),
+        Some(Task::Doctor(args)) if args.room => ready::ready(&args),
         Some(Task::Doctor(args)) => doctor::doctor(&args),
         Some(Task::Replay(args)) => replay::replay(&args),
         Some(Task::Notes(args)) => notes::notes(&args),

@@ -79,7 +79,12 @@ fn over<T>(write: impl FnOnce() -> T) -> T {
 fn show(foot: &str, text: &str) {
     if !foot.is_empty() {
         let mut stderr = io::stderr().lock();
-        let _ = write!(stderr, "\r\u{1b}[K{}", clean::lines(text));
+        // Without wrapping: what is too long for the terminal is cut there.
+        let _ = write!(
+            stderr,
+            "\r\u{1b}[K\u{1b}[?7l{}\u{1b}[?7h",
+            clean::lines(text)
+        );
         let _ = stderr.flush();
     }
 }
@@ -88,13 +93,6 @@ fn show(foot: &str, text: &str) {
 pub fn notice(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         error(&format!("perflings: {text}"));
-    }
-}
-
-/// A line on stderr without a name, for progress.
-pub fn progress(text: &str) {
-    if !NO_PROGRESS.load(Ordering::Relaxed) {
-        error(text);
     }
 }
 
@@ -138,7 +136,7 @@ pub fn log(level: &str, text: &str) {
     ));
 }
 
-/// From now on a panic is told by `progress`, and not by the standard library, which would print its text as it is.
+/// From now on a panic is told by `error`, and not by the standard library, which would print its text as it is.
 pub fn tell_panics() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();

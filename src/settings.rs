@@ -81,8 +81,8 @@ pub fn keep(key: &str, to: Option<&str>) -> Result<PathBuf> {
     match to {
         None => drop(document.remove(key)),
         Some(to) => match to.parse::<i64>() {
-            Ok(number) => document[key] = value(number),
-            Err(_) => document[key] = value(to),
+            Ok(number) if key == "threads" => document[key] = value(number),
+            _ => document[key] = value(to),
         },
     }
     let folder = files::folder(&path);

@@ -6,6 +6,8 @@
 mod course;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/kit.rs"]
+mod kit;
 #[path = "support/learner.rs"]
 mod learner;
 #[path = "cli/mistakes.rs"]

@@ -80,6 +80,8 @@ pub enum Task {
     Reset(ResetArgs),
     /// Write the course into a new folder, to edit it there
     Init(InitArgs),
+    /// Write program, course, recordings and a start script into a new folder, for a USB stick or a share
+    Kit(KitArgs),
     /// Say what works on this machine: devices, terminal, folders; and what to do where something is missing
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
@@ -372,10 +374,24 @@ pub struct InitArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+pub struct KitArgs {
+    /// A folder that is not there yet, or is empty
+    pub dir: PathBuf,
+    /// A recording to take along, for `replay`; may be repeated
+    #[arg(long = "recording", value_name = "FILE")]
+    pub recordings: Vec<PathBuf>,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
 pub struct DoctorArgs {
     /// One JSON object
     #[arg(long)]
     pub json: bool,
+    /// One line for a class: whether this machine is ready, or what is missing
+    #[arg(long, conflicts_with = "calibrate")]
+    pub room: bool,
     /// Measure the peaks of every device anew: arithmetic and memory bandwidth
     #[arg(long)]
     pub calibrate: bool,

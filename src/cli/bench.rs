@@ -11,14 +11,13 @@ use anyhow::Result;
 use super::meter::Meter;
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
-use crate::export::sheet::{digits, worth};
 use crate::files;
 use crate::measure::cell::Subject;
 use crate::measure::plan::{News, Progress};
 use crate::measure::report::{self, Fitted, Report};
 use crate::measure::runner::{Runner, Work, engine_command};
 use crate::measure::{ablation, gate};
-use crate::out::{self, Exit, notice, progress, result, usage};
+use crate::out::{self, Exit, notice, result, usage};
 use crate::protocol::Event;
 use args::{BenchArgs, Extent};
 
@@ -39,10 +38,21 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
     let meter = Meter::begin();
     let mut tell = |now: Progress<'_>| {
-        if let News::Begins { number, of } = now.news {
-            meter.at(number - 1, of);
+        match now.news {
+            News::Begins { number, of } => {
+                meter.at(number - 1, of);
+                meter.doing(&now.job.label);
+            }
+            News::Line(line, _) => {
+                if let Event::Log(log) = &line.event
+                    && log.level == "error"
+                {
+                    out::log("error", &log.text);
+                }
+            }
+            _ => {}
         }
-        say(now)
+        Ok(())
     };
     let mut report = report::measure(&mut runner, &subjects, args.rounds(), &mut tell)?;
     drop(meter);
@@ -164,38 +174,6 @@ fn possible(config: RunConfig) -> Result<RunConfig> {
         Some(problem) => Err(usage(problem.what.clone())),
         None => Ok(config),
     }
-}
-
-/// Says on stderr what was measured.
-fn say(now: Progress<'_>) -> Result<()> {
-    let label = &now.job.label;
-    match now.news {
-        News::Measured(measured) => {
-            let finished = measured.finished.as_ref();
-            let speed = finished.and_then(|f| Some((f.samples_per_s?, f.step_ms?.median)));
-            let said = match (&measured.pair, speed) {
-                (Some(pair), _) => {
-                    let worth = worth(pair.ratio, pair.low, pair.high);
-                    format!("{worth} {}", pair.verdict)
-                }
-                (None, Some((speed, ms))) => {
-                    format!("{} samples/s, step {} ms", digits(speed), digits(ms))
-                }
-                (None, None) => "no step was timed".to_owned(),
-            };
-            progress(&format!("{label}: {said}"));
-        }
-        News::Failed(stop) => progress(&format!("{label}: {}", stop.text)),
-        News::Line(line, _) => {
-            if let Event::Log(log) = &line.event
-                && log.level == "error"
-            {
-                out::log("error", &log.text);
-            }
-        }
-        News::Begins { .. } => {}
-    }
-    Ok(())
 }
 
 /// Refuses, before anything is measured, a file that cannot be written.

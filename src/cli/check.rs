@@ -20,7 +20,7 @@ use crate::course::progress::{Prediction, StageProgress, State, Times, letter, t
 use crate::judge::Report;
 use crate::judge::stage::{Measured, evaluate};
 use crate::measure::runner::{Runner, Work};
-use crate::out::{self, Exit, progress, result, usage};
+use crate::out::{self, Exit, result, usage};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
     let context = args.course.open()?;
@@ -47,7 +47,8 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         let (mine, path) = context.learner(stage, None)?;
         say_file(stage, path.as_deref());
         let quiz = &known.stage(&stage.id).quiz;
-        let Some(report) = report(&mut runner, device, stage, &mine.config, quiz.len())? else {
+        let Some(report) = report(&mut runner, &meter, device, stage, &mine.config, quiz.len())?
+        else {
             return Ok(Exit::Interrupted);
         };
         if args.json {
@@ -128,13 +129,14 @@ fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs
 /// The answers for one stage; none when interrupted.
 fn report(
     runner: &mut Runner,
+    meter: &Meter,
     device: &str,
     stage: &Stage,
     mine: &RunConfig,
     quiz: usize,
 ) -> Result<Option<Report>> {
     let mut measure = |what: &str, work: Work| {
-        progress(&format!("stage {} ({}): {what}", stage.number, stage.id));
+        meter.doing(format!("stage {} ({}): {what}", stage.number, stage.id));
         let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;
         Ok::<_, anyhow::Error>((!measured.interrupted).then_some(measured))
     };

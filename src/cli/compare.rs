@@ -3,11 +3,12 @@
 use anyhow::Result;
 
 use super::args::CompareArgs;
+use super::meter::Meter;
 use super::variant::{change, named};
 use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Runner, Work, engine_command};
-use crate::out::{self, Exit, notice, progress, result, usage};
+use crate::out::{self, Exit, notice, result, usage};
 use crate::protocol::{Event, Pair, Slot, Spread, Verdict};
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -25,29 +26,17 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         b: b.spec(Slot::B),
         pairs: args.pairs,
     };
-    let mut shown = 0;
+    let meter = Meter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
-        match &line.event {
-            _ if args.json => result(text)?,
-            Event::Pair(pair) if pair.n == 0 => progress(&format!(
-                "at most {} pairs, {:.0} s",
-                pair.limit_pairs, pair.limit_s
-            )),
-            Event::Pair(pair) if pair.n >= shown + 5 && !pair.done => {
-                shown = pair.n;
-                progress(&format!(
-                    "pair {}, next look at {}: {} so far, at most {:.0} s left",
-                    pair.n,
-                    pair.wanted,
-                    pair.figures(),
-                    pair.remaining_s
-                ));
-            }
-            Event::Started(started) => progress(&format!(
-                "{:?}: {} on {}",
-                started.run.slot, started.run.variant, started.device.name
-            )),
-            _ => {}
+        if args.json {
+            result(text)?;
+        }
+        if let Event::Pair(pair) = &line.event {
+            let (n, most, left) = (pair.n, pair.limit_pairs, pair.remaining_s);
+            meter.doing(format!(
+                "pair {n} of at most {most}, at most {left:.0} s left: {}",
+                pair.figures()
+            ));
         }
         if let Event::Log(log) = &line.event
             && log.level != "info"
@@ -56,6 +45,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         }
         Ok(())
     })?;
+    drop(meter);
     match &measured.pair {
         Some(pair) if !args.json => result(&verdict(pair, &a.name, &b.name))?,
         Some(_) => {}

@@ -18,7 +18,7 @@ use crate::engine::client::split_words;
 use crate::judge::course::{Compare, Tried, WITH_MEASURE, behaviour, mysteries};
 use crate::lints;
 use crate::measure::runner::{Measured, Work};
-use crate::out::{self, Exit, Stop, progress, result};
+use crate::out::{self, Exit, Stop, result};
 use crate::tui::keys::{BINDINGS, key_name};
 
 pub fn course_check(
@@ -118,12 +118,12 @@ fn passed(context: &CourseContext, tried: &[Tried]) -> String {
 /// What was tried with the stages and the faults of mystery runs; an error where a missing device or ctrl-c makes the rest pointless.
 fn try_stages(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
     let (mut runner, mut fatal) = (engine.runner()?, None);
-    let _meter = Meter::begin();
+    let meter = Meter::begin();
     let ask = RefCell::new(|what: String, work: Work| -> Result<Measured, String> {
         if fatal.is_some() {
             return Err("not tried".to_owned());
         }
-        progress(&what);
+        meter.doing(what);
         let measured = runner.measure(&engine.device, &work, |_, _| Ok(()));
         let error = match measured {
             Ok(measured) if !measured.interrupted => return Ok(measured),

@@ -50,44 +50,44 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
 
 /// What was found on this machine, as `--json` writes it.
 #[derive(Default, Serialize)]
-struct Found {
-    version: &'static str,
-    protocol: u32,
-    engine: Option<Hello>,
-    devices: Vec<DeviceInfo>,
-    problem: Option<String>,
+pub struct Found {
+    pub version: &'static str,
+    pub protocol: u32,
+    pub engine: Option<Hello>,
+    pub devices: Vec<DeviceInfo>,
+    pub problem: Option<String>,
     /// The share of this machine's cores that other programs use now, 0 to 1.
-    others: Option<f64>,
+    pub others: Option<f64>,
     /// What drivers wrote beside the stream.
-    driver_output: Vec<String>,
+    pub driver_output: Vec<String>,
     /// Nothing has to be done about these: lines of drivers that are known to mean nothing, peaks that changed.
-    notes: Vec<String>,
-    terminal: Terminal,
-    folders: Vec<Folder>,
+    pub notes: Vec<String>,
+    pub terminal: Terminal,
+    pub folders: Vec<Folder>,
     /// What to do, a sentence each.
-    to_do: Vec<String>,
+    pub to_do: Vec<String>,
 }
 
 #[derive(Default, Serialize)]
-struct Terminal {
-    is_terminal: bool,
-    width: Option<u16>,
-    height: Option<u16>,
-    term: String,
-    colours: &'static str,
-    utf8: bool,
+pub struct Terminal {
+    pub is_terminal: bool,
+    pub width: Option<u16>,
+    pub height: Option<u16>,
+    pub term: String,
+    pub colours: &'static str,
+    pub utf8: bool,
     /// `tmux`, `screen`, `zellij` or nothing.
-    inside: Option<&'static str>,
+    pub inside: Option<&'static str>,
 }
 
 #[derive(Serialize)]
-struct Folder {
-    what: &'static str,
-    path: PathBuf,
-    writable: bool,
+pub struct Folder {
+    pub what: &'static str,
+    pub path: PathBuf,
+    pub writable: bool,
 }
 
-fn probe(command: &EngineCommand) -> Result<Found> {
+pub fn probe(command: &EngineCommand) -> Result<Found> {
     let mut client = Client::spawn(command.clone()).map_err(|error| usage(format!("{error:#}")))?;
     let mut found = Found {
         version: env!("CARGO_PKG_VERSION"),
@@ -148,7 +148,11 @@ fn wait<T>(
 
 /// Measures the peaks of a device in an engine of its own, so that a driver that fails takes no other along. Notices of
 /// the engine are added to `notes`.
-fn measure_peaks(command: &EngineCommand, select: &str, notes: &mut Vec<String>) -> Result<Roof> {
+pub fn measure_peaks(
+    command: &EngineCommand,
+    select: &str,
+    notes: &mut Vec<String>,
+) -> Result<Roof> {
     let mut client = Client::spawn(command.clone())?;
     client.send(Command::Calibrate {
         device: select.to_owned(),

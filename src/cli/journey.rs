@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 
@@ -20,7 +19,7 @@ use crate::measure::cell::Cell;
 use crate::measure::journey::{self, BASELINE, Journey, Plan, Row};
 use crate::measure::plan::{News, Progress};
 use crate::measure::runner::{Runner, engine_command};
-use crate::out::{self, Exit, progress, result, usage};
+use crate::out::{self, Exit, notice, result, usage};
 use crate::profile::operations;
 use crate::protocol::{Event, KernelSummary};
 use crate::record::{Recorder, Recording};
@@ -52,18 +51,25 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         steps: args.steps,
         rounds: args.rounds.unwrap_or(ROUNDS),
     };
-    let began = Instant::now();
-    let mut last = (0, 0);
     let meter = Meter::begin();
     let tell = &mut |row: &Row, now: Progress<'_>| {
         if let (Some(folder), News::Line(line, text)) = (&mut folder, now.news) {
             folder.recorder(row)?.add(line, text)?;
         }
-        if let News::Begins { number, of } = now.news {
-            last = (number, of);
-            meter.at(number - 1, of);
+        match now.news {
+            News::Begins { number, of } => {
+                meter.at(number - 1, of);
+                meter.doing(row.name());
+            }
+            News::Line(line, _) => {
+                if let Event::Log(log) = &line.event
+                    && log.level != "info"
+                {
+                    out::log(&log.level, &log.text);
+                }
+            }
+            _ => {}
         }
-        say(row, now, last, began);
         Ok(())
     };
     let mut found = journey::measure(&mut runner, &context.course, &plan, tell)?;
@@ -74,7 +80,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     if let Some(state) = &context.state
         && kept::save(state, &shown(&found))?
     {
-        progress("The workshop's ending shows this table, too (key J).");
+        notice("the workshop's ending shows this table, too (key J).");
     }
     let text = match (args.json, args.markdown) {
         (true, _) => serde_json::to_string(&found)?,
@@ -86,42 +92,6 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         false => result(text.trim_end())?,
     }
     Ok(found.exit())
-}
-
-/// Says on stderr what was measured, and about how long the rest takes.
-fn say(row: &Row, now: Progress<'_>, (number, of): (usize, usize), began: Instant) {
-    let name = row.name();
-    let so_far = || {
-        let pace = began.elapsed().as_secs_f64() / number.max(1) as f64;
-        match pace * of.saturating_sub(number) as f64 {
-            _ if number == of => String::new(),
-            left if left < 90.0 => format!("; about {left:.0} s left"),
-            left => format!("; about {:.0} min left", left / 60.0),
-        }
-    };
-    match now.news {
-        News::Measured(measured) => {
-            let finished = measured.finished.as_ref();
-            let said = finished.and_then(|f| {
-                let rate = digits(f.samples_per_s?);
-                Some(match f.enqueue_samples_per_s {
-                    Some(_) => format!("{rate} samples/s by wall time"),
-                    None => format!("{rate} samples/s, step {} ms", digits(f.step_ms?.median)),
-                })
-            });
-            let said = said.unwrap_or_else(|| "no step was timed".to_owned());
-            progress(&format!("{number} of {of}, {name}: {said}{}", so_far()));
-        }
-        News::Failed(stop) => progress(&format!("{number} of {of}, {name}: {}", stop.text)),
-        News::Line(line, _) => {
-            if let Event::Log(log) = &line.event
-                && log.level != "info"
-            {
-                out::log(&log.level, &log.text);
-            }
-        }
-        News::Begins { .. } => {}
-    }
 }
 
 /// Where files go: all rounds of a row are one log.

@@ -1,5 +1,7 @@
 //! `perflings list`, `hint`, `reset` and `init`: the course without running it.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -9,8 +11,8 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::placeholder::{Figures, told};
 use crate::course::progress::{self, Change, Prediction, StageProgress, State, letter};
-use crate::course::workspace::restore;
-use crate::course::{Exercise, embedded};
+use crate::course::workspace::{restore, write};
+use crate::course::{Exercise, Source};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
@@ -166,28 +168,27 @@ fn reset_files(context: &CourseContext, exercise: &Exercise) -> Result<Vec<std::
     Ok(kept)
 }
 
+/// Refuses a folder with something in it.
+pub fn ensure_new(dir: &Path) -> Result<()> {
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(usage(format!(
+                "{} is not empty; name a new folder",
+                dir.display()
+            ))),
+        },
+        Err(_) if !files::is_taken(dir) => Ok(()),
+        Err(error) => Err(usage(format!("{}: {error}", dir.display()))),
+    }
+}
+
 pub fn init(args: &InitArgs) -> Result<Exit> {
     let dir = &args.dir;
-    match std::fs::read_dir(dir) {
-        Ok(mut entries) => {
-            if entries.next().is_some() {
-                return Err(usage(format!(
-                    "{} is not empty; name a new folder",
-                    dir.display()
-                )));
-            }
-        }
-        Err(_) if !files::is_taken(dir) => {}
-        Err(error) => return Err(usage(format!("{}: {error}", dir.display()))),
-    }
-    let files = embedded::files();
-    for (path, bytes) in &files {
-        let target = dir.join(path);
-        let folder = target.parent().unwrap_or(dir);
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("Failed to create {}", folder.display()))?;
-        files::write(&target, bytes)
-            .with_context(|| format!("Failed to write {}", target.display()))?;
+    ensure_new(dir)?;
+    let files = Source::Embedded.files()?;
+    for (path, text) in &files {
+        write(&dir.join(path), text)?;
     }
     result(&format!(
         "wrote {} files into {}",

@@ -1,5 +1,5 @@
-//! How far a long command has come, and about how long it still takes: one line at the foot of a terminal, from the third
-//! second on. It knows nothing of what is done.
+//! How far a long command has come, about how long it still takes, and what it does: one line at the foot of a terminal,
+//! from the third second on. Progress is told here and nowhere else, so where nobody looks it is not told.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
@@ -18,6 +18,7 @@ struct Done {
     began: Instant,
     pieces: usize,
     of: usize,
+    what: String,
 }
 
 impl Meter {
@@ -30,6 +31,7 @@ impl Meter {
             began: Instant::now(),
             pieces: 0,
             of: 0,
+            what: String::new(),
         }));
         let weak = Arc::downgrade(&done);
         let thread = Builder::new().name("progress".to_owned());
@@ -43,6 +45,13 @@ impl Meter {
         if let Some(done) = &self.0 {
             let mut done = locked(done);
             (done.pieces, done.of) = (pieces, of.max(pieces));
+        }
+    }
+
+    /// What is done now.
+    pub fn doing(&self, what: impl Into<String>) {
+        if let Some(done) = &self.0 {
+            locked(done).what = what.into();
         }
     }
 }
@@ -70,22 +79,26 @@ fn keep_up(of: &Weak<Mutex<Done>>) {
             let done = done?;
             let done = locked(&done);
             let passed = done.began.elapsed();
-            (passed >= PATIENCE).then(|| line(done.pieces, done.of, passed))
+            (passed >= PATIENCE).then(|| line(&done, passed))
         });
     }
 }
 
-fn line(pieces: usize, of: usize, passed: Duration) -> String {
-    let so_far = seconds(passed.as_secs_f64());
-    if of == 0 {
-        return format!("{so_far} so far");
+fn line(done: &Done, passed: Duration) -> String {
+    let (pieces, of) = (done.pieces, done.of);
+    let mut line = format!("{} so far", seconds(passed.as_secs_f64()));
+    if pieces > 0 {
+        let each = passed.as_secs_f64() / pieces as f64;
+        let left = each * of.saturating_sub(pieces) as f64;
+        line += &format!(", about {} left", seconds(left));
     }
-    if pieces == 0 {
-        return format!("0 of {of} · {so_far} so far");
+    if of > 0 {
+        line = format!("{pieces} of {of} · {line}");
     }
-    let each = passed.as_secs_f64() / pieces as f64;
-    let left = seconds(each * of.saturating_sub(pieces) as f64);
-    format!("{pieces} of {of} · {so_far} so far, about {left} left")
+    if !done.what.is_empty() {
+        line += &format!(" · {}", done.what);
+    }
+    line
 }
 
 fn seconds(seconds: f64) -> String {
@@ -101,9 +114,22 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_the_pieces_done() {
-        let text = |pieces| line(pieces, 4, Duration::from_secs(30));
-        assert_eq!(text(0), "0 of 4 · 30 s so far");
-        assert_eq!(text(1), "1 of 4 · 30 s so far, about 2 min left");
-        assert_eq!(text(3), "3 of 4 · 30 s so far, about 10 s left");
+        let text = |pieces, of, what: &str| {
+            let (began, what) = (Instant::now(), what.to_owned());
+            let done = Done {
+                began,
+                pieces,
+                of,
+                what,
+            };
+            line(&done, Duration::from_secs(30))
+        };
+        assert_eq!(text(0, 4, ""), "0 of 4 · 30 s so far");
+        assert_eq!(text(1, 4, ""), "1 of 4 · 30 s so far, about 2 min left");
+        assert_eq!(
+            text(3, 4, "v1"),
+            "3 of 4 · 30 s so far, about 10 s left · v1"
+        );
+        assert_eq!(text(0, 0, "a run"), "30 s so far · a run");
     }
 }

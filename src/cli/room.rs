@@ -133,9 +133,10 @@ fn codes(dir: &Path) -> Result<Codes> {
 }
 
 /// The name that others on the network may know this machine by.
-fn host_name() -> String {
-    let name = files::system("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
+pub fn host_name() -> String {
+    let name = files::system("/proc/sys/kernel/hostname");
+    let name = name.ok().or_else(|| std::env::var("COMPUTERNAME").ok());
+    match name.unwrap_or_default().trim() {
         "" => "THIS-MACHINE".to_owned(),
         name => name.to_owned(),
     }

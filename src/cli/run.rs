@@ -1,18 +1,18 @@
-//! `perflings run`: one stage or configuration without a screen. Progress goes to stderr; the summary, or with
-//! `--json` the whole stream, to stdout.
+//! `perflings run`: one stage or configuration without a screen. The summary, or with `--json` the whole stream, goes to
+//! stdout.
 
 use anyhow::Result;
 
 use super::args::{As, RunArgs};
 use super::journey::{self, ALL};
+use super::meter::Meter;
 use super::progress::say_file;
 use super::summary;
 use super::variant::change;
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{Measured, Runner, Work, engine_command};
-use crate::out::{self, Exit, Stop, progress, result, usage};
+use crate::out::{self, Exit, Stop, notice, result, usage};
 use crate::protocol::{Event, RunSpec, Slot};
-use crate::units::show;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     if args.stage.as_deref() == Some(ALL) {
@@ -57,19 +57,17 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         config: named.config,
         steps: Some(args.steps),
     });
-    let mut reporter = Reporter {
-        steps: args.steps,
-        latest: None,
-    };
     let mut on_matrix_cores = false;
+    let meter = Meter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if let Event::Started(started) = &line.event {
             on_matrix_cores = started.format().is_some() && !started.emulated;
         }
-        if args.json {
-            out::json_line(text)?;
-        } else {
-            reporter.hear(&line.event);
+        tell(&meter, args.steps, &line.event);
+        match (&line.event, args.json) {
+            (_, true) => out::json_line(text)?,
+            (Event::Log(log), _) if log.level != "info" => out::log(&log.level, &log.text),
+            _ => {}
         }
         Ok(())
     });
@@ -77,9 +75,10 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         let stop = error.downcast_ref::<Stop>();
         let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
         if on_matrix_cores && broke_off {
-            progress("With --set train.precision=f32 it runs without matrix cores.");
+            notice("with --set train.precision=f32 it runs without matrix cores.");
         }
     })?;
+    drop(meter);
     if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
         result(&summary::text(finished))?;
     }
@@ -95,48 +94,17 @@ fn exit_of(measured: &Measured) -> Exit {
     }
 }
 
-/// A few lines of progress: what is opened, what is compiled, about ten steps.
-struct Reporter {
-    steps: u64,
-    latest: Option<f64>,
-}
-
-impl Reporter {
-    fn hear(&mut self, event: &Event) {
-        match event {
-            Event::Compiling { kernels, latest } if kernels.is_power_of_two() => {
-                progress(&format!(
-                    "compiling kernels: {kernels} so far, now {latest}"
-                ));
-            }
-            Event::Started(started) => progress(&format!(
-                "stage {} {} on {}{}: {} parameters, ln V = {:.3}",
-                started.run.stage,
-                started.run.variant,
-                started.device.name,
-                started
-                    .format()
-                    .map_or(String::new(), |it| format!(" ({it})")),
-                show(started.parameters as f64, 0),
-                started.ln_vocab
-            )),
-            Event::Throughput(throughput) => self.latest = Some(throughput.samples_per_s),
-            Event::Step(step) => {
-                let every = (self.steps / 10).max(1);
-                if step.step % every == 0 || step.step + 1 == self.steps {
-                    let speed = self
-                        .latest
-                        .map(|s| format!(", {} samples/s", show(s, 1)))
-                        .unwrap_or_default();
-                    let profiled = if step.profiled { " (profiled)" } else { "" };
-                    progress(&format!(
-                        "step {:>5}  loss {:<9.4}  {:.1} ms{profiled}{speed}",
-                        step.step, step.loss.0, step.ms
-                    ));
-                }
-            }
-            Event::Log(log) if log.level != "info" => out::log(&log.level, &log.text),
-            _ => {}
+/// What is compiled; then the step and its loss.
+fn tell(meter: &Meter, steps: u64, event: &Event) {
+    match event {
+        Event::Compiling { kernels, latest } => {
+            meter.doing(format!("compiling kernels: {kernels}, now {latest}"));
         }
+        Event::Step(step) => {
+            meter.at(step.step as usize, steps as usize);
+            let (loss, ms) = (step.loss.0, step.ms);
+            meter.doing(format!("loss {loss:.4}, {ms:.1} ms a step"));
+        }
+        _ => {}
     }
 }

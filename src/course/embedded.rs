@@ -1,9 +1,26 @@
-//! The course inside the binary: the files of `exercises/` and `lessons/` as they were when it was built.
+//! The course inside the program: the files of `exercises/` and `lessons/` as they were when it was built. In a checkout, a
+//! program or a test that cargo started reads those files themselves.
 
-use include_dir::{Dir, DirEntry, include_dir};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-static EXERCISES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/exercises");
-static LESSONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lessons");
+use include_dir::{Dir, DirEntry};
+
+use crate::config::file::{MAX_BYTES, read_text};
+
+/// Most entries of one folder that are looked at.
+const MAX_ENTRIES: usize = 500;
+
+/// `exercises/` and `lessons/`.
+pub type Trees = [&'static Dir<'static>; 2];
+
+static TREES: OnceLock<Trees> = OnceLock::new();
+
+/// Says what is inside the program; the first word counts.
+pub fn set(trees: Trees) {
+    let _ = TREES.set(trees);
+}
 
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,24 +29,43 @@ pub struct Entry {
     pub folder: bool,
 }
 
+/// The checkout that cargo started this process from. What is not the program, such as a test, is in one always.
+fn checkout() -> Option<&'static Path> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let find = || {
+        let ours = std::env::var_os("CARGO_PKG_NAME").is_some_and(|it| it == "perflings");
+        let named = std::env::var_os("CARGO_MANIFEST_DIR").filter(|_| ours);
+        let here = || TREES.get().is_none().then(|| ".".into());
+        named.map(PathBuf::from).or_else(here)
+    };
+    FOUND.get_or_init(find).as_deref()
+}
+
 /// The tree a path belongs to, and the rest of the path.
 fn split(path: &str) -> Option<(&'static Dir<'static>, &str)> {
     let (head, rest) = path.split_once('/').unwrap_or((path, ""));
+    let [exercises, lessons] = *TREES.get()?;
     match head {
-        "exercises" => Some((&EXERCISES, rest)),
-        "lessons" => Some((&LESSONS, rest)),
+        "exercises" => Some((exercises, rest)),
+        "lessons" => Some((lessons, rest)),
         _ => None,
     }
 }
 
 /// The text of an embedded file.
 pub fn text(path: &str) -> Option<String> {
+    if let Some(root) = checkout() {
+        return read_text(&root.join(path), MAX_BYTES).ok();
+    }
     let (tree, rest) = split(path)?;
     tree.get_file(rest)?.contents_utf8().map(str::to_owned)
 }
 
 /// What an embedded folder holds.
 pub fn entries(under: &str) -> Vec<Entry> {
+    if let Some(root) = checkout() {
+        return on_disk(&root.join(under));
+    }
     let Some((tree, rest)) = split(under) else {
         return Vec::new();
     };
@@ -50,18 +86,12 @@ pub fn entries(under: &str) -> Vec<Entry> {
     entries.map(entry).collect()
 }
 
-/// Every embedded file with its path, to be written out by `perflings init`.
-pub fn files() -> Vec<(String, &'static [u8])> {
-    let mut found = Vec::new();
-    for (head, tree) in [("exercises", &EXERCISES), ("lessons", &LESSONS)] {
-        let mut open = vec![tree];
-        while let Some(dir) = open.pop() {
-            for file in dir.files() {
-                found.push((format!("{head}/{}", file.path().display()), file.contents()));
-            }
-            open.extend(dir.dirs());
-        }
-    }
-    found.sort();
-    found
+/// What a folder on the disk holds.
+pub fn on_disk(folder: &Path) -> Vec<Entry> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entry = |entry: fs::DirEntry| Entry {
+        name: entry.file_name().to_string_lossy().into_owned(),
+        folder: entry.path().is_dir(),
+    };
+    found.take(MAX_ENTRIES).map(entry).collect()
 }

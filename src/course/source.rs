@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +10,6 @@ use super::text;
 use crate::config::RunConfig;
 use crate::config::file::{FileError, MAX_BYTES, parse, read_text};
 use crate::files;
-
-/// Most entries of one folder that are looked at.
-const MAX_ENTRIES: usize = 500;
 
 /// The files of one course. Paths inside use `/` and are relative to the course.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,22 +52,30 @@ impl Source {
     pub fn entries(&self, under: &str) -> Vec<Entry> {
         let mut found: Vec<Entry> = match self {
             Self::Embedded => embedded::entries(under),
-            Self::Folder { root, .. } => within(root, Path::new(under))
-                .ok()
-                .and_then(|folder| fs::read_dir(folder).ok())
-                .into_iter()
-                .flatten()
-                .flatten()
-                .take(MAX_ENTRIES)
-                .map(|entry| Entry {
-                    name: entry.file_name().to_string_lossy().into_owned(),
-                    folder: entry.path().is_dir(),
-                })
-                .collect(),
+            Self::Folder { root, .. } => match within(root, Path::new(under)) {
+                Ok(folder) => embedded::on_disk(&folder),
+                Err(_) => Vec::new(),
+            },
         };
         found.retain(|entry| !entry.name.starts_with('.'));
         found.sort();
         found
+    }
+
+    /// Every file of the course, with its path.
+    pub fn files(&self) -> Result<Vec<(String, String)>, FileError> {
+        let mut found = Vec::new();
+        let mut open = vec!["exercises".to_owned(), "lessons".to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in self.entries(&folder) {
+                let path = format!("{folder}/{}", entry.name);
+                match entry.folder {
+                    true => open.push(path),
+                    false => found.push((path.clone(), self.read(&path)?)),
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Whether there is such a file, or something in its place.

@@ -21,7 +21,8 @@ const MOST: usize = 8;
 pub fn path() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "perflings")?;
     let folder = dirs.runtime_dir().or_else(|| dirs.state_dir());
-    Some(folder?.join("notes.socket"))
+    let folder = folder.unwrap_or_else(|| dirs.data_local_dir());
+    Some(folder.join("notes.socket"))
 }
 
 #[cfg(not(unix))]

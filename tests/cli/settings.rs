@@ -15,6 +15,11 @@ fn a_setting_stands_for_a_flag_that_is_not_given() {
     learner
         .run(&["config", "thread"])
         .fails(2, &["did you mean `threads`?"]);
+    // What looks like a number is text where the key takes text.
+    assert_eq!(learner.run(&["config", "editor", "7"]).code, Some(0));
+    assert_eq!(learner.run(&["config", "threads", "2"]).code, Some(0));
+    let kept = std::fs::read_to_string(learner.path("perflings/config.toml")).expect("a file");
+    assert_eq!(kept, "editor = \"7\"\nthreads = 2\n");
     assert_eq!(learner.run(&["config", "device", "gpu:7"]).code, Some(0));
     let help = learner.run(&["run", "--help"]);
     help.succeeds(&["[default: gpu:7]"]);
@@ -73,6 +78,27 @@ fn flags_stand_before_or_after_the_command() {
     learner
         .run(&["--theme", "darc"])
         .fails(2, &["did you mean `dark`?"]);
+}
+
+#[test]
+fn every_command_takes_every_global_flag_on_either_side() {
+    let learner = Learner::new();
+    let help = learner.run(&["--help"]).out;
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> = listed
+        .map_while(|line| line.split_whitespace().next())
+        .filter(|name| !["help", "engine"].contains(name))
+        .collect();
+    assert!(commands.len() > 15, "{help}");
+    for command in commands {
+        let flags = &["--quiet", "--no-progress", "--threads", "2"][..];
+        for words in [[flags, &[command]].concat(), [&[command], flags].concat()] {
+            let said = learner.run(&[&words[..], &["--help"]].concat());
+            assert_eq!(said.code, Some(0), "{words:?}: {}", said.err);
+        }
+        let wrong = learner.run(&["--threads", "0", command]);
+        wrong.fails(2, &["1..=1024"]);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use perflings::course::exercise::config::answers;
 use perflings::course::exercise::{Body, Detective, Exercise};
-use perflings::course::{Course, embedded};
+use perflings::course::{Course, Source};
 use perflings::protocol::{Event, Line};
 use perflings::record::Recording;
 
@@ -76,7 +76,7 @@ fn five_recorded_runs_hide_their_fault_and_show_it() {
 /// The course inside the program, written out, with one file over another; what is wrong with it.
 fn swapped(from: &str, to: &str) -> Vec<String> {
     let dir = tempfile::tempdir().expect("a folder");
-    for (path, bytes) in embedded::files() {
+    for (path, bytes) in Source::Embedded.files().expect("read") {
         let target = dir.path().join(&path);
         fs::create_dir_all(target.parent().expect("a folder")).expect("made");
         fs::write(target, bytes).expect("written");

@@ -13,7 +13,7 @@ use crate::course::sweep;
 use crate::judge::{Report, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::plan::{News, Progress};
-use crate::out::{self, Exit, notice, progress, result, usage};
+use crate::out::{self, Exit, notice, result, usage};
 
 /// Asks for the learner's answers, measures, judges.
 pub fn check(
@@ -61,11 +61,11 @@ pub fn check(
     })
 }
 
-/// Says on stderr which run begins.
+/// Says which run begins.
 pub fn say(now: Progress<'_>, meter: &Meter) {
     if let News::Begins { number, of } = now.news {
         meter.at(number - 1, of);
-        progress(&format!("{number} of {of}: {}", now.job.label));
+        meter.doing(&now.job.label);
     }
 }
 

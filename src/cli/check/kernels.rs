@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::cli::args::CheckArgs;
+use crate::cli::meter::Meter;
 use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
@@ -45,7 +46,9 @@ pub fn check(
         &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
     );
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
+    let meter = Meter::begin();
     let report = checker.check(&args.engine.device, job);
+    drop(meter);
     let report = kernel::verdict(checker.job(), report);
     if args.json {
         out::json(&report)?;

@@ -18,7 +18,6 @@ use crate::judge::kernel::KernelVerdict;
 use crate::judge::{Line, Outcome, configs as judge, kernel as kernel_judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::runner::{Runner, engine_command};
-use crate::out::progress;
 use crate::protocol::{KernelJob, KernelStarter, NO_MATRIX_CORES};
 
 const NOT_RUN: &str = "did not run";
@@ -53,7 +52,7 @@ pub fn all(
                 Some(outcome) => outcome,
                 None => {
                     meter.at(tried.len(), of);
-                    progress(&what);
+                    meter.doing(&what);
                     let mut job = job(exercise, kernels, text);
                     job.timed = timed;
                     let mut facts = checker.check(&engine.device, job.clone());
@@ -227,7 +226,6 @@ fn config(
         passed: Some(!shipped.is_empty()),
         detail: told(&shipped.iter().collect::<Vec<_>>()),
     };
-    progress(&format!("{} {}", exercise.label(), exercise.id));
     let meter = Meter::begin();
     let found = match measure_exercise(runner, configs, device, timed, |now, _| say(now, &meter)) {
         Ok(Some(found)) => Ok(found),

@@ -1,0 +1,81 @@
+//! `perflings kit DIR`: what a class needs, in a folder for a USB stick or a share: this program, the course, recordings and a script
+//! that starts it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::args::KitArgs;
+use super::list::ensure_new;
+use crate::course::workspace::write;
+use crate::files;
+use crate::out::{Exit, notice, result};
+use crate::record::Recording;
+
+/// Bytes that this program or a recording may have.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Names of the program and of the script, how that is called, and the script.
+#[cfg(not(windows))]
+const START: [&str; 4] = [
+    "perflings",
+    "start.sh",
+    "sh start.sh",
+    include_str!("kit/start.sh"),
+];
+#[cfg(windows)]
+const START: [&str; 4] = [
+    "perflings.exe",
+    "start.cmd",
+    "start.cmd",
+    include_str!("kit/start.cmd"),
+];
+
+pub fn kit(args: &KitArgs) -> Result<Exit> {
+    let dir = &args.dir;
+    ensure_new(dir)?;
+    let [program, script, start, text] = START;
+    let context = args.course.load()?;
+    let system = format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH);
+    let filled = |text: &str| {
+        text.replace("{SYSTEM}", &system)
+            .replace("{VERSION}", env!("CARGO_PKG_VERSION"))
+            .replace("{START}", start)
+    };
+    for (path, text) in context.source.files()? {
+        write(&dir.join("course").join(path), &text)?;
+    }
+    for path in &args.recordings {
+        Recording::read(path)?;
+        let name = path.file_name().context("a recording has a name")?;
+        copy(path, &dir.join("recordings").join(name))?;
+    }
+    write(
+        &dir.join("README.txt"),
+        &filled(include_str!("kit/README.txt")),
+    )?;
+    write(&dir.join(script), &filled(text))?;
+    let own = std::env::current_exe().context("Failed to find this program")?;
+    let program = dir.join(program);
+    copy(&own, &program)?;
+    // A stick may keep no permissions; the script says what to do there.
+    #[cfg(unix)]
+    let _ = std::fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    );
+    result(&format!("wrote a kit for {system} into {}", dir.display()))?;
+    notice(&format!(
+        "try it on a machine of the room: {start} doctor --room"
+    ));
+    Ok(Exit::Ok)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let bytes = files::read(from, MAX_BYTES);
+    let bytes = bytes.with_context(|| format!("Failed to read {}", from.display()))?;
+    std::fs::create_dir_all(files::folder(to))
+        .and_then(|()| files::write(to, &bytes))
+        .with_context(|| format!("Failed to write {}", to.display()))?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! `perflings doctor --room`: one line that says whether this machine is ready for a class, or what is missing.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::args::DoctorArgs;
+use super::doctor::{Found, Terminal, measure_peaks, probe};
+use super::room::host_name;
+use crate::config::{Preset, RunConfig};
+use crate::engine::client::EngineCommand;
+use crate::measure::runner::{Runner, Work, engine_command};
+use crate::out::{self, Exit, result};
+use crate::units::show;
+
+/// Every machine has it, and the workshop begins on it.
+const DEVICE: &str = "cpu";
+/// After this many seconds without a loss a class has begun to wait.
+const PATIENCE: f64 = 10.0;
+
+/// One machine, as `--json` writes it.
+#[derive(Default, Serialize)]
+struct Ready {
+    host: String,
+    version: &'static str,
+    ready: bool,
+    missing: Vec<String>,
+    terminal: Terminal,
+    /// `--device` of each that was found.
+    devices: Vec<String>,
+    cpu: Option<String>,
+    gflops: Option<f64>,
+    first_loss_s: Option<f64>,
+}
+
+pub fn ready(args: &DoctorArgs) -> Result<Exit> {
+    let command = engine_command(args.engine.as_deref())?;
+    let mut found = probe(&command)?;
+    let mut ready = Ready {
+        host: host_name(),
+        version: found.version,
+        missing: lacks(&found),
+        devices: found.devices.iter().map(|it| it.select.clone()).collect(),
+        ..Ready::default()
+    };
+    if let Some(cpu) = found.devices.iter().find(|it| it.select == DEVICE) {
+        ready.cpu = Some(cpu.device.name.clone());
+        match measure_peaks(&command, DEVICE, &mut found.notes) {
+            Ok(roof) => {
+                ready.gflops = Some(roof.flops.best / 1e9);
+                ready.missing.extend(roof.load().map(|load| {
+                    let percent = 100.0 * load;
+                    format!("other programs use {percent:.0} % of this machine: end them")
+                }));
+            }
+            Err(error) => ready.missing.push(format!("no peak: {error:#}")),
+        }
+        match first_loss(command) {
+            Ok(Some(seconds)) if seconds <= PATIENCE => ready.first_loss_s = Some(seconds),
+            Ok(Some(seconds)) => {
+                ready.first_loss_s = Some(seconds);
+                let what = format!("the first loss took {seconds:.0} s: end other programs");
+                ready.missing.push(what);
+            }
+            Ok(None) => return Ok(Exit::Interrupted),
+            Err(error) => ready.missing.push(format!("no loss: {error:#}")),
+        }
+    }
+    ready.terminal = found.terminal;
+    ready.ready = ready.missing.is_empty();
+    match args.json {
+        true => out::json(&ready)?,
+        false => result(&ready.line())?,
+    }
+    Ok(if ready.ready { Exit::Ok } else { Exit::Failed })
+}
+
+/// What is missing, before anything is measured.
+fn lacks(found: &Found) -> Vec<String> {
+    let mut missing = Vec::new();
+    let terminal = &found.terminal;
+    match (terminal.width, terminal.height) {
+        _ if !terminal.is_terminal => missing.push("no terminal: start this in one".to_owned()),
+        (Some(width), Some(height)) if width < 60 || height < 16 => {
+            let what = format!("the terminal is {width}x{height}: make it 60x16 or larger");
+            missing.push(what);
+        }
+        _ => {}
+    }
+    if !terminal.utf8 {
+        missing.push("no UTF-8: set LANG=C.UTF-8".to_owned());
+    }
+    if terminal.colours == "none" {
+        missing.push("no colours: unset NO_COLOR, or set TERM to what this terminal is".to_owned());
+    }
+    if let Some(problem) = &found.problem {
+        missing.push(format!("no device: {problem}"));
+    }
+    let folders = found.folders.iter().filter(|it| !it.writable);
+    missing.extend(folders.map(|it| format!("{} cannot be written", it.path.display())));
+    missing
+}
+
+/// Seconds from an engine's start to its first loss; none when interrupted.
+fn first_loss(command: EngineCommand) -> Result<Option<f64>> {
+    let work = Work::run("v3", &RunConfig::preset(Preset::Tiny), 1);
+    let measured = Runner::new(command, None)?.measure(DEVICE, &work, |_, _| Ok(()))?;
+    Ok(measured.first_loss_s)
+}
+
+impl Ready {
+    fn line(&self) -> String {
+        let mut said = Vec::new();
+        let terminal = &self.terminal;
+        if let (Some(width), Some(height)) = (terminal.width, terminal.height) {
+            let text = if terminal.utf8 { "UTF-8" } else { "ASCII" };
+            let colours = terminal.colours;
+            said.push(format!("{width}x{height}, {text}, colours: {colours}"));
+        }
+        said.extend(self.cpu.clone());
+        said.extend(self.gflops.map(|it| format!("{} GFLOP/s", show(it, 0))));
+        said.extend(
+            self.first_loss_s
+                .map(|it| format!("first loss after {it:.1} s")),
+        );
+        let others = self.devices.iter().filter(|it| *it != DEVICE);
+        said.extend(others.map(|it| format!("also {it}")));
+        match self.ready {
+            true => format!("pass     {}: {}", self.host, said.join("; ")),
+            false => format!(
+                "MISSING  {}: {} ({})",
+                self.host,
+                self.missing.join("; "),
+                said.join("; ")
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_pass_or_what_is_missing() {
+        let terminal = || Terminal {
+            is_terminal: true,
+            width: Some(50),
+            height: Some(14),
+            colours: "256",
+            ..Terminal::default()
+        };
+        let found = Found {
+            terminal: terminal(),
+            ..Found::default()
+        };
+        let missing = lacks(&found);
+        let mut ready = Ready {
+            host: "seat-7".to_owned(),
+            missing,
+            terminal: terminal(),
+            devices: vec!["cpu".to_owned(), "gpu".to_owned()],
+            gflops: Some(61.2),
+            first_loss_s: Some(0.94),
+            ..Ready::default()
+        };
+        assert_eq!(
+            ready.line(),
+            "MISSING  seat-7: the terminal is 50x14: make it 60x16 or larger; no UTF-8: set LANG=C.UTF-8 \
+             (50x14, ASCII, colours: 256; 61 GFLOP/s; first loss after 0.9 s; also gpu)"
+        );
+        ready.ready = true;
+        assert!(ready.line().starts_with("pass     seat-7: 50x14"));
+    }
+}
