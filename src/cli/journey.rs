@@ -68,7 +68,8 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                     out::log(&log.level, &log.text);
                 }
             }
-            _ => {}
+            News::Failed(stop) => notice(&format!("{}: {}", row.name(), stop.text)),
+            News::Measured(_) => {}
         }
         Ok(())
     };
