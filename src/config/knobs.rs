@@ -164,7 +164,7 @@ pub static KNOBS: &[Knob] = &[
     word!("model.swiglu", model.swiglu, Swiglu, Version, New, SWIGLU, Some("fused-activation"), "gate, up and activation"),
     word!("model.loss", model.loss, Loss, Version, Kept, Plain, Some("fused"), "softmax and cross-entropy from primitives, or one kernel"),
     word!("model.gradient", model.gradient, Gradient, Results, Kept, Plain, None, "whether the final norm passes its gradient on"),
-    word!("model.matmul", model.matmul, Matmul, Version, Kept, Plain, Some("own"), "matrix products: the library's kernels, or this project's"),
+    word!("model.matmul", model.matmul, Matmul, Version, Kept, Plain, Some("own"), "matrix products: the library's kernels, this project's, or f32 as two f16 halves on matrix cores"),
     word!("train.data", train.data, Data, Task, Kept, Own, None, "a learnable chain, or noise"),
     word!("train.optimizer", train.optimizer, Optimizer, Version, New, Own, Some("fused"), "AdamW: the library's, or ours in few launches"),
     word!("train.precision", train.precision, Precision, Task, Kept, Plain, None, "number format of matrix products; sums, norms, softmax, loss and weights stay f32"),

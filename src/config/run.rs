@@ -102,7 +102,12 @@ choice!(
 );
 choice!(
     /// Where matrix products are computed: the library's kernels, or this project's own.
-    Matmul { Library = "library", Own = "own" }
+    Matmul {
+        Library = "library",
+        Own = "own",
+        /// On matrix cores, each f32 as two f16; as `own` where a device has none.
+        Split = "split",
+    }
 );
 choice!(
     /// Training tokens.

@@ -14,7 +14,7 @@ use super::observer::Compiling;
 use super::queue::Queue;
 use super::wire::Outlet;
 use super::worker::Worker;
-use crate::config::{RunConfig, Sync};
+use crate::config::{Matmul, RunConfig, Sync};
 use crate::data::Source;
 use crate::lints::Facts;
 use crate::ops::format::Format;
@@ -55,14 +55,18 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
         from_step: 0,
         roof: opened.roof.clone().map(Box::new),
         paired: false,
-        emulated: matches!(Format::of(config, opened.matrix_cores), Format::Emulated(_)),
+        emulated: match Format::of(config, opened.matrix_cores) {
+            Format::Emulated(_) => true,
+            Format::Full => config.model.matmul == Matmul::Split,
+            Format::Split | Format::Native => false,
+        },
     }
 }
 
 /// The device's peaks that bound this run's products.
 fn roof(config: &RunConfig, opened: &Opened) -> Option<Roof> {
-    let native = Format::of(config, opened.matrix_cores) == Format::Native;
-    roofline::bounding(opened.roof.as_ref()?, native)
+    let format = Format::of(config, opened.matrix_cores);
+    roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
 }
 
 /// What one step was measured to take.

@@ -143,7 +143,7 @@ impl Setting {
     /// residual + y·Wᵀ, in one operation where our own product stores it. `[n, d]`.
     fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Tensor<2> {
         match self.config.matmul {
-            Matmul::Own => {
+            Matmul::Own | Matmul::Split => {
                 let format = self.format;
                 apply(
                     scope,

@@ -27,7 +27,7 @@ impl Operation<1> for Embedding {
         let tokens = B::indices(&self.tokens);
         let y = match self.version {
             Matmul::Library => B::float_select(weight.clone(), 0, tokens),
-            Matmul::Own => B::embedding_own(weight.clone(), tokens),
+            _ => B::embedding_own(weight.clone(), tokens),
         };
         (y, weight)
     }
@@ -36,7 +36,7 @@ impl Operation<1> for Embedding {
         let tokens = B::indices(&self.tokens);
         [match self.version {
             Matmul::Library => backward::<B>(weight, tokens, dy),
-            Matmul::Own => B::embedding_backward_own(weight, tokens, dy),
+            _ => B::embedding_backward_own(weight, tokens, dy),
         }]
     }
 

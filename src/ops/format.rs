@@ -8,6 +8,8 @@ use crate::config::{Matmul, Precision, RunConfig};
 pub enum Format {
     #[default]
     Full,
+    /// f32, multiplied by matrix cores as two f16 halves.
+    Split,
     /// Rounded to 16 bits and kept in f32: the numbers are those of the short format, the speed is that of f32.
     Emulated(Precision),
     /// f16 in memory, multiplied by matrix cores.
@@ -18,9 +20,17 @@ impl Format {
     /// The format of a run on a device with or without matrix cores that take f16 and add in f32.
     pub fn of(config: &RunConfig, matrix_cores: bool) -> Self {
         match config.train.precision {
+            Precision::F32 if matrix_cores && config.model.matmul == Matmul::Split => Self::Split,
             Precision::F32 => Self::Full,
-            Precision::F16 if matrix_cores && config.model.matmul == Matmul::Own => Self::Native,
+            Precision::F16 if matrix_cores && config.model.matmul != Matmul::Library => {
+                Self::Native
+            }
             short => Self::Emulated(short),
         }
+    }
+
+    /// Whether products run on matrix cores.
+    pub fn on_matrix_cores(self) -> bool {
+        matches!(self, Self::Split | Self::Native)
     }
 }

@@ -35,22 +35,32 @@ pub trait Kernels: Backend {
     fn operand(x: Float<Self>, format: Format) -> Float<Self> {
         match format {
             Format::Native => Self::half(x),
-            Format::Full | Format::Emulated(_) => Self::rounded_operand(x, format),
+            Format::Full | Format::Split | Format::Emulated(_) => Self::rounded_operand(x, format),
         }
     }
     /// The same for a kernel without matrix cores: values of the format, in f32.
     fn rounded_operand(x: Float<Self>, format: Format) -> Float<Self> {
         match format {
-            Format::Full => x,
+            Format::Full | Format::Split => x,
             Format::Emulated(short) => Self::rounded(x, short),
             Format::Native => Self::rounded(x, Precision::F16),
         }
     }
 
     /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]` where there is one.
-    fn linear_own(x: Float<Self>, w: Float<Self>, residual: Option<Float<Self>>) -> Float<Self>;
+    fn linear_own(
+        x: Float<Self>,
+        w: Float<Self>,
+        residual: Option<Float<Self>>,
+        format: Format,
+    ) -> Float<Self>;
     /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x.
-    fn linear_backward_own(dy: Float<Self>, x: Float<Self>, w: Float<Self>) -> [Float<Self>; 2];
+    fn linear_backward_own(
+        dy: Float<Self>,
+        x: Float<Self>,
+        w: Float<Self>,
+        format: Format,
+    ) -> [Float<Self>; 2];
 
     /// y `[n, d]` and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>);

@@ -19,23 +19,21 @@ impl Operation<2> for Linear {
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
-        match self.format {
-            Format::Native => "own, f16",
-            Format::Full | Format::Emulated(_) => self.matmul.name(),
-        }
+        version(self.matmul, self.format)
     }
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = [x, w].map(|it| B::operand(it, self.format));
         let y = match self.matmul {
             Matmul::Library => forward::<B>(x.clone(), w.clone()),
-            Matmul::Own => B::linear_own(x.clone(), w.clone(), None),
+            _ => B::linear_own(x.clone(), w.clone(), None, self.format),
         };
         (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        gradients::<B>(self.matmul, x, w, B::operand(dy, self.format))
+        let dy = B::operand(dy, self.format);
+        gradients::<B>(self.matmul, self.format, [x, w, dy])
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -55,21 +53,18 @@ impl Operation<3> for LinearResidual {
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
-        match self.format {
-            Format::Native => "own, f16",
-            Format::Full | Format::Emulated(_) => "own",
-        }
+        version(Matmul::Own, self.format)
     }
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = [x, w].map(|it| B::operand(it, self.format));
-        let y = B::linear_own(x.clone(), w.clone(), Some(residual));
+        let y = B::linear_own(x.clone(), w.clone(), Some(residual), self.format);
         (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
         let operand = B::operand(dy.clone(), self.format);
-        let [dx, dw] = gradients::<B>(Matmul::Own, x, w, operand);
+        let [dx, dw] = gradients::<B>(Matmul::Own, self.format, [x, w, operand]);
         [dx, dw, dy]
     }
 
@@ -86,12 +81,21 @@ pub fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
     B::float_matmul(x, B::float_swap_dims(w, 0, 1)) // [n, out]
 }
 
+/// What the product is called where kernels are listed.
+fn version(matmul: Matmul, format: Format) -> &'static str {
+    match (matmul, format) {
+        (Matmul::Library, _) => "library",
+        (_, Format::Native) => "own, f16",
+        (_, Format::Split) => "split",
+        (_, Format::Full | Format::Emulated(_)) => "own",
+    }
+}
+
 /// dx `[n, in]` and dW `[out, in]`.
 pub fn gradients<B: Kernels>(
     matmul: Matmul,
-    x: Float<B>,
-    w: Float<B>,
-    dy: Float<B>,
+    format: Format,
+    [x, w, dy]: [Float<B>; 3],
 ) -> [Float<B>; 2] {
     match matmul {
         Matmul::Library => {
@@ -99,7 +103,7 @@ pub fn gradients<B: Kernels>(
             let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
             [dx, dw]
         }
-        Matmul::Own => B::linear_backward_own(dy, x, w),
+        _ => B::linear_backward_own(dy, x, w, format),
     }
 }
 

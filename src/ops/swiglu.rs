@@ -5,6 +5,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice};
 
+use super::format::Format;
 use super::linear;
 use super::live::{Cover, Live, Use};
 use super::{Cost, Float, Kernels, Operation};
@@ -145,8 +146,9 @@ impl Operation<3> for Naive {
     fn backward<B: Kernels>(&self, saved: [Float<B>; 5], dy: Float<B>) -> [Float<B>; 3] {
         let [x, w_gate, w_up, gate, up] = saved;
         let [dgate, dup] = backward::<B>(gate, up, dy);
-        let [dx_gate, dw_gate] = linear::gradients::<B>(self.matmul, x.clone(), w_gate, dgate);
-        let [dx_up, dw_up] = linear::gradients::<B>(self.matmul, x, w_up, dup);
+        let [dx_gate, dw_gate] =
+            linear::gradients::<B>(self.matmul, Format::Full, [x.clone(), w_gate, dgate]);
+        let [dx_up, dw_up] = linear::gradients::<B>(self.matmul, Format::Full, [x, w_up, dup]);
         [B::float_add(dx_gate, dx_up), dw_gate, dw_up]
     }
 

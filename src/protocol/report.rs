@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::profile::KernelSummary;
 use super::roof::Roof;
 use super::run::{Device, Num, RunSpec, Slot, Spread};
-use crate::config::Precision;
+use crate::config::{Matmul, Precision};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -67,20 +67,26 @@ pub struct Started {
     /// One of two that are measured in turns: its steps begin at 0 and its times go into the pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paired: bool,
-    /// Products round their operands to a short format and are computed in f32.
+    /// Products that want matrix cores are computed in f32, of operands rounded to the run's format.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
 }
 
 impl Started {
-    /// The number format of the products and whether it is emulated; `None` for f32.
+    /// The number format of the products and whether it is emulated; `None` for plain f32.
     pub fn format(&self) -> Option<String> {
-        let short = self.run.config.train.precision;
-        let aside = match self.emulated {
-            true => ", emulated: numbers true, speed not",
-            false => "",
+        let (short, matmul) = (
+            self.run.config.train.precision,
+            self.run.config.model.matmul,
+        );
+        let said = match (short, self.emulated) {
+            (Precision::F32, _) if matmul != Matmul::Split => return None,
+            (Precision::F32, true) => "f32, not split: no matrix cores here".to_owned(),
+            (Precision::F32, false) => "f32 as two f16".to_owned(),
+            (_, true) => format!("{short}, emulated: numbers true, speed not"),
+            (_, false) => short.to_string(),
         };
-        (short != Precision::F32).then(|| format!("{short}{aside}"))
+        Some(said)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Sums of squares of many tensors on the device, and samples of them: what is read back of gradients are their lengths and
-//! the sizes of some elements.
+//! Sums of squares and largest values of many tensors on the device, and samples of them: what is read back of gradients are
+//! their lengths and the sizes of some elements.
 
-use super::{arg, empty, horizontal_sum, workgroup_sum};
+use super::{arg, empty, horizontal_sum, workgroup_max, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -17,6 +17,15 @@ const MOST_TENSORS: usize = 24;
 /// # Panics
 /// When there is no tensor.
 pub fn parts_of_squares(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
+    parts_of(tensors, false)
+}
+
+/// The same for the largest magnitudes. Infinite and undefined values may count or not.
+pub fn largest(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
+    parts_of(tensors, true)
+}
+
+fn parts_of(tensors: &[&CubeTensor], largest: bool) -> (CubeTensor, Vec<usize>) {
     let like = tensors.first().expect("a norm of at least one tensor");
     let bindings = like.client.properties().hardware.max_bindings as usize;
     let most = bindings.saturating_sub(2).clamp(1, MOST_TENSORS);
@@ -40,7 +49,7 @@ pub fn parts_of_squares(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
             groups += size.div_ceil(per_group(lanes));
         }
         unsafe {
-            sum_of_squares_per_group::launch_unchecked(
+            reduce_per_group::launch_unchecked(
                 &like.client,
                 super::groups(groups),
                 CubeDim::new_1d(THREADS as u32),
@@ -48,6 +57,7 @@ pub fn parts_of_squares(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
                 args,
                 arg(&partial),
                 first,
+                largest,
             );
         }
         first += groups;
@@ -95,10 +105,11 @@ struct Piece<N: Size> {
 }
 
 #[cube(launch_unchecked)]
-fn sum_of_squares_per_group<N: Size>(
+fn reduce_per_group<N: Size>(
     pieces: &Sequence<Piece<N>>,
     partial: &mut [f32],
     offset: usize,
+    #[comptime] largest: bool,
 ) {
     let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
     let mut sum = Vector::<f32, N>::new(0.0);
@@ -114,13 +125,52 @@ fn sum_of_squares_per_group<N: Size>(
                 let at = start + i * THREADS;
                 if at < piece.count {
                     let value = piece.values[at];
-                    sum += value * value;
+                    if comptime!(largest) {
+                        sum = max(sum, value.abs());
+                    } else {
+                        sum += value * value;
+                    }
                 }
             }
         }
     }
-    let total = workgroup_sum(horizontal_sum::<N>(sum), &mut scratch, THREADS);
+    let total = if comptime!(largest) {
+        let mut most = sum.extract(0usize);
+        #[unroll]
+        for i in 1..N::value() {
+            most = max(most, sum.extract(i));
+        }
+        workgroup_max(most, &mut scratch, THREADS)
+    } else {
+        workgroup_sum(horizontal_sum::<N>(sum), &mut scratch, THREADS)
+    };
     if UNIT_POS == 0 && valid == 1u32 {
         partial[offset + CUBE_POS] = total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Device;
+    use super::*;
+    use crate::ops::cpu::testing::numbers;
+
+    #[test]
+    fn the_largest_magnitudes_are_those_of_the_host() {
+        let Some(device) = Device::any() else { return };
+        let host = [numbers(1, 100_000), numbers(2, 148), vec![-3.0; 7]];
+        for some in [&host[..], &host[..2]] {
+            let tensors: Vec<CubeTensor> = some
+                .iter()
+                .map(|all| device.tensor(all, [all.len()]))
+                .collect();
+            let (values, parts) = largest(&tensors.iter().collect::<Vec<_>>());
+            let mut values = device.read(&values).into_iter();
+            for (all, parts) in some.iter().zip(parts) {
+                let most = |values: &mut dyn Iterator<Item = f32>| values.fold(0.0, f32::max);
+                let got = most(&mut values.by_ref().take(parts));
+                assert_eq!(got, most(&mut all.iter().map(|x| x.abs())));
+            }
+        }
     }
 }

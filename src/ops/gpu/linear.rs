@@ -8,20 +8,27 @@ use super::{empty, is_f16, matrix_cores, shaped};
 use burn_cubecl::tensor::CubeTensor;
 
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One product.
-pub fn forward(x: &CubeTensor, weight: &CubeTensor, residual: Option<&CubeTensor>) -> CubeTensor {
+/// `split`: f32 on matrix cores, here and in [`backward`].
+pub fn forward(
+    x: &CubeTensor,
+    weight: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    split: bool,
+) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
-    product(x, weight, residual, problem)
+    product(x, weight, residual, problem, split)
 }
 
-/// A·B (+ `residual`): of f16 operands by matrix cores, where their rows allow it.
+/// A·B (+ `residual`): of f16 operands and of f32 that is to be split by matrix cores, where their rows allow it.
 fn product(
     a: &CubeTensor,
     b: &CubeTensor,
     residual: Option<&CubeTensor>,
     problem: Problem,
+    split: bool,
 ) -> CubeTensor {
-    if is_f16(a) && is_f16(b) && matrix_cores::fits(&problem) {
+    if (split || is_f16(a) && is_f16(b)) && matrix_cores::fits(&problem) {
         matrix_cores::matmul(a, b, residual, problem)
     } else {
         let [a, b] = [a, b].map(|it| full(it.clone()));
@@ -30,14 +37,19 @@ fn product(
 }
 
 /// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one product
-/// each in f16, and where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
-pub fn backward(dy: &CubeTensor, x: &CubeTensor, weight: &CubeTensor) -> [CubeTensor; 2] {
+/// each on matrix cores, and where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+pub fn backward(
+    dy: &CubeTensor,
+    x: &CubeTensor,
+    weight: &CubeTensor,
+    split: bool,
+) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
     match choose_pair([&input, &weights], limits(dy)) {
-        Some((plan, splits)) if !is_f16(dy) => backward_by(plan, splits, dy, x, weight),
+        Some((plan, splits)) if !is_f16(dy) && !split => backward_by(plan, splits, dy, x, weight),
         _ => [
-            product(dy, weight, None, input),
-            product(dy, x, None, weights),
+            product(dy, weight, None, input, split),
+            product(dy, x, None, weights, split),
         ],
     }
 }

@@ -1,10 +1,15 @@
 //! Matrix products on matrix cores: f16 operands, f32 sums, as WGSL with cooperative matrices. A subgroup holds a block of
 //! 16×16 tiles of the result; a workgroup stages what its subgroups share. Measured on an H200 over Vulkan
 //! (`docs/performance.md`).
+//!
+//! An f32 operand is split into two f16, x·s = high + low, s a power of two that brings the tensor's largest value just below
+//! f16's. A·B is then high·high + high·low + low·high; what is left out is below 2⁻²² of a product. Matrix cores round sums
+//! towards zero, so each step's products start from zero and are added to the sums by an f32 addition
+//! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
 use super::matmul_plan::Problem;
 use super::wgsl::{self, Program, line};
-use super::{empty, reduce, shaped};
+use super::{empty, grad_norm, is_f16, reduce, shaped};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
 
@@ -48,11 +53,17 @@ const SMALL: Plan = Plan {
 };
 
 impl Plan {
-    fn choose(problem: &Problem) -> Self {
+    /// `halves`: f32 operands take twice the memory and the registers of f16.
+    fn choose(problem: &Problem, halves: bool) -> Self {
         let splits = |plan: Self| {
             let wanted = FULL.div_ceil(plan.groups(problem));
             let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
-            Self { splits, ..plan }
+            let step = if halves { TILE } else { plan.step };
+            Self {
+                splits,
+                step,
+                ..plan
+            }
         };
         let large = splits(LARGE);
         if 4 * large.groups(problem) * large.splits >= 3 * FULL {
@@ -85,14 +96,16 @@ pub fn fits(problem: &Problem) -> bool {
     problem.lanes().iter().all(|lanes| *lanes == LANES)
 }
 
-/// A·B (+ `residual`), `[rows, columns]` in f32, of f16 operands. 1 launch, or 2 when the inner dimension is split.
+/// A·B (+ `residual`), `[rows, columns]` in f32; both operands in f16, or both in f32. 1 launch, or 2 when the inner dimension
+/// is split, and 1 for the largest values of f32 operands.
 pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
     residual: Option<&CubeTensor>,
     problem: Problem,
 ) -> CubeTensor {
-    let plan = Plan::choose(&problem);
+    let largest = (!is_f16(a)).then(|| grad_norm::largest(&[a, b]));
+    let plan = Plan::choose(&problem, largest.is_some());
     let (height, width) = plan.block();
     let Problem { rows, columns, .. } = problem;
     let whole = rows.is_multiple_of(height) && columns.is_multiple_of(width);
@@ -103,9 +116,12 @@ pub fn matmul(
         problem,
         plan,
         residual: first.is_some(),
+        halves: largest.as_ref().map(|(_, parts)| [parts[0], parts[1]]),
     };
     let groups = [columns.div_ceil(width), rows.div_ceil(height), plan.splits];
-    let buffers: Vec<&CubeTensor> = [a, b, &out].into_iter().chain(first).collect();
+    let largest = largest.as_ref().map(|(values, _)| values);
+    let all = [a, b, &out].into_iter().chain(largest).chain(first);
+    let buffers: Vec<&CubeTensor> = all.collect();
     wgsl::launch(program, groups, &buffers);
     let rest = residual.filter(|_| first.is_none());
     if plan.splits == 1 && rest.is_none() {
@@ -120,13 +136,18 @@ pub fn matmul(
 struct Product {
     problem: Problem,
     plan: Plan,
-    /// Whether the sums begin with a matrix of the result's shape instead of zeros.
+    /// Whether a matrix of the result's shape is added.
     residual: bool,
+    /// Of f32 operands: how many values A's largest value is the largest of, and B's.
+    halves: Option<[usize; 2]>,
 }
 
 impl Program for Product {
     fn name(&self) -> &'static str {
-        "matmul_matrix_cores"
+        match self.halves {
+            None => "matmul_matrix_cores",
+            Some(_) => "matmul_split_matrix_cores",
+        }
     }
 
     fn workgroup(&self) -> [u32; 3] {
@@ -156,30 +177,30 @@ impl Program for Product {
         let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
         // Declared as written, the operands are read where the text says so. A driver moves the loads of a buffer that is only
         // read down to their use, behind the products that were to hide them.
-        line!(
-            text,
-            "@group(0) @binding(0) var<storage, read_write> a: array<vec4<f16>>;"
-        );
-        line!(
-            text,
-            "@group(0) @binding(1) var<storage, read_write> b: array<vec4<f16>>;"
-        );
-        line!(
-            text,
-            "@group(0) @binding(2) var<storage, read_write> out: array<f32>;"
-        );
-        if self.residual {
+        let format = operands[0].format();
+        let mut bindings = vec![
+            ("a", format!("vec4<{format}>")),
+            ("b", format!("vec4<{format}>")),
+            ("out", "f32".to_owned()),
+        ];
+        bindings.extend(self.halves.map(|_| ("largest", "f32".to_owned())));
+        bindings.extend(self.residual.then(|| ("residual", "f32".to_owned())));
+        for (i, (name, of)) in bindings.iter().enumerate() {
             line!(
                 text,
-                "@group(0) @binding(3) var<storage, read_write> residual: array<f32>;"
+                "@group(0) @binding({i}) var<storage, read_write> {name}: array<{of}>;"
             );
         }
-        for operand in &operands {
+        for (operand, half) in operands.iter().flat_map(|it| it.staged()) {
             let (name, vectors) = (operand.name, operand.part.0 * operand.pitch());
             line!(
                 text,
-                "var<workgroup> {name}_staged: array<vec4<f16>, {vectors}>;"
+                "var<workgroup> {name}_{half}: array<vec4<f16>, {vectors}>;"
             );
+        }
+        if self.halves.is_some() {
+            // Two are used. Loads of matrices take addresses that are multiples of 16 bytes, wherever a driver puts these.
+            line!(text, "var<workgroup> bits: array<atomic<u32>, 4>;");
         }
         if ragged {
             let values = TILE * TILE * threads / SUBGROUP;
@@ -212,15 +233,34 @@ impl Program for Product {
             "  let target_first = group.z * {}u + (row + a_first) * {columns}u + column + b_first;",
             rows * columns
         );
-        for (i, j) in blocks() {
-            line!(text, "  var sum{i}_{j} = coop_mat16x16<f32, C>();");
-            if self.residual {
-                let at = i * TILE * columns + j * TILE;
+        if let Some(parts) = self.halves {
+            text.push_str(
+                "  if lane < 2u { atomicStore(&bits[lane], 0u); }\n  workgroupBarrier();\n",
+            );
+            let mut from = 0;
+            for (i, count) in parts.into_iter().enumerate() {
                 line!(
                     text,
-                    "  sum{i}_{j} = coopLoadT<coop_mat16x16<f32, C>>(&residual[target_first + {at}u], {columns}u);"
+                    "  for (var i = lane; i < {count}u; i += {threads}u) {{ atomicMax(&bits[{i}], bitcast<u32>(largest[{from}u + i])); }}"
+                );
+                from += count;
+            }
+            text.push_str("  workgroupBarrier();\n");
+            // 2^(14 - e) for a largest value of exponent e, and its inverse.
+            for (i, operand) in operands.iter().enumerate() {
+                let name = operand.name;
+                line!(
+                    text,
+                    "  let {name}_exponent = clamp(atomicLoad(&bits[{i}]) >> 23u, 15u, 254u);"
+                );
+                line!(
+                    text,
+                    "  let {name}_scale = bitcast<f32>((268u - {name}_exponent) << 23u);\n  let {name}_inverse = bitcast<f32>(({name}_exponent - 14u) << 23u);"
                 );
             }
+        }
+        for (i, j) in blocks() {
+            line!(text, "  var sum{i}_{j} = coop_mat16x16<f32, C>();");
         }
         line!(
             text,
@@ -228,7 +268,7 @@ impl Program for Product {
         );
         for operand in &operands {
             for load in 0..operand.loads(threads) {
-                line!(text, "  var {}{load} = vec4<f16>();", operand.name);
+                line!(text, "  var {}{load} = vec4<{format}>();", operand.name);
             }
             operand.fetch(&mut text, threads);
         }
@@ -246,26 +286,45 @@ impl Program for Product {
         }
         for at in (0..step).step_by(TILE) {
             line!(text, "    {{");
-            for (operand, count) in operands.iter().zip([down, across]) {
-                operand.load(&mut text, count, at);
+            let [of_a, of_b] = &operands;
+            for (operand, half) in of_a.staged() {
+                (0..down).for_each(|i| operand.load(&mut text, half, i, at));
             }
-            for (i, j) in blocks() {
-                line!(
-                    text,
-                    "      sum{i}_{j} = coopMultiplyAdd(a_{i}, b_{j}, sum{i}_{j});"
-                );
+            for j in 0..across {
+                for (operand, half) in of_b.staged() {
+                    operand.load(&mut text, half, j, at);
+                }
+                for i in 0..down {
+                    let sum = format!("sum{i}_{j}");
+                    match self.halves {
+                        None => line!(
+                            text,
+                            "      {sum} = coopMultiplyAdd(a_high{i}, b_high{j}, {sum});"
+                        ),
+                        Some(_) => line!(
+                            text,
+                            "      {sum} = {sum} + coopMultiplyAdd(a_high{i}, b_high{j}, coopMultiplyAdd(a_high{i}, b_low{j}, coopMultiplyAdd(a_low{i}, b_high{j}, coop_mat16x16<f32, C>())));"
+                        ),
+                    }
+                }
             }
             line!(text, "    }}");
         }
         line!(text, "    workgroupBarrier();\n  }}");
+        let unscaled = self.halves.map_or("", |_| " * a_inverse * b_inverse");
         for (i, j) in blocks() {
             let (down, across) = (i * TILE, j * TILE);
-            if !ragged {
-                let at = down * columns + across;
+            let at = format!("target_first + {}u", down * columns + across);
+            if self.residual {
                 line!(
                     text,
-                    "  coopStoreT(sum{i}_{j}, &out[target_first + {at}u], {columns}u);"
+                    "  sum{i}_{j} = sum{i}_{j}{unscaled} + coopLoadT<coop_mat16x16<f32, C>>(&residual[{at}], {columns}u);"
                 );
+            } else if self.halves.is_some() {
+                line!(text, "  sum{i}_{j} = sum{i}_{j}{unscaled};");
+            }
+            if !ragged {
+                line!(text, "  coopStoreT(sum{i}_{j}, &out[{at}], {columns}u);");
                 continue;
             }
             // Through workgroup memory, so that what lies past the edges is left out.
@@ -310,6 +369,7 @@ impl Product {
             let inner_lines = (name == 'a') == transposed;
             Operand {
                 name,
+                halves: self.halves.is_some(),
                 inner_lines,
                 part: if inner_lines { turn(part) } else { part },
                 whole: if inner_lines { turn(size) } else { size },
@@ -326,6 +386,8 @@ impl Product {
 /// An operand as it lies in memory: lines of neighbouring values, which go to workgroup memory as they are.
 struct Operand {
     name: char,
+    /// Whether it is f32, staged as two f16.
+    halves: bool,
     /// Whether a line belongs to one inner value, and not to one row of A or column of B.
     inner_lines: bool,
     /// Lines and values that a workgroup stages in a step.
@@ -360,7 +422,7 @@ impl Operand {
             if whole {
                 line!(text, "    {name}{load} = {read};");
             } else {
-                line!(text, "    {name}{load} = vec4<f16>();");
+                line!(text, "    {name}{load} = vec4<{}>();", self.format());
                 line!(
                     text,
                     "    if {of_line} < {lines}u && {value} < {values}u {{ {name}{load} = {read}; }}"
@@ -369,37 +431,56 @@ impl Operand {
         }
     }
 
+    /// What is staged of it: the one part of f16, both of f32.
+    fn staged(&self) -> impl Iterator<Item = (&Self, &'static str)> {
+        let low = self.halves.then_some((self, "low"));
+        [(self, "high")].into_iter().chain(low)
+    }
+
+    /// Of a value in memory.
+    fn format(&self) -> &'static str {
+        if self.halves { "f32" } else { "f16" }
+    }
+
     /// Writes the registers to workgroup memory.
     fn stage(&self, text: &mut String, invocations: usize) {
         let (across, pitch, name) = (self.part.1 / LANES, self.pitch(), self.name);
         for load in 0..self.loads(invocations) {
             let at = format!("(lane + {}u)", load * invocations);
+            let to = format!("{at} / {across}u * {pitch}u + {at} % {across}u");
+            if !self.halves {
+                line!(text, "    {name}_high[{to}] = {name}{load};");
+                continue;
+            }
+            // The 11 leading bits of the significand are f16's. Written as a conversion there and back, drivers leave them out.
             line!(
                 text,
-                "    {name}_staged[{at} / {across}u * {pitch}u + {at} % {across}u] = {name}{load};"
+                "    {{ let value = {name}{load} * {name}_scale;\n      let high = bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) & vec4<u32>(0xffffe000u));"
+            );
+            line!(
+                text,
+                "      {name}_high[{to}] = vec4<f16>(high);\n      {name}_low[{to}] = vec4<f16>(value - high); }}"
             );
         }
     }
 
-    /// Loads the subgroup's `count` matrices for the 16 inner values from `inner` on. A matrix whose lines are its rows is
+    /// Loads the subgroup's matrix `index` for the 16 inner values from `inner` on. A matrix whose lines are its rows is
     /// loaded by `coopLoadT`, one whose lines are its columns by `coopLoad`.
-    fn load(&self, text: &mut String, count: usize, inner: usize) {
+    fn load(&self, text: &mut String, half: &str, index: usize, inner: usize) {
         let (name, pitch) = (self.name, self.pitch());
         let role = name.to_ascii_uppercase();
         let by_rows = self.inner_lines == (name == 'b');
         let load = if by_rows { "coopLoadT" } else { "coopLoad" };
-        for index in 0..count {
-            let outer = format!("({name}_first + {}u)", index * TILE);
-            let place = if self.inner_lines {
-                format!("{inner}u * {pitch}u + {outer} / {LANES}u")
-            } else {
-                format!("{outer} * {pitch}u + {}u", inner / LANES)
-            };
-            line!(
-                text,
-                "      let {name}_{index} = {load}<coop_mat16x16<f16, {role}>>(&{name}_staged[{place}], {pitch}u);"
-            );
-        }
+        let outer = format!("({name}_first + {}u)", index * TILE);
+        let place = if self.inner_lines {
+            format!("{inner}u * {pitch}u + {outer} / {LANES}u")
+        } else {
+            format!("{outer} * {pitch}u + {}u", inner / LANES)
+        };
+        line!(
+            text,
+            "      let {name}_{half}{index} = {load}<coop_mat16x16<f16, {role}>>(&{name}_{half}[{place}], {pitch}u);"
+        );
     }
 }
 
@@ -416,11 +497,12 @@ mod tests {
     fn every_text_is_valid_wgsl() {
         for problem in problems() {
             for plan in [LARGE, SMALL, Plan { splits: 3, ..SMALL }] {
-                for residual in [false, true] {
+                for (residual, halves) in [(false, None), (true, None), (true, Some([1, 300]))] {
                     let program = Product {
                         problem,
                         plan,
                         residual,
+                        halves,
                     };
                     check::valid_wgsl(&program.text());
                 }
@@ -453,38 +535,65 @@ mod tests {
                 rows,
                 columns,
                 inner,
-                a_transposed,
-                b_transposed,
+                ..
             } = problem;
-            let values = |seed, count| -> Vec<f32> {
-                let all = numbers(seed, count).into_iter();
-                all.map(|x| nearest(x, Precision::F16)).collect()
-            };
-            let (a, b) = (values(1, rows * inner), values(2, inner * columns));
+            let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
+            // Values as small as gradients, and as large as no f16: their scales bring them into its range.
+            let small: Vec<f32> = a.iter().map(|x| x * 1e-9).collect();
+            let large: Vec<f32> = b.iter().map(|x| x * 1e7).collect();
             let residual = numbers(3, rows * columns);
-            let mut want = residual.clone();
-            for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
-                for k in 0..inner {
-                    let x = if a_transposed {
-                        a[k * rows + i]
-                    } else {
-                        a[i * inner + k]
-                    };
-                    let y = if b_transposed {
-                        b[j * inner + k]
-                    } else {
-                        b[k * columns + j]
-                    };
-                    want[i * columns + j] += x * y;
-                }
+            let added = device.tensor(&residual, [rows, columns]);
+            let want = |a: &[f32], b: &[f32]| -> Vec<f32> {
+                let product = definition(&problem, a, b).into_iter().zip(&residual);
+                product.map(|(x, r)| (x + f64::from(*r)) as f32).collect()
+            };
+            let on_device =
+                |a: &[f32], b: &[f32]| [a, b].map(|values| device.tensor(values, [values.len()]));
+
+            let [a16, b16] = [&a, &b].map(|all| -> Vec<f32> {
+                all.iter().map(|x| nearest(*x, Precision::F16)).collect()
+            });
+            let [x, y] = on_device(&a16, &b16).map(half);
+            let got = device.read(&matmul(&x, &y, Some(&added), problem));
+            check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
+
+            for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
+                let [x, y] = on_device(a, b);
+                let got = device.read(&matmul(&x, &y, Some(&added), problem));
+                check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
             }
-            let (a, b) = (
-                device.tensor(&a, [rows * inner]),
-                device.tensor(&b, [inner * columns]),
-            );
-            let residual = device.tensor(&residual, [rows, columns]);
-            let got = matmul(&half(a), &half(b), Some(&residual), problem);
-            check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
         }
+    }
+
+    /// A·B, added up in f64.
+    fn definition(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
+        let Problem {
+            rows,
+            columns,
+            inner,
+            a_transposed,
+            b_transposed,
+        } = *problem;
+        let x = |i: usize, k: usize| {
+            a[if a_transposed {
+                k * rows + i
+            } else {
+                i * inner + k
+            }]
+        };
+        let y = |k: usize, j: usize| {
+            b[if b_transposed {
+                j * inner + k
+            } else {
+                k * columns + j
+            }]
+        };
+        let places = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+        places
+            .map(|(i, j)| {
+                let products = (0..inner).map(|k| f64::from(x(i, k)) * f64::from(y(k, j)));
+                products.sum()
+            })
+            .collect()
     }
 }

@@ -9,6 +9,7 @@ use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::cpu::matmul::{Matrix, matmul};
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
+use crate::ops::format::Format;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of burn-flex.
@@ -82,7 +83,7 @@ impl Kernels for Flex {
         Self::rounded(x, Precision::F16)
     }
 
-    fn linear_own(x: T, w: T, residual: Option<T>) -> T {
+    fn linear_own(x: T, w: T, residual: Option<T>, _format: Format) -> T {
         let (n, m) = (x.shape()[0], w.shape()[0]);
         let [x, w] = [&x, &w].map(Values::of);
         let residual = residual.as_ref().map(Values::of);
@@ -93,7 +94,7 @@ impl Kernels for Flex {
         )
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T) -> [T; 2] {
+    fn linear_backward_own(dy: T, x: T, w: T, _format: Format) -> [T; 2] {
         let (of_x, of_w) = (x.shape(), w.shape());
         let [dy, x, w] = [&dy, &x, &w].map(Values::of);
         let dx = matmul(None, dy.matrix(), w.matrix());

@@ -8,6 +8,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
+use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::{self, attention_cores, attention_registers, attention_simple};
 use crate::ops::live::Use;
@@ -37,14 +38,14 @@ impl Kernels for Cube {
         gpu::format::half(into_contiguous(x))
     }
 
-    fn linear_own(x: T, w: T, residual: Option<T>) -> T {
-        let residual = residual.map(into_contiguous);
-        gpu::linear::forward(&into_contiguous(x), &into_contiguous(w), residual.as_ref())
+    fn linear_own(x: T, w: T, residual: Option<T>, format: Format) -> T {
+        let ([x, w], residual) = ([x, w].map(into_contiguous), residual.map(into_contiguous));
+        gpu::linear::forward(&x, &w, residual.as_ref(), format == Format::Split)
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T) -> [T; 2] {
+    fn linear_backward_own(dy: T, x: T, w: T, format: Format) -> [T; 2] {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w)
+        gpu::linear::backward(&dy, &x, &w, format == Format::Split)
     }
 
     fn rms_norm(x: T, gain: T) -> (T, T) {
