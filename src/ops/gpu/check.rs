@@ -82,7 +82,10 @@ pub fn has_matrix_cores() -> bool {
         .is_some_and(|found| found.has_matrix_cores())
 }
 
-/// Fails when a text is not WGSL.
+/// Workgroup memory that the devices with matrix cores give to a kernel.
+const WORKGROUP_MEMORY: u32 = 49_152;
+
+/// Fails when a text is not WGSL, or takes more workgroup memory than there is.
 pub fn valid_wgsl(text: &str) {
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
@@ -93,4 +96,13 @@ pub fn valid_wgsl(text: &str) {
     if let Err(error) = validator.validate(&module) {
         panic!("{}\n{text}", error.emit_to_string(text));
     }
+    let mut sizes = naga::proc::Layouter::default();
+    sizes.update(module.to_ctx()).expect("types have sizes");
+    let shared = module.global_variables.iter();
+    let shared = shared.filter(|(_, it)| it.space == naga::AddressSpace::WorkGroup);
+    let bytes: u32 = shared.map(|(_, it)| sizes[it.ty].size).sum();
+    assert!(
+        bytes <= WORKGROUP_MEMORY,
+        "{bytes} bytes of workgroup memory"
+    );
 }

@@ -6,8 +6,10 @@ use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
-/// Vectors per invocation.
-const ITEMS: usize = 16;
+/// Vectors per invocation, of large tensors and of small ones.
+const ITEMS: [usize; 2] = [16, 4];
+/// Values of a large tensor.
+const LARGE: usize = 1 << 23;
 /// Tensors in one launch, where the device has bindings for them.
 const MOST_TENSORS: usize = 24;
 
@@ -30,7 +32,8 @@ fn parts_of(tensors: &[&CubeTensor], largest: bool) -> (CubeTensor, Vec<usize>) 
     let bindings = like.client.properties().hardware.max_bindings as usize;
     let most = bindings.saturating_sub(2).clamp(1, MOST_TENSORS);
     let sizes: Vec<usize> = tensors.iter().map(|t| t.meta.num_elements()).collect();
-    let per_group = |lanes: usize| THREADS * ITEMS * lanes;
+    let items = ITEMS[usize::from(sizes.iter().all(|size| *size < LARGE))];
+    let per_group = |lanes: usize| THREADS * items * lanes;
     let parts: Vec<usize> = sizes
         .chunks(most)
         .flat_map(|sizes| {
@@ -57,6 +60,7 @@ fn parts_of(tensors: &[&CubeTensor], largest: bool) -> (CubeTensor, Vec<usize>) 
                 args,
                 arg(&partial),
                 first,
+                items,
                 largest,
             );
         }
@@ -109,6 +113,7 @@ fn reduce_per_group<N: Size>(
     pieces: &Sequence<Piece<N>>,
     partial: &mut [f32],
     offset: usize,
+    #[comptime] items: usize,
     #[comptime] largest: bool,
 ) {
     let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
@@ -117,11 +122,11 @@ fn reduce_per_group<N: Size>(
     #[unroll]
     for p in 0..pieces.len() {
         let piece = pieces.index(p);
-        let groups = piece.count.div_ceil(comptime!(THREADS * ITEMS));
+        let groups = piece.count.div_ceil(comptime!(THREADS * items));
         if CUBE_POS >= piece.first && CUBE_POS < piece.first + groups {
             valid = 1u32;
-            let start = (CUBE_POS - piece.first) * comptime!(THREADS * ITEMS) + UNIT_POS as usize;
-            for i in 0..ITEMS {
+            let start = (CUBE_POS - piece.first) * comptime!(THREADS * items) + UNIT_POS as usize;
+            for i in 0..items {
                 let at = start + i * THREADS;
                 if at < piece.count {
                     let value = piece.values[at];

@@ -3,8 +3,9 @@
 use super::format::full;
 use super::matmul::{self, Plan, Problem, choose_pair, limits};
 use super::matmul_pair::{self, Product};
+use super::matrix_cores::{self, Largest, Operands};
 use super::reduce::{self, Parts};
-use super::{empty, is_f16, matrix_cores, shaped};
+use super::{empty, is_f16, shaped};
 use burn_cubecl::tensor::CubeTensor;
 
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One product.
@@ -17,22 +18,35 @@ pub fn forward(
 ) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
-    product(x, weight, residual, problem, split)
+    let largest = split.then(|| Largest::of(&[x, weight]));
+    let operands = operands([x, weight], largest.as_ref(), [0, 1]);
+    product(x, weight, operands, residual, problem)
 }
 
-/// A·B (+ `residual`): of f16 operands and of f32 that is to be split by matrix cores, where their rows allow it.
+/// How operands go to matrix cores, if they do: `which` of the largest magnitudes are theirs.
+fn operands<'a>(
+    all: [&CubeTensor; 2],
+    largest: Option<&'a Largest>,
+    which: [usize; 2],
+) -> Option<Operands<'a>> {
+    let split = largest.map(|largest| Operands::F32(largest, which));
+    split.or_else(|| all.into_iter().all(is_f16).then_some(Operands::F16))
+}
+
+/// A·B (+ `residual`), by matrix cores where the operands are for them and their rows allow it.
 fn product(
     a: &CubeTensor,
     b: &CubeTensor,
+    operands: Option<Operands>,
     residual: Option<&CubeTensor>,
     problem: Problem,
-    split: bool,
 ) -> CubeTensor {
-    if (split || is_f16(a) && is_f16(b)) && matrix_cores::fits(&problem) {
-        matrix_cores::matmul(a, b, residual, problem)
-    } else {
-        let [a, b] = [a, b].map(|it| full(it.clone()));
-        matmul::matmul(&a, &b, residual, problem)
+    match operands.filter(|_| matrix_cores::fits(&problem)) {
+        Some(operands) => matrix_cores::matmul(a, b, &operands, residual, problem),
+        None => {
+            let [a, b] = [a, b].map(|it| full(it.clone()));
+            matmul::matmul(&a, &b, residual, problem)
+        }
     }
 }
 
@@ -45,13 +59,18 @@ pub fn backward(
     split: bool,
 ) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
-    match choose_pair([&input, &weights], limits(dy)) {
-        Some((plan, splits)) if !is_f16(dy) && !split => backward_by(plan, splits, dy, x, weight),
-        _ => [
-            product(dy, weight, None, input, split),
-            product(dy, x, None, weights, split),
-        ],
+    if let Some((plan, splits)) = choose_pair([&input, &weights], limits(dy))
+        && !is_f16(dy)
+        && !split
+    {
+        return backward_by(plan, splits, dy, x, weight);
     }
+    let largest = split.then(|| Largest::of(&[dy, weight, x]));
+    let operands = |other, which| operands([dy, other], largest.as_ref(), which);
+    [
+        product(dy, weight, operands(weight, [0, 1]), None, input),
+        product(dy, x, operands(x, [0, 2]), None, weights),
+    ]
 }
 
 /// [`backward`] in one launch by a given plan, dx and dW each split into `splits` parts along the inner dimension. Products

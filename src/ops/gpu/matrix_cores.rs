@@ -9,9 +9,10 @@
 
 use super::matmul_plan::Problem;
 use super::wgsl::{self, Program, line};
-use super::{empty, grad_norm, is_f16, reduce, shaped};
+use super::{empty, grad_norm, reduce, shaped};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// Side of the matrices that one instruction multiplies.
 const TILE: usize = 16;
@@ -52,21 +53,25 @@ const SMALL: Plan = Plan {
     ..LARGE
 };
 
+/// For f32 operands, whose halves take the registers of twice as many matrices.
+const LARGE_HALVES: Plan = Plan {
+    tiles: (2, 4),
+    subgroups: (4, 2),
+    ..LARGE
+};
+
 impl Plan {
-    /// `halves`: f32 operands take twice the memory and the registers of f16.
+    /// Large blocks where the result has enough of them. `halves`: of f32 operands.
     fn choose(problem: &Problem, halves: bool) -> Self {
         let splits = |plan: Self| {
             let wanted = FULL.div_ceil(plan.groups(problem));
             let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
-            let step = if halves { TILE } else { plan.step };
-            Self {
-                splits,
-                step,
-                ..plan
-            }
+            Self { splits, ..plan }
         };
-        let large = splits(LARGE);
-        if 4 * large.groups(problem) * large.splits >= 3 * FULL {
+        let large = splits(if halves { LARGE_HALVES } else { LARGE });
+        let enough = 4 * large.groups(problem) * large.splits >= 3 * FULL;
+        // The large blocks of halves leave no workgroup memory for edges.
+        if enough && !(halves && large.is_ragged(problem)) {
             large
         } else {
             splits(SMALL)
@@ -79,6 +84,12 @@ impl Plan {
             self.tiles.0 * self.subgroups.0 * TILE,
             self.tiles.1 * self.subgroups.1 * TILE,
         )
+    }
+
+    /// Whether blocks reach over an edge of the result.
+    fn is_ragged(&self, problem: &Problem) -> bool {
+        let (height, width) = self.block();
+        !problem.rows.is_multiple_of(height) || !problem.columns.is_multiple_of(width)
     }
 
     fn groups(&self, problem: &Problem) -> usize {
@@ -96,30 +107,63 @@ pub fn fits(problem: &Problem) -> bool {
     problem.lanes().iter().all(|lanes| *lanes == LANES)
 }
 
-/// A·B (+ `residual`), `[rows, columns]` in f32; both operands in f16, or both in f32. 1 launch, or 2 when the inner dimension
-/// is split, and 1 for the largest values of f32 operands.
+/// The largest magnitudes of tensors, each as the largest of some values.
+pub struct Largest {
+    values: CubeTensor,
+    of: Vec<Range<usize>>,
+}
+
+impl Largest {
+    /// 1 launch.
+    pub fn of(tensors: &[&CubeTensor]) -> Self {
+        let (values, parts) = grad_norm::largest(tensors);
+        let mut end = 0;
+        let of = parts.into_iter().map(|count| {
+            end += count;
+            end - count..end
+        });
+        Self {
+            of: of.collect(),
+            values,
+        }
+    }
+}
+
+/// How operands lie in memory.
+pub enum Operands<'a> {
+    F16,
+    /// f32, and which of these A's largest magnitude is, and B's.
+    F32(&'a Largest, [usize; 2]),
+}
+
+/// A·B (+ `residual`), `[rows, columns]` in f32. 1 launch, or 2 when the inner dimension is split.
 pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
+    operands: &Operands,
     residual: Option<&CubeTensor>,
     problem: Problem,
 ) -> CubeTensor {
-    let largest = (!is_f16(a)).then(|| grad_norm::largest(&[a, b]));
-    let plan = Plan::choose(&problem, largest.is_some());
+    let (largest, halves) = match operands {
+        Operands::F16 => (None, None),
+        Operands::F32(largest, which) => {
+            let of = which.map(|i| largest.of[i].clone());
+            (Some(&largest.values), Some(of))
+        }
+    };
+    let plan = Plan::choose(&problem, halves.is_some());
     let (height, width) = plan.block();
     let Problem { rows, columns, .. } = problem;
-    let whole = rows.is_multiple_of(height) && columns.is_multiple_of(width);
     // Where a tile reaches over an edge, the residual is added by the second launch.
-    let first = residual.filter(|_| whole && plan.splits == 1);
+    let first = residual.filter(|_| !plan.is_ragged(&problem) && plan.splits == 1);
     let out = empty(a, [plan.splits, rows, columns]);
     let program = Product {
         problem,
         plan,
         residual: first.is_some(),
-        halves: largest.as_ref().map(|(_, parts)| [parts[0], parts[1]]),
+        halves,
     };
     let groups = [columns.div_ceil(width), rows.div_ceil(height), plan.splits];
-    let largest = largest.as_ref().map(|(values, _)| values);
     let all = [a, b, &out].into_iter().chain(largest).chain(first);
     let buffers: Vec<&CubeTensor> = all.collect();
     wgsl::launch(program, groups, &buffers);
@@ -138,8 +182,8 @@ struct Product {
     plan: Plan,
     /// Whether a matrix of the result's shape is added.
     residual: bool,
-    /// Of f32 operands: how many values A's largest value is the largest of, and B's.
-    halves: Option<[usize; 2]>,
+    /// Of f32 operands: which values A's largest magnitude is the largest of, and B's.
+    halves: Option<[Range<usize>; 2]>,
 }
 
 impl Program for Product {
@@ -172,7 +216,7 @@ impl Program for Product {
         let threads = self.plan.invocations();
         let operands = self.operands();
         let blocks = || (0..down).flat_map(|i| (0..across).map(move |j| (i, j)));
-        let ragged = !rows.is_multiple_of(height) || !columns.is_multiple_of(width);
+        let ragged = self.plan.is_ragged(&self.problem);
 
         let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
         // Declared as written, the operands are read where the text says so. A driver moves the loads of a buffer that is only
@@ -183,7 +227,7 @@ impl Program for Product {
             ("b", format!("vec4<{format}>")),
             ("out", "f32".to_owned()),
         ];
-        bindings.extend(self.halves.map(|_| ("largest", "f32".to_owned())));
+        bindings.extend(self.halves.as_ref().map(|_| ("largest", "f32".to_owned())));
         bindings.extend(self.residual.then(|| ("residual", "f32".to_owned())));
         for (i, (name, of)) in bindings.iter().enumerate() {
             line!(
@@ -233,17 +277,15 @@ impl Program for Product {
             "  let target_first = group.z * {}u + (row + a_first) * {columns}u + column + b_first;",
             rows * columns
         );
-        if let Some(parts) = self.halves {
+        if let Some(halves) = &self.halves {
             text.push_str(
                 "  if lane < 2u { atomicStore(&bits[lane], 0u); }\n  workgroupBarrier();\n",
             );
-            let mut from = 0;
-            for (i, count) in parts.into_iter().enumerate() {
+            for (i, Range { start, end }) in halves.iter().enumerate() {
                 line!(
                     text,
-                    "  for (var i = lane; i < {count}u; i += {threads}u) {{ atomicMax(&bits[{i}], bitcast<u32>(largest[{from}u + i])); }}"
+                    "  for (var i = {start}u + lane; i < {end}u; i += {threads}u) {{ atomicMax(&bits[{i}], bitcast<u32>(largest[i])); }}"
                 );
-                from += count;
             }
             text.push_str("  workgroupBarrier();\n");
             // 2^(14 - e) for a largest value of exponent e, and its inverse.
@@ -284,34 +326,42 @@ impl Program for Product {
         for operand in &operands {
             operand.fetch(&mut text, threads);
         }
-        for at in (0..step).step_by(TILE) {
-            line!(text, "    {{");
-            let [of_a, of_b] = &operands;
-            for (operand, half) in of_a.staged() {
-                (0..down).for_each(|i| operand.load(&mut text, half, i, at));
+        let [of_a, of_b] = &operands;
+        let inner = || (0..step).step_by(TILE);
+        line!(text, "    {{");
+        for (operand, half) in of_a.staged() {
+            for (i, at) in (0..down).flat_map(|i| inner().map(move |at| (i, at))) {
+                operand.load(&mut text, half, i, at);
             }
-            for j in 0..across {
-                for (operand, half) in of_b.staged() {
-                    operand.load(&mut text, half, j, at);
-                }
-                for i in 0..down {
-                    let sum = format!("sum{i}_{j}");
-                    match self.halves {
-                        None => line!(
-                            text,
-                            "      {sum} = coopMultiplyAdd(a_high{i}, b_high{j}, {sum});"
-                        ),
-                        Some(_) => line!(
-                            text,
-                            "      {sum} = {sum} + coopMultiplyAdd(a_high{i}, b_high{j}, coopMultiplyAdd(a_high{i}, b_low{j}, coopMultiplyAdd(a_low{i}, b_high{j}, coop_mat16x16<f32, C>())));"
-                        ),
-                    }
-                }
-            }
-            line!(text, "    }}");
         }
+        for j in 0..across {
+            for (operand, half) in of_b.staged() {
+                inner().for_each(|at| operand.load(&mut text, half, j, at));
+            }
+            for i in 0..down {
+                let add = |a: &str, b: &str, at: usize, sum: String| {
+                    format!("coopMultiplyAdd(a_{a}{i}_{at}, b_{b}{j}_{at}, {sum})")
+                };
+                let sum = format!("sum{i}_{j}");
+                let products = if self.halves.is_none() {
+                    inner().fold(sum.clone(), |sum, at| add("high", "high", at, sum))
+                } else {
+                    let zero = "coop_mat16x16<f32, C>()".to_owned();
+                    let step = inner().fold(zero, |sum, at| {
+                        let low = add("high", "low", at, add("low", "high", at, sum));
+                        add("high", "high", at, low)
+                    });
+                    format!("{sum} + {step}")
+                };
+                line!(text, "      {sum} = {products};");
+            }
+        }
+        line!(text, "    }}");
         line!(text, "    workgroupBarrier();\n  }}");
-        let unscaled = self.halves.map_or("", |_| " * a_inverse * b_inverse");
+        let unscaled = self
+            .halves
+            .as_ref()
+            .map_or("", |_| " * a_inverse * b_inverse");
         for (i, j) in blocks() {
             let (down, across) = (i * TILE, j * TILE);
             let at = format!("target_first + {}u", down * columns + across);
@@ -464,7 +514,7 @@ impl Operand {
         }
     }
 
-    /// Loads the subgroup's matrix `index` for the 16 inner values from `inner` on. A matrix whose lines are its rows is
+    /// Loads the subgroup's matrix `index` of the 16 inner values from `inner` on. A matrix whose lines are its rows is
     /// loaded by `coopLoadT`, one whose lines are its columns by `coopLoad`.
     fn load(&self, text: &mut String, half: &str, index: usize, inner: usize) {
         let (name, pitch) = (self.name, self.pitch());
@@ -479,7 +529,7 @@ impl Operand {
         };
         line!(
             text,
-            "      let {name}_{half}{index} = {load}<coop_mat16x16<f16, {role}>>(&{name}_{half}[{place}], {pitch}u);"
+            "      let {name}_{half}{index}_{inner} = {load}<coop_mat16x16<f16, {role}>>(&{name}_{half}[{place}], {pitch}u);"
         );
     }
 }
@@ -495,14 +545,17 @@ mod tests {
 
     #[test]
     fn every_text_is_valid_wgsl() {
-        for problem in problems() {
-            for plan in [LARGE, SMALL, Plan { splits: 3, ..SMALL }] {
-                for (residual, halves) in [(false, None), (true, None), (true, Some([1, 300]))] {
+        let heads = [[1024, 1000, 512], [4096, 1000, 1024]];
+        let heads = heads.map(|sizes| Problem::new(sizes, false, true));
+        for problem in problems().into_iter().chain(heads) {
+            for halves in [None, Some([0..1, 1..300])] {
+                let plan = Plan::choose(&problem, halves.is_some());
+                for splits in [1, 3] {
                     let program = Product {
                         problem,
-                        plan,
-                        residual,
-                        halves,
+                        plan: Plan { splits, ..plan },
+                        residual: splits == 1,
+                        halves: halves.clone(),
                     };
                     check::valid_wgsl(&program.text());
                 }
@@ -516,6 +569,7 @@ mod tests {
             [256, 384, 512],
             [100, 72, 68],
             [300, 1000, 200],
+            [2048, 1024, 64],
         ];
         let turned = [(false, true), (false, false), (true, false)];
         let all = sizes
@@ -554,12 +608,14 @@ mod tests {
                 all.iter().map(|x| nearest(*x, Precision::F16)).collect()
             });
             let [x, y] = on_device(&a16, &b16).map(half);
-            let got = device.read(&matmul(&x, &y, Some(&added), problem));
+            let got = device.read(&matmul(&x, &y, &Operands::F16, Some(&added), problem));
             check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
 
             for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
                 let [x, y] = on_device(a, b);
-                let got = device.read(&matmul(&x, &y, Some(&added), problem));
+                let largest = Largest::of(&[&x, &y]);
+                let operands = Operands::F32(&largest, [0, 1]);
+                let got = device.read(&matmul(&x, &y, &operands, Some(&added), problem));
                 check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
             }
         }
