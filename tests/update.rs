@@ -27,7 +27,7 @@ use perflings::app::{
     Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
     RunState, spec, update,
 };
-use perflings::config::{Precision, Preset, RunConfig};
+use perflings::config::{Matmul, Precision, Preset, RunConfig};
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
 use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
@@ -434,9 +434,14 @@ fn a_dead_engine_is_replaced_on_request_and_loses_nothing_shown() {
 
 #[test]
 fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
-    let mut config = RunConfig::preset(Preset::Tiny);
-    config.train.precision = Precision::F16;
-    let free = |emulated| {
+    let mut half = RunConfig::preset(Preset::Tiny);
+    half.train.precision = Precision::F16;
+    let plain = |matmul| {
+        let mut config = RunConfig::preset(Preset::Tiny);
+        config.model.matmul = matmul;
+        config
+    };
+    let of = |config: &RunConfig, emulated| {
         let options = Options {
             free: Some(config.clone()),
             ..Options::default()
@@ -454,6 +459,7 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
         );
         app
     };
+    let free = |emulated| of(&half, emulated);
     let mut app = free(false);
     assert_eq!(app.in_f32(), None, "it runs");
     let reason = "ended by signal 6".to_owned();
@@ -467,6 +473,10 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
     hear(&mut app, Event::Failed(Failed::default()));
     assert!(app.in_f32().is_some());
     assert_eq!(act(&mut app, Action::Restart)[0], Effect::Restart);
+    // f32 as two f16.
+    let mut app = of(&plain(Matmul::Split), false);
+    hear(&mut app, Event::Failed(Failed::default()));
+    assert_eq!(app.in_f32(), Some(plain(Matmul::Own)));
     // Emulated, the format has no part in it.
     let mut app = free(true);
     hear(&mut app, Event::Failed(Failed::default()));

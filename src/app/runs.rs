@@ -6,7 +6,7 @@ use super::fix::Fix;
 use super::pages::Page;
 use super::{App, Effect, Mode, Run, RunState, SlotRun};
 use crate::app::source::ReplayControl;
-use crate::config::{Precision, Preset, RunConfig};
+use crate::config::{Matmul, Precision, Preset, RunConfig};
 use crate::course::Stage;
 use crate::protocol::{Command, RunSpec, Slot};
 
@@ -210,13 +210,16 @@ impl App {
         }
     }
 
-    /// In f32, the configuration of a run that broke off while it computed in a short format: matrix cores may be why.
+    /// In plain f32, the configuration of a run that broke off while it computed on matrix cores: they may be why.
     pub fn in_f32(&self) -> Option<RunConfig> {
         let mut config = self.run.wanted.as_ref()?.config.clone();
-        let short = std::mem::take(&mut config.train.precision) != Precision::F32;
+        let mut cores = std::mem::take(&mut config.train.precision) != Precision::F32;
+        if config.model.matmul == Matmul::Split {
+            (config.model.matmul, cores) = (Matmul::Own, true);
+        }
         let started = self.run.shown().started.as_ref();
         let emulated = started.is_some_and(|it| it.emulated);
-        (self.run.state.broke_off() && short && !emulated).then_some(config)
+        (self.run.state.broke_off() && cores && !emulated).then_some(config)
     }
 
     pub(super) fn pause(&mut self) {

@@ -57,11 +57,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         config: named.config,
         steps: Some(args.steps),
     });
-    let mut on_matrix_cores = false;
+    let (mut format, mut emulated) = (None, false);
     let meter = Meter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if let Event::Started(started) = &line.event {
-            on_matrix_cores = started.format().is_some() && !started.emulated;
+            (format, emulated) = (started.format(), started.emulated);
         }
         tell(&meter, args.steps, &line.event);
         match (&line.event, args.json) {
@@ -74,13 +74,18 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let measured = measured.inspect_err(|error| {
         let stop = error.downcast_ref::<Stop>();
         let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
-        if on_matrix_cores && broke_off {
-            notice("with --set train.precision=f32 it runs without matrix cores.");
+        if format.is_some() && !emulated && broke_off {
+            notice(
+                "--set train.precision=f32 --set model.matmul=own runs it without matrix cores.",
+            );
         }
     })?;
     drop(meter);
     if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
         result(&summary::text(finished))?;
+        if let Some(format) = format {
+            result(&format!("  products  {format}"))?;
+        }
     }
     Ok(exit_of(&measured))
 }

@@ -33,9 +33,12 @@ pub fn has_terminal() -> bool {
 }
 
 pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
-    match has_terminal() {
-        true => open(args, None),
-        false => headless(args),
+    match (has_terminal(), &args.room) {
+        (true, _) => open(args, None),
+        (false, None) => headless(args),
+        (false, Some(_)) => Err(usage(
+            "--room shares what is done on the screen, and there is no terminal here",
+        )),
     }
 }
 

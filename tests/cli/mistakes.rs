@@ -176,4 +176,7 @@ fn without_a_terminal_the_workshop_runs_headless_and_says_so() {
         "{}",
         said.err
     );
+    learner
+        .run(&["--room", "/nowhere"])
+        .fails(2, &["--room shares what is done on the screen"]);
 }
