@@ -155,7 +155,7 @@ fn next_text(app: &App) -> &'static str {
     }
     match &app.run.state {
         _ if app.in_f32().is_some() => {
-            return "It ended on matrix cores; {restart} tries again, {in-f32} runs it in f32 without them";
+            return "It ended on matrix cores; {restart} tries again, {in-f32} runs it in f32";
         }
         RunState::EngineGone { .. } => return "The engine is gone; {restart} starts a new one",
         RunState::Failed { .. } => {
