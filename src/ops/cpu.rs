@@ -66,7 +66,10 @@ pub mod swiglu_naive;
 pub mod transpose;
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::sync::LazyLock;
+
+use rayon::prelude::*;
 
 use exp::{exp, sigmoid};
 use reduce::{max, sum, sum2};
@@ -121,6 +124,17 @@ simd! {
     }
 }
 
+/// `len` zeros, written by all threads: one thread would take longer than all of them take to compute the values.
+pub(crate) fn zeros(len: usize) -> Vec<f32> {
+    let mut values = Vec::with_capacity(len);
+    values.spare_capacity_mut()[..len]
+        .par_chunks_mut(GRAIN)
+        .for_each(|part| part.fill(MaybeUninit::new(0.0)));
+    // SAFETY: all of them are written.
+    unsafe { values.set_len(len) };
+    values
+}
+
 /// A slice that several tasks write at once, each task a part of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
@@ -143,7 +157,17 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The elements `start..start + len`.
+    /// The first `len` elements of the room in `values`, not written yet.
+    pub(crate) fn room(values: &'a mut Vec<f32>, len: usize) -> Self {
+        let room = &mut values.spare_capacity_mut()[..len];
+        Self {
+            start: room.as_mut_ptr().cast(),
+            len,
+            owner: PhantomData,
+        }
+    }
+
+    /// The elements `start..start + len`, which are written already.
     ///
     /// # Safety
     /// While the result lives, nothing else may read or write these elements.

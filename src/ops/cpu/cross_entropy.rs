@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::{exp, max, rows_per_task, sum};
+use super::{exp, max, rows_per_task, sum, zeros};
 
 /// The mean over rows of `ln Σ exp(logits) - logits[target]` and, in the same pass over the logits, its gradient
 /// `dlogits = (softmax(logits) - onehot(target)) / N`: logits and dlogits are N × V.
@@ -11,7 +11,7 @@ use super::{exp, max, rows_per_task, sum};
 /// The largest logit of a row is subtracted first, so nothing overflows. Rows are averaged in double precision.
 pub fn forward_backward(logits: &[f32], targets: &[i32]) -> (f32, Vec<f32>) {
     let width = check(logits, targets);
-    let mut dlogits = vec![0.0; logits.len()];
+    let mut dlogits = zeros(logits.len());
     let scale = 1.0 / targets.len() as f32;
     let rows = rows_per_task(width);
     let inputs = logits

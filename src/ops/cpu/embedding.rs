@@ -3,11 +3,11 @@
 
 use rayon::prelude::*;
 
-use super::{add, rows_per_task};
+use super::{add, rows_per_task, zeros};
 
 /// `out[n] = weight[tokens[n]]`: weight is V × D, out N × D.
 pub fn forward(weight: &[f32], tokens: &[i32], width: usize) -> Vec<f32> {
-    let mut out = vec![0.0; tokens.len() * width];
+    let mut out = zeros(tokens.len() * width);
     let rows = rows_per_task(width);
     out.par_chunks_mut(rows * width)
         .zip(tokens.par_chunks(rows))
@@ -25,7 +25,7 @@ pub fn forward(weight: &[f32], tokens: &[i32], width: usize) -> Vec<f32> {
 /// Every task owns a range of table rows and looks through all tokens for them, so no two tasks write one row.
 pub fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> Vec<f32> {
     assert_eq!(dy.len(), tokens.len() * width);
-    let mut dw = vec![0.0; vocabulary * width];
+    let mut dw = zeros(vocabulary * width);
     for token in tokens {
         assert!(
             usize::try_from(*token).is_ok_and(|token| token < vocabulary),

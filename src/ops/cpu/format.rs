@@ -2,12 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::GRAIN;
+use super::{GRAIN, zeros};
 use crate::config::Precision;
 
 /// Every value at the nearest number of `format`.
 pub fn rounded(x: &[f32], format: Precision) -> Vec<f32> {
-    let mut out = vec![0.0; x.len()];
+    let mut out = zeros(x.len());
     out.par_chunks_mut(GRAIN)
         .zip(x.par_chunks(GRAIN))
         .for_each(|(out, x)| match format {

@@ -6,7 +6,7 @@ mod tiles;
 
 use std::cell::Cell;
 
-use super::Shared;
+use super::{Shared, zeros};
 use super::transpose::transpose;
 pub(crate) use product::{Product, Write};
 use tiles::Tiles;
@@ -87,10 +87,13 @@ pub fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
     let (m, n, k) = (a.rows, b.columns, a.columns);
     assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
     assert!(base.is_none_or(|base| base.len() == m * n));
-    let mut result = vec![0.0; m * n];
+    if k == 0 {
+        return base.map_or_else(|| zeros(m * n), <[f32]>::to_vec);
+    }
+    let mut result = Vec::with_capacity(m * n);
     let mut scratch = Scratch::take();
     let b = b.along_rows(&mut scratch.0);
-    let out = Shared::new(&mut result);
+    let out = Shared::room(&mut result, m * n);
     let tiles = Tiles::new(m, n, k, rayon::current_num_threads());
     tiles.for_each(|row, rows, column, columns| {
         let product = Product {
@@ -114,13 +117,16 @@ pub fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
             if let Some(base) = base {
                 for row in row..row + rows {
                     let start = row * n + column;
-                    out.part(start, columns)
-                        .copy_from_slice(&base[start..][..columns]);
+                    let base = &base[start..][..columns];
+                    out.pointer(start)
+                        .copy_from_nonoverlapping(base.as_ptr(), columns);
                 }
             }
             product.run();
         }
     });
+    // SAFETY: the tiles cover the output, and each product wrote all of its tile.
+    unsafe { result.set_len(m * n) };
     result
 }
 

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::{add, rows_per_task, sum, sum2};
+use super::{add, rows_per_task, sum, sum2, zeros};
 
 /// Rows whose share of the gain's gradient is summed together. Fixed, so that threads do not change the result.
 const GAIN_ROWS: usize = 32;
@@ -13,7 +13,7 @@ const GAIN_ROWS: usize = 32;
 pub fn forward(x: &[f32], gain: &[f32], eps: f32) -> (Vec<f32>, Vec<f32>) {
     let width = gain.len();
     assert!(x.len().is_multiple_of(width));
-    let (mut y, mut inv_rms) = (vec![0.0; x.len()], vec![0.0; x.len() / width]);
+    let (mut y, mut inv_rms) = (zeros(x.len()), zeros(x.len() / width));
     let rows = rows_per_task(width);
     let tasks = y
         .par_chunks_mut(rows * width)
@@ -50,7 +50,7 @@ pub fn backward(
     let len = inv_rms.len() * width;
     assert!(earlier.is_none_or(|earlier| earlier.len() == len));
     assert_eq!((dy.len(), x.len()), (len, len));
-    let (mut dx, mut dgain) = (vec![0.0; len], vec![0.0; width]);
+    let (mut dx, mut dgain) = (zeros(len), zeros(width));
     let part = GAIN_ROWS * width;
     let mut partial = vec![0.0; inv_rms.len().div_ceil(GAIN_ROWS) * width];
     let inputs = dy

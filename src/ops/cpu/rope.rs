@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::rows_per_task;
+use super::{rows_per_task, zeros};
 use crate::ops::shapes::Rotation;
 
 /// Rotates the first `rotated` columns of every row of `x` (N × `width`) as heads, and copies the other columns.
@@ -25,7 +25,7 @@ pub fn rotate(x: &[f32], cos: &[f32], sin: &[f32], rotation: Rotation) -> Vec<f3
         "{rotation:?}"
     );
     assert_eq!((cos.len(), sin.len()), (context * half, context * half));
-    let mut y = vec![0.0; x.len()];
+    let mut y = zeros(x.len());
     let sign = if inverse { -1.0 } else { 1.0 };
     let rows = rows_per_task(width);
     let tasks = y

@@ -3,13 +3,13 @@
 
 use rayon::prelude::*;
 
-use super::{rows_per_task, sigmoid};
+use super::{rows_per_task, sigmoid, zeros};
 
 /// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`: `packed` is N × 2F, gate in columns 0..F and up in F..2F;
 /// the result is N × F.
 pub fn forward(packed: &[f32], width: usize) -> Vec<f32> {
     assert!(packed.len().is_multiple_of(2 * width));
-    let mut out = vec![0.0; packed.len() / 2];
+    let mut out = zeros(packed.len() / 2);
     let rows = rows_per_task(width);
     let tasks = out
         .par_chunks_mut(rows * width)
@@ -31,7 +31,7 @@ pub fn forward(packed: &[f32], width: usize) -> Vec<f32> {
 pub fn backward(dout: &[f32], packed: &[f32], width: usize) -> Vec<f32> {
     assert_eq!(packed.len(), 2 * dout.len());
     assert!(dout.len().is_multiple_of(width));
-    let mut dpacked = vec![0.0; packed.len()];
+    let mut dpacked = zeros(packed.len());
     let rows = rows_per_task(2 * width);
     let inputs = dout
         .par_chunks(rows * width)

@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::super::matmul::{Product, Write};
-use super::super::{exp, sum2};
+use super::super::{exp, sum2, zeros};
 use super::blocks::{BLOCK, Place, Workspace};
 use crate::ops::shapes::{Columns, Heads, Rows};
 
@@ -22,7 +22,7 @@ pub fn backward(
 ) -> Rows<Vec<f32>> {
     let from = Place::of_rows(rows, shape);
     assert_eq!(lse.len(), shape.rows() * shape.heads);
-    let mut gradients = rows.map(|x| vec![0.0; x.len()]);
+    let mut gradients = rows.map(|x| zeros(x.len()));
     let starts = gradients.as_mut().map(|x| x.as_mut_ptr());
     let dense = Columns {
         offset: 0,

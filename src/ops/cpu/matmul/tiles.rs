@@ -26,8 +26,8 @@ impl Tiles {
         if threads == 1 || m * n * k < Self::SERIAL {
             return tiles;
         }
-        // Two tiles per thread even out threads that run at different speeds; one has to do where tiles get small.
-        while tiles.count() < 2 * threads {
+        // Four tiles per thread even out threads that run at different speeds; one has to do where tiles get small.
+        while tiles.count() < 4 * threads {
             let small = tiles.tile_rows.max(tiles.tile_columns) < 2 * Self::LEAST;
             if small
                 && (tiles.count() >= threads
