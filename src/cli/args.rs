@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use super::bench::args::BenchArgs;
-use super::values::{device, positive, preset, seed, theme};
+use super::values::{devices, key, positive, preset, seed, theme};
 use crate::app::ThemeName;
 use crate::config::Preset;
 use crate::course::context::CourseContext;
@@ -119,7 +119,7 @@ pub struct CourseArgs {
 #[derive(Args, Clone, Debug)]
 pub struct EngineArgs {
     /// auto, cpu, gpu, gpu:N or vulkan-cpu
-    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = devices(), hide_possible_values = true)]
     pub device: String,
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
     #[arg(long, value_name = "CMD")]
@@ -150,7 +150,7 @@ pub struct NotesArgs {
 #[derive(Args, Clone, Debug)]
 pub struct WorkshopArgs {
     /// Begin at this stage: its number or id
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub stage: Option<String>,
     /// Model size for every stage
     #[arg(long, value_name = "PRESET", value_parser = preset())]
@@ -229,7 +229,7 @@ Examples:
   perflings run --config mine.toml --set model.norm=fused --record run.jsonl")]
 pub struct RunArgs {
     /// The stage: its number or id; or `all`: every stage broken and fixed, in turns, against the plain baseline, as one table
-    #[arg(required_unless_present = "config", conflicts_with = "config")]
+    #[arg(required_unless_present = "config", conflicts_with = "config", value_hint = ValueHint::Other)]
     pub stage: Option<String>,
     /// Run this configuration file instead of a stage
     #[arg(long, value_name = "FILE")]
@@ -303,6 +303,7 @@ pub struct CompareArgs {
 #[derive(Args, Clone, Debug)]
 pub struct CheckArgs {
     /// A stage's number or id, or an exercise such as k01, c01 or d01; without it all stages, and the exercises you have begun
+    #[arg(value_hint = ValueHint::Other)]
     pub stage: Option<String>,
     /// Your answer to an exercise that asks for one: a word, or KEY=WORD
     #[arg(long, value_name = "ANSWER", requires = "stage")]
@@ -351,6 +352,7 @@ pub struct ListArgs {
 #[derive(Args, Clone, Debug)]
 pub struct HintArgs {
     /// The stage's number or id, or an exercise such as k01
+    #[arg(value_hint = ValueHint::Other)]
     pub stage: String,
     /// How many hints to show; one without it
     #[arg(value_parser = clap::value_parser!(u8).range(1..=3), default_value_t = 1)]
@@ -362,6 +364,7 @@ pub struct HintArgs {
 #[derive(Args, Clone, Debug)]
 pub struct ResetArgs {
     /// The stage's number or id, or an exercise such as k01
+    #[arg(value_hint = ValueHint::Other)]
     pub stage: String,
     #[command(flatten)]
     pub course: CourseArgs,
@@ -408,6 +411,7 @@ Examples:
   perflings config device --unset")]
 pub struct ConfigArgs {
     /// theme, markers, device, language, editor or threads; without it, all of them
+    #[arg(value_parser = key(), hide_possible_values = true)]
     pub key: Option<String>,
     /// What to set it to
     #[arg(requires = "key")]

@@ -131,40 +131,90 @@ pub fn with_settings(mut command: Command, settings: &Settings) -> Command {
 }
 
 /// Flags before the name of a command stand after it: the same line as if they had been typed there.
-pub fn flags_last(command: &Command, args: Vec<OsString>) -> Vec<OsString> {
-    let mut at = 1;
-    while let Some(flag) = args
-        .get(at)
-        .and_then(|arg| arg.to_str())
-        .and_then(|it| it.strip_prefix("--"))
-    {
-        let (name, joined) = match flag.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (flag, false),
-        };
-        let Some(arg) = command
-            .get_arguments()
-            .find(|arg| arg.get_long() == Some(name))
-        else {
-            return args;
-        };
-        let takes = arg.get_action().takes_values() && !joined;
-        at += 1 + usize::from(takes);
-    }
+pub fn flags_last(grammar: &Command, args: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| args.get(at).and_then(|arg| arg.to_str());
-    let Some(mut inner) = word(at)
-        .and_then(|name| command.find_subcommand(name))
-        .filter(|_| at > 1)
-    else {
-        return args;
+    for at in 2..args.len() {
+        let Some(mut inner) = word(at).and_then(|name| grammar.find_subcommand(name)) else {
+            continue;
+        };
+        let mut end = at + 1;
+        while let Some(deeper) = word(end).and_then(|name| inner.find_subcommand(name)) {
+            (inner, end) = (deeper, end + 1);
+        }
+        let mut flag = 1;
+        while let Some(words) = word(flag).and_then(|it| words(it, [inner, grammar])) {
+            flag += words;
+            if flag == at {
+                let mut sorted = vec![args[0].clone()];
+                for range in [at..end, 1..at, end..args.len()] {
+                    sorted.extend_from_slice(&args[range]);
+                }
+                return sorted;
+            }
+        }
+    }
+    args
+}
+
+/// How many words a flag is, with its value; none where no command has it.
+fn words(flag: &str, commands: [&Command; 2]) -> Option<usize> {
+    let (name, joined) = match flag.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (flag, false),
     };
-    let mut end = at + 1;
-    while let Some(deeper) = word(end).and_then(|name| inner.find_subcommand(name)) {
-        (inner, end) = (deeper, end + 1);
+    let named = |arg: &&Arg| match name.strip_prefix("--") {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg.get_short().is_some_and(|it| name == format!("-{it}")),
+    };
+    let mut found = commands.iter().map(|it| it.get_arguments().find(named));
+    let arg = found.find_map(|arg| arg)?;
+    Some(1 + usize::from(arg.get_action().takes_values() && !joined))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::args::Cli;
+
+    /// Each command with its words: `list`, `course check`.
+    fn commands<'a>(above: &'a Command, words: &[&'a str]) -> Vec<(Vec<&'a str>, &'a Command)> {
+        let below = above.get_subcommands().flat_map(|inner| {
+            let words = [words, &[inner.get_name()]].concat();
+            [vec![(words.clone(), inner)], commands(inner, &words)].concat()
+        });
+        below.collect()
     }
-    let mut sorted = vec![args[0].clone()];
-    for range in [at..end, 1..at, end..args.len()] {
-        sorted.extend_from_slice(&args[range]);
+
+    #[test]
+    fn every_flag_may_stand_before_its_command() {
+        let grammar = Cli::command();
+        let line = |words: &[&str]| {
+            let own = std::iter::once(&"perflings");
+            own.chain(words).map(OsString::from).collect::<Vec<_>>()
+        };
+        let mut tried = 0;
+        for (command, inner) in commands(&grammar, &[]) {
+            let global = grammar.get_arguments().filter(|it| it.is_global_set());
+            for arg in inner.get_arguments().chain(global) {
+                let long = arg.get_long().map(|it| format!("--{it}"));
+                let short = arg.get_short().map(|it| format!("-{it}"));
+                for flag in [long, short].iter().flatten() {
+                    // A value that is the name of a command is a value.
+                    let takes = arg.get_action().takes_values();
+                    let flag = match takes {
+                        true => vec![flag.as_str(), "list"],
+                        false => vec![flag.as_str()],
+                    };
+                    let before = line(&[&flag[..], &command, &["word"]].concat());
+                    let after = line(&[&command[..], &flag, &["word"]].concat());
+                    assert_eq!(flags_last(&grammar, before), after);
+                    assert_eq!(flags_last(&grammar, after.clone()), after);
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried > 100, "{tried} flags");
     }
-    sorted
 }

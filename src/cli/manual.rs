@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
+use clap_complete::Shell;
 
 use super::args::{Cli, CompletionsArgs, ManArgs};
 use crate::files;
@@ -12,9 +13,19 @@ use crate::out::{self, Exit, result};
 pub fn completions(args: &CompletionsArgs) -> Result<Exit> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "perflings", &mut text);
-    out::bytes(&text)?;
+    let mut text = String::from_utf8(text)?;
+    if args.shell == Shell::Fish {
+        text = text.replace(FISH, &[FISH, FISH_WAITS].concat());
+    }
+    out::bytes(text.as_bytes())?;
     Ok(Exit::Ok)
 }
+
+/// What fish asks to see whether there is a command yet. A flag that waits for its value is a mistake to it, and its values
+/// were not offered: the second line leaves that flag out.
+const FISH: &str = "    argparse -s (__fish_perflings_global_optspecs) -- $cmd 2>/dev/null\n";
+const FISH_WAITS: &str =
+    "    or argparse -s (__fish_perflings_global_optspecs) -- $cmd[1..-2] 2>/dev/null\n";
 
 pub fn man(args: &ManArgs) -> Result<Exit> {
     let mut grammar = Cli::command().disable_help_subcommand(true);
@@ -36,7 +47,24 @@ fn page(command: &Command) -> Result<(String, Vec<u8>)> {
     let man = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
     man.render(&mut text)?;
-    Ok((man.get_filename(), text))
+    let page = keep_examples(&String::from_utf8(text)?);
+    Ok((man.get_filename(), page.into_bytes()))
+}
+
+/// Lines that are set in are examples: they stay as they are, and are not filled.
+fn keep_examples(page: &str) -> String {
+    let mut kept = String::new();
+    let mut within = false;
+    for line in page.lines() {
+        let is_example = line.starts_with("  ");
+        if is_example != within {
+            kept.push_str(if is_example { ".nf\n" } else { ".fi\n" });
+            within = is_example;
+        }
+        kept.push_str(line);
+        kept.push('\n');
+    }
+    kept
 }
 
 /// Writes the pages of a command and of those below it; the result is their number.

@@ -8,6 +8,7 @@ use clap::{Arg, Command};
 
 use crate::app::ThemeName;
 use crate::config::{Preset, VERSIONS, nearest};
+use crate::settings::KEYS;
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
@@ -62,6 +63,39 @@ pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &'static 
     let near = nearest(word, all.iter().copied());
     let (shown, all) = (word.escape_debug(), all.join(", "));
     format!("unknown {what} `{shown}`; did you mean `{near}`? It is one of {all}")
+}
+
+/// A value that a shell completes from some words; what is taken is decided by the function.
+#[derive(Clone)]
+pub struct Completed(Vec<&'static str>, fn(&str) -> Result<String, String>);
+
+impl TypedValueParser for Completed {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        self.1.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        Some(Box::new(self.0.clone().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// A device's name.
+pub fn devices() -> Completed {
+    Completed(DEVICES.to_vec(), device)
+}
+
+/// The name of a setting; `config` says what is wrong with another.
+pub fn key() -> Completed {
+    Completed(KEYS.iter().map(|(key, _)| *key).collect(), |key| {
+        Ok(key.to_owned())
+    })
 }
 
 /// The form of a device's name; whether it is here only the engine knows.

@@ -69,6 +69,8 @@ fn flags_stand_before_or_after_the_command() {
     ] {
         assert_eq!(learner.run(before).out, after.out);
     }
+    let json = learner.run(&["list", "--json"]).out;
+    assert_eq!(learner.run(&["--json", "list"]).out, json);
     learner
         .run(&["--stage", "3", "list"])
         .fails(2, &["unexpected argument '--stage'"]);
@@ -109,9 +111,12 @@ fn completions_and_manual_pages_name_every_command() {
             .run(&["completions", shell])
             .succeeds(&["mystery", "colour-blind", "calibrate"]);
     }
+    // Values of flags before the command: a test of fish itself needs fish.
+    let fish = learner.run(&["completions", "fish"]);
+    fish.succeeds(&["$cmd[1..-2]", "vulkan-cpu", "markers"]);
     learner
         .run(&["man"])
-        .succeeds(&[".TH perflings 1", "mystery"]);
+        .succeeds(&[".TH perflings 1", "mystery", "Examples:\n.nf\n  perflings "]);
     let dir = learner.path("man1");
     learner
         .run(&["man", dir.to_str().expect("text")])

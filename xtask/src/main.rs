@@ -39,7 +39,7 @@ fn dist(target: &str) -> Result<()> {
     };
     let out = PathBuf::from("target/dist");
     let program = build(target, &triple, glibc, &out)?;
-    let name = format!("perflings-{}-{triple}", version()?);
+    let (archive, folder) = names(&triple)?;
     let made = out.join("made");
     let _ = fs::remove_dir_all(&made);
     write_manuals(&program, &made)?;
@@ -58,37 +58,37 @@ fn dist(target: &str) -> Result<()> {
             files.push((entry?.path(), to.to_owned()));
         }
     }
-    let packed = pack(&name, files)?;
-    let archive = out.join(format!("{name}.tar.gz"));
-    fs::write(&archive, &packed)?;
+    let packed = pack(&folder, files)?;
+    fs::write(out.join(&archive), &packed)?;
     let sum: String = Sha256::digest(&packed)
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let line = format!("{sum}  {name}.tar.gz\n");
-    fs::write(out.join(format!("{name}.tar.gz.sha256")), &line)?;
-    print!("{} bytes in {}\n{line}", packed.len(), archive.display());
+    let line = format!("{sum}  {archive}\n");
+    fs::write(out.join(format!("{archive}.sha256")), &line)?;
+    print!("{} bytes in {}\n{line}", packed.len(), out.display());
     Ok(())
 }
 
-/// Builds the program and gives its path. No path of this machine gets into it.
+/// Builds the program and gives its path. No path of this machine gets into it: cargo names this checkout's files without its
+/// own, so that dependencies built for one checkout serve another.
 fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf> {
     let here = std::env::current_dir()?;
     let folder = match std::env::var_os("PERFLINGS_DIST_TARGET") {
-        Some(folder) => PathBuf::from(folder),
+        Some(folder) => {
+            // Another checkout's program may be there, newer than these files: cargo would take it for this one's.
+            let lib = fs::File::options().append(true).open("src/lib.rs")?;
+            lib.set_modified(std::time::SystemTime::now())?;
+            PathBuf::from(folder)
+        }
         None => here.join(out).join("build"),
     };
     let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
     let home = home.context("there is no home folder")?;
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.unwrap_or_else(|| Path::new(&home).join(".cargo"));
-    // The last one that fits counts: the build's own folder may be inside the checkout.
     let mut flags = OsString::new();
-    for (from, to) in [
-        (&here, "/perflings"),
-        (&cargo_home, "/cargo"),
-        (&folder, "/build"),
-    ] {
+    for (from, to) in [(&cargo_home, "/cargo"), (&folder, "/build")] {
         for part in [
             "--remap-path-prefix".into(),
             format!("{}={to}", from.display()),
@@ -221,14 +221,25 @@ fn time() -> Result<u64> {
     said.context("git does not know when this commit was made; set SOURCE_DATE_EPOCH")
 }
 
-/// The version that stands in Cargo.toml.
-fn version() -> Result<String> {
+/// The names of the archive and of the folder in it: those that Cargo.toml tells `cargo binstall`.
+fn names(triple: &str) -> Result<(String, String)> {
     let manifest = fs::read_to_string("Cargo.toml")?;
-    let line = manifest
-        .lines()
-        .find_map(|line| line.strip_prefix("version = \""));
-    let version = line.and_then(|it| it.strip_suffix('"'));
-    Ok(version.context("Cargo.toml has no version")?.to_owned())
+    let value = |key: &str| {
+        let start = format!("{key} = \"");
+        let found = manifest.lines().find_map(|line| line.strip_prefix(&start));
+        let value = found.and_then(|it| it.strip_suffix('"'));
+        value.with_context(|| format!("Cargo.toml has no {key}"))
+    };
+    let filled = |key: &str| -> Result<String> {
+        let text = value(key)?.replace("{ name }", "perflings");
+        let text = text.replace("{ version }", value("version")?);
+        Ok(text.replace("{ target }", triple))
+    };
+    let (url, program) = (filled("pkg-url")?, filled("bin-dir")?);
+    let archive = url.rsplit_once('/').map(|(_, last)| last.to_owned());
+    let folder = program.strip_suffix("/{ bin }{ binary-ext }");
+    let names = archive.zip(folder.map(str::to_owned));
+    names.context("pkg-url ends with /ARCHIVE, bin-dir is FOLDER/{ bin }{ binary-ext }")
 }
 
 fn done(command: &mut Command, help: &str) -> Result<()> {

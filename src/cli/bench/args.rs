@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::cli::values::{device, positive, preset, version};
+use crate::cli::values::{devices, positive, preset, version};
 use crate::config::{Preset, VERSIONS, nearest};
 use crate::measure::report::Axis;
 use crate::out::usage;
@@ -37,7 +37,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = version())]
     pub versions: Vec<String>,
     /// Devices: auto, cpu, gpu, gpu:N, vulkan-cpu [default: cpu,gpu; with --ablate or --sweep: auto]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = device)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = devices(), hide_possible_values = true)]
     pub devices: Vec<String>,
     /// Steps of each run, warm-up included
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
