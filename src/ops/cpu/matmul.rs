@@ -6,8 +6,8 @@ mod tiles;
 
 use std::cell::Cell;
 
-use super::{Shared, zeros};
 use super::transpose::transpose;
+use super::{Shared, zeros};
 pub(crate) use product::{Product, Write};
 use tiles::Tiles;
 
