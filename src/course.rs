@@ -28,7 +28,7 @@ pub use exercise::Exercise;
 pub use lesson::{Block, Lesson, Section, SectionKind, Span};
 pub use source::Source;
 pub use stage::{
-    Claim, Cue, CueDoes, Estimate, Level, Pointer, Question, Stage, StageFile, at_preset,
+    Claim, Cue, CueDoes, Estimate, Level, Pointer, Question, RowFigure, Stage, StageFile, at_preset,
 };
 
 use crate::config::file::FileError;

@@ -38,6 +38,8 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     }
     let frozen = app.frozen.as_deref().filter(|_| covered == Curtain::Frozen);
     let app = frozen.unwrap_or(app);
+    let on_stage = app.beat().map(|_| theme.on_stage());
+    let theme = on_stage.as_ref().unwrap_or(theme);
     let it = layout::arrange(area, app);
     let mut limits = Limits::default();
     let mut surface = Surface {

@@ -12,7 +12,7 @@ use super::runs::solution;
 use super::study::Study;
 use super::{Action, App, Effect, Mode, Overlay, Panel, SlotRun};
 use crate::course::progress::State;
-use crate::course::{Cue, CueDoes, Stage};
+use crate::course::{Cue, CueDoes, RowFigure, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
 
 /// What an audience has before it, whatever was shown before.
@@ -58,6 +58,7 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Cue]> {
         does,
         large: String::new(),
         row: String::new(),
+        figure: RowFigure::default(),
         notes: String::new(),
         minutes: 0.0,
     };

@@ -174,15 +174,39 @@ pub struct Cue {
     /// One figure to be shown in large glyphs, such as `{{run.loss_first}}`.
     #[serde(default)]
     pub large: String,
-    /// Part of the name of the operation that is looked at in the list of kernels.
+    /// What is looked at, with commas between them: parts of names of operations or of figures of the evidence; or words of a
+    /// heading in the lesson, whose table is shown.
     #[serde(default)]
     pub row: String,
+    /// What of the operations is shown in large glyphs.
+    #[serde(default)]
+    pub figure: RowFigure,
     /// What the presenter reads.
     #[serde(default)]
     pub notes: String,
     /// How long it is planned to take.
     #[serde(default)]
     pub minutes: f64,
+}
+
+impl Cue {
+    /// Whether a name is what is looked at: it has one of the words in it, or there are none.
+    pub fn asks(&self, name: &str) -> bool {
+        self.row.is_empty() || self.row.split(',').any(|word| name.contains(word.trim()))
+    }
+}
+
+/// What of an operation in the list of kernels is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowFigure {
+    /// Of the step.
+    #[default]
+    Share,
+    Rate,
+    Bytes,
+    Calls,
+    TimeOfACall,
 }
 
 /// What a beat adds to those before it.

@@ -15,6 +15,7 @@ pub mod header;
 mod help;
 mod kernels;
 pub mod knobs;
+mod large;
 mod ledger;
 mod lesson;
 mod lints;

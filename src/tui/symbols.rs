@@ -151,6 +151,25 @@ impl Symbols {
         text
     }
 
+    /// So many rows of cells, from the top, in which each value has a column as high as it is among all of them.
+    pub fn columns(&self, values: &[f64], rows: u16) -> Vec<Vec<&'static str>> {
+        let most = values.iter().copied().filter(|it| it.is_finite());
+        let most = most.fold(f64::MIN_POSITIVE, f64::max);
+        let steps = self.spark.len();
+        let full = self.bar.last().copied().unwrap_or("#");
+        let cell = |value: f64, row: u16| {
+            // What is not a number becomes 0.
+            let all = (value / most * (usize::from(rows) * steps) as f64).ceil() as usize;
+            match all.saturating_sub(usize::from(rows - 1 - row) * steps) {
+                0 => " ",
+                here if here >= steps => full,
+                here => self.spark[here - 1],
+            }
+        };
+        let row = |row| values.iter().map(|it| cell(*it, row)).collect();
+        (0..rows).map(row).collect()
+    }
+
     /// One character for a value between `low` and `high`.
     pub fn spark(&self, value: f64, low: f64, high: f64) -> &'static str {
         let share = if high > low {

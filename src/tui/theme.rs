@@ -3,7 +3,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use super::symbols::{ASCII, BLOCKS, BRAILLE, DOTS, Symbols};
+use super::symbols::{ASCII, BLOCKS, BRAILLE, DOTS, Marks, Symbols};
 use crate::app::{Markers, ThemeName};
 use crate::judge::Outcome;
 use crate::protocol::Slot;
@@ -213,6 +213,15 @@ impl Theme {
             figure: style(b, BOLD, BOLD),
             behind: dim.remove_modifier(LOUD),
         }
+    }
+
+    /// The same for the back row: curves of blocks, which are thicker than braille.
+    pub fn on_stage(&self) -> Self {
+        let mut it = self.clone();
+        if it.symbols.marks == Marks::Braille {
+            it.symbols = BLOCKS;
+        }
+        it
     }
 
     /// The style of a slot.

@@ -5,17 +5,18 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{cards, kernels, ledger, loss};
+use super::{cards, evidence, exponents, gradients, kernels, ledger, loss, memory, roofline};
 use crate::app::beats::{Beat, Vote};
 use crate::app::figures::{as_found, figures};
 use crate::app::{Action, RunState};
+use crate::course::lesson::plain;
 use crate::course::placeholder::{NOT_MEASURED, fill};
 use crate::course::progress::letter;
-use crate::course::{Cue, Stage};
+use crate::course::{Block, Cue, CueDoes, SectionKind, Stage};
 use crate::panel::Panel;
 use crate::protocol::Pair;
 use crate::tui::prose::Writer;
-use crate::tui::surface::{Surface, height, slot_label, slots, take_left, take_top};
+use crate::tui::surface::{Surface, centred, height, slot_label, slots, take_left, take_top};
 use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
 use crate::units::number;
@@ -83,10 +84,78 @@ fn body(s: &mut Surface<'_, '_>, beat: Beat, cue: &Cue) -> u16 {
             rates(s);
             0
         }
-        Panel::Kernels => kernels::draw_large(s, &cue.row),
+        Panel::Kernels => kernels::draw_large(s, cue),
+        Panel::Roofline => roofline::draw_large(s, cue),
+        Panel::Evidence => evidence::draw_large(s, cue),
+        Panel::Gradients => gradients::draw_large(s),
+        Panel::Memory => memory::draw_large(s),
+        Panel::Exponents => exponents::draw_bare(s),
+        Panel::Lesson if cue.does == CueDoes::Hint => {
+            drawing(s);
+            0
+        }
+        Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
         Panel::Ledger => ledger::draw_large(s),
         panel => super::draw(panel, s),
     }
+}
+
+/// The first drawing of what the cause is, in the middle; where it does not fit, the last hint.
+fn drawing(s: &mut Surface<'_, '_>) {
+    let (app, theme) = (s.app, s.theme);
+    let Some(stage) = app.stage() else { return };
+    let why = stage
+        .lesson
+        .sections
+        .iter()
+        .filter(|it| it.kind == SectionKind::Why);
+    let drawings = why
+        .flat_map(|it| &it.blocks)
+        .filter_map(|block| match block {
+            Block::Code { text, .. } => Some(text),
+            _ => None,
+        });
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    if let Some(text) = drawings.into_iter().next() {
+        let mut w = s.writer();
+        text.lines().for_each(|line| w.code("", line));
+        lines = w.lines;
+    }
+    let wide = lines.iter().map(Line::width).max().unwrap_or(0);
+    if lines.is_empty() || wide > usize::from(s.area.width) || height(lines.len()) > s.area.height {
+        let shown = app.beat().map_or(0, |beat| beat.hints).max(1) as usize;
+        let (now, mut w) = (figures(app), s.writer());
+        let found = now.as_ref().map(|now| as_found(app, now));
+        (w.widest, w.figures) = (w.columns, found.as_ref());
+        if let Some(hint) = stage.hints.get(shown - 1) {
+            w.told("", theme.dim, hint, theme.text);
+        }
+        lines = w.lines;
+    }
+    let wide = lines.iter().map(Line::width).max().unwrap_or(0) as u16;
+    let area = centred(s.area, wide, height(lines.len()));
+    s.put(area, lines);
+}
+
+/// The table in the lesson below the heading with these words.
+fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
+    let app = s.app;
+    let sections = app.stage().into_iter().flat_map(|it| &it.lesson.sections);
+    let blocks = sections.flat_map(|it| &it.blocks);
+    let begins =
+        |it: &&Block| matches!(it, Block::Heading(_, words) if plain(words).contains(heading));
+    let mut below = blocks.skip_while(|it| !begins(it));
+    let Some(table) = below.find(|it| matches!(it, Block::Table { .. })) else {
+        return super::draw(Panel::Lesson, s);
+    };
+    let now = figures(app);
+    let mut w = s.writer();
+    w.figures = now.as_ref();
+    w.blocks(std::slice::from_ref(table));
+    let wide = w.lines.iter().map(Line::width).max().unwrap_or(0) as u16;
+    let (lines, area) = (w.lines, s.area);
+    s.put(centred(area, wide, height(lines.len())), lines);
+    0
 }
 
 /// Samples a second of A and B.
@@ -133,6 +202,14 @@ fn pairs(s: &mut Surface<'_, '_>) {
     let gap = u16::from(s.area.height > 12);
     let area = take_top(&mut s.area, height(lines.len()) + gap);
     s.put(area, lines);
+    if !pair.done {
+        // On the way to the next look.
+        let mut area = take_top(&mut s.area, 3);
+        area.height = area.height.saturating_sub(1);
+        let share = f64::from(pair.n) / f64::from(pair.wanted.max(1));
+        let bar = Line::styled(theme.symbols.bar(share, area.width), theme.dim);
+        s.put(area, vec![bar; usize::from(area.height)]);
+    }
     looks(s, pair);
 }
 

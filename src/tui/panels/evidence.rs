@@ -3,13 +3,15 @@
 
 use ratatui::text::{Line, Span};
 
+use super::large::{self, Picture, Row};
 use super::ledger;
+use crate::course::Cue;
 use crate::panel::Panel;
 use crate::protocol::{Evidence, Num, Slot};
 use crate::tui::surface::{Surface, letter, missing, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::number;
+use crate::units::{duration, number, show};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -55,12 +57,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let most = started.map_or(PARITY, |it| it.run.config.rounding());
     f.add("parity", |it| {
         let far = it.parity?.0;
-        let figure = match far {
-            0.0 => "0".to_owned(),
-            far if far >= 0.01 => number(far),
-            near => format!("{near:.1e}"),
-        };
-        Some((figure, Some(far.is_finite() && far <= most)))
+        Some((parity(far), Some(far.is_finite() && far <= most)))
     });
     if !known.is_empty() && !app.withholds("clocks") {
         let clocks = ledger::clocks_in_short(app.run.shown(), s.area.width, theme);
@@ -82,6 +79,99 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     }
     let lines = figures.lines;
     s.show_panel(Panel::Evidence, lines)
+}
+
+/// The figures that are looked at, in large.
+pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Cue) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
+    let known: Vec<(Slot, &Evidence)> = known.collect();
+    let Some((_, it)) = known
+        .iter()
+        .find(|(slot, _)| *slot == app.run.active)
+        .or(known.last())
+    else {
+        return s.missing("the engine has not looked yet");
+    };
+    let row = |name: &str, figure: String, picture: Picture| Row {
+        name: name.to_owned(),
+        style: theme.strong,
+        details: String::new(),
+        figure,
+        figure_style: theme.strong,
+        picture,
+        ink: theme.slot(app.run.active),
+    };
+    // Both runs in one figure, where there are two.
+    let both = |value: &dyn Fn(&Evidence) -> Option<String>| {
+        let values: Vec<String> = known.iter().filter_map(|(_, it)| value(it)).collect();
+        (!values.is_empty()).then(|| values.join(" → "))
+    };
+    let mut rows = Vec::new();
+    let mut add = |name: &str, figure: Option<String>| {
+        rows.extend(figure.map(|it| row(name, it, Picture::Nothing)))
+    };
+    add(
+        "logits' spread",
+        both(&|it| it.logit_std.map(|x| number(x.0))),
+    );
+    add(
+        "largest logit",
+        both(&|it| it.logit_max.map(|x| number(x.0))),
+    );
+    add(
+        "predicts its input",
+        both(&|it| it.argmax_is_input.map(|it| format!("{:.0}%", 100.0 * it))),
+    );
+    add("parity", both(&|it| it.parity.map(|x| parity(x.0))));
+    let rms: Vec<f64> = it.rms.iter().map(|x| x.0).collect();
+    if let Some((first, last)) = rms.first().zip(rms.last()) {
+        let figure = format!("{}-{}", show(*first, 2), show(*last, 2));
+        rows.push(row("rms by layer", figure, Picture::Columns(rms.clone())));
+    }
+    if let Some((clocks, _)) = app
+        .run
+        .shown()
+        .clocks()
+        .filter(|_| !app.withholds("clocks"))
+    {
+        let times = [
+            ("clock: handed over", Some(clocks.enqueue)),
+            ("clock: device computes", clocks.device),
+            ("clock: handed over and waited", Some(clocks.host_sync)),
+        ];
+        let most = times
+            .iter()
+            .filter_map(|it| it.1)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let times = times
+            .into_iter()
+            .filter_map(|(name, time)| Some((name, time?)));
+        rows.extend(times.map(|(name, time)| row(name, duration(time), Picture::Bar(time / most))));
+    }
+    if !app.withholds("strides") {
+        let strides = it.strides.iter();
+        rows.extend(
+            strides.map(|(of, it)| row(&format!("strides of {of}"), spaced(it), Picture::Nothing)),
+        );
+    }
+    rows.retain(|row| cue.asks(&row.name));
+    large::draw(s, rows)
+}
+
+/// `4096 32 64 1`
+fn spaced(strides: &[usize]) -> String {
+    let strides: Vec<String> = strides.iter().map(usize::to_string).collect();
+    strides.join(" ")
+}
+
+/// The largest difference of the logits, as it is shown.
+fn parity(far: f64) -> String {
+    match far {
+        0.0 => "0".to_owned(),
+        far if far >= 0.01 => number(far),
+        near => format!("{near:.1e}"),
+    }
 }
 
 /// The lines of all figures, each with the values of all slots.

@@ -19,11 +19,19 @@ pub const READING: &[&str] = &[
 ];
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+    let app = s.app;
     let ghost = || app.run.ghost()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(ghost);
     let aside = shown.map_or(String::new(), |it| format!("step {}", it.step));
     s.open(Panel::Exponents, &aside);
+    draw_bare(s)
+}
+
+/// The columns and their first line, without a box.
+pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let ghost = || app.run.ghost()?.gradients.as_ref();
+    let shown = app.run.shown().gradients.as_ref().or_else(ghost);
     let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));
     let Some((audit, sizes)) = found.filter(|(_, sizes)| !sizes.counts.is_empty()) else {
         return s.missing("no gradients were audited yet");
@@ -66,28 +74,17 @@ fn columns(sizes: &Exponents, width: u16, rows: u16, theme: &Theme) -> Vec<Line<
     let wide = usize::from(width).max(1);
     // Powers of two in a column, or columns for a power of two.
     let (together, each) = (bins.div_ceil(wide), (wide / bins).clamp(1, 3));
-    let heights: Vec<u64> = sizes
+    let heights: Vec<f64> = sizes
         .counts
         .chunks(together)
-        .map(|some| some.iter().copied().fold(0, u64::saturating_add))
+        .map(|some| some.iter().map(|count| *count as f64).sum())
         .collect();
-    let most = heights.iter().copied().max().unwrap_or(0).max(1) as f64;
-    let steps = theme.symbols.spark.len();
-    let full = theme.symbols.bar.last().copied().unwrap_or("#");
-    let cell = |count: u64, row: u16| {
-        let all = (count as f64 / most * (usize::from(rows) * steps) as f64).ceil() as usize;
-        let here = all.saturating_sub(usize::from(rows - 1 - row) * steps);
-        match here {
-            0 => " ",
-            _ if here >= steps => full,
-            _ => theme.symbols.spark[here - 1],
-        }
-    };
-    let line = |row: u16| {
-        let cells = heights.iter().map(|count| cell(*count, row).repeat(each));
+    let line = |cells: Vec<&'static str>| {
+        let cells = cells.into_iter().map(|cell| cell.repeat(each));
         Line::styled(cells.collect::<String>(), theme.phases[1])
     };
-    let mut lines: Vec<Line<'static>> = (0..rows).map(line).collect();
+    let drawn = theme.symbols.columns(&heights, rows);
+    let mut lines: Vec<Line<'static>> = drawn.into_iter().map(line).collect();
     let at = |exponent: i32| ((exponent - Exponents::LOWEST).max(0) as usize / together) * each;
     let mut axis = String::new();
     let end = at(Exponents::HIGHEST) + each;

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 
 use ratatui::text::{Line, Span};
 
+use super::large::{self, Picture, Row};
 use crate::panel::Panel;
 use crate::protocol::{GradientRow, Gradients};
-use crate::tui::surface::{Surface, missing, short_label, slots};
+use crate::tui::surface::{Surface, letter, missing, short_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{number, percent, show};
@@ -37,6 +38,72 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         Some(it) => lines.extend(detail(it, s.area.width, theme)),
     }
     s.show_panel(Panel::Gradients, lines)
+}
+
+/// Which share has a gradient, and where zeros are counted the tensors with the most of them, in large.
+pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.gradients.as_ref()?)));
+    let row = |name: String, details: String, figure: String, share: f64, good: bool, ink| Row {
+        name,
+        style: theme.strong,
+        details,
+        figure,
+        figure_style: theme.mark(good).1,
+        picture: Picture::Bar(share),
+        ink,
+    };
+    let (mut rows, mut zeros) = (Vec::new(), Vec::new());
+    for (slot, it) in known {
+        let all = it.params_pct >= 100.0 - 1e-9;
+        let name = format!("{}: parameters with a gradient", letter(slot));
+        let (figure, share) = (
+            format!("{}%", percent(it.params_pct)),
+            it.params_pct / 100.0,
+        );
+        let ink = theme.slot(slot);
+        rows.push(row(name, app.slot_name(slot), figure, share, all, ink));
+        if slot == app.run.active {
+            let figure = format!("{}/{}", it.with_grad, it.tensors);
+            let share = f64::from(it.with_grad) / f64::from(it.tensors.max(1));
+            let name = format!("{}: tensors with a gradient", letter(slot));
+            rows.push(row(
+                name,
+                app.slot_name(slot),
+                figure,
+                share,
+                it.with_grad == it.tensors,
+                ink,
+            ));
+            let counted = it.rows.iter().filter_map(|row| Some((row, row.zero_pct?)));
+            zeros = counted
+                .filter(|(_, zero)| it.loss_scale.is_some() || *zero > 0.0)
+                .collect();
+        }
+    }
+    if rows.is_empty() {
+        return s.missing("no gradients were audited yet");
+    }
+    zeros.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let room = usize::from(s.area.height / 4).saturating_sub(rows.len());
+    for (of, zero) in zeros.into_iter().take(room) {
+        let (name, figure) = (short_name(of).to_owned(), format!("{}%", percent(zero)));
+        rows.push(row(
+            name,
+            "zeros".to_owned(),
+            figure,
+            zero / 100.0,
+            zero < 1.0,
+            theme.bad,
+        ));
+    }
+    large::draw(s, rows)
+}
+
+/// `0.attention.o_proj`: without what is the same in every name.
+fn short_name(row: &GradientRow) -> &str {
+    let short = row.name.trim_start_matches("layer.");
+    short.trim_end_matches(".weight")
 }
 
 /// The share of the parameters that has a gradient, in figures and as a bar.
@@ -105,11 +172,8 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
             theme.bad
         };
         let count = show(row.parameters as f64, 0);
-        // `0.attention.o_proj`: without what is the same in every name.
-        let short = row.name.trim_start_matches("layer.");
-        let short = short.trim_end_matches(".weight");
         let fits = text::width(&row.name) <= name_wide;
-        let name = if fits { &row.name } else { short };
+        let name = if fits { &row.name } else { short_name(row) };
         lines.push(Line::from(vec![
             Span::styled(text::left(name, name_wide), style),
             Span::styled(text::right(&count, usize::from(count_wide)), theme.dim),

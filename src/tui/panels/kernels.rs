@@ -6,16 +6,18 @@ use std::cmp::Ordering;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::large::{self, Picture, Row};
 use crate::app::{App, SlotRun, Sort};
+use crate::course::{Cue, RowFigure};
 use crate::panel::Panel;
 use crate::profile::operations;
 use crate::profile::roofline::{Reached, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
-use crate::tui::surface::{Surface, joined, missing, other, take_top};
+use crate::tui::surface::{Surface, joined, letter, missing, other, take_top};
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{bytes, ms, number, percent};
+use crate::units::{bytes, duration, ms, number, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -63,8 +65,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.show_panel(Panel::Kernels, table.rows(app.view.sort))
 }
 
-/// The longest rows as thick bars; the row in question, whose name has this in it, comes first and stands out.
-pub fn draw_large(s: &mut Surface<'_, '_>, wanted: &str) -> u16 {
+/// The operations with the most of what is looked at, in large; those in question come first and stand out.
+pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Cue) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let Some((slot, kernels)) = profiled(app) else {
         return s.missing("no step was profiled yet");
@@ -74,52 +76,69 @@ pub fn draw_large(s: &mut Surface<'_, '_>, wanted: &str) -> u16 {
     }
     let roof = app.run.slot(slot).started.as_ref();
     let roof = roof.and_then(|it| it.roof.as_deref());
-    let asked = |row: &KernelRow| !wanted.is_empty() && name(row).contains(wanted);
-    let mut rows: Vec<&KernelRow> = kernels.rows.iter().collect();
-    rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    rows.sort_by_key(|row| !asked(row));
+    let beside = app.run.slot(other(slot)).typical();
     let whole = kernels.device_ms + kernels.unbracketed_ms.max(0.0);
-    let longest = rows
-        .iter()
-        .map(|row| row.ms)
-        .fold(f64::MIN_POSITIVE, f64::max);
-    let each = if s.area.height >= 20 { 3 } else { 2 };
-    let fitting = usize::from(s.area.height / each).max(1);
-    for row in rows.into_iter().take(fitting) {
-        let area = take_top(&mut s.area, each);
-        let reached = reached(row, roof);
-        let share = percent(100.0 * row.ms / whole);
-        let rate = or_dash(reached.flops_per_s, |it| number(it / 1e9));
-        let parts = [
-            format!("{}   {} ms", name(row), ms(row.ms)),
-            format!("{rate} GFLOP/s"),
-            or_dash(row.bytes, |it| bytes(it as u64)),
-            format!(
-                "{} call{}",
-                row.calls,
-                if row.calls == 1 { "" } else { "s" }
-            ),
-            format!("{share} % of the step"),
-        ];
-        let parts = parts.iter().map(String::as_str);
-        let said = joined(parts, usize::from(s.area.width), "   ");
-        let bar = theme.symbols.bar(row.ms / longest, s.area.width);
-        let style = if asked(row) || wanted.is_empty() {
-            theme.strong
-        } else {
-            theme.dim
-        };
-        let colour = if asked(row) {
-            theme.bad
-        } else {
-            theme.slot(slot)
-        };
-        s.put(
-            area,
-            vec![Line::styled(said, style), Line::styled(bar, colour)],
-        );
-    }
-    0
+    let value = |row: &KernelRow| match cue.figure {
+        RowFigure::Share => Some(row.ms / whole),
+        RowFigure::Rate => reached(row, roof).flops_per_s,
+        RowFigure::Bytes => row.bytes,
+        RowFigure::Calls => Some(f64::from(row.calls)),
+        RowFigure::TimeOfACall => Some(row.ms / f64::from(row.calls.max(1))),
+    };
+    let figure = |it: f64| match cue.figure {
+        RowFigure::Share => format!("{}%", percent(100.0 * it)),
+        RowFigure::Rate => number(it / 1e9),
+        RowFigure::Bytes => bytes(it as u64),
+        RowFigure::Calls => format!("{it}"),
+        RowFigure::TimeOfACall => duration(it),
+    };
+    let says = match cue.figure {
+        RowFigure::Share => "share of the step",
+        RowFigure::Rate => "GFLOP/s",
+        RowFigure::Bytes => "bytes moved in a step",
+        RowFigure::Calls => "calls in a step",
+        RowFigure::TimeOfACall => "time of a call",
+    };
+    let asked = |row: &KernelRow| !cue.row.is_empty() && cue.asks(&name(row));
+    let rows = kernels.rows.iter();
+    let mut rows: Vec<(&KernelRow, f64)> =
+        rows.filter_map(|row| Some((row, value(row)?))).collect();
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+    rows.sort_by_key(|(row, _)| !asked(row));
+    let top = take_top(&mut s.area, 1);
+    let said = format!("{} · each operation's {says}", app.slot_name(slot));
+    s.put(top, Line::styled(said, theme.dim));
+    let rows_high = s.area.height;
+    rows.truncate(usize::from(
+        (rows_high / 6).max(4).min(rows_high / 3).max(1),
+    ));
+    let most = rows.iter().map(|it| it.1).fold(f64::MIN_POSITIVE, f64::max);
+    let row = |(row, value): (&KernelRow, f64)| {
+        let was = beside.as_ref().and_then(|it| counterpart(row, it));
+        let was = was.map_or(String::new(), |was| {
+            format!(", {} {}", letter(other(slot)), ms(was))
+        });
+        let stands_out = asked(row);
+        Row {
+            name: name(row),
+            style: if stands_out { theme.strong } else { theme.dim },
+            details: format!("{} ms{was}", ms(row.ms)),
+            figure: figure(value),
+            figure_style: if stands_out || cue.row.is_empty() {
+                theme.strong
+            } else {
+                theme.dim
+            },
+            picture: Picture::Bar(value / most),
+            ink: if stands_out {
+                theme.bad
+            } else {
+                theme.slot(slot)
+            },
+        }
+    };
+    let rows = rows.into_iter().map(row).collect();
+    large::draw(s, rows)
 }
 
 /// The running slot's profile, and until it has one, the other's.

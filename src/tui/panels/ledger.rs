@@ -3,11 +3,12 @@
 
 use ratatui::text::{Line, Span};
 
+use super::large::{self, Picture, Row};
 use crate::app::{Reading, SlotRun};
 use crate::config::Sync;
 use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
-use crate::tui::surface::{Surface, slot_label, slots, take_top};
+use crate::tui::surface::{Surface, height, slot_label, slots, take_bottom};
 use crate::tui::table::or_dash;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -71,31 +72,41 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.show_panel(Panel::Ledger, lines)
 }
 
-/// The phases of the shown slot's step as thick bars, and whether they add up.
+/// The phases of the shown slot's step in large, and whether they add up.
 pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let active = app.run.shown();
     let Some(reading) = active.ledger else {
         return s.missing("no step has reported its phases yet");
     };
-    let started = active.started.as_ref();
+    let (phases, started) = (&reading.phases, active.started.as_ref());
     let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
-    let mut lines = parts(&reading.phases, once, s.area.width, theme);
-    let sum = lines.pop();
-    let each = (s.area.height.saturating_sub(2) / lines.len().max(1) as u16).clamp(1, 5);
-    for line in lines {
-        let mut area = take_top(&mut s.area, each);
-        let bar = line.spans.last().cloned().unwrap_or_default();
-        let indent = Span::raw(" ".repeat(line.width().saturating_sub(bar.width())));
-        let below = Line::from(vec![indent, bar]);
-        // An empty row between the bars, where there is room.
-        area.height -= u16::from(each > 2);
-        let mut rows = vec![line.patch_style(theme.strong)];
-        rows.resize(usize::from(area.height.max(1)), below);
-        s.put(area, rows);
-    }
-    s.put(s.area, sum.into_iter().collect::<Vec<_>>());
-    0
+    let sum = sum(phases, once, s.area.width, theme);
+    let below = take_bottom(&mut s.area, height(sum.len()));
+    s.put(below, sum);
+    let row = |(at, value): (usize, f64)| {
+        let wrong = at == 3 && (value / phases.step).abs() > TOLERANCE && !once;
+        let of_step = value.abs() / phases.step;
+        let (style, ink) = match wrong {
+            true => (theme.bad, theme.bad),
+            false => (theme.strong, theme.phases[at]),
+        };
+        Row {
+            name: NAMES[at].to_owned(),
+            style: theme.strong,
+            details: format!("{} %", percent(100.0 * of_step)),
+            figure: format!(
+                "{}{}",
+                if value < 0.0 { "-" } else { "" },
+                duration(value.abs())
+            ),
+            figure_style: style,
+            picture: Picture::Bar(of_step),
+            ink,
+        }
+    };
+    let rows = values(phases).into_iter().enumerate().map(row).collect();
+    large::draw(s, rows)
 }
 
 /// Forward, backward, optimizer and residual.
@@ -134,6 +145,13 @@ fn parts(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'st
         ])
     };
     let mut lines: Vec<Line<'static>> = values(phases).into_iter().enumerate().map(part).collect();
+    lines.extend(sum(phases, once, width, theme));
+    lines
+}
+
+/// Whether the phases add up.
+fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+    let share = phases.residual / phases.step;
     let sum = phases.forward + phases.backward + phases.optimizer;
     let (good, says) = match share {
         s if s > TOLERANCE && once => (
@@ -150,8 +168,7 @@ fn parts(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'st
         Span::styled(format!("{mark} {says}"), style),
         Span::styled(sums, theme.dim),
     ];
-    lines.extend(text::whole(said, usize::from(width)));
-    lines
+    text::whole(said, usize::from(width))
 }
 
 /// The step as one bar, whose parts have their own fillings.

@@ -11,6 +11,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::app::App;
+use crate::course::Cue;
 use crate::panel::Panel;
 use crate::profile::operations::{Operation, operations};
 use crate::profile::roofline::{bounding, ridge};
@@ -49,30 +50,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         format!("{} clock · peaks measured {}{load}", it.clock, it.date)
     });
     s.open(Panel::Roofline, &aside);
-    // Every operation of each slot, the longest first.
-    let mut shown: Vec<(Slot, Operation)> = Vec::new();
-    for (slot, run) in slots(app) {
-        let found = run.kernels.as_ref().map(operations);
-        shown.extend(found.into_iter().flatten().map(|it| (slot, it)));
-    }
-    shown.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
-    let (Some(roof), false) = (roof, shown.is_empty()) else {
-        let why = Paragraph::new(missing(why_empty(app, roof.is_some()), theme));
-        s.frame.render_widget(why.wrap(Wrap { trim: true }), s.area);
-        return 0;
-    };
-    // The place of a name in this list is its letter.
-    let mut names: Vec<String> = Vec::new();
-    for name in shown.iter().map(|(_, it)| it.name()) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let rows = Rows {
-        shown,
-        names,
-        roof,
-        theme,
+    let rows = match Rows::of(app, roof, theme) {
+        Ok(rows) => rows,
+        Err(why) => return empty(s, why),
     };
     let mut legend = rows.legend(app, s.area.width);
     legend.truncate(usize::from(s.area.height / 5).max(1));
@@ -109,6 +89,48 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let shown = rows.shown.iter();
     let lines = shown.map(|(slot, it)| rows.line(*slot, it, name, &widths));
     s.at(list).show_panel(Panel::Roofline, lines.collect())
+}
+
+/// The plot alone, the operations in question with their names.
+pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Cue) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
+    let rows = match Rows::of(app, roof, theme) {
+        Ok(rows) => rows,
+        Err(why) => return empty(s, why),
+    };
+    let mut marks = rows.marks();
+    let point = theme.symbols.live.chars().next().unwrap_or('o');
+    let mut unnamed = usize::from(s.area.height / 6);
+    for mark in &mut marks {
+        let asked = !cue.row.is_empty() && cue.asks(&mark.name);
+        // Those in question, and a few of the longest.
+        if !asked {
+            mark.style = theme.dim;
+            mark.shows_name = unnamed > 0;
+            unnamed = unnamed.saturating_sub(1);
+        }
+        (mark.letter, mark.shows_name) = (point, mark.shows_name || asked);
+    }
+    // The first to find a place.
+    marks.sort_by_key(|mark| !(cue.row.is_empty() || cue.asks(&mark.name)));
+    let area = s.area;
+    let buffer = s.frame.buffer_mut();
+    plot::draw(
+        &marks,
+        &rows.roofs(),
+        &rows.roof_names(),
+        area,
+        theme,
+        buffer,
+    );
+    0
+}
+
+fn empty(s: &mut Surface<'_, '_>, why: &'static str) -> u16 {
+    let why = Paragraph::new(missing(why, s.theme));
+    s.frame.render_widget(why.wrap(Wrap { trim: true }), s.area);
+    0
 }
 
 fn why_empty(app: &App, calibrated: bool) -> &'static str {
@@ -163,7 +185,33 @@ struct Rows<'a> {
     theme: &'a Theme,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// Every operation of each slot, the longest first, or why there is none.
+    fn of(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
+        let mut shown: Vec<(Slot, Operation)> = Vec::new();
+        for (slot, run) in slots(app) {
+            let found = run.kernels.as_ref().map(operations);
+            shown.extend(found.into_iter().flatten().map(|it| (slot, it)));
+        }
+        shown.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
+        let (Some(roof), false) = (roof, shown.is_empty()) else {
+            return Err(why_empty(app, roof.is_some()));
+        };
+        // The place of a name in this list is its letter.
+        let mut names: Vec<String> = Vec::new();
+        for name in shown.iter().map(|(_, it)| it.name()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Ok(Self {
+            shown,
+            names,
+            roof,
+            theme,
+        })
+    }
+
     /// The letter of an operation in a run; none where there are more operations than letters.
     fn letter(&self, slot: Slot, it: &Operation) -> Option<char> {
         let at = self.names.iter().position(|known| *known == it.name())?;
@@ -243,6 +291,8 @@ impl Rows<'_> {
             Some(Mark {
                 at: (x, y),
                 letter: self.letter(*slot, it)?,
+                name: it.name(),
+                shows_name: false,
                 style: self.theme.slot(*slot),
             })
         };

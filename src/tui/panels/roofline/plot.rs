@@ -12,10 +12,12 @@ use crate::tui::chart::grid::{Grid, Ink, Plot, put};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// An operation: FLOP/byte, FLOP/s and its letter.
+/// An operation: FLOP/byte, FLOP/s, its letter and name.
 pub struct Mark {
     pub at: (f64, f64),
     pub letter: char,
+    pub name: String,
+    pub shows_name: bool,
     pub style: Style,
 }
 
@@ -83,20 +85,28 @@ pub fn draw(
     }
     let flat = roofs.iter().map(|roof| (right, roof.flops.best));
     let places = [slope((left * ridge(roof)).sqrt())].into_iter().chain(flat);
-    for (name, at) in names.iter().zip(places) {
-        let (column, row) = plot.cell(at.0, at.1);
-        let wide = text::width(name) as u16;
-        let (right, left) = (Some(column.saturating_add(2)), column.checked_sub(wide + 1));
-        let middle = Some(column.saturating_sub(wide / 2));
-        let (here, above, below) = (Some(row), row.checked_sub(1), Some(row + 1));
-        #[rustfmt::skip] // The best place first.
-        let places = [
-            (right, here), (left, here), (right, above), (right, below),
-            (middle, above), (middle, below), (left, above), (left, below),
-        ];
-        let places = places.map(|(column, row)| column.zip(row));
-        plot.name(buffer, name, places, &|shown| shown == " ", style);
+    for mark in marks.iter().filter(|mark| mark.shows_name) {
+        let cell = plot.cell(mark.at.0, mark.at.1);
+        beside(&plot, buffer, &mark.name, cell, mark.style);
     }
+    for (name, at) in names.iter().zip(places) {
+        beside(&plot, buffer, name, plot.cell(at.0, at.1), style);
+    }
+}
+
+/// Writes a name next to a cell, where it hides nothing.
+fn beside(plot: &Plot, buffer: &mut Buffer, name: &str, (column, row): (u16, u16), style: Style) {
+    let wide = text::width(name) as u16;
+    let (right, left) = (Some(column.saturating_add(2)), column.checked_sub(wide + 1));
+    let middle = Some(column.saturating_sub(wide / 2));
+    let (here, above, below) = (Some(row), row.checked_sub(1), Some(row + 1));
+    #[rustfmt::skip] // The best place first.
+    let places = [
+        (right, here), (left, here), (right, above), (right, below),
+        (middle, above), (middle, below), (left, above), (left, below),
+    ];
+    let places = places.map(|(column, row)| column.zip(row));
+    plot.name(buffer, name, places, &|shown| shown == " ", style);
 }
 
 /// The names of both axes, and the numbers of the x axis where they do not touch.
