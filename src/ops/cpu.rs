@@ -66,8 +66,8 @@ pub mod swiglu_naive;
 pub mod transpose;
 
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
@@ -124,15 +124,47 @@ simd! {
     }
 }
 
-/// `len` zeros, written by all threads: one thread would take longer than all of them take to compute the values.
-pub(crate) fn zeros(len: usize) -> Vec<f32> {
+/// Calls `work` with every number below `count`, on all threads: a thread that is done takes the next number.
+/// Starting as many tasks as threads takes half as long as starting one for each number.
+pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let index = next.fetch_add(1, Relaxed);
+        (index < count).then_some(index)
+    };
+    (0..rayon::current_num_threads().min(count))
+        .into_par_iter()
+        .with_max_len(1)
+        .for_each(|_| {
+            while let Some(index) = take() {
+                work(index);
+            }
+        });
+}
+
+/// `len` numbers, filled in parallel: `work` gets the number of a part and the part, zeroed. Zeroing all of it first would take
+/// one thread longer than all of them need for the values.
+pub(crate) fn filled(len: usize, part: usize, work: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
-    values.spare_capacity_mut()[..len]
-        .par_chunks_mut(GRAIN)
-        .for_each(|part| part.fill(MaybeUninit::new(0.0)));
-    // SAFETY: all of them are written.
+    let room = Shared::room(&mut values, len);
+    for_each(len.div_ceil(part), |index| {
+        let start = index * part;
+        let len = part.min(len - start);
+        // SAFETY: parts do not overlap, and each is taken once; zeros are numbers.
+        let part = unsafe {
+            room.pointer(start).write_bytes(0, len);
+            room.part(start, len)
+        };
+        work(index, part);
+    });
+    // SAFETY: every part was written.
     unsafe { values.set_len(len) };
     values
+}
+
+/// `len` zeros, written by all threads.
+pub(crate) fn zeros(len: usize) -> Vec<f32> {
+    filled(len, 4 * GRAIN, |_, _| {})
 }
 
 /// A slice that several tasks write at once, each task a part of its own.

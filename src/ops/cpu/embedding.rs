@@ -1,23 +1,18 @@
 //! The embedding table: rows looked up by token number, and their gradients added back in a fixed order.
 //! The head that shares the table is computed elsewhere.
 
-use rayon::prelude::*;
-
-use super::{add, rows_per_task, zeros};
+use super::{add, filled, rows_per_task};
 
 /// `out[n] = weight[tokens[n]]`: weight is V × D, out N × D.
 pub fn forward(weight: &[f32], tokens: &[i32], width: usize) -> Vec<f32> {
-    let mut out = zeros(tokens.len() * width);
     let rows = rows_per_task(width);
-    out.par_chunks_mut(rows * width)
-        .zip(tokens.par_chunks(rows))
-        .for_each(|(out, tokens)| {
-            for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
-                let row = usize::try_from(*token).expect("a token number is not negative");
-                out.copy_from_slice(&weight[row * width..][..width]);
-            }
-        });
-    out
+    filled(tokens.len() * width, rows * width, |task, out| {
+        let tokens = &tokens[task * rows..];
+        for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
+            let row = usize::try_from(*token).expect("a token number is not negative");
+            out.copy_from_slice(&weight[row * width..][..width]);
+        }
+    })
 }
 
 /// `dw[v] = Σ dy[n]` over the n with `tokens[n] = v`, zero where there are none: dy is N × D, dw V × D.
@@ -25,7 +20,6 @@ pub fn forward(weight: &[f32], tokens: &[i32], width: usize) -> Vec<f32> {
 /// Every task owns a range of table rows and looks through all tokens for them, so no two tasks write one row.
 pub fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> Vec<f32> {
     assert_eq!(dy.len(), tokens.len() * width);
-    let mut dw = zeros(vocabulary * width);
     for token in tokens {
         assert!(
             usize::try_from(*token).is_ok_and(|token| token < vocabulary),
@@ -34,18 +28,15 @@ pub fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> 
     }
     // Looking through the tokens costs every task the same; larger ranges keep that small beside the adding.
     let rows = rows_per_task(width).max(vocabulary.div_ceil(64));
-    dw.par_chunks_mut(rows * width)
-        .enumerate()
-        .for_each(|(task, dw)| {
-            let (first, owned) = (task * rows, dw.len() / width);
-            for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
-                let row = (*token as usize).wrapping_sub(first);
-                if row < owned {
-                    add(&mut dw[row * width..][..width], dy);
-                }
+    filled(vocabulary * width, rows * width, |task, dw| {
+        let (first, owned) = (task * rows, dw.len() / width);
+        for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
+            let row = (*token as usize).wrapping_sub(first);
+            if row < owned {
+                add(&mut dw[row * width..][..width], dy);
             }
-        });
-    dw
+        }
+    })
 }
 
 #[cfg(test)]

@@ -1,21 +1,18 @@
 //! Rounding to short number formats: the values that products of mixed precision take, kept in f32.
 
-use rayon::prelude::*;
-
-use super::{GRAIN, zeros};
+use super::{GRAIN, filled};
 use crate::config::Precision;
 
 /// Every value at the nearest number of `format`.
 pub fn rounded(x: &[f32], format: Precision) -> Vec<f32> {
-    let mut out = zeros(x.len());
-    out.par_chunks_mut(GRAIN)
-        .zip(x.par_chunks(GRAIN))
-        .for_each(|(out, x)| match format {
+    filled(x.len(), GRAIN, |task, out| {
+        let x = &x[task * GRAIN..][..out.len()];
+        match format {
             Precision::F32 => out.copy_from_slice(x),
             Precision::F16 => to_f16(out, x),
             Precision::Bf16 => to_bf16(out, x),
-        });
-    out
+        }
+    })
 }
 
 simd! {

@@ -1,9 +1,7 @@
 //! `RMSNorm`, forward and backward. No mean is subtracted and there is no bias.
 //! Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 
-use rayon::prelude::*;
-
-use super::{add, rows_per_task, sum, sum2, zeros};
+use super::{Shared, add, filled, rows_per_task, sum, sum2};
 
 /// Rows whose share of the gain's gradient is summed together. Fixed, so that threads do not change the result.
 const GAIN_ROWS: usize = 32;
@@ -13,13 +11,14 @@ const GAIN_ROWS: usize = 32;
 pub fn forward(x: &[f32], gain: &[f32], eps: f32) -> (Vec<f32>, Vec<f32>) {
     let width = gain.len();
     assert!(x.len().is_multiple_of(width));
-    let (mut y, mut inv_rms) = (zeros(x.len()), zeros(x.len() / width));
+    let mut inv_rms = vec![0.0; x.len() / width];
+    let each = Shared::new(&mut inv_rms);
     let rows = rows_per_task(width);
-    let tasks = y
-        .par_chunks_mut(rows * width)
-        .zip(x.par_chunks(rows * width))
-        .zip(inv_rms.par_chunks_mut(rows));
-    tasks.for_each(|((y, x), inv_rms)| forward_rows(y, inv_rms, x, gain, eps));
+    let y = filled(x.len(), rows * width, |task, y| {
+        // SAFETY: the rows of a task are its own.
+        let inv_rms = unsafe { each.part(task * rows, y.len() / width) };
+        forward_rows(y, inv_rms, &x[task * rows * width..], gain, eps);
+    });
     (y, inv_rms)
 }
 
@@ -50,26 +49,20 @@ pub fn backward(
     let len = inv_rms.len() * width;
     assert!(earlier.is_none_or(|earlier| earlier.len() == len));
     assert_eq!((dy.len(), x.len()), (len, len));
-    let (mut dx, mut dgain) = (zeros(len), zeros(width));
+    let mut dgain = vec![0.0; width];
     let part = GAIN_ROWS * width;
     let mut partial = vec![0.0; inv_rms.len().div_ceil(GAIN_ROWS) * width];
-    let inputs = dy
-        .par_chunks(part)
-        .zip(x.par_chunks(part))
-        .zip(inv_rms.par_chunks(GAIN_ROWS));
-    let tasks = partial
-        .par_chunks_mut(width)
-        .zip(dx.par_chunks_mut(part))
-        .zip(inputs);
-    tasks
-        .enumerate()
-        .for_each(|(index, ((dgain, dx), ((dy, x), inv_rms)))| {
-            backward_rows(dx, dgain, dy, x, gain, inv_rms);
-            if let Some(earlier) = earlier {
-                let start = index * part;
-                add(dx, &earlier[start..start + dx.len()]);
-            }
-        });
+    let each = Shared::new(&mut partial);
+    let dx = filled(len, part, |task, dx| {
+        // SAFETY: a task has a row of partial sums of its own.
+        let dgain = unsafe { each.part(task * width, width) };
+        let start = task * part;
+        let inv_rms = &inv_rms[task * GAIN_ROWS..];
+        backward_rows(dx, dgain, &dy[start..], &x[start..], gain, inv_rms);
+        if let Some(earlier) = earlier {
+            add(dx, &earlier[start..][..dx.len()]);
+        }
+    });
     for partial in partial.chunks_exact(width) {
         add(&mut dgain, partial);
     }

@@ -1,9 +1,7 @@
 //! Rotary position embedding, interleaved: each pair of neighbours (2i, 2i+1) in a head turns by an angle that grows with the
 //! position. Su et al., "`RoFormer`", 2021.
 
-use rayon::prelude::*;
-
-use super::{rows_per_task, zeros};
+use super::{filled, rows_per_task};
 use crate::ops::shapes::Rotation;
 
 /// Rotates the first `rotated` columns of every row of `x` (N × `width`) as heads, and copies the other columns.
@@ -25,23 +23,18 @@ pub fn rotate(x: &[f32], cos: &[f32], sin: &[f32], rotation: Rotation) -> Vec<f3
         "{rotation:?}"
     );
     assert_eq!((cos.len(), sin.len()), (context * half, context * half));
-    let mut y = zeros(x.len());
     let sign = if inverse { -1.0 } else { 1.0 };
     let rows = rows_per_task(width);
-    let tasks = y
-        .par_chunks_mut(rows * width)
-        .zip(x.par_chunks(rows * width))
-        .enumerate();
-    tasks.for_each(|(task, (y, x))| {
-        let lines = y.chunks_exact_mut(width).zip(x.chunks_exact(width));
+    filled(x.len(), rows * width, |task, y| {
+        let x = x[task * rows * width..].chunks_exact(width);
+        let lines = y.chunks_exact_mut(width).zip(x);
         for (row, (y, x)) in lines.enumerate() {
             y.copy_from_slice(x);
             let at = (task * rows + row) % context * half;
             let (cos, sin) = (&cos[at..][..half], &sin[at..][..half]);
             turn_row(&mut y[..rotated], cos, sin, sign);
         }
-    });
-    y
+    })
 }
 
 simd! {

@@ -1,29 +1,20 @@
 //! `SwiGLU`, the gate of the feed-forward layer: `silu(gate) · up`, forward and backward, both halves side by side.
 //! The products around it are in `linear`. Shazeer, "GLU Variants Improve Transformer", 2020.
 
-use rayon::prelude::*;
-
-use super::{rows_per_task, sigmoid, zeros};
+use super::{filled, rows_per_task, sigmoid};
 
 /// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`: `packed` is N × 2F, gate in columns 0..F and up in F..2F;
 /// the result is N × F.
 pub fn forward(packed: &[f32], width: usize) -> Vec<f32> {
     assert!(packed.len().is_multiple_of(2 * width));
-    let mut out = zeros(packed.len() / 2);
-    let rows = rows_per_task(width);
-    let tasks = out
-        .par_chunks_mut(rows * width)
-        .zip(packed.par_chunks(rows * 2 * width));
-    tasks.for_each(|(out, packed)| {
-        for (out, packed) in out
-            .chunks_exact_mut(width)
-            .zip(packed.chunks_exact(2 * width))
-        {
+    let part = rows_per_task(width) * width;
+    filled(packed.len() / 2, part, |task, out| {
+        let packed = packed[task * 2 * part..].chunks_exact(2 * width);
+        for (out, packed) in out.chunks_exact_mut(width).zip(packed) {
             let (gate, up) = packed.split_at(width);
             forward_slice(out, gate, up);
         }
-    });
-    out
+    })
 }
 
 /// The gradients of [`forward`]: `dup = dout · silu(gate)` and `dgate = dout · up · s · (1 + gate · (1 - s))`, with
@@ -31,23 +22,17 @@ pub fn forward(packed: &[f32], width: usize) -> Vec<f32> {
 pub fn backward(dout: &[f32], packed: &[f32], width: usize) -> Vec<f32> {
     assert_eq!(packed.len(), 2 * dout.len());
     assert!(dout.len().is_multiple_of(width));
-    let mut dpacked = zeros(packed.len());
-    let rows = rows_per_task(2 * width);
-    let inputs = dout
-        .par_chunks(rows * width)
-        .zip(packed.par_chunks(rows * 2 * width));
-    dpacked
-        .par_chunks_mut(rows * 2 * width)
-        .zip(inputs)
-        .for_each(|(dpacked, (dout, packed))| {
-            let inputs = dout.chunks_exact(width).zip(packed.chunks_exact(2 * width));
-            for (dpacked, (dout, packed)) in dpacked.chunks_exact_mut(2 * width).zip(inputs) {
-                let (dgate, dup) = dpacked.split_at_mut(width);
-                let (gate, up) = packed.split_at(width);
-                backward_slice(dgate, dup, dout, gate, up);
-            }
-        });
-    dpacked
+    let part = rows_per_task(2 * width) * width;
+    filled(packed.len(), 2 * part, |task, dpacked| {
+        let dout = dout[task * part..].chunks_exact(width);
+        let packed = packed[task * 2 * part..].chunks_exact(2 * width);
+        let rows = dpacked.chunks_exact_mut(2 * width);
+        for ((dpacked, dout), packed) in rows.zip(dout).zip(packed) {
+            let (dgate, dup) = dpacked.split_at_mut(width);
+            let (gate, up) = packed.split_at(width);
+            backward_slice(dgate, dup, dout, gate, up);
+        }
+    })
 }
 
 simd! {

@@ -1,13 +1,13 @@
 //! Copies a matrix with rows and columns exchanged, so that a product can read it along its rows.
 //! The order of work is chosen for caches and address translation; the numbers are only moved.
 
-use rayon::prelude::*;
+use super::{Shared, for_each};
 
 /// Rows and columns copied together: both sides of a block stay within what the processor translates quickly.
 const BLOCK: usize = 64;
 
 /// Elements below which one thread copies alone.
-const SERIAL: usize = 64 * 1024;
+const SERIAL: usize = 16 * 1024;
 
 /// `to[c · to_stride + r] = from[r · from_stride + c]` for every r below `rows` and c below `columns`, on all threads.
 pub fn transpose(
@@ -22,13 +22,18 @@ pub fn transpose(
         transpose_serial(to, to_stride, from, from_stride, [rows, columns]);
         return;
     }
-    to[..columns * to_stride]
-        .par_chunks_mut(BLOCK * to_stride)
-        .enumerate()
-        .for_each(|(block, to)| {
-            let size = [rows, to.len() / to_stride];
-            transpose_serial(to, to_stride, &from[block * BLOCK..], from_stride, size);
-        });
+    // A cache line holds 16 numbers; narrower strips would read each line more than once.
+    let strip = (columns / rayon::current_num_threads())
+        .next_multiple_of(16)
+        .clamp(16, BLOCK);
+    let to = Shared::new(&mut to[..columns * to_stride]);
+    for_each(columns.div_ceil(strip), |index| {
+        let first = index * strip;
+        let size = [rows, strip.min(columns - first)];
+        // SAFETY: strips do not overlap.
+        let to = unsafe { to.part(first * to_stride, size[1] * to_stride) };
+        transpose_serial(to, to_stride, &from[first..], from_stride, size);
+    });
 }
 
 /// [`transpose`] on the calling thread.

@@ -1,6 +1,6 @@
 //! How a product's output is cut into tiles for the threads. Nothing here touches a number.
 
-use rayon::prelude::*;
+use super::super::for_each;
 
 /// How an output is cut into parts that run in parallel. Each element's sum is the same however it is cut.
 pub(super) struct Tiles {
@@ -74,7 +74,7 @@ impl Tiles {
         match down * across {
             0 => {}
             1 => one(0),
-            count => (0..count).into_par_iter().with_max_len(1).for_each(one),
+            count => for_each(count, one),
         }
     }
 }
