@@ -58,6 +58,7 @@ pub fn is_taken(path: &Path) -> bool {
 /// Writes a file whole or not at all: beside its place, then under its name.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<Written> {
     let target = target(path)?;
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are Unix's only"))]
     let mut part = tempfile::Builder::new();
     #[cfg(unix)]
     let part = part.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

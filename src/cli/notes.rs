@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::args::NotesArgs;
-use crate::out::{Exit, notice, usage};
+use crate::out::{Exit, usage};
 
 #[cfg(unix)]
 pub fn notes(args: &NotesArgs) -> Result<Exit> {
@@ -12,6 +12,7 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     use std::sync::mpsc::channel;
 
     use crate::app::notes::{Notes, ORDERS};
+    use crate::out::notice;
     use crate::workshop::speaker;
 
     let path = speaker::path().ok_or_else(|| usage("this system names no folder for sockets"))?;

@@ -54,12 +54,33 @@ impl Found {
         }
     }
 
+    /// # Errors
+    /// When its driver would end this process, with what to do instead.
+    pub fn ensure_usable(&self) -> Result<(), String> {
+        let driver = self.driver();
+        match mesa(&driver) {
+            Some(major) if self.on_cpu() && major < OLDEST_MESA => Err(format!(
+                "{driver} is too old, it crashes in a run; write --device cpu. Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Its driver's name and version.
     pub fn driver(&self) -> String {
         format!("{} {}", self.info.driver, self.info.driver_info)
             .trim()
             .to_owned()
     }
+}
+
+/// The first Mesa whose Vulkan on the CPU is tried; 20.3.5 was seen to crash, 22.3.6 runs everything.
+const OLDEST_MESA: u32 = 21;
+
+/// The first number of Mesa's version, as in `llvmpipe Mesa 20.3.5 (LLVM 11.0.1)`.
+fn mesa(driver: &str) -> Option<u32> {
+    let (_, version) = driver.split_once("Mesa ")?;
+    version.split_once('.')?.0.parse().ok()
 }
 
 /// All adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU.
@@ -191,6 +212,12 @@ fn gpu_index(select: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_version_of_mesa_is_read() {
+        assert_eq!(mesa("llvmpipe Mesa 20.3.5 (LLVM 11.0.1)"), Some(20));
+        assert_eq!(mesa("NVIDIA 570.86.15"), None);
+    }
 
     #[test]
     fn adapters_are_named_as_devices_are_asked_for() {

@@ -70,6 +70,7 @@ pub fn open(select: &str) -> Result<Opened> {
 }
 
 fn open_adapter(adapter: &Found) -> Result<Opened> {
+    adapter.ensure_usable().map_err(Error::msg)?;
     let info = adapter.device();
     let (kind, name) = (&info.kind, &adapter.info.name);
     let options = Device::wgpu_options()
@@ -93,10 +94,10 @@ fn open_adapter(adapter: &Found) -> Result<Opened> {
 }
 
 fn describe(adapter: &Found) -> DeviceInfo {
-    let note = if adapter.timestamps {
-        ""
-    } else {
-        "no timestamp queries: kernel times include submission"
+    let note = match adapter.ensure_usable() {
+        Err(why) => why,
+        Ok(()) if adapter.timestamps => String::new(),
+        Ok(()) => "no timestamp queries: kernel times include submission".to_owned(),
     };
     DeviceInfo {
         select: adapter.select.clone(),
@@ -104,7 +105,7 @@ fn describe(adapter: &Found) -> DeviceInfo {
         backend: format!("{:?}", adapter.info.backend),
         driver: adapter.driver(),
         timestamps: adapter.timestamps,
-        note: note.to_owned(),
+        note,
         roof: None,
     }
 }

@@ -25,8 +25,6 @@ pub enum Outcome {
 /// Frames that only show new data, and frames that answer a key, are at least this far apart.
 const DATA_FRAME: Duration = Duration::from_millis(150);
 const KEY_FRAME: Duration = Duration::from_millis(34);
-/// How long the program may take to end after a signal.
-const GRACE: Duration = Duration::from_millis(700);
 /// How long to wait for a key when there is nothing to draw.
 const IDLE: Duration = Duration::from_millis(50);
 
@@ -185,6 +183,8 @@ impl Signals {
     #[cfg(unix)]
     pub(super) fn watch() -> std::io::Result<Self> {
         use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+        /// How long the program may take to end after a signal.
+        const GRACE: Duration = Duration::from_millis(700);
         let it = Self::default();
         signal_hook::flag::register(SIGTSTP, Arc::clone(&it.stop))?;
         signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))?;

@@ -1,20 +1,24 @@
 //! The presenter's other terminal: a socket in the runtime directory. Whoever connects gets the notes, a line whenever they change,
 //! and sends orders, a word a line. Nothing waits for it: a reader that does not read is let go.
 
-use std::collections::VecDeque;
-use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+#[cfg(unix)]
+use std::{
+    collections::VecDeque,
+    io::{Read, Write},
+    os::unix::net::{UnixListener, UnixStream},
+    time::{Duration, Instant},
+};
 
 #[cfg(unix)]
-use std::os::unix::net::{UnixListener, UnixStream};
-
 use crate::app::notes::{ORDERS, notes};
 use crate::app::{App, Message};
 
 /// How often the notes are looked at.
+#[cfg(unix)]
 const EVERY: Duration = Duration::from_millis(200);
 /// Most terminals that listen at once.
+#[cfg(unix)]
 const MOST: usize = 8;
 
 /// Where a presentation of this user is reached.

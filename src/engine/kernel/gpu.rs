@@ -64,6 +64,7 @@ impl Gpu {
     pub fn open(select: &str, limit: Duration) -> Result<Self, String> {
         let adapters = adapters();
         let found = choose(select, &adapters)?;
+        found.ensure_usable()?;
         let (adapter, info) = (&found.adapter, &found.info);
         let ours = adapter.limits();
         let matrix_cores = found.has_matrix_cores();
