@@ -170,12 +170,16 @@ impl Chart<'_> {
     }
 }
 
+/// Points so many columns apart are joined although steps between them were not reported.
+const NEAR: usize = 2;
+
 fn draw_curve(points: &[Bucket], ink: Ink, plot: &Plot, grid: &mut Grid<'_>) {
     let mut previous: Option<(usize, usize)> = None;
     for bucket in points {
         let step = bucket.last as f64;
         let to = plot.dot(step, bucket.mean);
-        if let Some(from) = previous.filter(|_| !bucket.gap) {
+        let near = |from: &(usize, usize)| to.0.saturating_sub(from.0) <= NEAR * plot.dots.0;
+        if let Some(from) = previous.filter(|from| !bucket.gap || near(from)) {
             grid.line(from, to, ink);
         }
         for row in plot.dot(step, bucket.high).1..=plot.dot(step, bucket.low).1 {
