@@ -3,7 +3,7 @@
 //! these outgrow from 120 by 36 on, and cells of the screen cannot hold it.
 
 use ratatui::buffer::Buffer;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 
 use super::chart::grid::put;
 
@@ -94,8 +94,12 @@ pub fn size(text: &str, columns: u16, height: u16) -> u16 {
     by_width.min(by_height.last().unwrap_or(0))
 }
 
+/// What would turn glyphs of blocks into something else.
+const PLAIN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED);
+
 /// Draws the text with its top left corner at (x, y), each dot so many columns wide and half as many rows high.
 pub fn draw(buffer: &mut Buffer, (mut x, y): (u16, u16), text: &str, size: u16, style: Style) {
+    let style = style.remove_modifier(PLAIN);
     for dots in text.chars().filter_map(glyph) {
         let wide = dots[0].len() as u16;
         for row in 0..rows(size) {

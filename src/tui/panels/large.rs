@@ -2,7 +2,7 @@
 //! height between them; where there is not enough for large glyphs, the figures stand in plain letters.
 
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::tui::digits;
@@ -176,11 +176,13 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
         return;
     }
     let symbols = &s.theme.symbols;
+    // Reversed, a bar would be a hole.
+    let ink = row.ink.remove_modifier(Modifier::REVERSED);
     let lines: Vec<Line<'static>> = match &row.picture {
         Picture::Nothing => return,
         Picture::Bar(share) => {
             let bar = symbols.bar(*share, area.width);
-            vec![Line::styled(bar, row.ink); usize::from(area.height)]
+            vec![Line::styled(bar, ink); usize::from(area.height)]
         }
         Picture::Columns(values) => {
             let rows = symbols.columns(values, area.height);
@@ -189,7 +191,7 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
             let line = |cells: Vec<&'static str>| {
                 let cells = cells.into_iter();
                 let cells = cells.map(|cell| cell.repeat((each - 1).max(1)) + gap);
-                Line::styled(cells.collect::<String>(), row.ink)
+                Line::styled(cells.collect::<String>(), ink)
             };
             rows.into_iter().map(line).collect()
         }
