@@ -295,7 +295,7 @@ mod tests {
         };
         it.stages.insert("broken-init".to_owned(), shared);
         it.races.insert("mystery 7-1".to_owned(), [1.5, 1.25, 2.0]);
-        hall.hear(it, 0);
+        hall.hear(it, 0).expect("heard");
         let table = csv(&hall);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].ends_with(",hints"), "{}", lines[0]);
@@ -333,7 +333,7 @@ mod tests {
                 races: [("mystery 7-1".to_owned(), [1.5, 1.25, 2.0])].into(),
                 ..Participant::default()
             };
-            hall.hear(it, 0);
+            hall.hear(it, 0).expect("heard");
         }
         let text = sheet(&hall, &course).text();
         for wanted in [

@@ -35,6 +35,9 @@ pub struct Board {
 /// One participant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
+    /// Stays on the instructor's machine.
+    #[serde(skip)]
+    pub id: String,
     pub name: String,
     pub device: String,
     /// `3` for a stage, the label of an exercise.
@@ -201,6 +204,7 @@ fn row(person: &Person, hall: &Hall, course: &Course, now_ms: u64) -> Row {
     let ratios = it.stages.values().filter_map(|it| it.ratio);
     let ratios = ratios.chain(it.races.values().copied());
     Row {
+        id: it.id.clone(),
         name: hall.name_of(it).to_owned(),
         device: it.device.clone(),
         started: it.stages.values().any(|it| it.has_begun()),
@@ -331,7 +335,7 @@ mod tests {
             );
             it.races.insert(task, [1.0 + at as f64, 0.9, 4.0]);
             it.device = device.to_owned();
-            hall.hear(it, 0);
+            hall.hear(it, 0).expect("heard");
         }
         hall
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::board::Board;
 use super::folder::{Folder, Found};
-use super::hall::Hall;
+use super::hall::{Hall, Unheard};
 use super::place::{Refusal, Seat};
 use super::record::{Class, Order, Participant};
 use crate::course::Course;
@@ -131,6 +131,7 @@ impl Keeper {
             {
                 (self.class, hall.class) = (class.clone(), class);
                 hall.revision += 1;
+                hall.send_out();
             }
             hall.note(String::new(), found.as_ref().err().cloned());
             take(&mut hall, found.unwrap_or_default(), now_ms);
@@ -182,8 +183,8 @@ fn take(hall: &mut Hall, found: Vec<Found>, now_ms: u64) {
     for (file, read) in found {
         let why = match read {
             Ok(record) => {
-                let taken = hall.hear(record, now_ms);
-                (!taken).then(|| "is one too many: the room is full".to_owned())
+                let full = hall.hear(record, now_ms) == Err(Unheard::Full);
+                full.then(|| "is one too many: the room is full".to_owned())
             }
             Err(why) => Some(why),
         };

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::place::{Place, Refusal};
-use super::record::{Class, Fault, MOST_BYTES, Participant};
+use super::record::{Class, Fault, MOST_BYTES, Participant, REMOVED};
 use crate::clean;
 use crate::course::progress::in_words;
 use crate::files;
@@ -203,6 +203,9 @@ impl Place for Folder {
     fn share(&mut self, me: &Participant) -> Result<Class, Refusal> {
         // Without a class nobody asked for the file.
         let class = self.class()?;
+        if class.removed.contains(&me.id) {
+            return Err(Refusal::Never(REMOVED.to_owned()));
+        }
         if self.written.as_ref() != Some(me) {
             self.write_participant(me).map_err(|error| {
                 Refusal::Later(format!("{}: {}", self.shown(), in_words(&error)))

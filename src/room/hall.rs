@@ -7,6 +7,13 @@ use super::record::{Class, Order, Participant};
 /// Most participants of one room.
 pub const MOST_PEOPLE: usize = 1000;
 
+/// Why a record is not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unheard {
+    Full,
+    Removed,
+}
+
 /// Somebody who was heard.
 #[derive(Clone, Debug)]
 pub struct Person {
@@ -33,14 +40,17 @@ impl Hall {
         }
     }
 
-    /// Takes a record in; false where the room is full. The same record once more is no sign of life.
-    pub fn hear(&mut self, record: Participant, now_ms: u64) -> bool {
+    /// Takes a record in. The same record once more is no sign of life.
+    pub fn hear(&mut self, record: Participant, now_ms: u64) -> Result<(), Unheard> {
+        if self.class.removed.contains(&record.id) {
+            return Err(Unheard::Removed);
+        }
         let known = self.people.get(&record.id);
         if known.is_none() && self.people.len() >= MOST_PEOPLE {
-            return false;
+            return Err(Unheard::Full);
         }
         if known.is_some_and(|it| it.record.sequence == record.sequence) {
-            return true;
+            return Ok(());
         }
         let name_is_new = known.is_none_or(|it| it.record.name != record.name);
         self.revision += 1;
@@ -50,7 +60,7 @@ impl Hall {
         if name_is_new {
             self.name_apart();
         }
-        true
+        Ok(())
     }
 
     /// Notes what is wrong with a file, or that nothing is any more.
@@ -70,6 +80,15 @@ impl Hall {
         let people = &self.people;
         self.class
             .obey(order, |stage, round| count(people, stage, round));
+        self.send_out();
+    }
+
+    /// Drops those who were removed, also by a presenter on another machine.
+    pub fn send_out(&mut self) {
+        let removed = &self.class.removed;
+        if !removed.is_empty() {
+            self.people.retain(|id, _| !removed.contains(id));
+        }
     }
 
     /// The votes on a stage in a round, by choice.
@@ -142,7 +161,7 @@ mod tests {
             ("4", ""),
             ("5", ""),
         ] {
-            assert!(hall.hear(record(id, name, 1), 0));
+            assert_eq!(hall.hear(record(id, name, 1), 0), Ok(()));
         }
         let names: Vec<&str> = hall
             .people
@@ -155,10 +174,11 @@ mod tests {
     #[test]
     fn the_same_record_again_is_no_sign_of_life() {
         let mut hall = Hall::new(Class::new());
-        hall.hear(record("1", "", 1), 0);
-        hall.hear(record("1", "", 1), 9);
+        for now_ms in [0, 9] {
+            hall.hear(record("1", "", 1), now_ms).expect("heard");
+        }
         assert_eq!(hall.people["1"].heard_ms, 0);
-        hall.hear(record("1", "", 2), 9);
+        hall.hear(record("1", "", 2), 9).expect("heard");
         assert_eq!(hall.people["1"].heard_ms, 9);
     }
 
@@ -166,9 +186,24 @@ mod tests {
     fn a_full_room_takes_nobody_else() {
         let mut hall = Hall::new(Class::new());
         for n in 0..MOST_PEOPLE {
-            assert!(hall.hear(record(&n.to_string(), "", 1), 0));
+            assert_eq!(hall.hear(record(&n.to_string(), "", 1), 0), Ok(()));
         }
-        assert!(!hall.hear(record("x", "", 1), 0));
-        assert!(hall.hear(record("7", "", 2), 0), "who is in stays in");
+        assert_eq!(hall.hear(record("x", "", 1), 0), Err(Unheard::Full));
+        assert_eq!(
+            hall.hear(record("7", "", 2), 0),
+            Ok(()),
+            "who is in stays in"
+        );
+    }
+
+    #[test]
+    fn who_was_removed_is_not_heard_until_let_in() {
+        let mut hall = Hall::new(Class::new());
+        hall.hear(record("1", "Ana", 1), 0).expect("heard");
+        hall.obey(&Order::Remove("1".to_owned()));
+        assert!(hall.people.is_empty());
+        assert_eq!(hall.hear(record("1", "Ana", 2), 0), Err(Unheard::Removed));
+        hall.obey(&Order::LetIn);
+        assert_eq!(hall.hear(record("1", "Ana", 3), 0), Ok(()));
     }
 }

@@ -2,7 +2,7 @@
 //! answers of known length, and a stream of events. `httparse` reads the head.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -80,6 +80,12 @@ impl Connection {
             arrived: Vec::new(),
             keeps: true,
         })
+    }
+
+    /// Where the guest is, as far as it is known.
+    pub fn peer(&self) -> Option<IpAddr> {
+        let peer = self.stream.peer_addr().ok()?;
+        Some(peer.ip().to_canonical())
     }
 
     /// The next request; none where the connection is over, or what came was no request, which is answered here.

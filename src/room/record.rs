@@ -1,7 +1,7 @@
 //! The two records of a room: what one participant shares, and what the class is told. Both are whole states, so that the newest
 //! one suffices. What comes from outside is bounded and cleaned here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +86,9 @@ pub struct Class {
     pub race: Option<String>,
     /// What the board calls those whose name another one has, too, by id. Over the network everybody sees only their own.
     pub renamed: BTreeMap<String, String>,
+    /// Whom the instructor keeps out, by id. Over the network nobody sees it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub removed: BTreeSet<String>,
 }
 
 /// A vote on the prediction of a stage.
@@ -109,7 +112,14 @@ pub enum Order {
     Offer(Option<String>),
     Race(Option<String>),
     Close(bool),
+    /// Takes a participant off the board and keeps them out.
+    Remove(String),
+    /// Lets everybody in again who was removed.
+    LetIn,
 }
+
+/// What somebody is told whom the instructor removed.
+pub const REMOVED: &str = "the instructor has removed you from the room";
 
 /// What is wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +233,8 @@ impl Class {
                 self.close_vote(&count);
                 self.closed = *closed;
             }
+            Order::Remove(id) => drop(self.removed.insert(id.clone())),
+            Order::LetIn => self.removed.clear(),
         }
     }
 

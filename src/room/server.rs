@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
@@ -16,9 +16,10 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
 use super::desk::Desk;
+use super::hall::Unheard;
 use super::http::{Answer, Connection, Request};
 use super::page;
-use super::record::{Fault, Order, Participant};
+use super::record::{Fault, Order, Participant, REMOVED};
 use crate::course::Course;
 
 /// How often the board's page hears of changes at most, and how often of none.
@@ -33,6 +34,10 @@ const WRONG_RATE: f64 = 20.0;
 /// Requests of one participant a second, and how many may come at once.
 const OWN_RATE: f64 = 5.0;
 const OWN_BURST: f64 = 20.0;
+/// New participants of one address a second, and how many may come at once: a class may share an address. This machine's own
+/// are not counted.
+const JOIN_RATE: f64 = 0.5;
+const JOIN_BURST: f64 = 60.0;
 /// Stack of the thread of a connection.
 const STACK: usize = 256 * 1024;
 
@@ -101,6 +106,8 @@ struct Hosted {
     /// By participant.
     buckets: Mutex<BTreeMap<String, Bucket>>,
     wrong: Mutex<Bucket>,
+    /// New participants, by the address they come from.
+    joins: Mutex<BTreeMap<IpAddr, Bucket>>,
     viewers: AtomicUsize,
     connections: AtomicUsize,
 }
@@ -143,6 +150,7 @@ pub fn host(
         codes,
         buckets: Mutex::default(),
         wrong: Mutex::new(Bucket::full(WRONG_RATE)),
+        joins: Mutex::default(),
         viewers: AtomicUsize::new(0),
         connections: AtomicUsize::new(0),
     });
@@ -211,7 +219,7 @@ impl Hosted {
         }
         let answer = match (request.method.as_str(), request.path.as_str()) {
             ("GET", path) if !path[1..].contains('/') => Ok(Answer::page(page::live())),
-            ("POST", "/join") => self.join(request),
+            ("POST", "/join") => self.join(request, connection.peer()),
             ("POST", "/board") => self.admit(&request.code, true).map(|()| self.board()),
             ("POST", "/order") => self.order(request),
             _ => Err(Answer::refused(404, "there is no such page")),
@@ -219,7 +227,7 @@ impl Hosted {
         connection.answer(&answer.unwrap_or_else(|refused| refused))
     }
 
-    fn join(&self, request: &Request) -> Result<Answer, Answer> {
+    fn join(&self, request: &Request, peer: Option<IpAddr>) -> Result<Answer, Answer> {
         self.admit(&request.code, false)?;
         let record = Participant::read(&request.body).map_err(|fault| {
             let status = match fault {
@@ -231,15 +239,22 @@ impl Hosted {
         if !self.lets(&record.id) {
             return Err(Answer::refused(429, "too many requests"));
         }
+        let known = self.desk.hall().people.contains_key(&record.id);
+        if !known && !self.lets_in(peer) {
+            let why = "too many new participants at once from this address";
+            return Err(Answer::refused(429, why));
+        }
         let now_ms = self.desk.now_ms();
         let id = record.id.clone();
         let mut hall = self.desk.hall();
-        if !hall.hear(record, now_ms) {
-            return Err(Answer::refused(503, "the room is full"));
-        }
+        hall.hear(record, now_ms).map_err(|unheard| match unheard {
+            Unheard::Full => Answer::refused(503, "the room is full"),
+            Unheard::Removed => Answer::refused(403, REMOVED),
+        })?;
         let mut class = hall.class.clone();
         drop(hall);
         class.renamed.retain(|of, _| *of == id);
+        class.removed.clear();
         Ok(Answer::json(&class))
     }
 
@@ -300,6 +315,20 @@ impl Hosted {
         }
         sleep(WRONG_WAIT);
         Err(Answer::refused(403, "the room code is wrong"))
+    }
+
+    /// Whether one more participant may come from there now.
+    fn lets_in(&self, peer: Option<IpAddr>) -> bool {
+        let Some(peer) = peer.filter(|it| !it.is_loopback()) else {
+            return true;
+        };
+        let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
+        if joins.len() > 2 * super::hall::MOST_PEOPLE {
+            joins.clear();
+        }
+        let bucket = joins.entry(peer);
+        let bucket = bucket.or_insert_with(|| Bucket::full(JOIN_BURST));
+        bucket.takes(JOIN_RATE, JOIN_BURST)
     }
 
     /// Whether a participant may send something now.

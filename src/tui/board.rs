@@ -35,10 +35,21 @@ pub struct BoardView {
     pub addresses: Vec<String>,
     /// The marked stage, as its place in the course.
     pub marked: usize,
-    pub scroll: usize,
+    /// The chosen participant: none until the first press of a key.
+    pub chosen: Option<String>,
+    /// Asked whether the chosen one is to be removed.
+    pub removing: bool,
     /// The race that is being named.
     pub naming: Option<String>,
     pub notice: Option<String>,
+}
+
+impl BoardView {
+    /// The chosen participant's place.
+    fn chosen(&self, board: &Board) -> Option<usize> {
+        let chosen = self.chosen.as_ref()?;
+        board.rows.iter().position(|row| row.id == *chosen)
+    }
 }
 
 /// The room behind the board.
@@ -65,7 +76,7 @@ pub fn show(host: &mut dyn Host, theme: &Theme, mut view: BoardView) -> Result<O
         }
         let board = host.board();
         screen
-            .draw(|frame| draw(frame, &board, &mut view, theme))
+            .draw(|frame| draw(frame, &board, &view, theme))
             .context("The terminal is gone")?;
         let mut wait = LOOK;
         while poll(wait).context("The terminal is gone")? {
@@ -88,16 +99,35 @@ pub fn show(host: &mut dyn Host, theme: &Theme, mut view: BoardView) -> Result<O
 
 /// Does what a key asked for; the result is a sentence for the board.
 pub fn act(asked: Ask, host: &mut dyn Host, board: &Board, view: &mut BoardView) -> Option<String> {
+    let removing = std::mem::take(&mut view.removing);
     let order = match asked {
         Ask::Mark(by) => {
             let last = board.stages.len().saturating_sub(1);
             view.marked = view.marked.saturating_add_signed(by as isize).min(last);
             return None;
         }
-        Ask::Scroll(by) => {
-            view.scroll = view.scroll.saturating_add_signed(by as isize);
+        Ask::Choose(by) => {
+            let last = board.rows.len().saturating_sub(1);
+            let at = view
+                .chosen(board)
+                .map_or(0, |at| at.saturating_add_signed(by as isize));
+            view.chosen = board.rows.get(at.min(last)).map(|row| row.id.clone());
             return None;
         }
+        Ask::Remove => {
+            let Some(row) = view.chosen(board).and_then(|at| board.rows.get(at)) else {
+                return Some("Choose a participant with the arrows down and up first".to_owned());
+            };
+            if !removing {
+                view.removing = true;
+                return Some(format!(
+                    "The same key again removes {} and keeps them out; another one does not",
+                    row.name
+                ));
+            }
+            Order::Remove(row.id.clone())
+        }
+        Ask::LetIn => Order::LetIn,
         Ask::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => Order::CloseVote,
         Ask::Vote => Order::OpenVote(host.stage(view.marked)?),
         Ask::Offer => {
@@ -137,7 +167,7 @@ pub fn act(asked: Ask, host: &mut dyn Host, board: &Board, view: &mut BoardView)
 }
 
 /// Draws one frame.
-pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &mut BoardView, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Theme) {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
     let mut rest = area;
@@ -329,13 +359,7 @@ const COLUMNS: [Column; 7] = [
     Column { head: "hand", wide: 8 },
 ];
 
-fn people(
-    frame: &mut Frame<'_>,
-    mut rest: Rect,
-    board: &Board,
-    view: &mut BoardView,
-    theme: &Theme,
-) {
+fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView, theme: &Theme) {
     let wide = usize::from(rest.width);
     put(
         frame,
@@ -361,19 +385,15 @@ fn people(
         take_top(&mut rest, 1),
         vec![Line::styled(top, theme.dim)],
     );
-    view.scroll = view
-        .scroll
-        .min(board.rows.len().saturating_sub(usize::from(rest.height)));
-    let shown = board
-        .rows
-        .iter()
-        .skip(view.scroll)
-        .take(usize::from(rest.height));
-    let lines = shown.map(|row| {
-        let style = if row.presence == Presence::Here {
-            theme.text
-        } else {
-            theme.dim
+    // The chosen one is on the screen.
+    let (chosen, high) = (view.chosen(board), usize::from(rest.height));
+    let skipped = chosen.map_or(0, |at| (at + 1).saturating_sub(high));
+    let shown = board.rows.iter().enumerate().skip(skipped).take(high);
+    let lines = shown.map(|(at, row)| {
+        let style = match row.presence {
+            _ if chosen == Some(at) => theme.selected,
+            Presence::Here => theme.text,
+            _ => theme.dim,
         };
         let mut spans = vec![Span::styled(
             format!(" {}", text::left(&row.name, name)),
@@ -447,12 +467,20 @@ fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
         );
         return Line::styled(text::cut(&asked, wide), theme.strong);
     }
-    let mut spans = vec![Span::raw(" ")];
-    for (key, label) in footer() {
-        spans.push(Span::styled(key, theme.key));
-        spans.push(Span::styled(format!(" {label}  "), theme.dim));
+    let keys = |gap: &str| {
+        let mut spans = vec![Span::raw(" ")];
+        for (key, label) in footer() {
+            spans.push(Span::styled(key, theme.key));
+            spans.push(Span::styled(format!(" {label}{gap}"), theme.dim));
+        }
+        Line::from(spans)
+    };
+    let line = keys("  ");
+    if line.width() > wide + 2 {
+        keys(" ")
+    } else {
+        line
     }
-    Line::from(spans)
 }
 
 fn rule(title: &str, wide: usize, theme: &Theme) -> Line<'static> {

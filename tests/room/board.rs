@@ -32,7 +32,7 @@ fn hall() -> (Hall, Course) {
         };
         it.stages.insert(course.stages[0].id.clone(), shared);
         it.races.insert("mystery 7-1".to_owned(), [1.25, 1.2, 1.3]);
-        hall.hear(it, 0);
+        hall.hear(it, 0).expect("heard");
     }
     for order in [
         Order::OpenVote(course.stages[0].id.clone()),
@@ -160,7 +160,7 @@ fn keys_become_orders() {
     );
     assert_eq!(
         ask(
-            &[Ask::Mark(-9), Ask::Mark(99), Ask::Scroll(-5)],
+            &[Ask::Mark(-9), Ask::Mark(99), Ask::Choose(-5)],
             &hall,
             &mut view
         )
@@ -168,4 +168,14 @@ fn keys_become_orders() {
         []
     );
     assert_eq!(view.marked, course.stages.len() - 1);
+    // Somebody is removed when it was asked for twice, one after the other.
+    let once = [Ask::Choose(1), Ask::Remove, Ask::Choose(1)];
+    let (orders, said) = ask(&once, &hall, &mut view);
+    assert!(orders.is_empty() && said.is_some_and(|it| it.contains("keeps them out")));
+    let board = Board::of(&hall, &course, 0);
+    let twice = [Ask::Choose(-9), Ask::Remove, Ask::Remove, Ask::LetIn];
+    assert_eq!(
+        ask(&twice, &hall, &mut view).0,
+        [Order::Remove(board.rows[0].id.clone()), Order::LetIn]
+    );
 }

@@ -348,3 +348,30 @@ fn a_member_outlives_its_room() {
     };
     wait("the file", kept);
 }
+
+#[test]
+fn who_is_removed_stays_out() {
+    let room = room();
+    let mut ana = room.guest("learners");
+    ana.share(&participant('a', "Ana")).expect("shared");
+    room.guest("learners")
+        .share(&participant('b', "Bo"))
+        .expect("shared");
+    room.desk
+        .order(&Order::Remove("a".repeat(32)))
+        .expect("obeyed");
+    assert_eq!(room.names(), ["Bo"]);
+    let refused = ana.share(&participant('a', "Ana")).expect_err("out");
+    assert!(
+        matches!(&refused, Refusal::Never(why) if why.contains("removed")),
+        "{refused}"
+    );
+    // Others do not hear of it, and the folder remembers it.
+    let class = room
+        .guest("learners")
+        .share(&participant('b', "Bo"))
+        .expect("shared");
+    assert!(class.removed.is_empty());
+    let again = Desk::open(room.dir.path().to_owned(), false).expect("opened");
+    assert_eq!(again.hall().class.removed.len(), 1);
+}

@@ -14,7 +14,11 @@ pub enum Ask {
     /// Names a race; ends the one that is on.
     Race,
     Close,
-    Scroll(i32),
+    /// Another participant.
+    Choose(i32),
+    /// Removes the participant, once it was asked twice.
+    Remove,
+    LetIn,
     Quit,
     // While a race is named.
     Type(char),
@@ -31,10 +35,12 @@ const KEYS: &[(&[KeyCode], Ask, &str)] = &[
     (&[KeyCode::Char('a')], Ask::Offer, "invite all"),
     (&[KeyCode::Char('r')], Ask::Race, "race"),
     (&[KeyCode::Char('x')], Ask::Close, "close"),
-    (&[KeyCode::Down, KeyCode::Char('j')], Ask::Scroll(1), ""),
-    (&[KeyCode::Up, KeyCode::Char('k')], Ask::Scroll(-1), ""),
-    (&[KeyCode::PageDown], Ask::Scroll(10), ""),
-    (&[KeyCode::PageUp], Ask::Scroll(-10), ""),
+    (&[KeyCode::Char('d')], Ask::Remove, "remove"),
+    (&[KeyCode::Char('u')], Ask::LetIn, ""),
+    (&[KeyCode::Down, KeyCode::Char('j')], Ask::Choose(1), ""),
+    (&[KeyCode::Up, KeyCode::Char('k')], Ask::Choose(-1), ""),
+    (&[KeyCode::PageDown], Ask::Choose(10), ""),
+    (&[KeyCode::PageUp], Ask::Choose(-10), ""),
     (&[KeyCode::Char('q')], Ask::Quit, "quit"),
 ];
 
