@@ -31,8 +31,9 @@ pub type Found = (String, Result<Participant, String>);
 
 pub struct Folder {
     dir: PathBuf,
-    /// The record that was written last.
+    /// The record that was written last, and what the file had before.
     written: Option<Participant>,
+    earlier: Option<Participant>,
     /// Files that were read, as they were then.
     seen: BTreeMap<String, Stamp>,
     /// Waited before each call to the file system: a slow one, for the benchmark.
@@ -44,6 +45,7 @@ impl Folder {
         Self {
             dir,
             written: None,
+            earlier: None,
             seen: BTreeMap::new(),
             slow: Duration::ZERO,
         }
@@ -105,6 +107,13 @@ impl Folder {
 
     pub fn write_class(&self, class: &Class) -> io::Result<()> {
         self.write(CLASS, class)
+    }
+
+    /// What the file of one participant holds, as far as it can be read.
+    fn own(&self, id: &str) -> Participant {
+        let read = files::read(&self.dir.join(file_name(id)), MOST_BYTES as u64);
+        let read = read.ok().and_then(|bytes| Participant::read(&bytes).ok());
+        read.filter(|it| it.id == id).unwrap_or_default()
     }
 
     /// Writes the file of one participant.
@@ -207,7 +216,11 @@ impl Place for Folder {
             return Err(Refusal::Never(REMOVED.to_owned()));
         }
         if self.written.as_ref() != Some(me) {
-            self.write_participant(me).map_err(|error| {
+            let earlier = self.earlier.take().unwrap_or_else(|| self.own(&me.id));
+            let mut record = me.clone();
+            record.keep(&earlier);
+            self.earlier = Some(earlier);
+            self.write_participant(&record).map_err(|error| {
                 Refusal::Later(format!("{}: {}", self.shown(), in_words(&error)))
             })?;
             self.written = Some(me.clone());

@@ -41,7 +41,7 @@ impl Hall {
     }
 
     /// Takes a record in. The same record once more is no sign of life.
-    pub fn hear(&mut self, record: Participant, now_ms: u64) -> Result<(), Unheard> {
+    pub fn hear(&mut self, mut record: Participant, now_ms: u64) -> Result<(), Unheard> {
         if self.class.removed.contains(&record.id) {
             return Err(Unheard::Removed);
         }
@@ -51,6 +51,9 @@ impl Hall {
         }
         if known.is_some_and(|it| it.record.sequence == record.sequence) {
             return Ok(());
+        }
+        if let Some(known) = known {
+            record.keep(&known.record);
         }
         let name_is_new = known.is_none_or(|it| it.record.name != record.name);
         self.revision += 1;
@@ -180,6 +183,19 @@ mod tests {
         assert_eq!(hall.people["1"].heard_ms, 0);
         hall.hear(record("1", "", 2), 9).expect("heard");
         assert_eq!(hall.people["1"].heard_ms, 9);
+    }
+
+    #[test]
+    fn a_result_outlives_the_program_that_measured_it() {
+        let mut hall = Hall::new(Class::new());
+        let mut ran = record("1", "Ana", 1);
+        ran.races.insert("mystery 7-1".to_owned(), [2.0, 1.9, 2.1]);
+        hall.hear(ran, 0).expect("heard");
+        hall.hear(record("1", "Ana", 2), 9).expect("heard");
+        assert_eq!(
+            hall.people["1"].record.races["mystery 7-1"],
+            [2.0, 1.9, 2.1]
+        );
     }
 
     #[test]

@@ -170,6 +170,22 @@ impl Participant {
         Ok(it)
     }
 
+    /// Keeps what the earlier record has of a program that has ended since: results of races, and votes after a discussion.
+    pub fn keep(&mut self, earlier: &Self) {
+        for (task, ratio) in &earlier.races {
+            let best = self.races.entry(task.clone()).or_insert(*ratio);
+            if ratio[0] > best[0] {
+                *best = *ratio;
+            }
+        }
+        for (stage, was) in &earlier.stages {
+            if let (Some(again), Some(now)) = (was.again, self.stages.get_mut(stage)) {
+                now.again.get_or_insert(again);
+            }
+        }
+        bound(&mut self.races);
+    }
+
     pub fn passed(&self) -> usize {
         let stages = self.stages.values();
         stages.filter(|it| it.state == "passed").count()

@@ -11,11 +11,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let missed = app.missed();
     let at = app.view.selected.min(missed.len().saturating_sub(1));
     let stage = missed.get(at).and_then(|at| app.course.stages.get(*at));
-    s.overlay(&format!(
-        "skipped stages, {} of {}",
-        missed.len().min(at + 1),
-        missed.len()
-    ));
+    let of = missed.len();
+    let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
+    s.overlay(title.as_deref().unwrap_or("skipped stages"));
     let mut w = s.writer();
     match stage {
         Some(stage) => page(stage, &mut w),
@@ -26,7 +24,6 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 
 fn page(stage: &Stage, w: &mut Writer<'_>) {
     let theme = w.theme;
-    w.line(format!("{} {}", stage.number, stage.title), theme.heading);
     w.keys(
         "{} goes back to it; {} {} turn the pages",
         &[Action::Choose, Action::TurnPage(-1), Action::TurnPage(1)],
