@@ -179,6 +179,14 @@ fn a_mystery_is_mended_through_the_knobs_and_judged() {
 }
 
 #[test]
+fn ctrl_c_ends_the_screen_with_130() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    terminal.press("\u{3}");
+    assert_eq!(terminal.ended(), 130);
+}
+
+#[test]
 fn a_terminal_that_hangs_up_ends_the_program_and_its_engine() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();

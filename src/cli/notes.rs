@@ -61,11 +61,11 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
         }
         Ok(())
     };
-    let ended = crate::tui::speaker::show(&news, args.theme, clock, orders)?;
-    if ended {
+    let outcome = crate::tui::speaker::show(&news, args.theme, clock, orders)?;
+    if outcome.is_none() {
         notice("the presentation has ended");
     }
-    Ok(Exit::Ok)
+    Ok(outcome.map_or(Exit::Ok, super::workshop::exit_of))
 }
 
 #[cfg(not(unix))]

@@ -11,6 +11,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
 use super::keys::board::{Ask, ask, footer};
+use super::keys::interrupts;
 use super::run::{Outcome, Signals};
 use super::surface::{height, take_bottom, take_top};
 use super::symbols;
@@ -84,6 +85,9 @@ pub fn show(host: &mut dyn Host, theme: &Theme, mut view: BoardView) -> Result<O
             let Event::Key(key) = read().context("The terminal is gone")? else {
                 continue;
             };
+            if interrupts(key) {
+                return Ok(Outcome::Signal);
+            }
             match ask(key, view.naming.is_some()) {
                 Some(Ask::Quit) => return Ok(Outcome::Quit),
                 Some(asked) => {

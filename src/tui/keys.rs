@@ -56,6 +56,11 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     }
 }
 
+/// Whether it is ctrl-c, which ends every screen as the signal does.
+pub fn interrupts(event: KeyEvent) -> bool {
+    event.kind != KeyEventKind::Release && key(event) == KeyCode::Char('\u{3}')
+}
+
 /// What a key of the speaker view asks for.
 pub fn speaker(event: KeyEvent) -> Option<Action> {
     if event.kind == KeyEventKind::Release {
@@ -67,7 +72,7 @@ pub fn speaker(event: KeyEvent) -> Option<Action> {
         PageUp | Left | Up => Action::PreviousBeat,
         Char('b' | '.') => Action::Curtain(true),
         Char('F') => Action::Curtain(false),
-        Char('q' | '\u{3}') | Esc => Action::Quit,
+        Char('q') | Esc => Action::Quit,
         _ => return None,
     })
 }

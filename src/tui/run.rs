@@ -18,7 +18,7 @@ use crate::app::{Action, App, Effect, Message, update};
 pub enum Outcome {
     /// The learner asked for it.
     Quit,
-    /// A signal asked for it: SIGTERM, SIGHUP or SIGINT.
+    /// A signal asked for it, SIGTERM, SIGHUP or SIGINT, or ctrl-c.
     Signal,
 }
 
@@ -143,6 +143,10 @@ impl Session {
         while poll(wait).context("The terminal is gone")? {
             wait = Duration::ZERO;
             let message = match read().context("The terminal is gone")? {
+                Event::Key(key) if keys::interrupts(key) => {
+                    self.signals.end.store(true, Ordering::SeqCst);
+                    break;
+                }
                 Event::Key(key) => keys::action(key, app).map(Message::Did),
                 Event::Mouse(event) => mouse::action(event, app).map(Message::Did),
                 Event::Resize(width, height) => {

@@ -13,6 +13,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
 use super::keys;
+use super::run::Outcome;
 use super::surface::{height, take_bottom, take_left};
 use super::symbols;
 use super::terminal::{self, Screen};
@@ -24,14 +25,14 @@ use crate::app::{Action, Markers, ThemeName};
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Shows what comes until a key ends it, or the presentation ends; `send` passes on what the speaker asks for. The result is
-/// whether the other side ended it.
+/// Shows what comes until a key ends it, or the presentation ends; `send` passes on what the speaker asks for. None is the
+/// end of the presentation.
 pub fn show(
     news: &Receiver<Notes>,
     theme: ThemeName,
     clock: impl Fn() -> String,
     mut send: impl FnMut(Action) -> Result<()>,
-) -> Result<bool> {
+) -> Result<Option<Outcome>> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
     let mut screen = Screen::take()?;
@@ -41,7 +42,7 @@ pub fn show(
             match news.try_recv() {
                 Ok(next) => notes = next,
                 Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Ok(true),
+                Err(TryRecvError::Disconnected) => return Ok(None),
             }
         }
         let time = clock();
@@ -52,7 +53,8 @@ pub fn show(
             && let Event::Key(key) = read().context("The terminal is gone")?
         {
             match keys::speaker(key) {
-                Some(Action::Quit) => return Ok(false),
+                _ if keys::interrupts(key) => return Ok(Some(Outcome::Signal)),
+                Some(Action::Quit) => return Ok(Some(Outcome::Quit)),
                 Some(action) => send(action)?,
                 None => {}
             }

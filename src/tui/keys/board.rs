@@ -51,7 +51,6 @@ pub fn ask(event: KeyEvent, naming: bool) -> Option<Ask> {
     }
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
     match event.code {
-        KeyCode::Char('c') if control => Some(Ask::Quit),
         _ if control => None,
         KeyCode::Enter if naming => Some(Ask::Take),
         KeyCode::Esc if naming => Some(Ask::Drop),
