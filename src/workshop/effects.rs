@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
 
@@ -22,7 +23,7 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::Body;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
-use crate::course::progress::{Change, Progress};
+use crate::course::progress::{Change, Progress, State};
 use crate::course::workspace;
 use crate::course::{Course, Source, Stage};
 use crate::engine::client::EngineCommand;
@@ -116,9 +117,13 @@ impl Workshop {
                 None => source.replay(control),
             },
             Effect::SaveStage { stage, progress } => {
+                if progress.state == State::Passed {
+                    self.keep_runs();
+                }
                 self.keep(Change::Stage(stage, progress))?;
             }
             Effect::SaveCurrent { stage } => {
+                self.keep_runs();
                 self.current = Some(stage.clone());
                 self.watch_files();
                 self.read_kept(&stage);
@@ -230,6 +235,15 @@ impl Workshop {
         )?;
         saving.keep(change);
         Ok(())
+    }
+
+    /// Keeps the curves so far, in case this program is killed; the screen does not wait. At the end they are kept anyway.
+    fn keep_runs(&self) {
+        let session = self.collector.borrow().kept(&Collector::default());
+        if let Some(dir) = self.context.state.clone().filter(|_| !session.is_empty()) {
+            let save = move || drop(runs::save(&dir, &session));
+            let _ = Builder::new().name("runs".to_owned()).spawn(save);
+        }
     }
 
     pub fn course(&self) -> &Course {

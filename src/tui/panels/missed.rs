@@ -15,6 +15,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
     s.overlay(title.as_deref().unwrap_or("skipped stages"));
     let mut w = s.writer();
+    // As much as there is room for.
+    w.widest = w.columns;
     match stage {
         Some(stage) => page(stage, &mut w),
         None => w.plain("No stage was skipped.", s.theme.dim),
