@@ -269,7 +269,14 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
         w.lines
     };
     let mut rest = s.area;
-    let prompt = written(rest.width, &question.prompt, theme.heading);
+    let mut prompt = written(rest.width, &question.prompt, theme.heading);
+    if app
+        .tally()
+        .is_some_and(|it| !it.open && it.rounds.len() > 1)
+    {
+        let said = "left: the first vote; right: the one after the discussion";
+        prompt.extend(written(rest.width, said, theme.dim));
+    }
     let area = take_top(&mut rest, height(prompt.len()));
     s.put(area, prompt);
     let all = order
