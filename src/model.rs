@@ -12,6 +12,7 @@ use crate::data::Batch;
 use crate::ops::cross_entropy::CrossEntropy;
 use crate::ops::embedding::Embedding;
 use crate::ops::format::Format;
+use crate::ops::linear;
 use crate::ops::{Parameter, Scope, apply};
 use block::{Block, Projections, Setting};
 use tables::Tables;
@@ -189,7 +190,16 @@ impl Model {
     }
 
     /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
-    pub fn logits(&self, tokens: &Tokens, mut seen: Option<&mut Seen>) -> Tensor<2> {
+    pub fn logits(&self, tokens: &Tokens, seen: Option<&mut Seen>) -> Tensor<2> {
+        if self.format() != Format::Native {
+            return self.forward(tokens, seen);
+        }
+        let mut with_copies = self.clone();
+        linear::copy_operands(with_copies.parameters_mut());
+        with_copies.forward(tokens, seen)
+    }
+
+    fn forward(&self, tokens: &Tokens, mut seen: Option<&mut Seen>) -> Tensor<2> {
         let embed = Embedding {
             tokens: tokens.inputs.clone(),
             version: self.config().matmul,
@@ -264,6 +274,7 @@ fn join<'a>(parts: impl Iterator<Item = &'a Weight>, name: &str, device: &Device
     let data = TensorData::new(values, [rows, columns]);
     Parameter {
         name: name.to_owned(),
-        value: Tensor::<2>::from_data(data, device).require_grad(),
-    } // [rows, columns]
+        value: Tensor::<2>::from_data(data, device).require_grad(), // [rows, columns]
+        operand: None,
+    }
 }

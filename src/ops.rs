@@ -123,6 +123,8 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
 pub struct Parameter {
     pub name: String,
     pub value: Tensor<2>,
+    /// The value as products take it, during a pass that made such copies of all weights at once.
+    pub operand: Option<Tensor<2>>,
 }
 
 /// Runs an operation on high-level tensors and returns its output, `[rows, columns]`.

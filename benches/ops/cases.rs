@@ -69,11 +69,13 @@ where
         let norms = [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
             version,
             on_trunk: false,
+            format: Format::Full,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
         let linear = both.map(|matmul| Linear {
             matmul,
             format: Format::Full,
+            operand: None,
         });
         for (part, out, inner) in [
             ("q", d, d),
@@ -94,6 +96,7 @@ where
                 &name,
                 &[LinearResidual {
                     format: Format::Full,
+                    operand: None,
                 }],
                 shapes,
                 [n, d],
@@ -110,7 +113,10 @@ where
         let joined: Vec<Packed> = ways.into_iter().map(Packed).collect();
         self.add("attention packed", &joined, [packed], [n, d]);
         self.add("swiglu", &[Activation], [[n, ffn]; 2], [n, ffn]);
-        let activations = [false, true].map(|fused| PackedActivation { fused });
+        let activations = [false, true].map(|fused| PackedActivation {
+            fused,
+            format: Format::Full,
+        });
         self.add("swiglu packed", &activations, [[n, 2 * ffn]], [n, ffn]);
         let naive = both.map(|matmul| Naive { matmul });
         let shapes = [[n, d], [ffn, d], [ffn, d]];
@@ -224,6 +230,7 @@ where
             head_dim,
             rotated,
             fused,
+            format: Format::Full,
         })
     }
 
@@ -270,6 +277,7 @@ where
                     value: Tensor::from_inner(self.tensor(1, *shape))
                         .to_device(&autodiff)
                         .require_grad(),
+                    operand: None,
                 })
                 .collect();
             let gradients: Vec<_> = shapes.iter().map(|s| Some(self.tensor(2, *s))).collect();

@@ -279,13 +279,18 @@ impl Trainer {
 
     /// Takes one step, profiled when one is due.
     pub fn advance(&mut self) -> Result<()> {
-        let batch = self.source.batch(self.step);
-        self.queue.submit(move |worker| worker.load(&batch))?;
         if self.stats.profile_due || self.all_counted() || self.profile_is_due() {
             self.profiled_step()
         } else {
+            self.load()?;
             self.timed_step()
         }
+    }
+
+    /// Brings the batch of this step to the device.
+    fn load(&mut self) -> Result<()> {
+        let batch = self.source.batch(self.step);
+        self.queue.submit(move |worker| worker.load(&batch))
     }
 
     fn profile_is_due(&self) -> bool {

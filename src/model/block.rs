@@ -133,8 +133,11 @@ impl Setting {
             }
             (Projections::Fused(both), swiglu) => {
                 let packed = self.project(at("mlp.gate-up"), h, both); // [n, 2·ffn]
-                let fused = swiglu == Swiglu::FusedActivation;
-                apply(at("mlp.activation"), PackedActivation { fused }, [packed]) // [n, ffn]
+                let op = PackedActivation {
+                    fused: swiglu == Swiglu::FusedActivation,
+                    format: self.format,
+                };
+                apply(at("mlp.activation"), op, [packed]) // [n, ffn]
             }
         };
         self.onto(at("mlp.down"), x, active, &block.down) // [n, d]
@@ -144,12 +147,11 @@ impl Setting {
     fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Tensor<2> {
         match self.config.matmul {
             Matmul::Own | Matmul::Split => {
-                let format = self.format;
-                apply(
-                    scope,
-                    LinearResidual { format },
-                    [y, w.value.clone(), residual],
-                ) // [n, d]
+                let op = LinearResidual {
+                    format: self.format,
+                    operand: w.operand.clone(),
+                };
+                apply(scope, op, [y, w.value.clone(), residual]) // [n, d]
             }
             Matmul::Library => {
                 let y = self.project(scope, y, w); // [n, d]
@@ -167,14 +169,19 @@ impl Setting {
         let norm = RmsNorm {
             version: self.config.norm,
             on_trunk: scope.layer.is_some(),
+            format: self.format,
         };
         apply(scope, norm, [x, gain.value.clone()]) // [n, d]
     }
 
     /// x·Wᵀ, `[n, out]`.
     pub(super) fn project(&self, scope: Scope, x: Tensor<2>, w: &Parameter) -> Tensor<2> {
-        let (matmul, format) = (self.config.matmul, self.format);
-        apply(scope, Linear { matmul, format }, [x, w.value.clone()]) // [n, out]
+        let op = Linear {
+            matmul: self.config.matmul,
+            format: self.format,
+            operand: w.operand.clone(),
+        };
+        apply(scope, op, [x, w.value.clone()]) // [n, out]
     }
 
     fn rope(&self, rotated: usize) -> Rope {
@@ -184,6 +191,7 @@ impl Setting {
             head_dim: self.config.hidden / self.config.heads,
             rotated,
             fused: self.config.attention == AttentionVersion::Flash,
+            format: self.format,
         }
     }
 

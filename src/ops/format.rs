@@ -29,6 +29,11 @@ impl Format {
         }
     }
 
+    /// The bytes of an operand over those of the same values in f32.
+    pub fn bytes_per_f32_byte(self) -> f64 {
+        if self == Self::Native { 0.5 } else { 1.0 }
+    }
+
     /// Whether products run on matrix cores.
     pub fn on_matrix_cores(self) -> bool {
         matches!(self, Self::Split | Self::Native)

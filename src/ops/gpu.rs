@@ -37,6 +37,7 @@ pub mod swiglu;
 pub mod swiglu_naive;
 pub(crate) mod wgsl;
 
+use burn::cubecl::ir::{ElemType, FloatKind};
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
@@ -64,6 +65,15 @@ fn empty_of<const D: usize>(dtype: DType, like: &CubeTensor, shape: [usize; D]) 
         Shape::from(shape),
         dtype,
     )
+}
+
+/// The elements of a tensor, for kernels that write f32 or f16.
+fn element(tensor: &CubeTensor) -> ElemType {
+    ElemType::Float(if is_f16(tensor) {
+        FloatKind::F16
+    } else {
+        FloatKind::F32
+    })
 }
 
 /// Whether the tensor holds f16.

@@ -30,6 +30,10 @@ pub trait Kernels: Backend {
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
     /// The nearest f16, in f16 where `linear_own` takes such operands.
     fn half(x: Float<Self>) -> Float<Self>;
+    /// The same of many tensors at once.
+    fn halves(all: Vec<Float<Self>>) -> Vec<Float<Self>> {
+        all.into_iter().map(Self::half).collect()
+    }
 
     /// An operand of a product in the run's format, of the same shape.
     fn operand(x: Float<Self>, format: Format) -> Float<Self> {
@@ -62,8 +66,8 @@ pub trait Kernels: Backend {
         format: Format,
     ) -> [Float<Self>; 2];
 
-    /// y `[n, d]` and 1/rms `[n, 1]`.
-    fn rms_norm(x: Float<Self>, gain: Float<Self>) -> (Float<Self>, Float<Self>);
+    /// y `[n, d]`, for products in `format`, and 1/rms `[n, 1]`.
+    fn rms_norm(x: Float<Self>, gain: Float<Self>, format: Format) -> (Float<Self>, Float<Self>);
     /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
     fn rms_norm_backward(
         x: Float<Self>,
@@ -73,13 +77,19 @@ pub trait Kernels: Backend {
         earlier: Option<Float<Self>>,
     ) -> (Float<Self>, Float<Self>);
 
-    /// `[n, w]` → `[n, w]`, the first `rotated` columns turned.
-    fn rope(x: Float<Self>, cos: Float<Self>, sin: Float<Self>, rotation: Rotation) -> Float<Self>;
+    /// `[n, w]` → `[n, w]`, the first `rotated` columns turned; for products in `format`.
+    fn rope(
+        x: Float<Self>,
+        cos: Float<Self>,
+        sin: Float<Self>,
+        rotation: Rotation,
+        format: Format,
+    ) -> Float<Self>;
 
-    /// `[n, 2f]` → `[n, f]`.
-    fn swiglu_packed(packed: Float<Self>) -> Float<Self>;
-    /// `[n, 2f]`
-    fn swiglu_packed_backward(packed: Float<Self>, dy: Float<Self>) -> Float<Self>;
+    /// `[n, 2f]` → `[n, f]`, for products in `format`.
+    fn swiglu_packed(packed: Float<Self>, format: Format) -> Float<Self>;
+    /// `[n, 2f]`, for products in `format`.
+    fn swiglu_packed_backward(packed: Float<Self>, dy: Float<Self>, format: Format) -> Float<Self>;
     /// The activation `[n, f]` and the two products it came from.
     fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> [Float<Self>; 3];
 

@@ -2,8 +2,11 @@
 //!
 //! Backward: dx = dy·W, dW = dyᵀ·x: two products of the forward's size, which is why a training step costs three forwards.
 
+use burn::backend::Cube;
+use burn::tensor::Tensor;
+
 use super::format::Format;
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
 use crate::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`.
@@ -11,6 +14,8 @@ use crate::config::Matmul;
 pub struct Linear {
     pub matmul: Matmul,
     pub format: Format,
+    /// W as the product takes it, where that exists already.
+    pub operand: Option<Tensor<2>>,
 }
 
 impl Operation<2> for Linear {
@@ -23,7 +28,7 @@ impl Operation<2> for Linear {
     }
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
-        let [x, w] = [x, w].map(|it| B::operand(it, self.format));
+        let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
         let y = match self.matmul {
             Matmul::Library => forward::<B>(x.clone(), w.clone()),
             _ => B::linear_own(x.clone(), w.clone(), None, self.format),
@@ -37,7 +42,7 @@ impl Operation<2> for Linear {
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        cost(x, w)
+        cost(x, w, self.format)
     }
 }
 
@@ -45,6 +50,8 @@ impl Operation<2> for Linear {
 #[derive(Clone, Debug)]
 pub struct LinearResidual {
     pub format: Format,
+    /// As of [`Linear`].
+    pub operand: Option<Tensor<2>>,
 }
 
 impl Operation<3> for LinearResidual {
@@ -57,7 +64,7 @@ impl Operation<3> for LinearResidual {
     }
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
-        let [x, w] = [x, w].map(|it| B::operand(it, self.format));
+        let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
         let y = B::linear_own(x.clone(), w.clone(), Some(residual), self.format);
         (y, [x, w])
     }
@@ -69,10 +76,31 @@ impl Operation<3> for LinearResidual {
     }
 
     fn cost(&self, [x, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
-        let (mut forward, backward) = cost(x, w);
+        let (mut forward, backward) = cost(x, w, self.format);
         forward.flops += residual.iter().product::<usize>() as f64;
         forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
         (forward, backward)
+    }
+}
+
+/// x and W in the run's format.
+fn operands<B: Kernels>(
+    [x, w]: [Float<B>; 2],
+    made: Option<&Tensor<2>>,
+    format: Format,
+) -> [Float<B>; 2] {
+    let w = made.map_or_else(|| B::operand(w, format), B::constant);
+    [B::operand(x, format), w]
+}
+
+/// Makes the f16 operands of all weight matrices, in a launch or two. On a device with matrix cores.
+pub fn copy_operands(parameters: Vec<&mut Parameter>) {
+    let is_matrix = |it: &&mut Parameter| it.value.dims()[0] > 1;
+    let weights: Vec<_> = parameters.into_iter().filter(is_matrix).collect();
+    let values = weights.iter().map(|it| it.value.clone().without_autodiff());
+    let copies = Cube::halves(values.map(primitive::<Cube>).collect());
+    for (weight, copy) in weights.into_iter().zip(copies) {
+        weight.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]
     }
 }
 
@@ -107,12 +135,15 @@ pub fn gradients<B: Kernels>(
     }
 }
 
-fn cost(x: &[usize], w: &[usize]) -> (Cost, Cost) {
+fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
     let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
     let flops = 2.0 * n * k * m;
-    let elements = n * k + m * k + n * m;
+    // Each product reads two of the three matrices and writes the third, in f32.
+    let operand = format.bytes_per_f32_byte();
+    let elements = (n * k + m * k) * operand + n * m;
+    let gradients = 2.0 * n * m * operand + (n * k + m * k) * (1.0 + operand);
     (
         Cost::new(flops, elements),
-        Cost::new(2.0 * flops, 2.0 * elements),
+        Cost::new(2.0 * flops, gradients),
     )
 }

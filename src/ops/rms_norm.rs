@@ -5,6 +5,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::Shape;
 
+use super::format::Format;
 use super::live::{Cover, Live, Use};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
@@ -16,6 +17,8 @@ pub struct RmsNorm {
     /// Whether x also goes on beside the norm, in a residual connection that ends after it. Its gradient then comes down that
     /// way first, and the fused backward adds it in the same pass.
     pub on_trunk: bool,
+    /// Of the products that take y.
+    pub format: Format,
 }
 
 impl Operation<2> for RmsNorm {
@@ -34,7 +37,7 @@ impl Operation<2> for RmsNorm {
     fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 3]) {
         let (y, inverse) = match self.version {
             Norm::Composed => forward::<B>(x.clone(), gain.clone()),
-            Norm::Fused => B::rms_norm(x.clone(), gain.clone()),
+            Norm::Fused => B::rms_norm(x.clone(), gain.clone(), self.format),
         };
         (y, [x, gain, inverse])
     }
@@ -75,13 +78,17 @@ impl Operation<2> for RmsNorm {
             shares: 1,
         };
         let y = B::learner(it, vec![x.clone(), gain.clone()], &[[rows, columns]])?.pop()?;
-        let (_, inverse) = B::rms_norm(x.clone(), gain.clone());
+        let (_, inverse) = B::rms_norm(x.clone(), gain.clone(), self.format);
         Some((y, [x.clone(), gain.clone(), inverse]))
     }
 
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
-        (Cost::new(4.0 * n, 2.0 * n), Cost::new(9.0 * n, 3.0 * n))
+        let written = match self.version {
+            Norm::Composed => n,
+            Norm::Fused => self.format.bytes_per_f32_byte() * n,
+        };
+        (Cost::new(4.0 * n, n + written), Cost::new(9.0 * n, 3.0 * n))
     }
 }
 

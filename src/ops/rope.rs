@@ -4,6 +4,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice};
 
+use super::format::Format;
 use super::live::{Cover, Live, Use};
 pub use super::shapes::{Rope, Rotation};
 use super::{Cost, Float, Kernels, Operation};
@@ -18,11 +19,11 @@ impl Operation<1> for Rope {
     }
 
     fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, ()) {
-        (self.turn::<B>(x, false), ())
+        (self.turn::<B>(x, false, Format::Full), ())
     }
 
     fn backward<B: Kernels>(&self, (): (), dy: Float<B>) -> [Float<B>; 1] {
-        [self.turn::<B>(dy, true)]
+        [self.turn::<B>(dy, true, self.format)]
     }
 
     /// The learner's kernel takes its angle from the row's number: one launch for each sequence. It has no way back, so
@@ -51,13 +52,20 @@ impl Operation<1> for Rope {
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
         let turned = n * self.rotated as f64 / x[1] as f64;
-        let cost = Cost::new(3.0 * turned, 2.0 * n);
-        (cost, cost)
+        let written = if self.fused {
+            self.format.bytes_per_f32_byte() * n
+        } else {
+            n
+        };
+        (
+            Cost::new(3.0 * turned, 2.0 * n),
+            Cost::new(3.0 * turned, n + written),
+        )
     }
 }
 
 impl Rope {
-    fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool) -> Float<B> {
+    fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool, format: Format) -> Float<B> {
         let [cos, sin] = self.tables.each_ref().map(B::constant);
         let rotation = Rotation {
             width: x.shape()[1],
@@ -67,7 +75,7 @@ impl Rope {
             inverse,
         };
         if self.fused {
-            B::rope(x, cos, sin, rotation)
+            B::rope(x, cos, sin, rotation, format)
         } else {
             turn::<B>(x, cos, sin, rotation)
         }

@@ -141,6 +141,8 @@ pub struct Rope {
     pub head_dim: usize,
     pub rotated: usize,
     pub fused: bool,
+    /// Of the products that take its gradient.
+    pub format: Format,
 }
 
 /// Which columns to rotate, and by which rows of the tables.

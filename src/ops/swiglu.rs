@@ -87,6 +87,8 @@ fn elementwise<B: Kernels>(
 #[derive(Clone, Debug)]
 pub struct PackedActivation {
     pub fused: bool,
+    /// Of the products before and after it, which the fused kernel writes for.
+    pub format: Format,
 }
 
 impl Operation<1> for PackedActivation {
@@ -100,7 +102,7 @@ impl Operation<1> for PackedActivation {
 
     fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
         let y = if self.fused {
-            B::swiglu_packed(packed.clone())
+            B::swiglu_packed(packed.clone(), self.format)
         } else {
             let [gate, up] = halves::<B>(packed.clone());
             forward::<B>(gate, up)
@@ -110,14 +112,23 @@ impl Operation<1> for PackedActivation {
 
     fn backward<B: Kernels>(&self, packed: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
         [if self.fused {
-            B::swiglu_packed_backward(packed, dy)
+            B::swiglu_packed_backward(packed, dy, self.format)
         } else {
             packed_backward::<B>(packed, dy)
         }]
     }
 
     fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
-        cost(packed.iter().product::<usize>() / 2)
+        let n = packed.iter().product::<usize>() as f64 / 2.0;
+        let written = if self.fused {
+            self.format.bytes_per_f32_byte() * n
+        } else {
+            n
+        };
+        (
+            Cost::new(8.0 * n, 2.0 * n + written),
+            Cost::new(14.0 * n, 3.0 * n + 2.0 * written),
+        )
     }
 }
 

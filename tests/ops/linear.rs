@@ -25,6 +25,7 @@ fn versions() -> [Linear; 2] {
     [Matmul::Library, Matmul::Own].map(|matmul| Linear {
         matmul,
         format: Format::Full,
+        operand: None,
     })
 }
 
@@ -56,6 +57,7 @@ fn products_onto_a_residual(device: &Device) {
             device,
             &[LinearResidual {
                 format: Format::Full,
+                operand: None,
             }],
         );
     }

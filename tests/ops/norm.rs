@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use perflings::config::Norm;
+use perflings::ops::format::Format;
 use perflings::ops::rms_norm::RmsNorm;
 
 use crate::case::{Case, run};
@@ -12,6 +13,7 @@ fn versions() -> [RmsNorm; 2] {
     [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
         version,
         on_trunk: false,
+        format: Format::Full,
     })
 }
 

@@ -56,6 +56,7 @@ fn several_steps(device: &Device) {
             .map(|i| Parameter {
                 name: format!("p{i}"),
                 value: start(i).on(device).require_grad(),
+                operand: None,
             })
             .collect();
         let mut optimizer = Optimizer::new(version, SHAPES.len());

@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use perflings::config::ROPE_THETA;
+use perflings::ops::format::Format;
 use perflings::ops::rope::{Rope, tables};
 
 use crate::case::Case;
@@ -23,6 +24,7 @@ fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) ->
         head_dim,
         rotated,
         fused,
+        format: Format::Full,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use perflings::config::Matmul;
+use perflings::ops::format::Format;
 use perflings::ops::swiglu::{Activation, Naive, PackedActivation};
 
 use crate::case::{Case, run};
@@ -9,6 +10,13 @@ use crate::formula;
 use crate::matrix::Matrix;
 
 const SIZES: [[usize; 2]; 5] = [[1, 1], [7, 33], [130, 51], [1, 1030], [9, 64]];
+
+fn both_halves(fused: bool) -> PackedActivation {
+    PackedActivation {
+        fused,
+        format: Format::Full,
+    }
+}
 
 fn apart(device: &Device) {
     for [n, f] in SIZES {
@@ -33,10 +41,7 @@ fn packed(device: &Device) {
                 formula::swiglu(&half(0), &half(f))
             },
         }
-        .check(
-            device,
-            &[false, true].map(|fused| PackedActivation { fused }),
-        );
+        .check(device, &[false, true].map(both_halves));
     }
 }
 
@@ -46,7 +51,7 @@ fn gates_of_ten_thousand(device: &Device) {
     let inputs = [Matrix::of(1, 14, |_, c| if c < 7 { gates[c] } else { 1.0 })];
     let dy = Matrix::of(1, 7, |_, _| 1.0);
     for fused in [false, true] {
-        let found = run(device, PackedActivation { fused }, &inputs, &dy);
+        let found = run(device, both_halves(fused), &inputs, &dy);
         let want = Matrix::of(1, 7, |_, c| gates[c] / (1.0 + (-gates[c]).exp()));
         found.output.near(&want, 1e-6, "output");
         let dx = found.gradients[0].as_ref().expect("a gradient");

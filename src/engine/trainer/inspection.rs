@@ -50,6 +50,7 @@ impl Trainer {
         let mut discarded = 0;
         let looked = loop {
             let before = self.clock_may_change().then(|| self.end_synced_ms());
+            self.load()?;
             let looked = self.queue.ask(audit::profiled_step)??;
             let (mut audit, total_ms) = (looked.gradients, looked.took.as_secs_f64() * 1e3);
             let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
@@ -143,8 +144,7 @@ impl Trainer {
     fn end_synced_ms(&mut self) -> Result<Option<f64>> {
         let mut times = Vec::new();
         for _ in 0..END_SYNCED_STEPS {
-            let batch = self.source.batch(self.step);
-            self.queue.submit(move |worker| worker.load(&batch))?;
+            self.load()?;
             self.queue.sync()?;
             let began = Instant::now();
             for task in [Worker::forward, Worker::backward, Worker::update] {

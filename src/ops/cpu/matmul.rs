@@ -7,7 +7,7 @@ mod tiles;
 use std::cell::Cell;
 
 use super::transpose::transpose;
-use super::{Shared, zeros};
+use super::{Shared, for_each};
 pub(crate) use product::{Product, Write};
 use tiles::Tiles;
 
@@ -84,50 +84,105 @@ impl<'a> Matrix<'a> {
 
 /// `a · b`, plus `base` where there is one: base and the result are row-major, a.rows × b.columns.
 pub fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
-    let (m, n, k) = (a.rows, b.columns, a.columns);
-    assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
-    assert!(base.is_none_or(|base| base.len() == m * n));
-    if k == 0 {
-        return base.map_or_else(|| zeros(m * n), <[f32]>::to_vec);
+    let [product] = matmuls([(base, a, b)]);
+    product
+}
+
+/// Several products of [`matmul`] at once: threads that are done with one help with the next.
+pub fn matmuls<const N: usize>(products: [(Option<&[f32]>, Matrix, Matrix); N]) -> [Vec<f32>; N] {
+    let mut results = products.map(|(_, a, b)| Vec::with_capacity(a.rows * b.columns));
+    let mut scratch = products.map(|_| Scratch::take());
+    let threads = rayon::current_num_threads();
+    let each = products.into_iter().zip(&mut results).zip(&mut scratch);
+    let jobs: Vec<Job> = each
+        .map(|(((base, a, b), result), scratch)| {
+            let (m, n, k) = (a.rows, b.columns, a.columns);
+            assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
+            assert!(base.is_none_or(|base| base.len() == m * n));
+            Job {
+                base,
+                a,
+                b: b.along_rows(&mut scratch.0),
+                out: Shared::room(result, m * n),
+                tiles: Tiles::new(m, n, k, threads),
+            }
+        })
+        .collect();
+    for_each(
+        jobs.iter().map(|job| job.tiles.count()).sum(),
+        |mut tile| {
+            for job in &jobs {
+                let count = job.tiles.count();
+                if tile < count {
+                    job.run(tile);
+                    return;
+                }
+                tile -= count;
+            }
+        },
+    );
+    for (result, (_, a, b)) in results.iter_mut().zip(products) {
+        // SAFETY: the tiles cover the output, and each of them was written.
+        unsafe { result.set_len(a.rows * b.columns) };
     }
-    let mut result = Vec::with_capacity(m * n);
-    let mut scratch = Scratch::take();
-    let b = b.along_rows(&mut scratch.0);
-    let out = Shared::room(&mut result, m * n);
-    let tiles = Tiles::new(m, n, k, rayon::current_num_threads());
-    tiles.for_each(|row, rows, column, columns| {
+    results
+}
+
+/// One product, cut into tiles.
+struct Job<'a> {
+    base: Option<&'a [f32]>,
+    a: Matrix<'a>,
+    b: Matrix<'a>,
+    out: Shared<'a>,
+    tiles: Tiles,
+}
+
+impl Job<'_> {
+    /// Computes one tile. Each is to be computed once.
+    fn run(&self, tile: usize) {
+        let Self {
+            base, a, b, out, ..
+        } = self;
+        let ([rows, columns], width) = (self.tiles.at(tile), b.columns);
+        let start = rows.start * width + columns.start;
         let product = Product {
-            m: rows,
-            n: columns,
-            k,
-            a: a.data.as_ptr().wrapping_add(row * a.row_stride),
+            m: rows.len(),
+            n: columns.len(),
+            k: a.columns,
+            a: a.data.as_ptr().wrapping_add(rows.start * a.row_stride),
             a_strides: (a.row_stride, a.column_stride),
-            b: b.data.as_ptr().wrapping_add(column * b.column_stride),
+            b: b.data
+                .as_ptr()
+                .wrapping_add(columns.start * b.column_stride),
             b_strides: (b.row_stride, b.column_stride),
-            out: out.pointer(row * n + column),
-            out_stride: n,
+            out: out.pointer(start),
+            out_stride: width,
             write: if base.is_some() {
                 Write::Add
             } else {
                 Write::Replace
             },
         };
-        // SAFETY: `Matrix` checked that a and b are in bounds, the assertion above that out is; tiles do not overlap.
+        // SAFETY: `Matrix` checked that a and b are in bounds, `matmuls` that out is; tiles do not overlap.
         unsafe {
+            if base.is_none() && a.columns == 0 {
+                for row in rows {
+                    out.pointer(row * width + columns.start)
+                        .write_bytes(0, columns.len());
+                }
+                return;
+            }
             if let Some(base) = base {
-                for row in row..row + rows {
-                    let start = row * n + column;
-                    let base = &base[start..][..columns];
+                for row in rows {
+                    let start = row * width + columns.start;
+                    let base = &base[start..][..columns.len()];
                     out.pointer(start)
-                        .copy_from_nonoverlapping(base.as_ptr(), columns);
+                        .copy_from_nonoverlapping(base.as_ptr(), columns.len());
                 }
             }
             product.run();
         }
-    });
-    // SAFETY: the tiles cover the output, and each product wrote all of its tile.
-    unsafe { result.set_len(m * n) };
-    result
+    }
 }
 
 thread_local! {

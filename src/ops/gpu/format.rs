@@ -3,6 +3,7 @@
 use super::wgsl::{self, Program};
 use super::{arg, empty, empty_f16, groups};
 use crate::config::Precision;
+use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -62,6 +63,70 @@ pub fn half(x: CubeTensor) -> CubeTensor {
 /// f16 to f32; the tensor itself where it is f32. 1 launch.
 pub fn full(x: CubeTensor) -> CubeTensor {
     convert(x, false)
+}
+
+/// Tensors in one launch of [`halves`], where the device has bindings for their two buffers each.
+const MOST_TENSORS: usize = 32;
+
+/// [`half`] of many tensors, 1 launch for each 32 (15 where a device has 31 bindings).
+pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
+    let fits = |it: &CubeTensor| !super::is_f16(it) && it.meta.num_elements().is_multiple_of(4);
+    let Some(first) = all.first().filter(|_| all.iter().all(fits)) else {
+        return all.into_iter().map(half).collect();
+    };
+    let bindings = first.client.properties().hardware.max_bindings as usize;
+    let most = (bindings.saturating_sub(1) / 2).clamp(1, MOST_TENSORS);
+    let mut copies = Vec::with_capacity(all.len());
+    for batch in all.chunks(most) {
+        let mut args = SequenceArg::new();
+        let mut first = 0;
+        for from in batch {
+            let count = from.meta.num_elements() / 4;
+            let to = empty_f16(from, [4 * count]);
+            args.push(CopyDataLaunch::new(arg(from), arg(&to), first, count));
+            first += count.div_ceil(THREADS * ITEMS);
+            copies.push(with_shape_of(to, from));
+        }
+        let dim = CubeDim::new_1d(THREADS as u32);
+        unsafe {
+            convert_formats::launch_unchecked(
+                &batch[0].client,
+                groups(first),
+                dim,
+                args,
+                super::element(&copies[0]),
+            );
+        }
+    }
+    copies
+}
+
+/// The two buffers of a copy, the first workgroup that works on it, and its length in vectors.
+#[derive(CubeType, CubeLaunch)]
+struct CopyData<O: Numeric> {
+    from: Box<[Vector<f32, Const<4>>]>,
+    to: Box<[Vector<O, Const<4>>]>,
+    first: usize,
+    count: usize,
+}
+
+#[cube(launch_unchecked)]
+fn convert_formats<O: Numeric>(all: &mut Sequence<CopyData<O>>, #[define(O)] _element: ElemType) {
+    #[unroll]
+    for s in 0..all.len() {
+        let copy = all.index_mut(s);
+        let groups = copy.count.div_ceil(comptime!(THREADS * ITEMS));
+        if CUBE_POS >= copy.first && CUBE_POS < copy.first + groups {
+            let start = (CUBE_POS - copy.first) * comptime!(THREADS * ITEMS) + UNIT_POS as usize;
+            #[unroll]
+            for i in 0..ITEMS {
+                let at = start + i * THREADS;
+                if at < copy.count {
+                    copy.to[at] = Vector::cast_from(copy.from[at]);
+                }
+            }
+        }
+    }
 }
 
 fn convert(x: CubeTensor, to_half: bool) -> CubeTensor {
@@ -135,8 +200,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #[cfg(test)]
 mod tests {
     use super::super::check::Device;
+    use super::super::{rms_norm, rope, swiglu};
     use super::*;
     use crate::ops::cpu::format::nearest;
+    use crate::ops::cpu::testing::numbers;
+    use crate::ops::shapes::Rotation;
+    use burn::cubecl::ir::FloatKind;
+    use burn::tensor::DType;
 
     #[test]
     fn the_device_rounds_as_the_host_does() {
@@ -157,6 +227,44 @@ mod tests {
             for (x, got) in x.iter().zip(got) {
                 assert_eq!(got, nearest(*x, format), "{x:e} as {format}");
             }
+        }
+    }
+
+    /// Copies made many at once, and outputs that kernels write as f16, are those of one copy each.
+    #[test]
+    fn f16_from_a_kernel_is_the_nearest_f16_of_its_f32() {
+        let Some(device) = Device::any() else { return };
+        let (n, d) = (6, 16);
+        let x = device.tensor(&numbers(1, n * d), [n, d]);
+        if !x.client.properties().supports_type(FloatKind::F16) {
+            return println!("skipped: no f16");
+        }
+        let gain = device.tensor(&numbers(2, d), [1, d]);
+        let dy = device.tensor(&numbers(3, n * d / 2), [n, d / 2]);
+        let read = |it: CubeTensor| device.read(&full(it));
+        let copies = halves(vec![x.clone(), gain.clone(), dy.clone()]);
+        for (copy, from) in copies.into_iter().zip([&x, &gain, &dy]) {
+            assert_eq!(read(copy), read(half(from.clone())));
+        }
+        let tables = [4, 5].map(|seed| device.tensor(&numbers(seed, n * 2), [n, 2]));
+        let rotation = Rotation {
+            width: d,
+            rotated: 8,
+            head_dim: 4,
+            context: n,
+            inverse: true,
+        };
+        let all = |element| {
+            [
+                rms_norm::forward(&x, &gain, 1e-5, element).0,
+                swiglu::forward(&x, element),
+                swiglu::backward(&dy, &x, element),
+                rope::apply(&x, &tables[0], &tables[1], rotation, element),
+            ]
+        };
+        for (short, long) in all(DType::F16).into_iter().zip(all(DType::F32)) {
+            assert!(super::super::is_f16(&short));
+            assert_eq!(read(short), read(half(long)));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! RMSNorm in one launch forward and one backward. It does not add the residual forward: the
 //! matmul before it does that in its epilogue.
 
-use super::{arg, empty, groups, horizontal_sum, vector_width, workgroup_sum};
+use super::{arg, empty, empty_of, groups, horizontal_sum, vector_width, workgroup_sum};
+use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 128;
@@ -11,12 +13,17 @@ const THREADS: usize = 128;
 const GAIN_COLUMNS: usize = 2;
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
-/// Returns y `[N, D]` and inv_rms `[N, 1]`, which the backward needs. (Zhang & Sennrich 2019.)
+/// Returns y `[N, D]` of `element`, and inv_rms `[N, 1]`, which the backward needs. (Zhang & Sennrich 2019.)
 /// One workgroup per row; the second pass over x finds it in the cache. 1 launch.
-pub fn forward(x: &CubeTensor, gain: &CubeTensor, eps: f32) -> (CubeTensor, CubeTensor) {
+pub fn forward(
+    x: &CubeTensor,
+    gain: &CubeTensor,
+    eps: f32,
+    element: DType,
+) -> (CubeTensor, CubeTensor) {
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
-    let (y, inv_rms) = (empty(x, [rows, width]), empty(x, [rows, 1]));
+    let (y, inv_rms) = (empty_of(element, x, [rows, width]), empty(x, [rows, 1]));
     unsafe {
         rms_norm_forward::launch_unchecked(
             &x.client,
@@ -30,20 +37,22 @@ pub fn forward(x: &CubeTensor, gain: &CubeTensor, eps: f32) -> (CubeTensor, Cube
             rows,
             width,
             eps,
+            super::element(&y),
         );
     }
     (y, inv_rms)
 }
 
 #[cube(launch_unchecked)]
-fn rms_norm_forward<N: Size>(
+fn rms_norm_forward<O: Numeric, N: Size>(
     x: &[Vector<f32, N>],
     gain: &[Vector<f32, N>],
-    y: &mut [Vector<f32, N>],
+    y: &mut [Vector<O, N>],
     inv_rms: &mut [f32],
     rows: usize,
     width: usize,
     eps: f32,
+    #[define(O)] _element: ElemType,
 ) {
     let row = CUBE_POS;
     if row >= rows {
@@ -66,7 +75,8 @@ fn rms_norm_forward<N: Size>(
     }
     c = UNIT_POS as usize;
     while c < columns {
-        y[start + c] = x[start + c] * gain[c] * Vector::<f32, N>::new(scale);
+        let value = x[start + c] * gain[c] * Vector::<f32, N>::new(scale);
+        y[start + c] = Vector::cast_from(value);
         c += THREADS;
     }
 }

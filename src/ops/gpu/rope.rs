@@ -1,8 +1,10 @@
 //! Rotary position embedding over a row buffer, in one launch. It leaves the columns that are not to
 //! be rotated (the values of a packed q, k, v) as they are.
 
-use super::{arg, empty, groups};
+use super::{arg, empty_of, groups};
+use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 use crate::ops::shapes::Rotation;
@@ -10,8 +12,15 @@ use crate::ops::shapes::Rotation;
 const THREADS: usize = 256;
 
 /// Pairs (a, b) of columns (2i, 2i+1) of each head become (a·cos − b·sin, a·sin + b·cos); x `[N, width]`, cos and
-/// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) 1 launch.
-pub fn apply(x: &CubeTensor, cos: &CubeTensor, sin: &CubeTensor, rotation: Rotation) -> CubeTensor {
+/// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) The result is of
+/// `element`. 1 launch.
+pub fn apply(
+    x: &CubeTensor,
+    cos: &CubeTensor,
+    sin: &CubeTensor,
+    rotation: Rotation,
+    element: DType,
+) -> CubeTensor {
     let Rotation {
         width,
         rotated,
@@ -24,7 +33,7 @@ pub fn apply(x: &CubeTensor, cos: &CubeTensor, sin: &CubeTensor, rotation: Rotat
     );
     let rows = x.meta.num_elements() / width;
     let lanes = super::vector_width(&[width, rotated, head_dim]).max(2);
-    let out = empty(x, [rows, width]);
+    let out = empty_of(element, x, [rows, width]);
     let count = rows * width / lanes;
     unsafe {
         rope_rotate::launch_unchecked(
@@ -38,19 +47,21 @@ pub fn apply(x: &CubeTensor, cos: &CubeTensor, sin: &CubeTensor, rotation: Rotat
             arg(&out),
             count,
             rotation,
+            super::element(&out),
         );
     }
     out
 }
 
 #[cube(launch_unchecked)]
-fn rope_rotate<N: Size>(
+fn rope_rotate<O: Numeric, N: Size>(
     x: &[Vector<f32, N>],
     cos: &[f32],
     sin: &[f32],
-    out: &mut [Vector<f32, N>],
+    out: &mut [Vector<O, N>],
     count: usize,
     #[comptime] rotation: Rotation,
+    #[define(O)] _element: ElemType,
 ) {
     let i = ABSOLUTE_POS;
     if i >= count {
@@ -79,5 +90,5 @@ fn rope_rotate<N: Size>(
             turned.insert(pair * 2 + 1, a * s + b * c);
         }
     }
-    out[i] = turned;
+    out[i] = Vector::cast_from(turned);
 }

@@ -1,17 +1,20 @@
 //! SwiGLU's elementwise half: silu(gate) · up, for a tensor that holds both side by side.
 //! The products with the weights are the matmul's work.
 
-use super::{arg, empty, groups, vector_width};
+use super::{arg, empty_of, groups, vector_width};
+use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
 
-/// a = silu(gate) · up `[N, F]`, silu(z) = z/(1+e^−z), of a packed `[N, 2F]`: gate left, up right. (Shazeer 2020.) 1 launch.
-pub fn forward(gate_up: &CubeTensor) -> CubeTensor {
+/// a = silu(gate) · up `[N, F]`, silu(z) = z/(1+e^−z), of a packed `[N, 2F]`: gate left, up right. (Shazeer 2020.) The result is
+/// of `element`. 1 launch.
+pub fn forward(gate_up: &CubeTensor, element: DType) -> CubeTensor {
     let [rows, both] = gate_up.meta.shape().dims();
     let width = both / 2;
-    let out = empty(gate_up, [rows, width]);
+    let out = empty_of(element, gate_up, [rows, width]);
     let lanes = vector_width(&[width]);
     let count = rows * width / lanes;
     unsafe {
@@ -24,16 +27,17 @@ pub fn forward(gate_up: &CubeTensor) -> CubeTensor {
             arg(&out),
             count,
             width / lanes,
+            super::element(&out),
         );
     }
     out
 }
 
 /// dgate = da·up·s·(1 + gate·(1−s)) and dup = da·gate·s, with s = 1/(1+e^−gate), side by side as in `gate_up` `[N, 2F]`;
-/// da `[N, F]`. 1 launch.
-pub fn backward(da: &CubeTensor, gate_up: &CubeTensor) -> CubeTensor {
+/// da `[N, F]`. The result is of `element`. 1 launch.
+pub fn backward(da: &CubeTensor, gate_up: &CubeTensor, element: DType) -> CubeTensor {
     let [rows, width] = da.meta.shape().dims();
-    let out = empty(da, [rows, 2 * width]);
+    let out = empty_of(element, da, [rows, 2 * width]);
     let lanes = vector_width(&[width]);
     let count = rows * width / lanes;
     unsafe {
@@ -47,17 +51,19 @@ pub fn backward(da: &CubeTensor, gate_up: &CubeTensor) -> CubeTensor {
             arg(&out),
             count,
             width / lanes,
+            super::element(&out),
         );
     }
     out
 }
 
 #[cube(launch_unchecked)]
-fn swiglu_forward<N: Size>(
+fn swiglu_forward<O: Numeric, N: Size>(
     gate_up: &[Vector<f32, N>],
-    out: &mut [Vector<f32, N>],
+    out: &mut [Vector<O, N>],
     count: usize,
     #[comptime] width: usize,
+    #[define(O)] _element: ElemType,
 ) {
     let i = ABSOLUTE_POS;
     if i >= count {
@@ -66,16 +72,17 @@ fn swiglu_forward<N: Size>(
     let gate = i / width * comptime!(2 * width) + i % width;
     let one = Vector::<f32, N>::new(1.0);
     let g = gate_up[gate];
-    out[i] = g / (one + (-g).exp()) * gate_up[gate + width];
+    out[i] = Vector::cast_from(g / (one + (-g).exp()) * gate_up[gate + width]);
 }
 
 #[cube(launch_unchecked)]
-fn swiglu_backward<N: Size>(
+fn swiglu_backward<O: Numeric, N: Size>(
     da: &[Vector<f32, N>],
     gate_up: &[Vector<f32, N>],
-    out: &mut [Vector<f32, N>],
+    out: &mut [Vector<O, N>],
     count: usize,
     #[comptime] width: usize,
+    #[define(O)] _element: ElemType,
 ) {
     let i = ABSOLUTE_POS;
     if i >= count {
@@ -88,6 +95,6 @@ fn swiglu_backward<N: Size>(
     let g = gate_up[gate];
     let u = gate_up[up];
     let s = one / (one + (-g).exp());
-    out[gate] = d * u * s * (one + g * (one - s));
-    out[up] = d * g * s;
+    out[gate] = Vector::cast_from(d * u * s * (one + g * (one - s)));
+    out[up] = Vector::cast_from(d * g * s);
 }

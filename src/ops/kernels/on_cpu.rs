@@ -6,7 +6,7 @@ use burn::tensor::{Int, Shape, Tensor, TensorData};
 
 use super::{Float, Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
-use crate::ops::cpu::matmul::{Matrix, matmul};
+use crate::ops::cpu::matmul::{Matrix, matmul, matmuls};
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
 use crate::ops::format::Format;
@@ -97,12 +97,12 @@ impl Kernels for Flex {
     fn linear_backward_own(dy: T, x: T, w: T, _format: Format) -> [T; 2] {
         let (of_x, of_w) = (x.shape(), w.shape());
         let [dy, x, w] = [&dy, &x, &w].map(Values::of);
-        let dx = matmul(None, dy.matrix(), w.matrix());
-        let dw = matmul(None, dy.matrix().transposed(), x.matrix());
+        let (dy, x, w) = (dy.matrix(), x.matrix(), w.matrix());
+        let [dx, dw] = matmuls([(None, dy, w), (None, dy.transposed(), x)]);
         [tensor(dx, of_x), tensor(dw, of_w)]
     }
 
-    fn rms_norm(x: T, gain: T) -> (T, T) {
+    fn rms_norm(x: T, gain: T, _format: Format) -> (T, T) {
         let shape = x.shape();
         let [x, gain] = [&x, &gain].map(Values::of);
         let (y, inverse) = cpu::rms_norm::forward(x.get(), gain.get(), NORM_EPS as f32);
@@ -125,20 +125,20 @@ impl Kernels for Flex {
         (tensor(dx, shape), tensor(dgain, [1, width]))
     }
 
-    fn rope(x: T, cos: T, sin: T, rotation: Rotation) -> T {
+    fn rope(x: T, cos: T, sin: T, rotation: Rotation, _format: Format) -> T {
         let shape = x.shape();
         let [x, cos, sin] = [&x, &cos, &sin].map(Values::of);
         let y = cpu::rope::rotate(x.get(), cos.get(), sin.get(), rotation);
         tensor(y, shape)
     }
 
-    fn swiglu_packed(packed: T) -> T {
+    fn swiglu_packed(packed: T, _format: Format) -> T {
         let [n, w] = packed.shape().dims();
         let y = cpu::swiglu::forward(Values::of(&packed).get(), w / 2);
         tensor(y, [n, w / 2])
     }
 
-    fn swiglu_packed_backward(packed: T, dy: T) -> T {
+    fn swiglu_packed_backward(packed: T, dy: T, _format: Format) -> T {
         let shape = packed.shape();
         let [packed, dy] = [&packed, &dy].map(Values::of);
         let dpacked = cpu::swiglu::backward(dy.get(), packed.get(), shape[1] / 2);

@@ -2,7 +2,7 @@
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, TensorMetadata};
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{DType, Int, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -16,6 +16,15 @@ use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of this backend.
 type T = CubeTensor;
+
+/// What a kernel that reads x writes for products in `format`. f16 saves them a copy; it is copied back by fours.
+fn element(format: Format, x: &T) -> DType {
+    if format == Format::Native && x.meta.num_elements().is_multiple_of(8) {
+        DType::F16
+    } else {
+        DType::F32
+    }
+}
 
 impl Kernels for Cube {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
@@ -38,6 +47,10 @@ impl Kernels for Cube {
         gpu::format::half(into_contiguous(x))
     }
 
+    fn halves(all: Vec<T>) -> Vec<T> {
+        gpu::format::halves(all.into_iter().map(into_contiguous).collect())
+    }
+
     fn linear_own(x: T, w: T, residual: Option<T>, format: Format) -> T {
         let ([x, w], residual) = ([x, w].map(into_contiguous), residual.map(into_contiguous));
         gpu::linear::forward(&x, &w, residual.as_ref(), format == Format::Split)
@@ -48,8 +61,10 @@ impl Kernels for Cube {
         gpu::linear::backward(&dy, &x, &w, format == Format::Split)
     }
 
-    fn rms_norm(x: T, gain: T) -> (T, T) {
-        gpu::rms_norm::forward(&into_contiguous(x), &into_contiguous(gain), NORM_EPS as f32)
+    fn rms_norm(x: T, gain: T, format: Format) -> (T, T) {
+        let [x, gain] = [x, gain].map(into_contiguous);
+        let element = element(format, &x);
+        gpu::rms_norm::forward(&x, &gain, NORM_EPS as f32, element)
     }
 
     fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
@@ -58,16 +73,19 @@ impl Kernels for Cube {
         gpu::rms_norm::backward(&dy, &x, &gain, &inverse, earlier.as_ref())
     }
 
-    fn rope(x: T, cos: T, sin: T, rotation: Rotation) -> T {
-        gpu::rope::apply(&into_contiguous(x), &cos, &sin, rotation)
+    fn rope(x: T, cos: T, sin: T, rotation: Rotation, format: Format) -> T {
+        let element = element(format, &x);
+        gpu::rope::apply(&into_contiguous(x), &cos, &sin, rotation, element)
     }
 
-    fn swiglu_packed(packed: T) -> T {
-        gpu::swiglu::forward(&into_contiguous(packed))
+    fn swiglu_packed(packed: T, format: Format) -> T {
+        let element = element(format, &packed);
+        gpu::swiglu::forward(&into_contiguous(packed), element)
     }
 
-    fn swiglu_packed_backward(packed: T, dy: T) -> T {
-        gpu::swiglu::backward(&into_contiguous(dy), &into_contiguous(packed))
+    fn swiglu_packed_backward(packed: T, dy: T, format: Format) -> T {
+        let [packed, dy] = [packed, dy].map(into_contiguous);
+        gpu::swiglu::backward(&dy, &packed, element(format, &packed))
     }
 
     fn naive_swiglu(x: T, w_gate: T, w_up: T) -> [T; 3] {

@@ -1,6 +1,6 @@
 //! How a product's output is cut into tiles for the threads. Nothing here touches a number.
 
-use super::super::for_each;
+use std::ops::Range;
 
 /// How an output is cut into parts that run in parallel. Each element's sum is the same however it is cut.
 pub(super) struct Tiles {
@@ -44,47 +44,33 @@ impl Tiles {
         tiles
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
+        if self.m == 0 || self.n == 0 {
+            return 0;
+        }
         cuts(self.m, self.tile_rows) * cuts(self.n, self.tile_columns)
     }
 
-    /// Calls `work(row, rows, column, columns)` for every tile.
-    pub(super) fn for_each(&self, work: impl Fn(usize, usize, usize, usize) + Sync) {
-        let (down, across) = (
-            cuts(self.m, self.tile_rows),
-            cuts(self.n, self.tile_columns),
-        );
-        let one = |index: usize| {
-            let (tile_row, tile_column) = (index / across, index % across);
-            let (row, column) = (tile_row * self.tile_rows, tile_column * self.tile_columns);
-            let last_row = tile_row + 1 == down;
-            let last_column = tile_column + 1 == across;
-            let rows = if last_row {
-                self.m - row
-            } else {
-                self.tile_rows
-            };
-            let columns = if last_column {
-                self.n - column
-            } else {
-                self.tile_columns
-            };
-            work(row, rows, column, columns);
-        };
-        match down * across {
-            0 => {}
-            1 => one(0),
-            count => for_each(count, one),
-        }
+    /// The rows and columns of a tile below `count`.
+    pub(super) fn at(&self, tile: usize) -> [Range<usize>; 2] {
+        let across = cuts(self.n, self.tile_columns);
+        [
+            part(tile / across, self.tile_rows, self.m),
+            part(tile % across, self.tile_columns, self.n),
+        ]
     }
+}
+
+/// The part `index` of `0..len`.
+fn part(index: usize, tile: usize, len: usize) -> Range<usize> {
+    let last = index + 1 == cuts(len, tile);
+    let end = if last { len } else { (index + 1) * tile };
+    index * tile..end
 }
 
 /// How many tiles cover `len`. What would be a sliver joins its neighbour: the gemm crate treats
 /// single rows and columns in a way of their own, which adds in another order.
 fn cuts(len: usize, tile: usize) -> usize {
     const SLIVER: usize = 8;
-    if len == 0 {
-        return 0;
-    }
     (len / tile + usize::from(len % tile >= SLIVER)).max(1)
 }
