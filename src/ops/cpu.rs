@@ -76,6 +76,10 @@ use reduce::{max, sum, sum2};
 
 /// The widest vector instructions that this machine has and the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "there is one kind elsewhere")
+)]
 pub enum Instructions {
     /// 512-bit vectors.
     Avx512,

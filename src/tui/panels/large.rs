@@ -60,7 +60,7 @@ pub fn draw(s: &mut Surface<'_, '_>, rows: Vec<Row>) -> u16 {
         .any(|row| !matches!(row.picture, Picture::Nothing));
     let room = s.area.width - name;
     let room = if pictured {
-        room - (room / 4).max(LEAST)
+        room.saturating_sub((room / 4).max(LEAST))
     } else {
         room
     };
