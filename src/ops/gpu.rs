@@ -53,11 +53,7 @@ pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor
     empty_of(DType::F32, like, shape)
 }
 
-/// The same of f16.
-fn empty_f16<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
-    empty_of(DType::F16, like, shape)
-}
-
+/// The same of f32 or f16.
 fn empty_of<const D: usize>(dtype: DType, like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
     empty_device_contiguous_dtype(
         like.client.clone(),

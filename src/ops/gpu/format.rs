@@ -1,14 +1,14 @@
 //! Short number formats on a GPU: values rounded to them and kept in f32, and f16 in memory where a device computes with it.
 
-use super::wgsl::{self, Program};
-use super::{arg, empty, empty_f16, groups};
+use super::{arg, empty, empty_of, groups};
 use crate::config::Precision;
 use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
-/// Vectors for one invocation of [`Convert`].
+/// Vectors for one invocation of [`convert_format`].
 const ITEMS: usize = 4;
 
 /// Every value at the nearest number of `format`, in f32. 1 launch.
@@ -57,24 +57,39 @@ fn round_values(x: &[f32], out: &mut [f32], count: usize, #[comptime] bf16: bool
 
 /// f32 to f16 where four values make a vector; the tensor itself where they do not, or where it is f16. 1 launch.
 pub fn half(x: CubeTensor) -> CubeTensor {
-    convert(x, true)
+    converted(x, DType::F16)
 }
 
 /// f16 to f32; the tensor itself where it is f32. 1 launch.
 pub fn full(x: CubeTensor) -> CubeTensor {
-    convert(x, false)
+    converted(x, DType::F32)
 }
 
-/// Tensors in one launch of [`halves`], where the device has bindings for their two buffers each.
-const MOST_TENSORS: usize = 32;
+fn converted(x: CubeTensor, to: DType) -> CubeTensor {
+    if x.dtype == to || !x.meta.num_elements().is_multiple_of(4) {
+        return x;
+    }
+    convert(std::slice::from_ref(&x), to).pop().unwrap_or(x)
+}
 
 /// [`half`] of many tensors, 1 launch for each 32 (15 where a device has 31 bindings).
 pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
     let fits = |it: &CubeTensor| !super::is_f16(it) && it.meta.num_elements().is_multiple_of(4);
-    let Some(first) = all.first().filter(|_| all.iter().all(fits)) else {
+    if !all.iter().all(fits) {
         return all.into_iter().map(half).collect();
+    }
+    convert(&all, DType::F16)
+}
+
+/// Tensors in one launch, where the device has bindings for their two buffers each.
+const MOST_TENSORS: usize = 32;
+
+/// Copies of tensors of one other format.
+fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
+    let Some(one) = all.first() else {
+        return Vec::new();
     };
-    let bindings = first.client.properties().hardware.max_bindings as usize;
+    let bindings = one.client.properties().hardware.max_bindings as usize;
     let most = (bindings.saturating_sub(1) / 2).clamp(1, MOST_TENSORS);
     let mut copies = Vec::with_capacity(all.len());
     for batch in all.chunks(most) {
@@ -82,19 +97,18 @@ pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
         let mut first = 0;
         for from in batch {
             let count = from.meta.num_elements() / 4;
-            let to = empty_f16(from, [4 * count]);
-            args.push(CopyDataLaunch::new(arg(from), arg(&to), first, count));
+            let copy = empty_of(to, from, [4 * count]);
+            args.push(CopyDataLaunch::new(arg(from), arg(&copy), first, count));
             first += count.div_ceil(THREADS * ITEMS);
-            copies.push(with_shape_of(to, from));
+            copies.push(with_shape_of(copy, from));
         }
-        let dim = CubeDim::new_1d(THREADS as u32);
         unsafe {
-            convert_formats::launch_unchecked(
-                &batch[0].client,
+            convert_format::launch_unchecked(
+                &one.client,
                 groups(first),
-                dim,
+                CubeDim::new_1d(THREADS as u32),
                 args,
-                super::element(&copies[0]),
+                [super::element(one), super::element(&copies[0])],
             );
         }
     }
@@ -103,15 +117,18 @@ pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
 
 /// The two buffers of a copy, the first workgroup that works on it, and its length in vectors.
 #[derive(CubeType, CubeLaunch)]
-struct CopyData<O: Numeric> {
-    from: Box<[Vector<f32, Const<4>>]>,
+struct CopyData<I: Numeric, O: Numeric> {
+    from: Box<[Vector<I, Const<4>>]>,
     to: Box<[Vector<O, Const<4>>]>,
     first: usize,
     count: usize,
 }
 
 #[cube(launch_unchecked)]
-fn convert_formats<O: Numeric>(all: &mut Sequence<CopyData<O>>, #[define(O)] _element: ElemType) {
+fn convert_format<I: Numeric, O: Numeric>(
+    all: &mut Sequence<CopyData<I, O>>,
+    #[define(I, O)] _elements: [ElemType; 2],
+) {
     #[unroll]
     for s in 0..all.len() {
         let copy = all.index_mut(s);
@@ -129,25 +146,6 @@ fn convert_formats<O: Numeric>(all: &mut Sequence<CopyData<O>>, #[define(O)] _el
     }
 }
 
-fn convert(x: CubeTensor, to_half: bool) -> CubeTensor {
-    let count = x.meta.num_elements();
-    if super::is_f16(&x) == to_half || !count.is_multiple_of(4) {
-        return x;
-    }
-    let out = if to_half {
-        empty_f16(&x, [count])
-    } else {
-        empty(&x, [count])
-    };
-    let program = Convert {
-        vectors: count / 4,
-        to_half,
-    };
-    let groups = (count / 4).div_ceil(THREADS * ITEMS);
-    wgsl::launch(program, [groups, 1, 1], &[&x, &out]);
-    with_shape_of(out, &x)
-}
-
 fn with_shape_of(values: CubeTensor, like: &CubeTensor) -> CubeTensor {
     CubeTensor::new_contiguous(
         values.client,
@@ -156,45 +154,6 @@ fn with_shape_of(values: CubeTensor, like: &CubeTensor) -> CubeTensor {
         values.handle,
         values.dtype,
     )
-}
-
-/// Between f32 and f16, four values at a time.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Convert {
-    vectors: usize,
-    to_half: bool,
-}
-
-impl Program for Convert {
-    fn name(&self) -> &'static str {
-        "convert_format"
-    }
-
-    fn workgroup(&self) -> [u32; 3] {
-        [THREADS as u32, 1, 1]
-    }
-
-    fn text(&self) -> String {
-        let (from, to) = if self.to_half {
-            ("f32", "f16")
-        } else {
-            ("f16", "f32")
-        };
-        let vectors = self.vectors;
-        format!(
-            "enable f16;
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<{from}>>;
-@group(0) @binding(1) var<storage, read_write> y: array<vec4<{to}>>;
-@compute @workgroup_size({THREADS})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{
-  for (var i = 0u; i < {ITEMS}u; i += 1u) {{
-    let at = (group.x * {ITEMS}u + i) * {THREADS}u + lane;
-    if at < {vectors}u {{ y[at] = vec4<{to}>(x[at]); }}
-  }}
-}}
-"
-        )
-    }
 }
 
 #[cfg(test)]
@@ -206,7 +165,6 @@ mod tests {
     use crate::ops::cpu::testing::numbers;
     use crate::ops::shapes::Rotation;
     use burn::cubecl::ir::FloatKind;
-    use burn::tensor::DType;
 
     #[test]
     fn the_device_rounds_as_the_host_does() {
@@ -244,7 +202,9 @@ mod tests {
         let read = |it: CubeTensor| device.read(&full(it));
         let copies = halves(vec![x.clone(), gain.clone(), dy.clone()]);
         for (copy, from) in copies.into_iter().zip([&x, &gain, &dy]) {
-            assert_eq!(read(copy), read(half(from.clone())));
+            let near = |x: f32| nearest(x, Precision::F16);
+            let want: Vec<f32> = device.read(from).into_iter().map(near).collect();
+            assert_eq!(read(copy), want);
         }
         let tables = [4, 5].map(|seed| device.tensor(&numbers(seed, n * 2), [n, 2]));
         let rotation = Rotation {
