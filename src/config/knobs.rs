@@ -169,6 +169,7 @@ pub static KNOBS: &[Knob] = &[
     word!("train.optimizer", train.optimizer, Optimizer, Version, New, Own, Some("fused"), "AdamW: the library's, or ours in few launches"),
     word!("train.precision", train.precision, Precision, Task, Kept, Plain, None, "number format of matrix products; sums, norms, softmax, loss and weights stay f32"),
     word!("train.loss-scaling", train.loss_scaling, LossScaling, Results, Kept, Own, None, "with f16: whether the loss is scaled so that small gradients are not zero"),
+    word!("train.launches", train.launches, Launches, Version, Kept, Plain, None, "on a GPU: every step launched by the host, or recorded once and replayed, as a CUDA graph is"),
     whole!("train.batch", train.batch, 1..=65_536, Size, Kept, "rows per step"),
     whole!("train.context", train.context, 1..=MAX_CONTEXT as u64, Size, Kept, "tokens per row"),
     whole!("train.seed", train.seed, 0..=9_007_199_254_740_992, Task, New, "seed of weights and data"),
@@ -200,6 +201,7 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
         &["block-size", "seq-len", "sequence-length"],
     ),
     ("train.precision", &["dtype", "amp"]),
+    ("train.launches", &["cuda-graph", "cuda-graphs", "graph"]),
 ];
 
 /// A key that does nothing beside some values of others.

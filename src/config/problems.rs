@@ -1,7 +1,7 @@
 //! Why a configuration cannot run.
 
 use super::knobs::KNOBS;
-use super::run::{LossScaling, Optimizer, Precision, RunConfig, Swiglu};
+use super::run::{Launches, LossScaling, Optimizer, Precision, RunConfig, Swiglu, Sync};
 
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,28 @@ impl RunConfig {
                     .to_owned(),
             );
         }
+        if self.records() && self.train.optimizer == Optimizer::Library {
+            report(
+                "train.launches",
+                "the library's optimizer puts the weights elsewhere in each step, where a replay does not look; write \
+                 optimizer = \"fused\", or launches = \"each-step\""
+                    .to_owned(),
+            );
+        }
+        if self.records() && self.measure.sync == Sync::PerPhase {
+            report(
+                "measure.sync",
+                "a replayed step has no phases to wait between; with launches = \"recorded\" write sync = \"per-step\" or \
+                 \"never\""
+                    .to_owned(),
+            );
+        }
         found
+    }
+
+    /// Whether a GPU's launches are recorded once and replayed.
+    pub fn records(&self) -> bool {
+        self.train.launches == Launches::Recorded
     }
 
     /// Whether the backward pass begins with a scaled loss.

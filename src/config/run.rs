@@ -135,6 +135,14 @@ choice!(
     }
 );
 choice!(
+    /// How a GPU gets the launches of a step.
+    Launches {
+        EachStep = "each-step",
+        /// Recorded once and replayed; on a CPU there are none.
+        Recorded = "recorded",
+    }
+);
+choice!(
     /// Where the host waits for the device.
     Sync { PerPhase = "per-phase", PerStep = "per-step", Never = "never" }
 );
@@ -169,6 +177,8 @@ pub struct TrainConfig {
     pub precision: Precision,
     #[serde(default)]
     pub loss_scaling: LossScaling,
+    #[serde(default)]
+    pub launches: Launches,
     pub batch: usize,
     pub context: usize,
     pub seed: u64,

@@ -98,8 +98,8 @@ impl Side {
         queue.sync()?;
         let phases = self.spec.config.measure.sync == Sync::PerPhase;
         let began = Instant::now();
-        for task in [Worker::forward, Worker::backward, Worker::update] {
-            queue.submit(task)?;
+        for task in Worker::phases(&self.spec.config) {
+            queue.submit(*task)?;
             if phases {
                 queue.sync()?;
             }

@@ -340,7 +340,7 @@ impl Trainer {
                 self.stats.phases.remove(0);
             }
         }
-        let may_read = timing.synced || timing.phases.is_some();
+        let may_read = timing.synced || drain;
         self.pending.push((self.step, timing));
         self.step += 1;
         self.stats.counted += 1;
@@ -417,34 +417,36 @@ impl Trainer {
         let sync = self.spec.config.measure.sync;
         let phases = sync == Sync::PerPhase;
         let mut enqueue = 0.0;
-        let mut phase = |trainer: &mut Self, task: fn(&mut Worker)| -> Result<Instant> {
-            let began = Instant::now();
-            trainer.queue.submit(task)?;
-            enqueue += began.elapsed().as_secs_f64() * 1e3;
-            if phases {
-                trainer.queue.sync()?;
-            }
-            Ok(Instant::now())
-        };
         let computed = self.queue.busy();
-        let t0 = Instant::now();
-        let t1 = phase(self, Worker::forward)?;
-        let t2 = phase(self, Worker::backward)?;
-        let t3 = phase(self, Worker::update)?;
+        let began = Instant::now();
+        let mut last = began;
+        let mut took = Vec::with_capacity(3);
+        for task in Worker::phases(&self.spec.config) {
+            self.queue.submit(*task)?;
+            enqueue += last.elapsed().as_secs_f64() * 1e3;
+            if phases {
+                self.queue.sync()?;
+            }
+            let now = Instant::now();
+            took.push((now - last).as_secs_f64() * 1e3);
+            last = now;
+        }
         if sync == Sync::PerStep || drained {
             self.queue.sync()?;
         }
-        let t4 = Instant::now();
         let busy = self.queue.busy().zip(computed);
-        let ms = |a: Instant, b: Instant| (b - a).as_secs_f64() * 1e3;
-        let (forward, backward, optimizer) = (ms(t0, t1), ms(t1, t2), ms(t2, t3));
-        let bracket = ms(t0, t4);
-        let ledger = Phases {
-            forward,
-            backward,
-            optimizer,
-            residual: bracket - (forward + backward + optimizer),
-            step: bracket,
+        let bracket = began.elapsed().as_secs_f64() * 1e3;
+        let handed_over = took.iter().sum();
+        // A step that is replayed whole has no phases.
+        let ledger = match took[..] {
+            [forward, backward, optimizer] => Some(Phases {
+                forward,
+                backward,
+                optimizer,
+                residual: bracket - handed_over,
+                step: bracket,
+            }),
+            _ => None,
         };
         let synced = sync != Sync::Never;
         let clocks = (synced || drained).then(|| Clocks {
@@ -453,9 +455,9 @@ impl Trainer {
             device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
         });
         Ok(Timing {
-            ms: if synced { bracket } else { ms(t0, t3) },
+            ms: if synced { bracket } else { handed_over },
             synced,
-            phases: (synced || drained).then_some(ledger),
+            phases: ledger.filter(|_| synced || drained),
             clocks,
         })
     }

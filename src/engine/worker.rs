@@ -1,13 +1,23 @@
 //! What lives on the device: model, optimizer, and the loss and gradients of the step in progress.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
+use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
 
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
+use crate::ops::gpu::recording::{self, Recording};
+use crate::ops::kernels::{Kernels, is_cpu};
 use crate::ops::loss_scale::{LossScale, State};
 use crate::ops::optimizer::Optimizer;
+use crate::ops::primitive;
+
+/// A step, or its phases in their order.
+pub type Phases = &'static [fn(&mut Worker)];
+
+/// Steps that compile every kernel; the next one is recorded.
+const BEFORE_RECORDING: u32 = 2;
 
 /// A model in training.
 pub struct Worker {
@@ -21,6 +31,12 @@ pub struct Worker {
     /// Where the run scales its loss.
     pub loss_scale: Option<LossScale>,
     pub device: Device,
+    /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording with its loss, `[1, 1]`.
+    records: bool,
+    taken: u32,
+    recorded: Option<(Recording, Tensor<2>)>,
+    /// What ended the run in work that has no answer of its own.
+    failed: Option<Error>,
 }
 
 impl Worker {
@@ -42,6 +58,10 @@ impl Worker {
             gradients: Vec::new(),
             learning_rate,
             loss_scale: config.scales_loss().then(|| LossScale::new(&device)),
+            records: config.records() && !is_cpu(&device),
+            taken: 0,
+            recorded: None,
+            failed: None,
             device,
         })
     }
@@ -50,15 +70,64 @@ impl Worker {
     pub fn reconfigure(&mut self, config: &RunConfig) {
         self.model.reconfigure(config);
         self.learning_rate = config.train.learning_rate;
+        self.records = config.records() && !is_cpu(&self.device);
+        (self.taken, self.recorded) = (0, None);
         let scale = self.loss_scale.take();
         if config.scales_loss() {
             self.loss_scale = scale.or_else(|| Some(LossScale::new(&self.device)));
         }
     }
 
-    /// Copies a batch to the device.
+    /// Copies a batch to the device: where a recording expects it, if there is one.
     pub fn load(&mut self, batch: &Batch) {
-        self.tokens = Some(Tokens::new(batch, &self.device));
+        match &self.tokens {
+            Some(tokens) if self.recorded.is_some() => {
+                recording::write(&Cube::indices(&tokens.inputs), &batch.inputs);
+                recording::write(&Cube::indices(&tokens.targets), &batch.targets);
+            }
+            _ => self.tokens = Some(Tokens::new(batch, &self.device)),
+        }
+    }
+
+    /// What the host hands over for a step: its phases, or all of it where launches are recorded.
+    pub fn phases(config: &RunConfig) -> Phases {
+        if config.records() {
+            &[Self::step]
+        } else {
+            &[Self::forward, Self::backward, Self::update]
+        }
+    }
+
+    /// A whole step, replayed once it is recorded.
+    pub fn step(&mut self) {
+        self.taken += 1;
+        match &self.recorded {
+            Some((recording, loss)) => match recording.replay() {
+                // A copy: the next step writes its loss to the same place.
+                Ok(()) => self.losses.push(loss.clone() + 0.0), // [1, 1]
+                Err(error) => self.failed = Some(error),
+            },
+            None if self.records && self.taken > BEFORE_RECORDING => self.record(),
+            None => self.launch(),
+        }
+    }
+
+    fn launch(&mut self) {
+        self.forward();
+        self.backward();
+        self.update();
+    }
+
+    /// Takes a step, and records its launches for the next one.
+    fn record(&mut self) {
+        let like = primitive::<Cube>(self.model.parameters()[0].value.clone().inner());
+        let recording = Recording::new(&like, || self.launch());
+        // What was recorded has not computed its loss yet.
+        match (recording, self.losses.pop()) {
+            (Ok(recording), Some(loss)) => self.recorded = Some((recording, loss)),
+            (Ok(_), None) => self.failed = Some(anyhow!("the recorded step has no loss")),
+            (Err(error), _) => self.failed = Some(error),
+        }
     }
 
     /// The forward pass, up to the loss.
@@ -100,6 +169,7 @@ impl Worker {
 
     /// The losses of the forward passes since they were last read, oldest first. Waits for them.
     pub fn losses(&mut self) -> Result<Vec<f64>> {
+        self.working()?;
         let read = |loss: Tensor<2>| {
             let data = loss
                 .inner()
@@ -121,8 +191,14 @@ impl Worker {
         state.is_some_and(State::exhausted)
     }
 
+    fn working(&mut self) -> Result<()> {
+        let failed = self.failed.take().map_or(Ok(()), Err);
+        failed.context("this step cannot be recorded; write launches = \"each-step\"")
+    }
+
     /// Waits for the device.
     pub fn sync(&mut self) -> Result<()> {
+        self.working()?;
         self.device
             .clone()
             .inner()

@@ -147,8 +147,8 @@ impl Trainer {
             self.load()?;
             self.queue.sync()?;
             let began = Instant::now();
-            for task in [Worker::forward, Worker::backward, Worker::update] {
-                self.queue.submit(task)?;
+            for task in Worker::phases(&self.spec.config) {
+                self.queue.submit(*task)?;
             }
             self.queue.sync()?;
             let ms = began.elapsed().as_secs_f64() * 1e3;
