@@ -115,7 +115,9 @@ fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf>
         .args(["--config", "profile.release.incremental=false"])
         .args(small()?)
         .env("CARGO_TARGET_DIR", &folder)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags);
+        .env("CARGO_ENCODED_RUSTFLAGS", flags)
+        // The path of the linker counts for cargo: where it changes, everything is compiled anew.
+        .env("CARGO_ZIGBUILD_CACHE_DIR", folder.join("zigbuild"));
     done(
         &mut cargo,
         "`pip install cargo-zigbuild` brings cargo-zigbuild and zig",
