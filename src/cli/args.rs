@@ -414,7 +414,7 @@ pub struct ConfigArgs {
     #[arg(value_parser = key(), hide_possible_values = true)]
     pub key: Option<String>,
     /// What to set it to
-    #[arg(requires = "key")]
+    #[arg(requires = "key", value_hint = ValueHint::Other)]
     pub value: Option<String>,
     /// Take it out
     #[arg(long, requires = "key", conflicts_with = "value")]

@@ -130,30 +130,53 @@ pub fn with_settings(mut command: Command, settings: &Settings) -> Command {
     command
 }
 
-/// Flags before the name of a command stand after it: the same line as if they had been typed there.
+/// Flags before the words of a command, or between them, stand after it: the same line as if they had been typed there.
 pub fn flags_last(grammar: &Command, args: Vec<OsString>) -> Vec<OsString> {
-    let word = |at: usize| args.get(at).and_then(|arg| arg.to_str());
-    for at in 2..args.len() {
-        let Some(mut inner) = word(at).and_then(|name| grammar.find_subcommand(name)) else {
-            continue;
-        };
-        let mut end = at + 1;
-        while let Some(deeper) = word(end).and_then(|name| inner.find_subcommand(name)) {
-            (inner, end) = (deeper, end + 1);
+    let mut found = command_words(grammar, grammar, &args, &[]).unwrap_or_default();
+    if found.is_empty() {
+        // A word that names no command is refused as one, whatever stands before it.
+        let word = |at: usize| args.get(at).and_then(|arg| arg.to_str());
+        let mut at = 1;
+        while let Some(words) = word(at).and_then(|it| words(it, [grammar, grammar])) {
+            at += words;
         }
-        let mut flag = 1;
-        while let Some(words) = word(flag).and_then(|it| words(it, [inner, grammar])) {
-            flag += words;
-            if flag == at {
-                let mut sorted = vec![args[0].clone()];
-                for range in [at..end, 1..at, end..args.len()] {
-                    sorted.extend_from_slice(&args[range]);
-                }
-                return sorted;
-            }
-        }
+        found.extend(word(at).filter(|it| !it.starts_with('-')).map(|_| at));
     }
-    args
+    let mut sorted: Vec<_> = args.iter().take(1).collect();
+    sorted.extend(found.iter().map(|at| &args[*at]));
+    let rest = (1..args.len()).filter(|at| !found.contains(at));
+    sorted.extend(rest.map(|at| &args[at]));
+    sorted.into_iter().cloned().collect()
+}
+
+/// Where the words of a command are that begins with those at `path`, the longest first: all else up to its last word is
+/// flags that it takes.
+fn command_words(
+    grammar: &Command,
+    command: &Command,
+    args: &[OsString],
+    path: &[usize],
+) -> Option<Vec<usize>> {
+    let word = |at: usize| args.get(at).and_then(|arg| arg.to_str());
+    let first = path.last().map_or(1, |at| at + 1);
+    let deeper = (first..args.len()).find_map(|at| {
+        let inner = command.find_subcommand(word(at)?)?;
+        command_words(grammar, inner, args, &[path, &[at]].concat())
+    });
+    if deeper.is_some() {
+        return deeper;
+    }
+    let mut at = 1;
+    for &next in path {
+        while at < next {
+            at += words(word(at)?, [command, grammar])?;
+        }
+        if at > next {
+            return None;
+        }
+        at += 1;
+    }
+    Some(path.to_vec())
 }
 
 /// How many words a flag is, with its value; none where no command has it.
@@ -188,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_may_stand_before_its_command() {
+    fn every_flag_may_stand_before_its_command_or_between_its_words() {
         let grammar = Cli::command();
         let line = |words: &[&str]| {
             let own = std::iter::once(&"perflings");
@@ -210,6 +233,11 @@ mod tests {
                     let before = line(&[&flag[..], &command, &["word"]].concat());
                     let after = line(&[&command[..], &flag, &["word"]].concat());
                     assert_eq!(flags_last(&grammar, before), after);
+                    for at in 1..command.len() {
+                        let between =
+                            [&command[..at], &flag[..], &command[at..], &["word"]].concat();
+                        assert_eq!(flags_last(&grammar, line(&between)), after);
+                    }
                     assert_eq!(flags_last(&grammar, after.clone()), after);
                     tried += 1;
                 }

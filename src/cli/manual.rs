@@ -11,11 +11,12 @@ use crate::files;
 use crate::out::{self, Exit, result};
 
 pub fn completions(args: &CompletionsArgs) -> Result<Exit> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "perflings", &mut text);
+    let (mut grammar, mut text) = (Cli::command(), Vec::new());
+    clap_complete::generate(args.shell, &mut grammar, "perflings", &mut text);
     let mut text = String::from_utf8(text)?;
     if args.shell == Shell::Fish {
         text = text.replace(FISH, &[FISH, FISH_WAITS].concat());
+        text.extend(grammar.get_subcommands().filter_map(fish_words));
     }
     out::bytes(text.as_bytes())?;
     Ok(Exit::Ok)
@@ -26,6 +27,19 @@ pub fn completions(args: &CompletionsArgs) -> Result<Exit> {
 const FISH: &str = "    argparse -s (__fish_perflings_global_optspecs) -- $cmd 2>/dev/null\n";
 const FISH_WAITS: &str =
     "    or argparse -s (__fish_perflings_global_optspecs) -- $cmd[1..-2] 2>/dev/null\n";
+
+/// The words that a command takes, such as the keys of `config`: `clap_complete` gives fish those of flags only.
+fn fish_words(command: &Command) -> Option<String> {
+    let values = command.get_positionals().next()?.get_possible_values();
+    let words: Vec<&str> = values.iter().map(|it| it.get_name()).collect();
+    let (name, words) = (command.get_name(), words.join(" "));
+    (!words.is_empty()).then(|| {
+        format!(
+            "complete -c perflings -n \"__fish_perflings_using_subcommand {name}; \
+             and not __fish_seen_subcommand_from {words}\" -f -a \"{words}\"\n"
+        )
+    })
+}
 
 pub fn man(args: &ManArgs) -> Result<Exit> {
     let mut grammar = Cli::command().disable_help_subcommand(true);

@@ -74,6 +74,15 @@ fn flags_stand_before_or_after_the_command() {
     learner
         .run(&["--stage", "3", "list"])
         .fails(2, &["unexpected argument '--stage'"]);
+    for (line, wanted) in [
+        (["--quiet", "lst"], "a similar subcommand exists: 'list'"),
+        (["--quiet", "3"], "perflings --stage 3 "),
+    ] {
+        learner.run(&line).fails(2, &[wanted]);
+    }
+    learner
+        .run(&["course", "--quiet", "check", "--course", "nowhere"])
+        .fails(2, &["nowhere: cannot be read"]);
     learner
         .run(&["--lang", "dee", "list"])
         .fails(2, &["did you mean `de`?"]);
@@ -113,7 +122,12 @@ fn completions_and_manual_pages_name_every_command() {
     }
     // Values of flags before the command: a test of fish itself needs fish.
     let fish = learner.run(&["completions", "fish"]);
-    fish.succeeds(&["$cmd[1..-2]", "vulkan-cpu", "markers"]);
+    fish.succeeds(&[
+        "$cmd[1..-2]",
+        "vulkan-cpu",
+        "-a \"theme markers ",
+        "-a \"bash ",
+    ]);
     learner
         .run(&["man"])
         .succeeds(&[".TH perflings 1", "mystery", "Examples:\n.nf\n  perflings "]);

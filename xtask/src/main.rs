@@ -79,7 +79,7 @@ fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf>
             // Another checkout's program may be there, newer than these files: cargo would take it for this one's.
             let lib = fs::File::options().append(true).open("src/lib.rs")?;
             lib.set_modified(std::time::SystemTime::now())?;
-            PathBuf::from(folder)
+            std::path::absolute(folder)?
         }
         None => here.join(out).join("build"),
     };
