@@ -257,11 +257,16 @@ impl Found {
             found.push(format!("The engine did not answer: {problem}. Try `perflings run 1 --device cpu` and read its message."));
         }
         if !self.devices.is_empty() && !has("gpu") {
-            found.push(
-                "No GPU was found; everything runs on the CPU. If there is one: install its driver with Vulkan (Debian, Ubuntu: \
-                 mesa-vulkan-drivers for AMD and Intel, nvidia-driver with libvulkan1 for NVIDIA), then `vulkaninfo --summary` must list it."
-                    .to_owned(),
-            );
+            let how = match cfg!(target_os = "linux") {
+                true => {
+                    " with Vulkan (Debian, Ubuntu: mesa-vulkan-drivers for AMD and Intel, nvidia-driver with libvulkan1 for NVIDIA), \
+                     then `vulkaninfo --summary` must list it"
+                }
+                false => "",
+            };
+            found.push(format!(
+                "No GPU was found; everything runs on the CPU. If there is one: install its driver{how}."
+            ));
         }
         if !self.devices.is_empty() && !has("vulkan-cpu") && cfg!(target_os = "linux") {
             found.push(

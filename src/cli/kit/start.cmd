@@ -1,2 +1,6 @@
 @rem Starts the workshop from this folder, which may be read-only; behind it stands what perflings takes.
-@"%~dp0perflings.exe" --course "%~dp0course" %*
+@setlocal
+@set "first=%~1"
+@if not defined first set course=--course "%~dp0course"
+@if "%first:~0,1%"=="-" set course=--course "%~dp0course"
+@"%~dp0perflings.exe" %course% %*

@@ -89,6 +89,9 @@ impl EngineCommand {
         }
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        // CREATE_NEW_PROCESS_GROUP, which ctrl-c does not reach.
+        #[cfg(windows)]
+        std::os::windows::process::CommandExt::creation_flags(&mut process, 0x200);
         process
     }
 }
