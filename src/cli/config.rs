@@ -131,7 +131,7 @@ pub fn with_settings(mut command: Command, settings: &Settings) -> Command {
 }
 
 /// Flags before the words of a command, or between them, stand after it: the same line as if they had been typed there.
-pub fn flags_last(grammar: &Command, args: Vec<OsString>) -> Vec<OsString> {
+pub fn flags_last(grammar: &Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let mut found = command_words(grammar, grammar, &args, &[]).unwrap_or_default();
     if found.is_empty() {
         // A word that names no command is refused as one, whatever stands before it.
@@ -139,6 +139,12 @@ pub fn flags_last(grammar: &Command, args: Vec<OsString>) -> Vec<OsString> {
         let mut at = 1;
         while let Some(words) = word(at).and_then(|it| words(it, [grammar, grammar])) {
             at += words;
+        }
+        if word(at) == Some("help") {
+            // `help COMMAND` takes no flags; `COMMAND --help` does.
+            args.remove(at);
+            args.push("--help".into());
+            return flags_last(grammar, args);
         }
         found.extend(word(at).filter(|it| !it.starts_with('-')).map(|_| at));
     }
