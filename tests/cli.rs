@@ -86,7 +86,7 @@ fn started() -> Event {
         from_step: 0,
         roof: None,
         paired: false,
-        emulated: false,
+        matrix_cores: false,
         device: device(),
         run: RunSpec {
             stage: 0,

@@ -441,7 +441,7 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
         config.model.matmul = matmul;
         config
     };
-    let of = |config: &RunConfig, emulated| {
+    let of = |config: &RunConfig, matrix_cores| {
         let options = Options {
             free: Some(config.clone()),
             ..Options::default()
@@ -453,14 +453,14 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
         hear(
             &mut app,
             Event::Started(Started {
-                emulated,
+                matrix_cores,
                 ..started
             }),
         );
         app
     };
-    let free = |emulated| of(&half, emulated);
-    let mut app = free(false);
+    let free = |matrix_cores| of(&half, matrix_cores);
+    let mut app = free(true);
     assert_eq!(app.in_f32(), None, "it runs");
     let reason = "ended by signal 6".to_owned();
     update(&mut app, Message::Engine(FromEngine::Gone { reason }));
@@ -469,16 +469,16 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
     assert_eq!(effects[0], Effect::Restart);
     assert_eq!(start_of(&effects).1.config, RunConfig::preset(Preset::Tiny));
     // A device that was lost without its process.
-    let mut app = free(false);
+    let mut app = free(true);
     hear(&mut app, Event::Failed(Failed::default()));
     assert!(app.in_f32().is_some());
     assert_eq!(act(&mut app, Action::Restart)[0], Effect::Restart);
     // f32 as two f16.
-    let mut app = of(&plain(Matmul::Split), false);
+    let mut app = of(&plain(Matmul::Split), true);
     hear(&mut app, Event::Failed(Failed::default()));
     assert_eq!(app.in_f32(), Some(plain(Matmul::Own)));
     // Emulated, the format has no part in it.
-    let mut app = free(true);
+    let mut app = free(false);
     hear(&mut app, Event::Failed(Failed::default()));
     assert_eq!(app.in_f32(), None);
 }

@@ -213,13 +213,13 @@ impl App {
     /// In plain f32, the configuration of a run that broke off while it computed on matrix cores: they may be why.
     pub fn in_f32(&self) -> Option<RunConfig> {
         let mut config = self.run.wanted.as_ref()?.config.clone();
-        let mut cores = std::mem::take(&mut config.train.precision) != Precision::F32;
+        config.train.precision = Precision::F32;
         if config.model.matmul == Matmul::Split {
-            (config.model.matmul, cores) = (Matmul::Own, true);
+            config.model.matmul = Matmul::Own;
         }
         let started = self.run.shown().started.as_ref();
-        let emulated = started.is_some_and(|it| it.emulated);
-        (self.run.state.broke_off() && cores && !emulated).then_some(config)
+        let on_cores = started.is_some_and(|it| it.matrix_cores);
+        (self.run.state.broke_off() && on_cores).then_some(config)
     }
 
     pub(super) fn pause(&mut self) {

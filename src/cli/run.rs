@@ -57,11 +57,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         config: named.config,
         steps: Some(args.steps),
     });
-    let (mut format, mut emulated) = (None, false);
+    let (mut format, mut on_cores) = (None, false);
     let meter = Meter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if let Event::Started(started) = &line.event {
-            (format, emulated) = (started.format(), started.emulated);
+            (format, on_cores) = (started.format(), started.matrix_cores);
         }
         tell(&meter, args.steps, &line.event);
         match (&line.event, args.json) {
@@ -74,7 +74,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let measured = measured.inspect_err(|error| {
         let stop = error.downcast_ref::<Stop>();
         let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
-        if format.is_some() && !emulated && broke_off {
+        if on_cores && broke_off {
             notice(
                 "--set train.precision=f32 --set model.matmul=own runs it without matrix cores.",
             );

@@ -142,4 +142,18 @@ mod tests {
         config.train.batch = 0;
         assert_eq!(what(&config), "train.batch is 0; write 1 or more");
     }
+
+    #[test]
+    fn a_recorded_step_needs_weights_that_stay_where_they_are_and_no_wait_inside() {
+        let mut config = RunConfig::preset(Preset::Tiny);
+        config.train.launches = Launches::Recorded;
+        let keys = |config: &RunConfig| {
+            let problems = config.problems().into_iter();
+            problems.map(|it| it.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&config), ["train.launches", "measure.sync"]);
+        config.train.optimizer = Optimizer::Fused;
+        config.measure.sync = Sync::PerStep;
+        assert!(keys(&config).is_empty());
+    }
 }

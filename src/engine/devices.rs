@@ -75,7 +75,7 @@ fn open_adapter(adapter: &Found) -> Result<Opened> {
     let (kind, name) = (&info.kind, &adapter.info.name);
     let options = Device::wgpu_options()
         .device_kind(adapter.kind.clone())
-        .tasks_max(20);
+        .tasks_max(24);
     let device = catch_unwind(AssertUnwindSafe(|| options.init()))
         .map_err(|_| {
             anyhow!(

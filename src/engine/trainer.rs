@@ -14,7 +14,7 @@ use super::observer::Compiling;
 use super::queue::Queue;
 use super::wire::Outlet;
 use super::worker::Worker;
-use crate::config::{Matmul, RunConfig, Sync};
+use crate::config::{RunConfig, Sync};
 use crate::data::Source;
 use crate::lints::Facts;
 use crate::ops::format::Format;
@@ -55,11 +55,7 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
         from_step: 0,
         roof: opened.roof.clone().map(Box::new),
         paired: false,
-        emulated: match Format::of(config, opened.matrix_cores) {
-            Format::Emulated(_) => true,
-            Format::Full => config.model.matmul == Matmul::Split,
-            Format::Split | Format::Native => false,
-        },
+        matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
     }
 }
 

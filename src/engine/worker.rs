@@ -211,3 +211,56 @@ impl Worker {
         self.device.clone().inner()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Knob, Preset, Value};
+    use crate::data::Source;
+    use crate::ops::gpu::check;
+
+    #[test]
+    fn replayed_steps_train_as_launched_ones_do() {
+        let Some(device) = check::Device::any() else {
+            return;
+        };
+        let fast = [
+            ("model.qkv", "fused"),
+            ("model.attention", "flash"),
+            ("model.norm", "fused"),
+            ("model.swiglu", "fused-activation"),
+            ("model.loss", "fused"),
+            ("model.matmul", "own"),
+            ("train.precision", "f16"),
+        ];
+        for knobs in [&[][..], &fast[..]] {
+            let run = |launches| {
+                let mut config = RunConfig::preset(Preset::Tiny);
+                (config.model.layers, config.train.context) = (1, 16);
+                let common = [
+                    ("train.optimizer", "fused"),
+                    ("measure.sync", "per-step"),
+                    ("train.launches", launches),
+                ];
+                for (path, value) in knobs.iter().chain(&common) {
+                    let knob = Knob::find(path).expect("known");
+                    let set = knob.set(&mut config, &Value::from_word(value));
+                    set.expect("valid");
+                }
+                assert_eq!(config.problems(), []);
+                let (source, device) = (Source::new(&config), device.burn());
+                let mut worker = Worker::new(&config, &device, false).expect("it fits");
+                let steps = (0..6).map(|step| {
+                    worker.load(&source.batch(step));
+                    worker.step();
+                    worker.losses().expect("the device works")
+                });
+                let losses: Vec<Vec<f64>> = steps.collect();
+                (losses, worker.recorded.is_some())
+            };
+            let (launched, recorded) = run("each-step");
+            assert!(!recorded && launched.iter().all(|step| step.len() == 1));
+            assert_eq!(run("recorded"), (launched, true));
+        }
+    }
+}

@@ -503,7 +503,7 @@ mod tests {
             from_step: 0,
             roof: None,
             paired: false,
-            emulated: false,
+            matrix_cores: false,
         };
         collector.hear(&Event::Started(started));
         for step in 0..5_000 {

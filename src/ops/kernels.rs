@@ -28,7 +28,7 @@ pub trait Kernels: Backend {
 
     /// The nearest numbers of a short format, in f32.
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
-    /// The nearest f16, in f16 where `linear_own` takes such operands.
+    /// The nearest f16, in f16, or as it is where `linear_own` rounds it.
     fn half(x: Float<Self>) -> Float<Self>;
     /// The same of many tensors at once.
     fn halves(all: Vec<Float<Self>>) -> Vec<Float<Self>> {

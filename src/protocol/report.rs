@@ -67,9 +67,9 @@ pub struct Started {
     /// One of two that are measured in turns: its steps begin at 0 and its times go into the pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paired: bool,
-    /// Products that want matrix cores are computed in f32, of operands rounded to the run's format.
+    /// Products run on matrix cores. A format that wants them is emulated without: operands are rounded, products are f32's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub emulated: bool,
+    pub matrix_cores: bool,
 }
 
 impl Started {
@@ -79,12 +79,12 @@ impl Started {
             self.run.config.train.precision,
             self.run.config.model.matmul,
         );
-        let said = match (short, self.emulated) {
+        let said = match (short, self.matrix_cores) {
             (Precision::F32, _) if matmul != Matmul::Split => return None,
-            (Precision::F32, true) => "f32, not split: no matrix cores here".to_owned(),
-            (Precision::F32, false) => "f32 as two f16".to_owned(),
-            (_, true) => format!("{short}, emulated: numbers true, speed not"),
-            (_, false) => short.to_string(),
+            (Precision::F32, false) => "f32, not split: no matrix cores here".to_owned(),
+            (Precision::F32, true) => "f32 as two f16".to_owned(),
+            (_, false) => format!("{short}, emulated: numbers true, speed not"),
+            (_, true) => short.to_string(),
         };
         Some(said)
     }

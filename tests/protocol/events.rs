@@ -315,7 +315,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 from_step: parameters,
                 roof: entropy.map(roof).map(Box::new),
                 paired: tensors % 2 == 1,
-                emulated: tensors % 3 == 1,
+                matrix_cores: tensors % 3 == 1,
             }
         });
     let step = (

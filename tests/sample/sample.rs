@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::Panel;
-use perflings::config::{Init, KvLayout, Precision, Preset, RunConfig, Sync};
+use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
 use perflings::course::{
     Block, Claim, Course, Estimate, Lesson, Level, Pointer, Question, Section, SectionKind, Span,
     Stage, StageFile,
@@ -241,7 +241,7 @@ pub fn started(run: &RunSpec, from_step: u64) -> Event {
         from_step,
         roof: Some(Box::new(roof())),
         paired: false,
-        emulated: run.config.train.precision != Precision::F32,
+        matrix_cores: false,
     })
 }
 

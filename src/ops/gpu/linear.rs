@@ -1,36 +1,33 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
-use super::format::full;
+use super::format::{full, rounded};
 use super::matmul::{self, Plan, Problem, choose_pair, limits};
 use super::matmul_pair::{self, Product};
 use super::matrix_cores::{self, Largest, Operands};
-use super::reduce::{self, Parts};
-use super::{empty, is_f16, shaped};
+use super::reduce;
+use super::{empty, is_f16};
+use crate::config::Precision;
+use crate::ops::format::Format;
 use burn_cubecl::tensor::CubeTensor;
 
 /// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One product.
-/// `split`: f32 on matrix cores, here and in [`backward`].
 pub fn forward(
     x: &CubeTensor,
     weight: &CubeTensor,
     residual: Option<&CubeTensor>,
-    split: bool,
+    format: Format,
 ) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
-    let largest = split.then(|| Largest::of(&[x, weight]));
-    let operands = operands([x, weight], largest.as_ref(), [0, 1]);
+    let largest = (format == Format::Split).then(|| Largest::of(&[x, weight]));
+    let operands = operands(format, largest.as_ref(), [0, 1]);
     product(x, weight, operands, residual, problem)
 }
 
 /// How operands go to matrix cores, if they do: `which` of the largest magnitudes are theirs.
-fn operands<'a>(
-    all: [&CubeTensor; 2],
-    largest: Option<&'a Largest>,
-    which: [usize; 2],
-) -> Option<Operands<'a>> {
+fn operands(format: Format, largest: Option<&Largest>, which: [usize; 2]) -> Option<Operands<'_>> {
     let split = largest.map(|largest| Operands::F32(largest, which));
-    split.or_else(|| all.into_iter().all(is_f16).then_some(Operands::F16))
+    split.or_else(|| (format == Format::Native).then_some(Operands::F16))
 }
 
 /// A·B (+ `residual`), by matrix cores where the operands are for them and their rows allow it.
@@ -41,12 +38,18 @@ fn product(
     residual: Option<&CubeTensor>,
     problem: Problem,
 ) -> CubeTensor {
-    match operands.filter(|_| matrix_cores::fits(&problem)) {
-        Some(operands) => matrix_cores::matmul(a, b, &operands, residual, problem),
-        None => {
-            let [a, b] = [a, b].map(|it| full(it.clone()));
+    match operands {
+        Some(operands) if matrix_cores::fits(&problem) => {
+            matrix_cores::matmul(a, b, &operands, residual, problem)
+        }
+        Some(Operands::F16) => {
+            let [a, b] = [a, b].map(|it| match is_f16(it) {
+                true => full(it.clone()),
+                false => rounded(it, Precision::F16),
+            });
             matmul::matmul(&a, &b, residual, problem)
         }
+        _ => matmul::matmul(a, b, residual, problem),
     }
 }
 
@@ -56,21 +59,26 @@ pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
-    split: bool,
+    format: Format,
 ) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
     if let Some((plan, splits)) = choose_pair([&input, &weights], limits(dy))
-        && !is_f16(dy)
-        && !split
+        && !format.on_matrix_cores()
     {
         return backward_by(plan, splits, dy, x, weight);
     }
-    let largest = split.then(|| Largest::of(&[dy, weight, x]));
-    let operands = |other, which| operands([dy, other], largest.as_ref(), which);
-    [
-        product(dy, weight, operands(weight, [0, 1]), None, input),
-        product(dy, x, operands(x, [0, 2]), None, weights),
-    ]
+    let largest = (format == Format::Split).then(|| Largest::of(&[dy, weight, x]));
+    let operands = |which| operands(format, largest.as_ref(), which);
+    match (operands([0, 1]), operands([0, 2])) {
+        (Some(of_dx), Some(of_dw)) if [&input, &weights].into_iter().all(matrix_cores::fits) => {
+            let pairs = [[dy, weight], [dy, x]];
+            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], [input, weights])
+        }
+        (of_dx, of_dw) => [
+            product(dy, weight, of_dx, None, input),
+            product(dy, x, of_dw, None, weights),
+        ],
+    }
 }
 
 /// [`backward`] in one launch by a given plan, dx and dW each split into `splits` parts along the inner dimension. Products
@@ -95,20 +103,8 @@ fn backward_by(
         splits: splits[i],
     };
     matmul_pair::launch(&product(0, weight, &dx), &product(1, x, &dw), plan);
-    let size = |i: usize| problems[i].rows * problems[i].columns;
-    let parts = |i: usize, parts| Parts {
-        parts,
-        rows: splits[i],
-        width: size(i),
-    };
-    let (dx, dw) = match splits.map(|splits| splits > 1) {
-        [true, true] => reduce::sum_both(&parts(0, &dx), &parts(1, &dw)),
-        [true, false] => (reduce::sum_rows(&dx, splits[0], size(0), None), dw),
-        [false, true] => (dx, reduce::sum_rows(&dw, splits[1], size(1), None)),
-        [false, false] => (dx, dw),
-    };
-    let shape = |i: usize| [problems[i].rows, problems[i].columns];
-    [shaped(dx, shape(0)), shaped(dw, shape(1))]
+    let parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
+    reduce::sum_pair([dx, dw], parts)
 }
 
 /// The products behind dx and dW.

@@ -41,3 +41,43 @@ pub fn write(tensor: &CubeTensor, values: &[i32]) {
     let bytes = Bytes::from_elems(values.to_vec());
     tensor.client.write(&tensor.handle, bytes);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Device;
+    use super::super::reduce::sum_rows;
+    use super::*;
+    use burn::tensor::{DType, Int, Tensor, TensorData};
+
+    #[test]
+    fn a_replay_reads_what_was_written_since() {
+        let Some(device) = Device::any() else { return };
+        let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [4]);
+        let mut sum = None;
+        let work = || sum = Some(sum_rows(&x, 2, 2, None));
+        let recording = Recording::new(&x, work).expect("one launch");
+        let sum = sum.expect("it worked");
+        recording.replay().expect("the device works");
+        assert_eq!(device.read(&sum), [4.0, 6.0]);
+        let bits = [5.0_f32, 6.0, 7.0, 8.0].map(|value| value.to_bits() as i32);
+        write(&x, &bits);
+        recording.replay().expect("the device works");
+        assert_eq!(device.read(&sum), [12.0, 14.0]);
+    }
+
+    #[test]
+    fn what_copies_to_the_device_is_refused_and_the_next_recording_is_not() {
+        let Some(device) = Device::any() else { return };
+        let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [4]);
+        let copies = || {
+            let data = TensorData::new(vec![1, 2, 3, 4], [4]);
+            drop(Tensor::<1, Int>::from_data(
+                data,
+                (&device.burn(), DType::I32),
+            ));
+            drop(sum_rows(&x, 2, 2, None));
+        };
+        assert!(Recording::new(&x, copies).is_err());
+        assert!(Recording::new(&x, || drop(sum_rows(&x, 2, 2, None))).is_ok());
+    }
+}

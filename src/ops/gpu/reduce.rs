@@ -1,7 +1,7 @@
 //! Sums over the first axis of a matrix, in a fixed order: the second half of every two-stage
 //! reduction here (split inner dimension, per-group gradients).
 
-use super::{arg, empty, groups, vector_width};
+use super::{arg, empty, groups, shaped, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -38,39 +38,42 @@ pub fn sum_rows(
     out
 }
 
-/// Parts `[rows, width]` to be added up.
-pub struct Parts<'a> {
-    pub parts: &'a CubeTensor,
-    pub rows: usize,
-    pub width: usize,
+/// The sums of two sets of few parts, `[parts, rows, columns]` each, as `[rows, columns]`. 1 launch, or none where both are whole.
+pub fn sum_pair(all: [CubeTensor; 2], parts: [(usize, [usize; 2]); 2]) -> [CubeTensor; 2] {
+    let [one, two] = &all;
+    let [width_1, width_2] = parts.map(|(_, [rows, columns])| rows * columns);
+    let sums = match parts.map(|(parts, _)| parts) {
+        [1, 1] => all,
+        [1, parts] => [one.clone(), sum_rows(two, parts, width_2, None)],
+        [parts, 1] => [sum_rows(one, parts, width_1, None), two.clone()],
+        [parts_1, parts_2] => sum_both([one, two], [parts_1, parts_2], [width_1, width_2]),
+    };
+    let [one, two] = sums;
+    [shaped(one, parts[0].1), shaped(two, parts[1].1)]
 }
 
 /// [`sum_rows`] of two sets of few rows, in 1 launch.
-pub fn sum_both(first: &Parts, second: &Parts) -> (CubeTensor, CubeTensor) {
-    let client = &first.parts.client;
-    let lanes = vector_width(&[first.width, second.width]);
-    let (one, two) = (
-        empty(first.parts, [first.width]),
-        empty(second.parts, [second.width]),
-    );
-    let count = |parts: &Parts| (parts.width / lanes).div_ceil(THREADS);
+fn sum_both(parts: [&CubeTensor; 2], rows: [usize; 2], widths: [usize; 2]) -> [CubeTensor; 2] {
+    let lanes = vector_width(&widths);
+    let out = [0, 1].map(|i| empty(parts[i], [widths[i]]));
+    let count = |i: usize| (widths[i] / lanes).div_ceil(THREADS);
     unsafe {
         sum_both_kernel::launch_unchecked(
-            client,
-            groups(count(first) + count(second)),
+            &parts[0].client,
+            groups(count(0) + count(1)),
             CubeDim::new_1d(THREADS as u32),
             lanes,
-            arg(first.parts),
-            arg(&one),
-            arg(second.parts),
-            arg(&two),
-            first.rows,
-            first.width,
-            second.rows,
-            second.width,
+            arg(parts[0]),
+            arg(&out[0]),
+            arg(parts[1]),
+            arg(&out[1]),
+            rows[0],
+            widths[0],
+            rows[1],
+            widths[1],
         );
     }
-    (one, two)
+    out
 }
 
 #[cube(launch_unchecked)]

@@ -17,6 +17,10 @@ use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 /// A tensor of this backend.
 type T = CubeTensor;
 
+/// Elements of an f32 operand up to which a product rounds them to f16 itself: reading twice the bytes takes less time than a
+/// launch.
+const ROUNDED_ON_THE_WAY: usize = 1 << 20;
+
 /// What a kernel that reads x writes for products in `format`. f16 saves them a copy; it is copied back by fours.
 fn element(format: Format, x: &T) -> DType {
     if format == Format::Native && x.meta.num_elements().is_multiple_of(8) {
@@ -44,7 +48,12 @@ impl Kernels for Cube {
     }
 
     fn half(x: T) -> T {
-        gpu::format::half(into_contiguous(x))
+        let x = into_contiguous(x);
+        if x.meta.num_elements() <= ROUNDED_ON_THE_WAY {
+            x
+        } else {
+            gpu::format::half(x)
+        }
     }
 
     fn halves(all: Vec<T>) -> Vec<T> {
@@ -53,12 +62,12 @@ impl Kernels for Cube {
 
     fn linear_own(x: T, w: T, residual: Option<T>, format: Format) -> T {
         let ([x, w], residual) = ([x, w].map(into_contiguous), residual.map(into_contiguous));
-        gpu::linear::forward(&x, &w, residual.as_ref(), format == Format::Split)
+        gpu::linear::forward(&x, &w, residual.as_ref(), format)
     }
 
     fn linear_backward_own(dy: T, x: T, w: T, format: Format) -> [T; 2] {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w, format == Format::Split)
+        gpu::linear::backward(&dy, &x, &w, format)
     }
 
     fn rms_norm(x: T, gain: T, format: Format) -> (T, T) {

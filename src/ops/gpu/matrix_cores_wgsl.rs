@@ -1,0 +1,522 @@
+//! The text of products on matrix cores (see `matrix_cores`): what a subgroup computes, and how operands are staged.
+
+use super::matmul_plan::Problem;
+use super::wgsl::{Program, line};
+use super::{MAX_GROUPS, empty};
+use burn_cubecl::tensor::CubeTensor;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+/// Side of the matrices that one instruction multiplies.
+const TILE: usize = 16;
+/// Invocations of a subgroup.
+const SUBGROUP: usize = 32;
+/// Values per vector of a load.
+pub const LANES: usize = 4;
+/// Values between the rows of workgroup memory, against bank conflicts.
+const PADDING: usize = 8;
+
+/// The blocking of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// 16×16 tiles of the result that a subgroup holds, rows by columns.
+    pub tiles: (usize, usize),
+    /// Subgroups of a workgroup, rows by columns.
+    pub subgroups: (usize, usize),
+    /// Inner values staged at a time.
+    pub step: usize,
+    /// Workgroups along the inner dimension, whose results a second launch adds.
+    pub splits: usize,
+}
+
+impl Plan {
+    /// Values of the result of one workgroup, rows by columns.
+    pub fn block(&self) -> (usize, usize) {
+        (
+            self.tiles.0 * self.subgroups.0 * TILE,
+            self.tiles.1 * self.subgroups.1 * TILE,
+        )
+    }
+
+    /// Whether blocks reach over an edge of the result.
+    pub fn is_ragged(&self, problem: &Problem) -> bool {
+        let (height, width) = self.block();
+        !problem.rows.is_multiple_of(height) || !problem.columns.is_multiple_of(width)
+    }
+
+    pub fn groups(&self, problem: &Problem) -> usize {
+        let (rows, columns) = self.block();
+        problem.rows.div_ceil(rows) * problem.columns.div_ceil(columns)
+    }
+
+    pub fn invocations(&self) -> usize {
+        self.subgroups.0 * self.subgroups.1 * SUBGROUP
+    }
+}
+
+/// One problem by one plan.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Product {
+    pub problem: Problem,
+    pub plan: Plan,
+    /// Whether a matrix of the result's shape is added.
+    pub residual: bool,
+    /// Whether A is f16, and B. f32 is rounded to it while it is staged, or split.
+    pub short: [bool; 2],
+    /// Of operands that are split: which values A's largest magnitude is the largest of, and B's.
+    pub halves: Option<[Range<usize>; 2]>,
+}
+
+/// The kernel of some products, whose plans have as many invocations and whose operands one format. Bindings: A, B, the
+/// results (and the residual) of each, and then the largest magnitudes of f32 operands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Products(pub Vec<Product>);
+
+impl Program for Products {
+    fn name(&self) -> &'static str {
+        match (&self.0[..], self.halves()) {
+            ([_], false) => "matmul_matrix_cores",
+            ([_], true) => "matmul_split_matrix_cores",
+            (_, false) => "matmul_pair_matrix_cores",
+            (_, true) => "matmul_pair_split_matrix_cores",
+        }
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [self.invocations() as u32, 1, 1]
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
+        // Declared as written, the operands are read where the text says so. A driver moves the loads of a buffer that is only
+        // read down to their use, behind the products that were to hide them.
+        let mut bindings = Vec::new();
+        for (i, product) in self.0.iter().enumerate() {
+            let operands = product
+                .operands()
+                .map(|it| (format!("{}{i}", it.name), it.vector()));
+            bindings.extend(operands);
+            bindings.push((format!("out{i}"), "f32"));
+            bindings.extend(product.residual.then(|| (format!("residual{i}"), "f32")));
+        }
+        bindings.extend(self.halves().then(|| ("largest".to_owned(), "f32")));
+        for (i, (name, of)) in bindings.iter().enumerate() {
+            line!(
+                text,
+                "@group(0) @binding({i}) var<storage, read_write> {name}: array<{of}>;"
+            );
+        }
+        // Workgroup memory is that of the product that takes the most.
+        let operands: Vec<Operand> = self.0.iter().flat_map(Product::operands).collect();
+        for (name, half) in operands.iter().take(2).flat_map(Operand::staged) {
+            let same = operands.iter().filter(|it| it.name == name.name);
+            let vectors = same.map(|it| it.part.0 * it.pitch()).max().unwrap_or(0);
+            let name = name.name;
+            line!(
+                text,
+                "var<workgroup> {name}_{half}: array<vec4<f16>, {vectors}>;"
+            );
+        }
+        if self.halves() {
+            // Two are used. Loads of matrices take addresses that are multiples of 16 bytes, wherever a driver puts these.
+            line!(text, "var<workgroup> bits: array<atomic<u32>, 4>;");
+        }
+        if self.0.iter().any(Product::is_ragged) {
+            let values = TILE * TILE * self.invocations() / SUBGROUP;
+            line!(text, "var<workgroup> edge: array<f32, {values}>;");
+        }
+        line!(
+            text,
+            "@compute @workgroup_size({})\nfn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{",
+            self.invocations()
+        );
+        let [across, down, _] = self.groups();
+        line!(
+            text,
+            "let place = (id.z * {down}u + id.y) * {across}u + id.x;"
+        );
+        let mut begin = 0;
+        for (i, product) in self.0.iter().enumerate() {
+            let [across, down, deep] = product.groups();
+            let end = begin + across * down * deep;
+            // Control flow that naga knows to be the same for a whole workgroup.
+            let but_last = i + 1 < self.0.len();
+            line!(
+                text,
+                "{}{{\n  let at = place - {begin}u;",
+                if but_last {
+                    format!("if place < {end}u ")
+                } else {
+                    String::new()
+                }
+            );
+            line!(
+                text,
+                "  let group = vec3<u32>(at % {across}u, at / {across}u % {down}u, at / {}u);",
+                across * down
+            );
+            product.multiply(i, &mut text);
+            line!(text, "}}{}", if but_last { " else " } else { "" });
+            begin = end;
+        }
+        line!(text, "}}");
+        text
+    }
+}
+
+impl Products {
+    /// Workgroups along each axis.
+    pub fn groups(&self) -> [usize; 3] {
+        match &self.0[..] {
+            [one] => one.groups(),
+            several => {
+                let counts = several
+                    .iter()
+                    .map(|it| it.groups().iter().product::<usize>());
+                let all: usize = counts.sum();
+                let rows = all.div_ceil(MAX_GROUPS);
+                [all.div_ceil(rows), rows, 1]
+            }
+        }
+    }
+
+    fn halves(&self) -> bool {
+        self.0.iter().any(|it| it.halves.is_some())
+    }
+
+    fn invocations(&self) -> usize {
+        self.0.first().map_or(1, |it| it.plan.invocations())
+    }
+}
+
+impl Product {
+    fn groups(&self) -> [usize; 3] {
+        let (height, width) = self.plan.block();
+        let Problem { rows, columns, .. } = self.problem;
+        [
+            columns.div_ceil(width),
+            rows.div_ceil(height),
+            self.plan.splits,
+        ]
+    }
+
+    fn is_ragged(&self) -> bool {
+        self.plan.is_ragged(&self.problem)
+    }
+
+    /// Its result in as many parts as the plan has, on the device of `like`.
+    pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
+        let Problem { rows, columns, .. } = self.problem;
+        empty(like, [self.plan.splits, rows, columns])
+    }
+
+    /// Multiplies the block of `group`, from the bindings numbered `number`.
+    fn multiply(&self, number: usize, text: &mut String) {
+        let Plan {
+            tiles: (down, across),
+            subgroups,
+            step,
+            splits,
+        } = self.plan;
+        let (height, width) = self.plan.block();
+        let Problem {
+            rows,
+            columns,
+            inner,
+            ..
+        } = self.problem;
+        let share = inner.div_ceil(splits).next_multiple_of(step);
+        let threads = self.plan.invocations();
+        let operands = self.operands();
+        let blocks = || (0..down).flat_map(|i| (0..across).map(move |j| (i, j)));
+        let ragged = self.is_ragged();
+
+        line!(
+            text,
+            "  let row = group.y * {height}u;\n  let column = group.x * {width}u;"
+        );
+        line!(text, "  let subgroup = lane / {SUBGROUP}u;");
+        line!(
+            text,
+            "  let a_first = subgroup / {}u * {}u;",
+            subgroups.1,
+            down * TILE
+        );
+        line!(
+            text,
+            "  let b_first = subgroup % {}u * {}u;",
+            subgroups.1,
+            across * TILE
+        );
+        line!(
+            text,
+            "  let target_first = group.z * {}u + (row + a_first) * {columns}u + column + b_first;",
+            rows * columns
+        );
+        if let Some(halves) = &self.halves {
+            text.push_str(
+                "  if lane < 2u { atomicStore(&bits[lane], 0u); }\n  workgroupBarrier();\n",
+            );
+            for (i, Range { start, end }) in halves.iter().enumerate() {
+                line!(
+                    text,
+                    "  for (var i = {start}u + lane; i < {end}u; i += {threads}u) {{ atomicMax(&bits[{i}], bitcast<u32>(largest[i])); }}"
+                );
+            }
+            text.push_str("  workgroupBarrier();\n");
+            // 2^(14 - e) for a largest value of exponent e, and its inverse.
+            for (i, operand) in operands.iter().enumerate() {
+                let name = operand.name;
+                line!(
+                    text,
+                    "  let {name}_exponent = clamp(atomicLoad(&bits[{i}]) >> 23u, 15u, 254u);"
+                );
+                line!(
+                    text,
+                    "  let {name}_scale = bitcast<f32>((268u - {name}_exponent) << 23u);\n  let {name}_inverse = bitcast<f32>(({name}_exponent - 14u) << 23u);"
+                );
+            }
+        }
+        for (i, j) in blocks() {
+            line!(text, "  var sum{i}_{j} = coop_mat16x16<f32, C>();");
+        }
+        line!(
+            text,
+            "  let begin = group.z * {share}u;\n  let end = min(begin + {share}u, {inner}u);\n  var k = begin;\n  var next = begin;"
+        );
+        for operand in &operands {
+            for load in 0..operand.loads(threads) {
+                line!(
+                    text,
+                    "  var {}_{load} = {}();",
+                    operand.name,
+                    operand.vector()
+                );
+            }
+            operand.fetch(text, number, threads);
+        }
+        line!(text, "  while k < end {{");
+        for operand in &operands {
+            operand.stage(text, threads);
+        }
+        // The next step's values are on their way while this one's are multiplied. After the last step that is the first one's.
+        line!(
+            text,
+            "    workgroupBarrier();\n    k += {step}u;\n    next = select(k, begin, k >= end);"
+        );
+        for operand in &operands {
+            operand.fetch(text, number, threads);
+        }
+        let [of_a, of_b] = &operands;
+        let inner = || (0..step).step_by(TILE);
+        line!(text, "    {{");
+        for (operand, half) in of_a.staged() {
+            for (i, at) in (0..down).flat_map(|i| inner().map(move |at| (i, at))) {
+                operand.load(text, half, i, at);
+            }
+        }
+        for j in 0..across {
+            for (operand, half) in of_b.staged() {
+                inner().for_each(|at| operand.load(text, half, j, at));
+            }
+            for i in 0..down {
+                let add = |a: &str, b: &str, at: usize, sum: String| {
+                    format!("coopMultiplyAdd(a_{a}{i}_{at}, b_{b}{j}_{at}, {sum})")
+                };
+                let sum = format!("sum{i}_{j}");
+                let products = if self.halves.is_none() {
+                    inner().fold(sum.clone(), |sum, at| add("high", "high", at, sum))
+                } else {
+                    let zero = "coop_mat16x16<f32, C>()".to_owned();
+                    let step = inner().fold(zero, |sum, at| {
+                        let low = add("high", "low", at, add("low", "high", at, sum));
+                        add("high", "high", at, low)
+                    });
+                    format!("{sum} + {step}")
+                };
+                line!(text, "      {sum} = {products};");
+            }
+        }
+        line!(text, "    }}");
+        line!(text, "    workgroupBarrier();\n  }}");
+        let unscaled = self
+            .halves
+            .as_ref()
+            .map_or("", |_| " * a_inverse * b_inverse");
+        for (i, j) in blocks() {
+            let (down, across) = (i * TILE, j * TILE);
+            let at = format!("target_first + {}u", down * columns + across);
+            if self.residual {
+                line!(
+                    text,
+                    "  sum{i}_{j} = sum{i}_{j}{unscaled} + coopLoadT<coop_mat16x16<f32, C>>(&residual{number}[{at}], {columns}u);"
+                );
+            } else if self.halves.is_some() {
+                line!(text, "  sum{i}_{j} = sum{i}_{j}{unscaled};");
+            }
+            if !ragged {
+                line!(
+                    text,
+                    "  coopStoreT(sum{i}_{j}, &out{number}[{at}], {columns}u);"
+                );
+                continue;
+            }
+            // Through workgroup memory, so that what lies past the edges is left out.
+            line!(
+                text,
+                "  coopStoreT(sum{i}_{j}, &edge[subgroup * {}u], {TILE}u);\n  workgroupBarrier();",
+                TILE * TILE
+            );
+            line!(
+                text,
+                "  for (var e = lane % {SUBGROUP}u; e < {}u; e += {SUBGROUP}u) {{",
+                TILE * TILE
+            );
+            line!(
+                text,
+                "    let r = e / {TILE}u + {down}u;\n    let c = e % {TILE}u + {across}u;"
+            );
+            line!(
+                text,
+                "    if row + a_first + r < {rows}u && column + b_first + c < {columns}u {{ out{number}[target_first + r * {columns}u + c] = edge[subgroup * {}u + e]; }}",
+                TILE * TILE
+            );
+            line!(text, "  }}\n  workgroupBarrier();");
+        }
+    }
+
+    /// A and B as they lie in memory.
+    fn operands(&self) -> [Operand; 2] {
+        let (problem, (height, width)) = (&self.problem, self.plan.block());
+        let operand = |name, transposed: bool, outer: &'static str, staged, whole, short| {
+            let (part, size, at) = (
+                (staged, self.plan.step),
+                (whole, problem.inner),
+                (outer, "next"),
+            );
+            let turn = |(x, y)| (y, x);
+            // A as it is and B turned have the inner values of a row or column side by side.
+            let inner_lines = (name == 'a') == transposed;
+            Operand {
+                name,
+                short,
+                halves: self.halves.is_some(),
+                inner_lines,
+                part: if inner_lines { turn(part) } else { part },
+                whole: if inner_lines { turn(size) } else { size },
+                at: if inner_lines { (at.1, at.0) } else { at },
+            }
+        };
+        let [short_a, short_b] = self.short;
+        let Problem { rows, columns, .. } = *problem;
+        let (a_turned, b_turned) = (problem.a_transposed, problem.b_transposed);
+        [
+            operand('a', a_turned, "row", height, rows, short_a),
+            operand('b', b_turned, "column", width, columns, short_b),
+        ]
+    }
+}
+
+/// An operand as it lies in memory: lines of neighbouring values, which go to workgroup memory as they are.
+struct Operand {
+    name: char,
+    /// Whether it is f16.
+    short: bool,
+    /// Whether it is f32, staged as two f16.
+    halves: bool,
+    /// Whether a line belongs to one inner value, and not to one row of A or column of B.
+    inner_lines: bool,
+    /// Lines and values that a workgroup stages in a step.
+    part: (usize, usize),
+    /// Lines and values of the whole operand.
+    whole: (usize, usize),
+    /// Where the staged part begins.
+    at: (&'static str, &'static str),
+}
+
+impl Operand {
+    /// Vectors from line to line in workgroup memory.
+    fn pitch(&self) -> usize {
+        (self.part.1 + PADDING) / LANES
+    }
+
+    /// Loads of a vector for each invocation.
+    fn loads(&self, invocations: usize) -> usize {
+        self.part.0 * self.part.1 / LANES / invocations
+    }
+
+    /// Reads this invocation's share of the step at `next` into registers, from the bindings numbered `number`; zeros past
+    /// the operand's ends.
+    fn fetch(&self, text: &mut String, number: usize, invocations: usize) {
+        let (across, name) = (self.part.1 / LANES, self.name);
+        let (lines, values) = self.whole;
+        let whole = lines.is_multiple_of(self.part.0) && values.is_multiple_of(self.part.1);
+        for load in 0..self.loads(invocations) {
+            let at = format!("(lane + {}u)", load * invocations);
+            let of_line = format!("{} + {at} / {across}u", self.at.0);
+            let value = format!("{} + {at} % {across}u * {LANES}u", self.at.1);
+            let read = format!("{name}{number}[(({of_line}) * {values}u + {value}) / {LANES}u]");
+            if whole {
+                line!(text, "    {name}_{load} = {read};");
+            } else {
+                line!(text, "    {name}_{load} = {}();", self.vector());
+                line!(
+                    text,
+                    "    if {of_line} < {lines}u && {value} < {values}u {{ {name}_{load} = {read}; }}"
+                );
+            }
+        }
+    }
+
+    /// What is staged of it: the one part of f16, both of f32.
+    fn staged(&self) -> impl Iterator<Item = (&Self, &'static str)> {
+        let low = self.halves.then_some((self, "low"));
+        [(self, "high")].into_iter().chain(low)
+    }
+
+    /// Four values as they lie in memory.
+    fn vector(&self) -> &'static str {
+        if self.short { "vec4<f16>" } else { "vec4<f32>" }
+    }
+
+    /// Writes the registers to workgroup memory.
+    fn stage(&self, text: &mut String, invocations: usize) {
+        let (across, pitch, name) = (self.part.1 / LANES, self.pitch(), self.name);
+        for load in 0..self.loads(invocations) {
+            let at = format!("(lane + {}u)", load * invocations);
+            let to = format!("{at} / {across}u * {pitch}u + {at} % {across}u");
+            if !self.halves {
+                line!(text, "    {name}_high[{to}] = vec4<f16>({name}_{load});");
+                continue;
+            }
+            // The 11 leading bits of the significand are f16's. Written as a conversion there and back, drivers leave them out.
+            line!(
+                text,
+                "    {{ let value = {name}_{load} * {name}_scale;\n      let high = bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) & vec4<u32>(0xffffe000u));"
+            );
+            line!(
+                text,
+                "      {name}_high[{to}] = vec4<f16>(high);\n      {name}_low[{to}] = vec4<f16>(value - high); }}"
+            );
+        }
+    }
+
+    /// Loads the subgroup's matrix `index` of the 16 inner values from `inner` on. A matrix whose lines are its rows is
+    /// loaded by `coopLoadT`, one whose lines are its columns by `coopLoad`.
+    fn load(&self, text: &mut String, half: &str, index: usize, inner: usize) {
+        let (name, pitch) = (self.name, self.pitch());
+        let role = name.to_ascii_uppercase();
+        let by_rows = self.inner_lines == (name == 'b');
+        let load = if by_rows { "coopLoadT" } else { "coopLoad" };
+        let outer = format!("({name}_first + {}u)", index * TILE);
+        let place = if self.inner_lines {
+            format!("{inner}u * {pitch}u + {outer} / {LANES}u")
+        } else {
+            format!("{outer} * {pitch}u + {}u", inner / LANES)
+        };
+        line!(
+            text,
+            "      let {name}_{half}{index}_{inner} = {load}<coop_mat16x16<f16, {role}>>(&{name}_{half}[{place}], {pitch}u);"
+        );
+    }
+}
