@@ -33,6 +33,13 @@ fn a_kit_starts_from_its_folder_or_says_why_not() {
     };
     let (code, said) = start(&["list"]);
     assert!(code == Some(0) && said.contains("broken-init"), "{said}");
+    // Commands take the course of the kit, too.
+    let stage = learner.path("a stick/course/exercises/01-broken-init/stage.toml");
+    let text = std::fs::read_to_string(&stage).expect("a stage");
+    let text = text.replace("A loss that should not exist", "Mine");
+    std::fs::write(&stage, text).expect("written");
+    let (code, said) = start(&["list"]);
+    assert!(code == Some(0) && said.contains(" Mine "), "{said}");
     // Without a command it is the workshop with the course of the kit, which asks for a terminal here.
     let (code, said) = start(&["--stage", "nowhere"]);
     assert!(

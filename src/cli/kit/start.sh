@@ -15,6 +15,8 @@ said=$(LC_ALL=C "$here/perflings" --version 2>&1) || {
     exit 1
 }
 case ${1-} in
-"" | -*) exec "$here/perflings" --course "$here/course" "$@" ;;
+"" | -* | check | compare | course | hint | list | mystery | replay | report | reset | room | run)
+    exec "$here/perflings" --course "$here/course" "$@"
+    ;;
 *) exec "$here/perflings" "$@" ;;
 esac
