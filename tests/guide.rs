@@ -452,6 +452,12 @@ fn the_rest(said: &mut Said) {
         ..Options::default()
     };
     let (mut short, _) = begin(Course::builtin("en"), free);
+    let run = short.run.wanted.clone().expect("a free run");
+    let mut started = sample::started(&run, 0);
+    if let Event::Started(started) = &mut started {
+        started.matrix_cores = true;
+    }
+    hear(&mut short, started);
     hear(&mut short, Event::Failed(Failed::default()));
     short.notice = None;
     said.look(&short);

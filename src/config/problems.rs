@@ -1,7 +1,7 @@
 //! Why a configuration cannot run.
 
 use super::knobs::KNOBS;
-use super::run::{Launches, LossScaling, Optimizer, Precision, RunConfig, Swiglu, Sync};
+use super::run::{Launches, LossScaling, Optimizer, Precision, RunConfig, Swiglu};
 
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,14 +82,6 @@ impl RunConfig {
                     .to_owned(),
             );
         }
-        if self.records() && self.measure.sync == Sync::PerPhase {
-            report(
-                "measure.sync",
-                "a replayed step has no phases to wait between; with launches = \"recorded\" write sync = \"per-step\" or \
-                 \"never\""
-                    .to_owned(),
-            );
-        }
         found
     }
 
@@ -144,16 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_step_needs_weights_that_stay_where_they_are_and_no_wait_inside() {
+    fn a_recorded_step_needs_weights_that_stay_where_they_are() {
         let mut config = RunConfig::preset(Preset::Tiny);
         config.train.launches = Launches::Recorded;
         let keys = |config: &RunConfig| {
             let problems = config.problems().into_iter();
             problems.map(|it| it.key).collect::<Vec<_>>()
         };
-        assert_eq!(keys(&config), ["train.launches", "measure.sync"]);
+        assert_eq!(keys(&config), ["train.launches"]);
         config.train.optimizer = Optimizer::Fused;
-        config.measure.sync = Sync::PerStep;
         assert!(keys(&config).is_empty());
     }
 }

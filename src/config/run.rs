@@ -138,7 +138,7 @@ choice!(
     /// How a GPU gets the launches of a step.
     Launches {
         EachStep = "each-step",
-        /// Recorded once and replayed; on a CPU there are none.
+        /// Recorded once and replayed, as one phase; on a CPU there are none.
         Recorded = "recorded",
     }
 );
