@@ -29,6 +29,16 @@ const NAME: usize = 11;
 const TIME: usize = 11;
 const SHARE: usize = 10;
 
+/// Why there is no ledger.
+fn missing(run: &SlotRun) -> &'static str {
+    let started = run.started.as_ref();
+    if started.is_some_and(|it| it.run.config.records()) {
+        "a step that is replayed whole has no phases; launches = \"each-step\" has them"
+    } else {
+        "no step has reported its phases yet"
+    }
+}
+
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
@@ -41,7 +51,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     });
     s.open(Panel::Ledger, &aside);
     let Some((slot, reading)) = first else {
-        return s.missing("no step has reported its phases yet");
+        return s.missing(missing(app.run.shown()));
     };
     let width = s.area.width;
     let label = vec![slot_label(*slot, app, theme)];
@@ -77,7 +87,7 @@ pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let active = app.run.shown();
     let Some(reading) = active.ledger else {
-        return s.missing("no step has reported its phases yet");
+        return s.missing(missing(app.run.shown()));
     };
     let (phases, started) = (&reading.phases, active.started.as_ref());
     let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
