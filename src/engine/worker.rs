@@ -1,6 +1,6 @@
 //! What lives on the device: model, optimizer, and the loss and gradients of the step in progress.
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow};
 use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
 
@@ -9,6 +9,7 @@ use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
 use crate::ops::gpu::recording::{self, Recording};
 use crate::ops::kernels::{Kernels, is_cpu};
+use crate::ops::live;
 use crate::ops::loss_scale::{LossScale, State};
 use crate::ops::optimizer::Optimizer;
 use crate::ops::primitive;
@@ -98,14 +99,20 @@ impl Worker {
         }
     }
 
-    /// A whole step, replayed once it is recorded.
+    /// A whole step, replayed once it is recorded. With a learner's kernel in the model it is launched: that kernel is
+    /// compared with another on the host, and may be replaced at any step.
     pub fn step(&mut self) {
+        if live::any() {
+            (self.taken, self.recorded) = (0, None);
+        }
         self.taken += 1;
         match &self.recorded {
             Some((recording, loss)) => match recording.replay() {
                 // A copy: the next step writes its loss to the same place.
                 Ok(()) => self.losses.push(loss.clone() + 0.0), // [1, 1]
-                Err(error) => self.failed = Some(error),
+                Err(error) => {
+                    self.failed = Some(error.context("the recorded step could not be replayed"));
+                }
             },
             None if self.records && self.taken > BEFORE_RECORDING => self.record(),
             None => self.launch(),
@@ -126,7 +133,10 @@ impl Worker {
         match (recording, self.losses.pop()) {
             (Ok(recording), Some(loss)) => self.recorded = Some((recording, loss)),
             (Ok(_), None) => self.failed = Some(anyhow!("the recorded step has no loss")),
-            (Err(error), _) => self.failed = Some(error),
+            (Err(error), _) => {
+                let context = "this step cannot be recorded; write launches = \"each-step\"";
+                self.failed = Some(error.context(context));
+            }
         }
     }
 
@@ -192,8 +202,7 @@ impl Worker {
     }
 
     fn working(&mut self) -> Result<()> {
-        let failed = self.failed.take().map_or(Ok(()), Err);
-        failed.context("this step cannot be recorded; write launches = \"each-step\"")
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Waits for the device.
@@ -256,7 +265,14 @@ mod tests {
                     worker.losses().expect("the device works")
                 });
                 let losses: Vec<Vec<f64>> = steps.collect();
-                (losses, worker.recorded.is_some())
+                let recorded = worker.recorded.is_some();
+                // Kernels that were proven at no size, so that no test's model takes them.
+                let kernels = [0, 1].map(|_| (String::new(), [1; 3]));
+                live::install("mlp.activation", "none", &kernels, &[]).expect("a part");
+                worker.step();
+                assert!(worker.recorded.is_none(), "its kernels may change");
+                live::clear(Some("mlp.activation"));
+                (losses, recorded)
             };
             let (launched, recorded) = run("each-step");
             assert!(!recorded && launched.iter().all(|step| step.len() == 1));
