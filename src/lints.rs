@@ -15,8 +15,6 @@ const STUCK_AFTER_STEPS: u64 = 300;
 pub const LEDGER_LIMIT: f64 = 0.05;
 /// A first loss above this many times ln(vocab) means that the initial weights make confident wrong predictions.
 pub const FIRST_LOSS_LIMIT: f64 = 1.1;
-/// Share of the step that kernels may take: more cannot be, as long as one clock runs.
-pub const COVERAGE_LIMIT: f64 = 1.05;
 /// Largest relative difference from the reference logits.
 pub const PARITY_LIMIT: f64 = 1e-3;
 
@@ -307,10 +305,16 @@ fn no_kernels(f: &Facts) -> Option<Finding> {
     ))
 }
 
+/// Share of the step that kernels may take: more cannot be, as long as one clock runs. Under the profiler launches do not
+/// follow each other as closely as replayed ones: 6 % at tiny on an H200.
+pub fn coverage_limit(config: &RunConfig) -> f64 {
+    if config.records() { 1.1 } else { 1.05 }
+}
+
 fn coverage_above_step(f: &Facts) -> Option<Finding> {
     // Where profiles are held against the steps around them, this one stands for want of a better one.
     let k = f.kernels.as_ref().filter(|k| k.discarded > 0)?;
-    (k.coverage > COVERAGE_LIMIT).then(|| {
+    (k.coverage > coverage_limit(&f.config)).then(|| {
         let (kernels, step) = (show(k.device_ms, 2), show(k.step_ms.unwrap_or(0.0), 2));
         let tried = k.discarded + 1;
         (

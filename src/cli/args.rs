@@ -108,7 +108,7 @@ pub enum Task {
 #[derive(Args, Clone, Debug, Default)]
 pub struct CourseArgs {
     /// Read the course from this folder instead of the one inside the program
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", overrides_with = "course")]
     pub course: Option<PathBuf>,
     /// Language of lessons, where there is a translation
     #[arg(long, value_name = "CODE")]

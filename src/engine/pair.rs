@@ -9,7 +9,7 @@ use super::host::ensure_memory;
 use super::queue::Queue;
 use super::trainer::started;
 use super::wire::Outlet;
-use super::worker::Worker;
+use super::worker::{Phases, TO_RECORD, Worker};
 use crate::config::{Knob, Sync};
 use crate::data::Source;
 use crate::profile::sequential::{FIRST_LOOK, Plan, ratio};
@@ -79,14 +79,20 @@ struct Side {
     spec: RunSpec,
     source: Source,
     step: u64,
+    /// What the host hands over for a step, and whether it waits after each part.
+    phases: Phases,
+    waits: bool,
 }
 
 impl Side {
-    fn new(spec: RunSpec) -> Self {
+    /// `alike`: both sides have phases to wait between, so that they wait equally often.
+    fn new(spec: RunSpec, on_cpu: bool, alike: bool) -> Self {
         Self {
             source: Source::new(&spec.config),
-            spec,
             step: 0,
+            phases: Worker::phases(&spec.config, on_cpu),
+            waits: alike && spec.config.measure.sync == Sync::PerPhase,
+            spec,
         }
     }
 
@@ -96,11 +102,10 @@ impl Side {
         let batch = self.source.batch(self.step);
         queue.ask(move |worker| worker.load(&batch))?;
         queue.sync()?;
-        let phases = self.spec.config.measure.sync == Sync::PerPhase;
         let began = Instant::now();
-        for task in Worker::phases(&self.spec.config) {
+        for task in self.phases {
             queue.submit(*task)?;
-            if phases {
+            if self.waits {
                 queue.sync()?;
             }
         }
@@ -148,11 +153,14 @@ impl Paired {
         let other_tokens = |path: &String| Knob::known(path).is_some_and(Knob::changes_tokens);
         let tokens = [&a, &b].map(|side| side.config.tokens_per_step() as u64);
         let tokens = differs.iter().any(other_tokens).then_some(tokens);
+        let records = [&a, &b].into_iter().any(|side| side.config.records());
+        let records = records && !opened.queued;
         let warmup = a.config.measure.warmup.clamp(2, 10);
+        let warmup = warmup.max(if records { TO_RECORD + 1 } else { 0 });
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
         let mut both = Both::new(&a, &b, opened)?;
-        let mut sides = [a, b].map(Side::new);
+        let mut sides = [a, b].map(|spec| Side::new(spec, opened.queued, !records));
         for side in &mut sides {
             let tensors = both
                 .of(side.spec.slot)?

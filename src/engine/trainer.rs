@@ -13,7 +13,7 @@ use super::devices::Opened;
 use super::observer::Compiling;
 use super::queue::Queue;
 use super::wire::Outlet;
-use super::worker::Worker;
+use super::worker::{TO_RECORD, Worker};
 use crate::config::{RunConfig, Sync};
 use crate::data::Source;
 use crate::lints::Facts;
@@ -249,7 +249,9 @@ impl Trainer {
     /// Steps that count towards no statistic: fewer when only a few were asked for.
     fn warmup(&self) -> u64 {
         let asked = self.spec.config.measure.warmup;
-        self.spec.steps.map_or(asked, |steps| asked.min(steps / 4))
+        let wanted = self.spec.steps.map_or(asked, |steps| asked.min(steps / 4));
+        let recorded = self.spec.config.records() && !self.on_cpu();
+        wanted.max(if recorded { TO_RECORD } else { 0 })
     }
 
     /// Whether all steps that were asked for were taken.
@@ -417,7 +419,7 @@ impl Trainer {
         let began = Instant::now();
         let mut last = began;
         let mut took = Vec::with_capacity(3);
-        for task in Worker::phases(&self.spec.config) {
+        for task in Worker::phases(&self.spec.config, self.on_cpu()) {
             self.queue.submit(*task)?;
             enqueue += last.elapsed().as_secs_f64() * 1e3;
             if phases {

@@ -17,8 +17,16 @@ use crate::ops::primitive;
 /// A step, or its phases in their order.
 pub type Phases = &'static [fn(&mut Worker)];
 
-/// Steps that compile every kernel; the next one is recorded.
-const BEFORE_RECORDING: u32 = 2;
+/// Steps that compile every kernel, and the one that is recorded. They take longer than those that follow.
+pub const TO_RECORD: u64 = 3;
+
+/// A step's launches.
+struct Recorded {
+    launches: Recording,
+    /// Where a replay leaves its loss, `[1, 1]`.
+    loss: Tensor<2>,
+    replays: i32,
+}
 
 /// A model in training.
 pub struct Worker {
@@ -32,10 +40,10 @@ pub struct Worker {
     /// Where the run scales its loss.
     pub loss_scale: Option<LossScale>,
     pub device: Device,
-    /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording with its loss, `[1, 1]`.
+    /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording.
     records: bool,
-    taken: u32,
-    recorded: Option<(Recording, Tensor<2>)>,
+    taken: u64,
+    recorded: Option<Recorded>,
     /// What ended the run in work that has no answer of its own.
     failed: Option<Error>,
 }
@@ -72,7 +80,7 @@ impl Worker {
         self.model.reconfigure(config);
         self.learning_rate = config.train.learning_rate;
         self.records = config.records() && !is_cpu(&self.device);
-        (self.taken, self.recorded) = (0, None);
+        self.forget();
         let scale = self.loss_scale.take();
         if config.scales_loss() {
             self.loss_scale = scale.or_else(|| Some(LossScale::new(&self.device)));
@@ -90,9 +98,9 @@ impl Worker {
         }
     }
 
-    /// What the host hands over for a step: its phases, or all of it where launches are recorded.
-    pub fn phases(config: &RunConfig) -> Phases {
-        if config.records() {
+    /// What the host hands over for a step: its phases, or all of it where a GPU's launches are recorded.
+    pub fn phases(config: &RunConfig, on_cpu: bool) -> Phases {
+        if config.records() && !on_cpu {
             &[Self::step]
         } else {
             &[Self::forward, Self::backward, Self::update]
@@ -103,20 +111,35 @@ impl Worker {
     /// compared with another on the host, and may be replaced at any step.
     pub fn step(&mut self) {
         if live::any() {
-            (self.taken, self.recorded) = (0, None);
+            self.forget();
         }
         self.taken += 1;
-        match &self.recorded {
-            Some((recording, loss)) => match recording.replay() {
-                // A copy: the next step writes its loss to the same place.
-                Ok(()) => self.losses.push(loss.clone() + 0.0), // [1, 1]
-                Err(error) => {
-                    self.failed = Some(error.context("the recorded step could not be replayed"));
+        match &mut self.recorded {
+            Some(step) => match step.launches.replay() {
+                Ok(()) => {
+                    step.replays += 1;
+                    // A copy: the next step writes its loss to the same place.
+                    self.losses.push(step.loss.clone() + 0.0); // [1, 1]
                 }
+                Err(error) => self.fail(error.context("the recorded step could not be replayed")),
             },
-            None if self.records && self.taken > BEFORE_RECORDING => self.record(),
+            None if self.records && self.taken >= TO_RECORD => self.record(),
             None => self.launch(),
         }
+    }
+
+    /// Drops the recording.
+    fn forget(&mut self) {
+        self.taken = 0;
+        if let Some(step) = self.recorded.take() {
+            // The host counted the recorded step, which did not run.
+            self.optimizer.replayed(step.replays - 1);
+        }
+    }
+
+    /// Keeps the first error until somebody asks.
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 
     fn launch(&mut self) {
@@ -131,12 +154,17 @@ impl Worker {
         let recording = Recording::new(&like, || self.launch());
         // What was recorded has not computed its loss yet.
         match (recording, self.losses.pop()) {
-            (Ok(recording), Some(loss)) => self.recorded = Some((recording, loss)),
-            (Ok(_), None) => self.failed = Some(anyhow!("the recorded step has no loss")),
-            (Err(error), _) => {
-                let context = "this step cannot be recorded; write launches = \"each-step\"";
-                self.failed = Some(error.context(context));
+            (Ok(launches), Some(loss)) => {
+                self.recorded = Some(Recorded {
+                    launches,
+                    loss,
+                    replays: 0,
+                });
             }
+            (Ok(_), None) => self.fail(anyhow!("the recorded step has no loss")),
+            (Err(error), _) => self.fail(
+                error.context("this step cannot be recorded; write launches = \"each-step\""),
+            ),
         }
     }
 
@@ -259,12 +287,19 @@ mod tests {
                 assert_eq!(config.problems(), []);
                 let (source, device) = (Source::new(&config), device.burn());
                 let mut worker = Worker::new(&config, &device, false).expect("it fits");
-                let steps = (0..6).map(|step| {
-                    worker.load(&source.batch(step));
-                    worker.step();
-                    worker.losses().expect("the device works")
-                });
-                let losses: Vec<Vec<f64>> = steps.collect();
+                let mut losses = Vec::new();
+                // Parameters that are left alone for a while stay as young as they are.
+                for (at, gradient) in ["attached", "detached-norm", "attached"].iter().enumerate() {
+                    let knob = Knob::find("model.gradient").expect("known");
+                    let set = knob.set(&mut config, &Value::from_word(gradient));
+                    set.expect("valid");
+                    worker.reconfigure(&config);
+                    for step in 0..5 {
+                        worker.load(&source.batch(at as u64 * 5 + step));
+                        worker.step();
+                        losses.push(worker.losses().expect("the device works"));
+                    }
+                }
                 let recorded = worker.recorded.is_some();
                 // Kernels that were proven at no size, so that no test's model takes them.
                 let kernels = [0, 1].map(|_| (String::new(), [1; 3]));

@@ -110,7 +110,7 @@ fn ledger(run: &Finished, config: Option<&RunConfig>) -> Found {
     if run.clock != "host-sync" {
         return ("times do not end at a sync".to_owned(), Some(false));
     }
-    if config.is_some_and(|config| config.measure.sync == Sync::PerStep) {
+    if config.is_some_and(|it| it.measure.sync == Sync::PerStep || it.records()) {
         return ("each step ends at a sync".to_owned(), Some(true));
     }
     figure("phases.residual_pct", run, |percent| {

@@ -38,6 +38,8 @@ enum Version {
     },
     Own {
         moments: Vec<Option<Moments>>,
+        /// Which parameters the last update moved.
+        moved: Vec<usize>,
         clocks: Clocks,
         /// On a GPU, the state of loss scaling of runs without it.
         unscaled: Option<CubeTensor>,
@@ -70,6 +72,7 @@ impl Optimizer {
             },
             config::Optimizer::Fused => Version::Own {
                 moments: (0..parameters).map(|_| None).collect(),
+                moved: Vec::new(),
                 clocks: Clocks::new(),
                 unscaled: None,
             },
@@ -87,6 +90,31 @@ impl Optimizer {
         let with = all.filter(|(index, _)| has(*index));
         with.map(|(_, p)| 8 * p.value.shape().num_elements() as u64)
             .sum()
+    }
+
+    /// The last update was replayed so many times on the device: what it moved is older than the host knows. -1 where it was
+    /// recorded only.
+    pub fn replayed(&mut self, times: i32) {
+        let Version::Own {
+            moments,
+            moved,
+            clocks,
+            ..
+        } = &mut self.0
+        else {
+            return;
+        };
+        let mut ages = BTreeMap::new();
+        for index in moved {
+            if let Some(moments) = &mut moments[*index] {
+                ages.insert(moments.updates, moments.updates + times);
+                moments.updates += times;
+            }
+        }
+        let older = ages.into_iter();
+        let older = older.filter_map(|(before, now)| Some((now, clocks.remove(&before)?)));
+        let older: Vec<_> = older.collect();
+        clocks.extend(older);
     }
 
     /// One update. A parameter without a gradient is left alone, as in PyTorch. Gradients of a scaled loss are scaled back
@@ -115,6 +143,7 @@ impl Optimizer {
             }
             Version::Own {
                 moments,
+                moved,
                 clocks,
                 unscaled,
             } => {
@@ -127,10 +156,14 @@ impl Optimizer {
                 }
                 let mut by_age: BTreeMap<i32, Vec<Work>> = BTreeMap::new();
                 let mut elements = 0;
-                for ((parameter, gradient), moments) in
-                    parameters.into_iter().zip(gradients).zip(moments)
+                moved.clear();
+                for ((index, parameter), (gradient, moments)) in parameters
+                    .into_iter()
+                    .enumerate()
+                    .zip(gradients.into_iter().zip(moments))
                 {
                     let Some(gradient) = gradient else { continue };
+                    moved.push(index);
                     elements += gradient.shape().num_elements();
                     let updates = moments.as_ref().map_or(0, |m| m.updates);
                     let work = (parameter, gradient, moments);

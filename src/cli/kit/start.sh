@@ -15,7 +15,7 @@ said=$(LC_ALL=C "$here/perflings" --version 2>&1) || {
     exit 1
 }
 case ${1-} in
-"" | -* | check | compare | course | hint | list | mystery | replay | report | reset | room | run)
+"" | -* | check | compare | course | hint | kit | list | mystery | replay | report | reset | room | run)
     exec "$here/perflings" --course "$here/course" "$@"
     ;;
 *) exec "$here/perflings" "$@" ;;

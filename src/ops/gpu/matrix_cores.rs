@@ -85,7 +85,12 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
             0..MANY => (inner / shortest).clamp(1, 8),
             _ => 1,
         });
-        splits.map(|splits| Plan { splits, ..plan })
+        // As many parts as there are of whole steps.
+        let whole = |i: usize| inner[i].div_ceil(splits[i]).next_multiple_of(plan.step);
+        [0, 1].map(|i| Plan {
+            splits: inner[i].div_ceil(whole(i)),
+            ..plan
+        })
     };
     let groups = |plans: &[Plan; 2]| -> usize {
         let each = plans.iter().zip(problems);
@@ -344,6 +349,21 @@ mod tests {
                 }
             }
             alike(&device, [&x, &y], &Operands::F16, problem, 1e-5);
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_pair_begins_past_the_end() {
+        for [n, m, k] in [[16, 128, 128], [288, 40, 128], [1024, 1024, 512]] {
+            let problems = [
+                Problem::new([n, k, m], false, false),
+                Problem::new([m, k, n], true, false),
+            ];
+            for (plan, problem) in choose_pair(&problems, false).iter().zip(problems) {
+                let share = problem.inner.div_ceil(plan.splits);
+                let share = share.next_multiple_of(plan.step);
+                assert!(share * (plan.splits - 1) < problem.inner, "{plan:?}");
+            }
         }
     }
 

@@ -130,7 +130,8 @@ impl Program for Products {
             "@compute @workgroup_size({})\nfn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{",
             self.invocations()
         );
-        let [across, down, _] = self.groups();
+        let [across, down, deep] = self.groups();
+        let launched = across * down * deep;
         line!(
             text,
             "let place = (id.z * {down}u + id.y) * {across}u + id.x;"
@@ -140,11 +141,12 @@ impl Program for Products {
             let [across, down, deep] = product.groups();
             let end = begin + across * down * deep;
             // Control flow that naga knows to be the same for a whole workgroup.
-            let but_last = i + 1 < self.0.len();
+            let bounded = i + 1 < self.0.len() || end < launched;
+            let last = i + 1 == self.0.len();
             line!(
                 text,
                 "{}{{\n  let at = place - {begin}u;",
-                if but_last {
+                if bounded {
                     format!("if place < {end}u ")
                 } else {
                     String::new()
@@ -156,7 +158,7 @@ impl Program for Products {
                 across * down
             );
             product.multiply(i, &mut text);
-            line!(text, "}}{}", if but_last { " else " } else { "" });
+            line!(text, "}}{}", if last { "" } else { " else " });
             begin = end;
         }
         line!(text, "}}");

@@ -19,7 +19,11 @@ impl Recording {
         let failed = |error| anyhow!("{error:?}");
         like.client.graph_prepare().map_err(failed)?;
         work();
-        like.client.start_capture().map_err(failed)?;
+        if let Err(error) = like.client.start_capture() {
+            // What is prepared has to be ended, too.
+            drop(like.client.stop_capture());
+            return Err(failed(error));
+        }
         work();
         like.client.stop_capture().map(Self).map_err(failed)
     }
