@@ -12,7 +12,7 @@ pub enum Format {
     Split,
     /// Rounded to 16 bits and kept in f32: the numbers are those of the short format, the speed is that of f32.
     Emulated(Precision),
-    /// f16 in memory, multiplied by matrix cores.
+    /// Multiplied by matrix cores as f16: in memory, or rounded on the way where an operand is small.
     Native,
 }
 
@@ -29,7 +29,7 @@ impl Format {
         }
     }
 
-    /// The bytes of an operand over those of the same values in f32.
+    /// The bytes of an operand over those of the same values in f32; small operands that are rounded on the way have more.
     pub fn bytes_per_f32_byte(self) -> f64 {
         if self == Self::Native { 0.5 } else { 1.0 }
     }
