@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use clap::{Command, CommandFactory as _};
 
-use super::args::KitArgs;
+use super::args::{Cli, KitArgs};
 use super::list::ensure_new;
 use crate::course::workspace::write;
 use crate::files;
@@ -15,32 +16,35 @@ use crate::record::Recording;
 /// Bytes that this program or a recording may have.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Names of the program and of the script, how that is called, and the script.
+/// Names of the program and of the script, how that is called, the script, and what stands between names of commands in it.
 #[cfg(not(windows))]
-const START: [&str; 4] = [
+const START: [&str; 5] = [
     "perflings",
     "start.sh",
     "sh start.sh",
     include_str!("kit/start.sh"),
+    " | ",
 ];
 #[cfg(windows)]
-const START: [&str; 4] = [
+const START: [&str; 5] = [
     "perflings.exe",
     "start.cmd",
     "start.cmd",
     include_str!("kit/start.cmd"),
+    " ",
 ];
 
 pub fn kit(args: &KitArgs) -> Result<Exit> {
     let dir = &args.dir;
     ensure_new(dir)?;
-    let [program, script, start, text] = START;
+    let [program, script, start, text, between] = START;
     let context = args.course.load()?;
     let system = format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH);
     let filled = |text: &str| {
         text.replace("{SYSTEM}", &system)
             .replace("{VERSION}", env!("CARGO_PKG_VERSION"))
             .replace("{START}", start)
+            .replace("{COMMANDS}", &with_course().join(between))
     };
     for (path, text) in context.source.files()? {
         write(&dir.join("course").join(path), &text)?;
@@ -69,6 +73,14 @@ pub fn kit(args: &KitArgs) -> Result<Exit> {
         "try it on a machine of the room: {start} doctor --room"
     ));
     Ok(Exit::Ok)
+}
+
+/// The commands that read a course.
+fn with_course() -> Vec<String> {
+    let takes = |command: &&Command| command.get_arguments().any(|it| it.get_id() == "course");
+    let grammar = Cli::command();
+    let commands = grammar.get_subcommands().filter(takes);
+    commands.map(|it| it.get_name().to_owned()).collect()
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

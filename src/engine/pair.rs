@@ -9,7 +9,7 @@ use super::host::ensure_memory;
 use super::queue::Queue;
 use super::trainer::started;
 use super::wire::Outlet;
-use super::worker::{Phases, TO_RECORD, Worker};
+use super::worker::{TO_RECORD, Tasks, Worker};
 use crate::config::{Knob, Sync};
 use crate::data::Source;
 use crate::profile::sequential::{FIRST_LOOK, Plan, ratio};
@@ -80,7 +80,7 @@ struct Side {
     source: Source,
     step: u64,
     /// What the host hands over for a step, and whether it waits after each part.
-    phases: Phases,
+    tasks: Tasks,
     waits: bool,
 }
 
@@ -90,7 +90,7 @@ impl Side {
         Self {
             source: Source::new(&spec.config),
             step: 0,
-            phases: Worker::phases(&spec.config, on_cpu),
+            tasks: Worker::tasks(&spec.config, on_cpu),
             waits: alike && spec.config.measure.sync == Sync::PerPhase,
             spec,
         }
@@ -103,7 +103,7 @@ impl Side {
         queue.ask(move |worker| worker.load(&batch))?;
         queue.sync()?;
         let began = Instant::now();
-        for task in self.phases {
+        for task in self.tasks {
             queue.submit(*task)?;
             if self.waits {
                 queue.sync()?;
@@ -153,8 +153,8 @@ impl Paired {
         let other_tokens = |path: &String| Knob::known(path).is_some_and(Knob::changes_tokens);
         let tokens = [&a, &b].map(|side| side.config.tokens_per_step() as u64);
         let tokens = differs.iter().any(other_tokens).then_some(tokens);
-        let records = [&a, &b].into_iter().any(|side| side.config.records());
-        let records = records && !opened.queued;
+        let records = [&a, &b].map(|side| Worker::records(&side.config, opened.queued));
+        let records = records.contains(&true);
         let warmup = a.config.measure.warmup.clamp(2, 10);
         let warmup = warmup.max(if records { TO_RECORD + 1 } else { 0 });
         let a = RunSpec { slot: Slot::A, ..a };

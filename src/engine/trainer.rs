@@ -250,7 +250,7 @@ impl Trainer {
     fn warmup(&self) -> u64 {
         let asked = self.spec.config.measure.warmup;
         let wanted = self.spec.steps.map_or(asked, |steps| asked.min(steps / 4));
-        let recorded = self.spec.config.records() && !self.on_cpu();
+        let recorded = Worker::records(&self.spec.config, self.on_cpu());
         wanted.max(if recorded { TO_RECORD } else { 0 })
     }
 
@@ -419,7 +419,7 @@ impl Trainer {
         let began = Instant::now();
         let mut last = began;
         let mut took = Vec::with_capacity(3);
-        for task in Worker::phases(&self.spec.config, self.on_cpu()) {
+        for task in Worker::tasks(&self.spec.config, self.on_cpu()) {
             self.queue.submit(*task)?;
             enqueue += last.elapsed().as_secs_f64() * 1e3;
             if phases {

@@ -15,7 +15,7 @@ use crate::ops::optimizer::Optimizer;
 use crate::ops::primitive;
 
 /// A step, or its phases in their order.
-pub type Phases = &'static [fn(&mut Worker)];
+pub type Tasks = &'static [fn(&mut Worker)];
 
 /// Steps that compile every kernel, and the one that is recorded. They take longer than those that follow.
 pub const TO_RECORD: u64 = 3;
@@ -67,7 +67,7 @@ impl Worker {
             gradients: Vec::new(),
             learning_rate,
             loss_scale: config.scales_loss().then(|| LossScale::new(&device)),
-            records: config.records() && !is_cpu(&device),
+            records: Self::records(config, is_cpu(&device)),
             taken: 0,
             recorded: None,
             failed: None,
@@ -79,7 +79,7 @@ impl Worker {
     pub fn reconfigure(&mut self, config: &RunConfig) {
         self.model.reconfigure(config);
         self.learning_rate = config.train.learning_rate;
-        self.records = config.records() && !is_cpu(&self.device);
+        self.records = Self::records(config, is_cpu(&self.device));
         self.forget();
         let scale = self.loss_scale.take();
         if config.scales_loss() {
@@ -98,9 +98,14 @@ impl Worker {
         }
     }
 
+    /// Whether launches are recorded: the CPU device has none.
+    pub fn records(config: &RunConfig, on_cpu: bool) -> bool {
+        config.records() && !on_cpu
+    }
+
     /// What the host hands over for a step: its phases, or all of it where a GPU's launches are recorded.
-    pub fn phases(config: &RunConfig, on_cpu: bool) -> Phases {
-        if config.records() && !on_cpu {
+    pub fn tasks(config: &RunConfig, on_cpu: bool) -> Tasks {
+        if Self::records(config, on_cpu) {
             &[Self::step]
         } else {
             &[Self::forward, Self::backward, Self::update]
@@ -252,7 +257,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Knob, Preset, Value};
+    use crate::config::{Knob, Value};
     use crate::data::Source;
     use crate::ops::gpu::check;
 
@@ -261,25 +266,16 @@ mod tests {
         let Some(device) = check::Device::any() else {
             return;
         };
-        let fast = [
-            ("model.qkv", "fused"),
-            ("model.attention", "flash"),
-            ("model.norm", "fused"),
-            ("model.swiglu", "fused-activation"),
-            ("model.loss", "fused"),
-            ("model.matmul", "own"),
-            ("train.precision", "f16"),
-        ];
-        for knobs in [&[][..], &fast[..]] {
+        for (version, precision) in [("v1", "f32"), ("v3", "f16")] {
             let run = |launches| {
-                let mut config = RunConfig::preset(Preset::Tiny);
+                let mut config = RunConfig::version(version).expect("ours");
                 (config.model.layers, config.train.context) = (1, 16);
-                let common = [
+                let knobs = [
                     ("train.optimizer", "fused"),
-                    ("measure.sync", "per-step"),
+                    ("train.precision", precision),
                     ("train.launches", launches),
                 ];
-                for (path, value) in knobs.iter().chain(&common) {
+                for (path, value) in knobs {
                     let knob = Knob::find(path).expect("known");
                     let set = knob.set(&mut config, &Value::from_word(value));
                     set.expect("valid");

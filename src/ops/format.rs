@@ -34,6 +34,15 @@ impl Format {
         if self == Self::Native { 0.5 } else { 1.0 }
     }
 
+    /// f32 values' worth of bytes for each value that an operation writes for products: its fused kernel writes their format.
+    pub fn written(self, fused: bool) -> f64 {
+        if fused {
+            self.bytes_per_f32_byte()
+        } else {
+            1.0
+        }
+    }
+
     /// Whether products run on matrix cores.
     pub fn on_matrix_cores(self) -> bool {
         matches!(self, Self::Split | Self::Native)

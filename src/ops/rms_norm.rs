@@ -84,10 +84,7 @@ impl Operation<2> for RmsNorm {
 
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
-        let written = match self.version {
-            Norm::Composed => n,
-            Norm::Fused => self.format.bytes_per_f32_byte() * n,
-        };
+        let written = n * self.format.written(self.version == Norm::Fused);
         (Cost::new(4.0 * n, n + written), Cost::new(9.0 * n, 3.0 * n))
     }
 }

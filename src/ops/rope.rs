@@ -52,11 +52,7 @@ impl Operation<1> for Rope {
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
         let turned = n * self.rotated as f64 / x[1] as f64;
-        let written = if self.fused {
-            self.format.bytes_per_f32_byte() * n
-        } else {
-            n
-        };
+        let written = n * self.format.written(self.fused);
         (
             Cost::new(3.0 * turned, 2.0 * n),
             Cost::new(3.0 * turned, n + written),

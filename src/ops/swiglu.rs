@@ -120,11 +120,7 @@ impl Operation<1> for PackedActivation {
 
     fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
         let n = packed.iter().product::<usize>() as f64 / 2.0;
-        let written = if self.fused {
-            self.format.bytes_per_f32_byte() * n
-        } else {
-            n
-        };
+        let written = n * self.format.written(self.fused);
         (
             Cost::new(8.0 * n, 2.0 * n + written),
             Cost::new(14.0 * n, 3.0 * n + 2.0 * written),

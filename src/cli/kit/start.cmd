@@ -4,5 +4,5 @@
 @set "first=%~1"
 @if not defined first set course=--course "%~dp0course"
 @if "%first:~0,1%"=="-" set course=--course "%~dp0course"
-@for %%c in (check compare course hint kit list mystery replay report reset room run) do @if "%first%"=="%%c" set course=--course "%~dp0course"
+@for %%c in ({COMMANDS}) do @if "%first%"=="%%c" set course=--course "%~dp0course"
 @"%~dp0perflings.exe" %course% %*

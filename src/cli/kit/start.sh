@@ -15,7 +15,7 @@ said=$(LC_ALL=C "$here/perflings" --version 2>&1) || {
     exit 1
 }
 case ${1-} in
-"" | -* | check | compare | course | hint | kit | list | mystery | replay | report | reset | room | run)
+"" | -* | {COMMANDS})
     exec "$here/perflings" --course "$here/course" "$@"
     ;;
 *) exec "$here/perflings" "$@" ;;

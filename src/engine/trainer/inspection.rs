@@ -150,7 +150,7 @@ impl Trainer {
             self.load()?;
             self.queue.sync()?;
             let began = Instant::now();
-            for task in Worker::phases(&self.spec.config, self.on_cpu()) {
+            for task in Worker::tasks(&self.spec.config, self.on_cpu()) {
                 self.queue.submit(*task)?;
             }
             self.queue.sync()?;

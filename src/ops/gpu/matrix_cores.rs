@@ -8,7 +8,7 @@
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
 use super::matmul_plan::Problem;
-use super::matrix_cores_wgsl::{LANES, Plan, Product, Products};
+use super::matrix_cores_wgsl::{LANES, Plan, Product, Products, Staged};
 use super::wgsl;
 use super::{grad_norm, is_f16, reduce, shaped};
 use burn_cubecl::tensor::CubeTensor;
@@ -145,11 +145,12 @@ pub enum Operands<'a> {
 }
 
 impl Operands<'_> {
-    fn halves(&self) -> Option<[Range<usize>; 2]> {
-        match self {
-            Self::F16 => None,
-            Self::F32(largest, which) => Some(which.map(|i| largest.of[i].clone())),
-        }
+    fn staged(&self, pair: [&CubeTensor; 2]) -> [Staged; 2] {
+        [0, 1].map(|i| match self {
+            Self::F32(largest, which) => Staged::Halves(largest.of[which[i]].clone()),
+            Self::F16 if is_f16(pair[i]) => Staged::Short,
+            Self::F16 => Staged::Rounded,
+        })
     }
 
     fn largest(&self) -> Option<&CubeTensor> {
@@ -168,15 +169,14 @@ pub fn matmul(
     residual: Option<&CubeTensor>,
     problem: Problem,
 ) -> CubeTensor {
-    let plan = choose(&problem, operands.halves().is_some());
+    let plan = choose(&problem, operands.largest().is_some());
     // Where a tile reaches over an edge, the residual is added by the second launch.
     let first = residual.filter(|_| !plan.is_ragged(&problem) && plan.splits == 1);
     let product = Product {
         problem,
         plan,
         residual: first.is_some(),
-        short: [a, b].map(is_f16),
-        halves: operands.halves(),
+        staged: operands.staged([a, b]),
     };
     let out = product.empty(a);
     let all = [a, b, &out].into_iter().chain(first);
@@ -197,7 +197,7 @@ pub fn matmul_pair(
     operands: [&Operands; 2],
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
-    let plans = choose_pair(&problems, operands[0].halves().is_some());
+    let plans = choose_pair(&problems, operands[0].largest().is_some());
     pair_by(plans, pairs, operands, problems)
 }
 
@@ -207,22 +207,18 @@ fn pair_by(
     operands: [&Operands; 2],
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
-    let products = [0, 1].map(|i| Product {
+    let product = |i: usize| Product {
         problem: problems[i],
         plan: plans[i],
         residual: false,
-        short: pairs[i].map(is_f16),
-        halves: operands[i].halves(),
-    });
-    let outs = [0, 1].map(|i| products[i].empty(pairs[i][0]));
+        staged: operands[i].staged(pairs[i]),
+    };
+    let outs = [0, 1].map(|i| product(i).empty(pairs[i][0]));
     let mut order = [0, 1];
     // Workgroups start in their order: the longer ones first.
     order.sort_by_key(|i| std::cmp::Reverse(problems[*i].inner / plans[*i].splits));
-    let buffers = order
-        .iter()
-        .flat_map(|i| [pairs[*i][0], pairs[*i][1], &outs[*i]]);
-    let products = order.map(|i| products[i].clone());
-    launch(products.to_vec(), buffers.collect(), operands[0].largest());
+    let buffers = order.map(|i| [pairs[i][0], pairs[i][1], &outs[i]]).concat();
+    launch(order.map(product).to_vec(), buffers, operands[0].largest());
     let parts = [0, 1].map(|i| {
         let Problem { rows, columns, .. } = problems[i];
         (plans[i].splits, [rows, columns])
@@ -253,15 +249,18 @@ mod tests {
         let heads = [[1024, 1000, 512], [4096, 1000, 1024]];
         let heads = heads.map(|sizes| Problem::new(sizes, false, true));
         for problem in problems().into_iter().chain(heads) {
-            for halves in [None, Some([0..1, 1..300])] {
-                let plan = choose(&problem, halves.is_some());
+            let split = [Staged::Halves(0..1), Staged::Halves(1..300)];
+            let short = [Staged::Short, Staged::Short];
+            let mixed = [Staged::Short, Staged::Rounded];
+            for staged in [split, short, mixed] {
+                let halves = matches!(staged, [Staged::Halves(_), _]);
+                let plan = choose(&problem, halves);
                 for splits in [1, 3] {
                     let program = Products(vec![Product {
                         problem,
                         plan: Plan { splits, ..plan },
                         residual: splits == 1,
-                        short: [halves.is_none(), splits == 1 && halves.is_none()],
-                        halves: halves.clone(),
+                        staged: staged.clone(),
                     }]);
                     check::valid_wgsl(&program.text());
                 }
@@ -270,14 +269,13 @@ mod tests {
                     b_transposed: false,
                     ..problem
                 };
-                let plans = choose_pair(&[problem, turned], halves.is_some());
+                let plans = choose_pair(&[problem, turned], halves);
                 let products = plans.into_iter().zip([problem, turned]);
                 let products = products.map(|(plan, problem)| Product {
                     problem,
                     plan,
                     residual: false,
-                    short: [halves.is_none(); 2],
-                    halves: halves.clone(),
+                    staged: staged.clone(),
                 });
                 check::valid_wgsl(&Products(products.collect()).text());
             }

@@ -61,10 +61,19 @@ pub struct Product {
     pub plan: Plan,
     /// Whether a matrix of the result's shape is added.
     pub residual: bool,
-    /// Whether A is f16, and B. f32 is rounded to it while it is staged, or split.
-    pub short: [bool; 2],
-    /// Of operands that are split: which values A's largest magnitude is the largest of, and B's.
-    pub halves: Option<[Range<usize>; 2]>,
+    /// How A is staged, and B.
+    pub staged: [Staged; 2],
+}
+
+/// How an operand comes to workgroup memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Staged {
+    /// f16 as it is.
+    Short,
+    /// f32 rounded to f16.
+    Rounded,
+    /// f32 as two f16; which values its largest magnitude is the largest of.
+    Halves(Range<usize>),
 }
 
 /// The kernel of some products, whose plans have as many invocations and whose operands one format. Bindings: A, B, the
@@ -108,7 +117,7 @@ impl Program for Products {
         }
         // Workgroup memory is that of the product that takes the most.
         let operands: Vec<Operand> = self.0.iter().flat_map(Product::operands).collect();
-        for (name, half) in operands.iter().take(2).flat_map(Operand::staged) {
+        for (name, half) in operands.iter().take(2).flat_map(Operand::parts) {
             let same = operands.iter().filter(|it| it.name == name.name);
             let vectors = same.map(|it| it.part.0 * it.pitch()).max().unwrap_or(0);
             let name = name.name;
@@ -183,7 +192,7 @@ impl Products {
     }
 
     fn halves(&self) -> bool {
-        self.0.iter().any(|it| it.halves.is_some())
+        self.0.iter().any(Product::halves)
     }
 
     fn invocations(&self) -> usize {
@@ -204,6 +213,10 @@ impl Product {
 
     fn is_ragged(&self) -> bool {
         self.plan.is_ragged(&self.problem)
+    }
+
+    fn halves(&self) -> bool {
+        matches!(self.staged, [Staged::Halves(_), _])
     }
 
     /// Its result in as many parts as the plan has, on the device of `like`.
@@ -255,11 +268,11 @@ impl Product {
             "  let target_first = group.z * {}u + (row + a_first) * {columns}u + column + b_first;",
             rows * columns
         );
-        if let Some(halves) = &self.halves {
+        if let [Staged::Halves(a), Staged::Halves(b)] = &self.staged {
             text.push_str(
                 "  if lane < 2u { atomicStore(&bits[lane], 0u); }\n  workgroupBarrier();\n",
             );
-            for (i, Range { start, end }) in halves.iter().enumerate() {
+            for (i, Range { start, end }) in [a, b].into_iter().enumerate() {
                 line!(
                     text,
                     "  for (var i = {start}u + lane; i < {end}u; i += {threads}u) {{ atomicMax(&bits[{i}], bitcast<u32>(largest[i])); }}"
@@ -312,13 +325,13 @@ impl Product {
         let [of_a, of_b] = &operands;
         let inner = || (0..step).step_by(TILE);
         line!(text, "    {{");
-        for (operand, half) in of_a.staged() {
+        for (operand, half) in of_a.parts() {
             for (i, at) in (0..down).flat_map(|i| inner().map(move |at| (i, at))) {
                 operand.load(text, half, i, at);
             }
         }
         for j in 0..across {
-            for (operand, half) in of_b.staged() {
+            for (operand, half) in of_b.parts() {
                 inner().for_each(|at| operand.load(text, half, j, at));
             }
             for i in 0..down {
@@ -326,7 +339,7 @@ impl Product {
                     format!("coopMultiplyAdd(a_{a}{i}_{at}, b_{b}{j}_{at}, {sum})")
                 };
                 let sum = format!("sum{i}_{j}");
-                let products = if self.halves.is_none() {
+                let products = if !self.halves() {
                     inner().fold(sum.clone(), |sum, at| add("high", "high", at, sum))
                 } else {
                     let zero = "coop_mat16x16<f32, C>()".to_owned();
@@ -341,10 +354,11 @@ impl Product {
         }
         line!(text, "    }}");
         line!(text, "    workgroupBarrier();\n  }}");
-        let unscaled = self
-            .halves
-            .as_ref()
-            .map_or("", |_| " * a_inverse * b_inverse");
+        let unscaled = if self.halves() {
+            " * a_inverse * b_inverse"
+        } else {
+            ""
+        };
         for (i, j) in blocks() {
             let (down, across) = (i * TILE, j * TILE);
             let at = format!("target_first + {}u", down * columns + across);
@@ -353,7 +367,7 @@ impl Product {
                     text,
                     "  sum{i}_{j} = sum{i}_{j}{unscaled} + coopLoadT<coop_mat16x16<f32, C>>(&residual{number}[{at}], {columns}u);"
                 );
-            } else if self.halves.is_some() {
+            } else if self.halves() {
                 line!(text, "  sum{i}_{j} = sum{i}_{j}{unscaled};");
             }
             if !ragged {
@@ -388,11 +402,11 @@ impl Product {
     }
 
     /// A and B as they lie in memory.
-    fn operands(&self) -> [Operand; 2] {
+    fn operands(&self) -> [Operand<'_>; 2] {
         let (problem, (height, width)) = (&self.problem, self.plan.block());
-        let operand = |name, transposed: bool, outer: &'static str, staged, whole, short| {
+        let operand = |name, transposed: bool, outer: &'static str, block, whole, staged| {
             let (part, size, at) = (
-                (staged, self.plan.step),
+                (block, self.plan.step),
                 (whole, problem.inner),
                 (outer, "next"),
             );
@@ -401,31 +415,27 @@ impl Product {
             let inner_lines = (name == 'a') == transposed;
             Operand {
                 name,
-                short,
-                halves: self.halves.is_some(),
+                staged,
                 inner_lines,
                 part: if inner_lines { turn(part) } else { part },
                 whole: if inner_lines { turn(size) } else { size },
                 at: if inner_lines { (at.1, at.0) } else { at },
             }
         };
-        let [short_a, short_b] = self.short;
+        let [a, b] = &self.staged;
         let Problem { rows, columns, .. } = *problem;
         let (a_turned, b_turned) = (problem.a_transposed, problem.b_transposed);
         [
-            operand('a', a_turned, "row", height, rows, short_a),
-            operand('b', b_turned, "column", width, columns, short_b),
+            operand('a', a_turned, "row", height, rows, a),
+            operand('b', b_turned, "column", width, columns, b),
         ]
     }
 }
 
 /// An operand as it lies in memory: lines of neighbouring values, which go to workgroup memory as they are.
-struct Operand {
+struct Operand<'a> {
     name: char,
-    /// Whether it is f16.
-    short: bool,
-    /// Whether it is f32, staged as two f16.
-    halves: bool,
+    staged: &'a Staged,
     /// Whether a line belongs to one inner value, and not to one row of A or column of B.
     inner_lines: bool,
     /// Lines and values that a workgroup stages in a step.
@@ -436,7 +446,7 @@ struct Operand {
     at: (&'static str, &'static str),
 }
 
-impl Operand {
+impl Operand<'_> {
     /// Vectors from line to line in workgroup memory.
     fn pitch(&self) -> usize {
         (self.part.1 + PADDING) / LANES
@@ -470,15 +480,22 @@ impl Operand {
         }
     }
 
-    /// What is staged of it: the one part of f16, both of f32.
-    fn staged(&self) -> impl Iterator<Item = (&Self, &'static str)> {
-        let low = self.halves.then_some((self, "low"));
+    /// The matrices that it becomes: one, or two halves.
+    fn parts(&self) -> impl Iterator<Item = (&Self, &'static str)> {
+        let low = self.is_halved().then_some((self, "low"));
         [(self, "high")].into_iter().chain(low)
+    }
+
+    fn is_halved(&self) -> bool {
+        matches!(self.staged, Staged::Halves(_))
     }
 
     /// Four values as they lie in memory.
     fn vector(&self) -> &'static str {
-        if self.short { "vec4<f16>" } else { "vec4<f32>" }
+        match self.staged {
+            Staged::Short => "vec4<f16>",
+            Staged::Rounded | Staged::Halves(_) => "vec4<f32>",
+        }
     }
 
     /// Writes the registers to workgroup memory.
@@ -487,7 +504,7 @@ impl Operand {
         for load in 0..self.loads(invocations) {
             let at = format!("(lane + {}u)", load * invocations);
             let to = format!("{at} / {across}u * {pitch}u + {at} % {across}u");
-            if !self.halves {
+            if !self.is_halved() {
                 line!(text, "    {name}_high[{to}] = vec4<f16>({name}_{load});");
                 continue;
             }
