@@ -75,11 +75,14 @@ pub fn kit(args: &KitArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The commands that read a course.
+/// The commands that read a course, or have one that does.
 fn with_course() -> Vec<String> {
-    let takes = |command: &&Command| command.get_arguments().any(|it| it.get_id() == "course");
+    fn takes(command: &Command) -> bool {
+        command.get_arguments().any(|it| it.get_id() == "course")
+            || command.get_subcommands().any(takes)
+    }
     let grammar = Cli::command();
-    let commands = grammar.get_subcommands().filter(takes);
+    let commands = grammar.get_subcommands().filter(|it| takes(it));
     commands.map(|it| it.get_name().to_owned()).collect()
 }
 
@@ -90,4 +93,20 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         .and_then(|()| files::write(to, &bytes))
         .with_context(|| format!("Failed to write {}", to.display()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_course;
+
+    #[test]
+    fn a_kit_gives_its_course_to_the_commands_that_take_one() {
+        let all = with_course();
+        let takes = |name: &str| all.iter().any(|it| it == name);
+        assert!(["check", "course", "kit", "run"].into_iter().all(takes));
+        assert!(
+            !["doctor", "config", "bench"].into_iter().any(takes),
+            "{all:?}"
+        );
+    }
 }
