@@ -5,7 +5,7 @@
 
 use super::attention_wgsl::{self, Lines, Shape};
 use super::is_f16;
-use super::wgsl::{Program, line};
+use super::wgsl::{self, Program, line};
 use crate::ops::shapes::{Columns, Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
@@ -20,6 +20,8 @@ const INVOCATIONS: usize = 128;
 /// Values from row to row of the scores and of the f16 weights in workgroup memory.
 const SCORES: usize = OTHER + 4;
 const WEIGHTS: usize = OTHER + 8;
+/// Vectors of an invocation's part of a row of scores.
+const FOURS: usize = SIDE / 4;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
 
@@ -35,7 +37,7 @@ pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor
     attention_wgsl::forward(rows, sizes, OWN, Forward)
 }
 
-/// As [`super::attention_backward::backward`], with f16 operands in the products. 2 launches.
+/// As [`super::attention_backward::backward`], with f16 operands in the products. 1 launch.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
@@ -47,20 +49,21 @@ pub fn backward(
         !is_f16(dout),
         "operands are converted where they are staged"
     );
-    attention_wgsl::backward(dout, rows, [out, lse], sizes, OWN, Queries, Keys)
+    attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
+        let groups = shape.groups(OWN, sizes.kv_heads + sizes.heads);
+        let buffers = [q, k, v, dout, out, dq, dk, dv, lse];
+        wgsl::launch(Backward(shape), groups, &buffers);
+    })
 }
 
 /// The output and the logarithms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Forward(Shape);
 
-/// δ = rowsum(dout∘out), and dq.
+/// dk and dv by the first workgroups, which take longer, and dq by the others. Both need δ = rowsum(dout∘out) and compute it:
+/// side by side they fill a GPU that neither fills alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Queries(Shape);
-
-/// dk and dv.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Keys(Shape);
+struct Backward(Shape);
 
 impl Program for Forward {
     fn name(&self) -> &'static str {
@@ -77,7 +80,9 @@ impl Program for Forward {
             heads, head_dim, ..
         } = shape.sizes;
         let (scale, parts) = (shape.sizes.scale(), shape.parts());
-        let mut text = shape.begin(&["q", "k", "v"], &["out", "lse"], heads);
+        let mut text = shape.begin(&["q", "k", "v"], &["out", "lse"]);
+        line!(text, "  let group = id;");
+        shape.place(&mut text, heads);
         // The last rows have the most keys before them: they start first.
         line!(text, "  let first = (tiles - 1u - group.x) * {OWN}u;");
         shape.own_side(&mut text, "q", "q", &shape.lines(0, "head"), "first");
@@ -96,27 +101,38 @@ impl Program for Forward {
         );
         line!(text, "    workgroupBarrier();");
         shape.scores(&mut text, "q", 0);
-        line!(text, "    var high = top;");
-        for i in 0..SIDE {
+        for i in 0..FOURS {
             line!(
                 text,
-                "    let s{i} = select(lowest, scores[mine + {i}u] * {scale:?}, other + column + {i}u <= first + row);\n    high = max(high, s{i});"
+                "    let s{i} = select(vec4<f32>(lowest), scores[mine + {i}u] * {scale:?}, {} <= vec4<u32>(first + row));",
+                columns(i)
             );
         }
-        line!(text, "    total *= exp(top - high);\n    top = high;");
-        for i in 0..SIDE {
-            line!(text, "    total += exp(s{i} - high);");
-        }
+        let all = |with: &dyn Fn(usize) -> String, between: &str| {
+            (0..FOURS).map(with).collect::<Vec<_>>().join(between)
+        };
+        line!(
+            text,
+            "    let most = max(max(s0, s1), max(s2, s3));\n    let high = max(top, max(max(most.x, most.y), max(most.z, most.w)));"
+        );
+        line!(
+            text,
+            "    total = total * exp(top - high) + dot({}, vec4<f32>(1.0));\n    top = high;",
+            all(&|i| format!("exp(s{i} - high)"), " + ")
+        );
         line!(text, "  }}\n  workgroupBarrier();");
         // The two halves of a row.
         line!(
             text,
-            "  scores[2u * lane] = top;\n  scores[2u * lane + 1u] = total;\n  workgroupBarrier();"
+            "  shares[lane] = vec2<f32>(top, total);\n  workgroupBarrier();"
         );
-        line!(text, "  let high = max(top, scores[2u * (lane ^ 1u)]);");
         line!(
             text,
-            "  let whole = total * exp(top - high) + scores[2u * (lane ^ 1u) + 1u] * exp(scores[2u * (lane ^ 1u)] - high);"
+            "  let half = shares[lane ^ 1u];\n  let high = max(top, half.x);"
+        );
+        line!(
+            text,
+            "  let whole = total * exp(top - high) + half.y * exp(half.x - high);"
         );
         line!(text, "  let log = high + log(whole);");
         line!(
@@ -147,10 +163,11 @@ impl Program for Forward {
         );
         line!(text, "    workgroupBarrier();");
         shape.scores(&mut text, "q", 0);
-        for i in 0..SIDE {
+        for i in 0..FOURS {
             line!(
                 text,
-                "    weights[weight + {i}u] = f16(select(0.0, exp(scores[mine + {i}u] * {scale:?} - log), other + column + {i}u <= first + row));"
+                "    weights[weight + {i}u] = vec4<f16>(select(vec4<f32>(), exp(scores[mine + {i}u] * {scale:?} - log), {} <= vec4<u32>(first + row)));",
+                columns(i)
             );
         }
         line!(text, "    workgroupBarrier();");
@@ -166,9 +183,9 @@ impl Program for Forward {
     }
 }
 
-impl Program for Queries {
+impl Program for Backward {
     fn name(&self) -> &'static str {
-        "flash_attention_backward_q_matrix_cores"
+        "flash_attention_backward_matrix_cores"
     }
 
     fn workgroup(&self) -> [u32; 3] {
@@ -178,170 +195,18 @@ impl Program for Queries {
     fn text(&self) -> String {
         let shape = &self.0;
         let Heads {
-            heads, head_dim, ..
+            batch, kv_heads, ..
         } = shape.sizes;
-        let (scale, parts) = (shape.sizes.scale(), shape.parts());
-        let mut text = shape.begin(
-            &["q", "k", "v", "dout"],
-            &["out", "dq", "lse", "delta"],
-            heads,
-        );
-        line!(text, "  let first = (tiles - 1u - group.x) * {OWN}u;");
-        shape.own_side(&mut text, "q", "q", &shape.lines(0, "head"), "first");
-        shape.own_side(&mut text, "dout", "g", &shape.dense(), "first");
-        // δ of the row, half by each of two invocations.
-        let half = head_dim / 2;
+        let mut text = shape.begin(&["q", "k", "v", "dout", "out"], &["dq", "dk", "dv", "lse"]);
+        let of_keys = batch * kv_heads;
+        line!(text, "  if id.y < {of_keys}u {{\n  let group = id;");
+        shape.keys(&mut text);
         line!(
             text,
-            "  let at = (sequence + first + row) * {}u + head * {head_dim}u + column / {SIDE}u * {half}u;",
-            heads * head_dim
+            "  }} else {{\n  let group = id - vec3<u32>(0u, {of_keys}u, 0u);"
         );
-        line!(text, "  var dot_half = 0.0;");
-        line!(text, "  for (var i = 0u; i < {half}u; i += 4u) {{");
-        line!(text, "    let g4 = dout[(at + i) / 4u];");
-        line!(
-            text,
-            "    dot_half += dot(g4, vec4<f32>(out[at + i], out[at + i + 1u], out[at + i + 2u], out[at + i + 3u]));\n  }}"
-        );
-        line!(text, "  scores[lane] = dot_half;\n  workgroupBarrier();");
-        line!(text, "  let delta_row = dot_half + scores[lane ^ 1u];");
-        line!(
-            text,
-            "  let line_of_row = (sequence + first + row) * {heads}u + head;"
-        );
-        line!(text, "  let log = lse[line_of_row];");
-        line!(
-            text,
-            "  if column == 0u {{ delta[line_of_row] = delta_row; }}\n  workgroupBarrier();"
-        );
-        zeros(&mut text, "sum", parts);
-        line!(
-            text,
-            "  for (var other = 0u; other < first + {OWN}u; other += {OTHER}u) {{"
-        );
-        shape.stage(
-            &mut text,
-            "k",
-            OTHER,
-            0,
-            &shape.lines(1, "kv_head"),
-            "other",
-        );
-        shape.stage(
-            &mut text,
-            "v",
-            OTHER,
-            OTHER,
-            &shape.lines(2, "kv_head"),
-            "other",
-        );
-        line!(text, "    workgroupBarrier();");
-        shape.scores(&mut text, "q", 0);
-        for i in 0..SIDE {
-            line!(
-                text,
-                "    let p{i} = select(0.0, exp(scores[mine + {i}u] * {scale:?} - log), other + column + {i}u <= first + row);"
-            );
-        }
-        line!(text, "    workgroupBarrier();");
-        shape.scores(&mut text, "g", OTHER);
-        for i in 0..SIDE {
-            line!(
-                text,
-                "    weights[weight + {i}u] = f16(p{i} * (scores[mine + {i}u] - delta_row) * {scale:?});"
-            );
-        }
-        line!(text, "    workgroupBarrier();");
-        shape.accumulate(&mut text, "sum", 0);
-        line!(text, "    workgroupBarrier();\n  }}");
-        let Columns { stride, .. } = shape.columns[0];
-        let target = format!(
-            "{} + (first + own) * {stride}u",
-            shape.lines(0, "head").start
-        );
-        store(&mut text, "sum", "dq", &target, parts, stride);
-        line!(text, "}}");
-        text
-    }
-}
-
-impl Program for Keys {
-    fn name(&self) -> &'static str {
-        "flash_attention_backward_kv_matrix_cores"
-    }
-
-    fn workgroup(&self) -> [u32; 3] {
-        [INVOCATIONS as u32, 1, 1]
-    }
-
-    fn text(&self) -> String {
-        let shape = &self.0;
-        let Heads {
-            heads,
-            kv_heads,
-            context,
-            ..
-        } = shape.sizes;
-        let group = shape.sizes.group();
-        let (scale, parts) = (shape.sizes.scale(), shape.parts());
-        let mut text = shape.begin(
-            &["q", "k", "v", "dout"],
-            &["dk", "dv", "lse", "delta"],
-            kv_heads,
-        );
-        // The first keys have the most queries after them: they start first.
-        line!(text, "  let first = group.x * {OWN}u;");
-        shape.own_side(&mut text, "k", "key", &shape.lines(1, "kv_head"), "first");
-        shape.own_side(&mut text, "v", "value", &shape.lines(2, "kv_head"), "first");
-        zeros(&mut text, "dkey", parts);
-        zeros(&mut text, "dvalue", parts);
-        line!(
-            text,
-            "  for (var head = kv_head * {group}u; head < (kv_head + 1u) * {group}u; head += 1u) {{"
-        );
-        line!(
-            text,
-            "  for (var other = first; other < {context}u; other += {OTHER}u) {{"
-        );
-        shape.stage(&mut text, "q", OTHER, 0, &shape.lines(0, "head"), "other");
-        shape.stage(&mut text, "dout", OTHER, OTHER, &shape.dense(), "other");
-        line!(
-            text,
-            "    if lane < {OTHER}u {{\n      let line_of_row = (sequence + other + lane) * {heads}u + head;"
-        );
-        line!(
-            text,
-            "      logs[lane] = vec2<f32>(lse[line_of_row], delta[line_of_row]);\n    }}"
-        );
-        line!(text, "    workgroupBarrier();");
-        shape.scores(&mut text, "key", 0);
-        for i in 0..SIDE {
-            line!(
-                text,
-                "    let p{i} = select(0.0, exp(scores[mine + {i}u] * {scale:?} - logs[column + {i}u].x), first + row <= other + column + {i}u);\n    weights[weight + {i}u] = f16(p{i});"
-            );
-        }
-        line!(text, "    workgroupBarrier();");
-        shape.accumulate(&mut text, "dvalue", OTHER);
-        shape.scores(&mut text, "value", OTHER);
-        for i in 0..SIDE {
-            line!(
-                text,
-                "    weights[weight + {i}u] = f16(p{i} * (scores[mine + {i}u] - logs[column + {i}u].y) * {scale:?});"
-            );
-        }
-        line!(text, "    workgroupBarrier();");
-        shape.accumulate(&mut text, "dkey", 0);
-        line!(text, "    workgroupBarrier();\n  }}\n  }}");
-        for (sum, target, index) in [("dkey", "dk", 1), ("dvalue", "dv", 2)] {
-            let Columns { stride, .. } = shape.columns[index];
-            let at = format!(
-                "{} + (first + own) * {stride}u",
-                shape.lines(index, "kv_head").start
-            );
-            store(&mut text, sum, target, &at, parts, stride);
-        }
-        line!(text, "}}");
+        shape.queries(&mut text);
+        line!(text, "  }}\n}}");
         text
     }
 }
@@ -358,8 +223,8 @@ impl Shape {
     }
 
     /// The bindings, workgroup memory, and an invocation's place: `row` of its workgroup's own rows, 16 columns of each tile
-    /// of scores from `column` on; `own` is its subgroup's first row. Group y is a sequence and one of `heads`.
-    fn begin(&self, operands: &[&str], values: &[&str], heads: usize) -> String {
+    /// of scores from `column` on; `own` is its subgroup's first row.
+    fn begin(&self, operands: &[&str], values: &[&str]) -> String {
         let Heads { context, .. } = self.sizes;
         let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
         Self::bindings(&mut text, operands, values);
@@ -368,33 +233,179 @@ impl Shape {
             "var<workgroup> tile: array<vec4<f16>, {}>;",
             OWN * self.pitch()
         );
-        line!(text, "var<workgroup> scores: array<f32, {}>;", OWN * SCORES);
         line!(
             text,
-            "var<workgroup> weights: array<f16, {}>;",
-            OWN * WEIGHTS
+            "var<workgroup> scores: array<vec4<f32>, {}>;",
+            OWN * SCORES / 4
         );
-        line!(text, "var<workgroup> logs: array<vec2<f32>, {OTHER}>;");
         line!(
             text,
-            "const lowest = -3e38;\nconst tiles = {}u;",
+            "var<workgroup> weights: array<vec4<f16>, {}>;",
+            OWN * WEIGHTS / 4
+        );
+        for name in ["logs", "deltas"] {
+            line!(
+                text,
+                "var<workgroup> {name}: array<vec4<f32>, {}>;",
+                OTHER / 4
+            );
+        }
+        line!(
+            text,
+            "var<workgroup> shares: array<vec2<f32>, {INVOCATIONS}>;"
+        );
+        line!(
+            text,
+            "const lowest = -3e38;\nconst lanes = vec4<u32>(0u, 1u, 2u, 3u);\nconst tiles = {}u;",
             context / OWN
         );
         line!(text, "@compute @workgroup_size({INVOCATIONS})");
         line!(
             text,
-            "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{"
+            "fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{"
         );
-        self.place(&mut text, heads);
         line!(
             text,
             "  let own = lane / 32u * {SIDE}u;\n  let row = own + lane % 32u / 2u;\n  let column = lane % 2u * {SIDE}u;"
         );
         line!(
             text,
-            "  let mine = row * {SCORES}u + column;\n  let weight = row * {WEIGHTS}u + column;"
+            "  let mine = (row * {SCORES}u + column) / 4u;\n  let weight = (row * {WEIGHTS}u + column) / 4u;"
         );
         text
+    }
+
+    /// dq of the workgroup's own rows.
+    fn queries(&self, text: &mut String) {
+        let Heads { heads, .. } = self.sizes;
+        let (scale, parts) = (self.sizes.scale(), self.parts());
+        self.place(text, heads);
+        line!(text, "  let first = (tiles - 1u - group.x) * {OWN}u;");
+        self.own_side(text, "q", "q", &self.lines(0, "head"), "first");
+        self.own_side(text, "dout", "g", &self.dense(), "first");
+        self.dots(text, OWN, "first");
+        line!(
+            text,
+            "  workgroupBarrier();\n  let delta = shares[lane].x + shares[lane ^ 1u].x;"
+        );
+        line!(
+            text,
+            "  let log = lse[(sequence + first + row) * {heads}u + head];"
+        );
+        zeros(text, "sum", parts);
+        line!(
+            text,
+            "  for (var other = 0u; other < first + {OWN}u; other += {OTHER}u) {{"
+        );
+        self.stage(text, "k", OTHER, 0, &self.lines(1, "kv_head"), "other");
+        self.stage(text, "v", OTHER, OTHER, &self.lines(2, "kv_head"), "other");
+        line!(text, "    workgroupBarrier();");
+        self.scores(text, "q", 0);
+        for i in 0..FOURS {
+            line!(
+                text,
+                "    let p{i} = select(vec4<f32>(), exp(scores[mine + {i}u] * {scale:?} - log), {} <= vec4<u32>(first + row));",
+                columns(i)
+            );
+        }
+        line!(text, "    workgroupBarrier();");
+        self.scores(text, "g", OTHER);
+        for i in 0..FOURS {
+            line!(
+                text,
+                "    weights[weight + {i}u] = vec4<f16>(p{i} * (scores[mine + {i}u] - delta) * {scale:?});"
+            );
+        }
+        line!(text, "    workgroupBarrier();");
+        self.accumulate(text, "sum", 0);
+        line!(text, "    workgroupBarrier();\n  }}");
+        let Columns { stride, .. } = self.columns[0];
+        let target = format!(
+            "{} + (first + own) * {stride}u",
+            self.lines(0, "head").start
+        );
+        store(text, "sum", "dq", &target, parts, stride);
+    }
+
+    /// dk and dv of the workgroup's own rows.
+    fn keys(&self, text: &mut String) {
+        let Heads {
+            heads,
+            kv_heads,
+            context,
+            ..
+        } = self.sizes;
+        let (group, scale, parts) = (self.sizes.group(), self.sizes.scale(), self.parts());
+        self.place(text, kv_heads);
+        // The first keys have the most queries after them: they start first.
+        line!(text, "  let first = group.x * {OWN}u;");
+        self.own_side(text, "k", "key", &self.lines(1, "kv_head"), "first");
+        self.own_side(text, "v", "value", &self.lines(2, "kv_head"), "first");
+        zeros(text, "dkey", parts);
+        zeros(text, "dvalue", parts);
+        line!(
+            text,
+            "  for (var head = kv_head * {group}u; head < (kv_head + 1u) * {group}u; head += 1u) {{"
+        );
+        line!(
+            text,
+            "  for (var other = first; other < {context}u; other += {OTHER}u) {{"
+        );
+        self.stage(text, "q", OTHER, 0, &self.lines(0, "head"), "other");
+        self.stage(text, "dout", OTHER, OTHER, &self.dense(), "other");
+        self.dots(text, OTHER, "other");
+        line!(text, "    workgroupBarrier();");
+        let each = INVOCATIONS / OTHER;
+        let delta: Vec<String> = (0..each)
+            .map(|i| format!("shares[lane * {each}u + {i}u].x"))
+            .collect();
+        line!(
+            text,
+            "    if lane < {OTHER}u {{\n      logs[lane / 4u][lane % 4u] = lse[(sequence + other + lane) * {heads}u + head];\n      deltas[lane / 4u][lane % 4u] = {};\n    }}",
+            delta.join(" + ")
+        );
+        self.scores(text, "key", 0);
+        for i in 0..FOURS {
+            line!(
+                text,
+                "    let p{i} = select(vec4<f32>(), exp(scores[mine + {i}u] * {scale:?} - logs[column / 4u + {i}u]), vec4<u32>(first + row) <= {});\n    weights[weight + {i}u] = vec4<f16>(p{i});",
+                columns(i)
+            );
+        }
+        line!(text, "    workgroupBarrier();");
+        self.accumulate(text, "dvalue", OTHER);
+        self.scores(text, "value", OTHER);
+        for i in 0..FOURS {
+            line!(
+                text,
+                "    weights[weight + {i}u] = vec4<f16>(p{i} * (scores[mine + {i}u] - deltas[column / 4u + {i}u]) * {scale:?});"
+            );
+        }
+        line!(text, "    workgroupBarrier();");
+        self.accumulate(text, "dkey", 0);
+        line!(text, "    workgroupBarrier();\n  }}\n  }}");
+        for (sum, target, index) in [("dkey", "dk", 1), ("dvalue", "dv", 2)] {
+            let Columns { stride, .. } = self.columns[index];
+            let at = format!(
+                "{} + (first + own) * {stride}u",
+                self.lines(index, "kv_head").start
+            );
+            store(text, sum, target, &at, parts, stride);
+        }
+    }
+
+    /// Shares of dout·out of `count` rows from `first` on, as many for each row as there are invocations.
+    fn dots(&self, text: &mut String, count: usize, first: &str) {
+        let each = INVOCATIONS / count;
+        let width = self.sizes.head_dim / each;
+        let Lines { start, stride } = self.dense();
+        line!(
+            text,
+            "    {{ let at = ({start} + ({first} + lane / {each}u) * {stride}u + lane % {each}u * {width}u) / 4u;"
+        );
+        let dots = (0..width / 4).map(|i| format!("dot(dout[at + {i}u], out[at + {i}u])"));
+        let dots: Vec<String> = dots.collect();
+        line!(text, "      shares[lane].x = {}; }}", dots.join(" + "));
     }
 
     /// `count` rows from `first` on into the tile, as f16, from row `to` of it.
@@ -447,8 +458,10 @@ impl Shape {
             }
             line!(
                 text,
-                "      coopStoreT(s, &scores[own * {SCORES}u + {}u], {SCORES}u);\n    }}",
-                side * SIDE
+                "      coopStoreT(s, &scores[own * {}u + {}u], {}u);\n    }}",
+                SCORES / 4,
+                side * SIDE / 4,
+                SCORES / 4
             );
         }
         line!(text, "    workgroupBarrier();");
@@ -460,8 +473,10 @@ impl Shape {
         for side in 0..OTHER / SIDE {
             line!(
                 text,
-                "    {{\n      let w = coopLoadT<coop_mat16x16<f16, A>>(&weights[own * {WEIGHTS}u + {}u], {WEIGHTS}u);",
-                side * SIDE
+                "    {{\n      let w = coopLoadT<coop_mat16x16<f16, A>>(&weights[own * {}u + {}u], {}u);",
+                WEIGHTS / 4,
+                side * SIDE / 4,
+                WEIGHTS / 4
             );
             for part in 0..self.parts() {
                 line!(
@@ -473,6 +488,11 @@ impl Shape {
             line!(text, "    }}");
         }
     }
+}
+
+/// The columns of vector `i` of an invocation's scores.
+fn columns(i: usize) -> String {
+    format!("vec4<u32>(other + column + {}u) + lanes", 4 * i)
 }
 
 /// Sums `{name}0`, `{name}1`, …
@@ -510,8 +530,7 @@ mod tests {
     fn every_text_is_valid_wgsl() {
         for sizes in problems(PROBLEMS) {
             valid(sizes, Forward);
-            valid(sizes, Queries);
-            valid(sizes, Keys);
+            valid(sizes, Backward);
         }
     }
 

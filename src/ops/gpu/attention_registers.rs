@@ -6,7 +6,8 @@ use super::attention_steps::{
     ACROSS, COLUMNS, DOWN, EACH, INVOCATIONS, OTHER, OWN, Tiles, pairs, staged, weighing,
 };
 use super::attention_wgsl;
-use super::wgsl::{Program, line};
+use super::empty;
+use super::wgsl::{self, Program, line};
 use crate::ops::shapes::{Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
@@ -37,15 +38,14 @@ pub fn backward(
     lse: &CubeTensor,
     sizes: Heads,
 ) -> Rows<CubeTensor> {
-    attention_wgsl::backward(
-        dout,
-        rows,
-        [out, lse],
-        sizes,
-        OWN,
-        |shape| Queries(Tiles(shape)),
-        |shape| Keys(Tiles(shape)),
-    )
+    let delta = &empty(dout, [sizes.rows(), sizes.heads]);
+    attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
+        let [of_queries, of_keys] = [sizes.heads, sizes.kv_heads].map(|it| shape.groups(OWN, it));
+        let queries = Queries(Tiles(shape.clone()));
+        wgsl::launch(queries, of_queries, &[q, k, v, dout, out, dq, lse, delta]);
+        let keys = Keys(Tiles(shape));
+        wgsl::launch(keys, of_keys, &[q, k, v, dout, dk, dv, lse, delta]);
+    })
 }
 
 /// The output and the logarithms.

@@ -17,33 +17,24 @@ pub fn forward<P: Program>(
     let ([q, k, v], shape) = Shape::of(rows, sizes);
     let out = empty(q, [sizes.rows(), sizes.heads * sizes.head_dim]);
     let lse = empty(q, [sizes.rows(), sizes.heads]);
-    let groups = [sizes.context.div_ceil(own), sizes.batch * sizes.heads, 1];
+    let groups = shape.groups(own, sizes.heads);
     wgsl::launch(program(shape), groups, &[q, k, v, &out, &lse]);
     (out, lse)
 }
 
-/// As [`super::attention_backward::backward`]: `queries` makes δ and dq, `keys` dk and dv, in this order. `outputs` are what the
-/// forward pass returned. 2 launches.
-pub fn backward<Q: Program, K: Program>(
+/// Gradients of the rows' shapes. `launch` gets what its texts depend on, q, k and v, and dq, dk and dv, which it fills.
+pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
-    outputs: [&CubeTensor; 2],
     sizes: Heads,
-    own: usize,
-    queries: fn(Shape) -> Q,
-    keys: fn(Shape) -> K,
+    launch: impl FnOnce(Shape, [&CubeTensor; 3], [&CubeTensor; 3]),
 ) -> Rows<CubeTensor> {
     let gradients = rows
         .as_ref()
         .map(|x| empty::<2>(dout, x.meta.shape().dims()));
-    let ([q, k, v], shape) = Shape::of(rows, sizes);
-    let [dq, dk, dv] = gradients.columns(&sizes).map(|(buffer, _)| buffer);
-    let ([out, lse], delta) = (outputs, empty(dout, [sizes.rows(), sizes.heads]));
-    let groups = |heads: usize| [sizes.context.div_ceil(own), sizes.batch * heads, 1];
-    let of_queries = [q, k, v, dout, out, dq, lse, &delta];
-    let of_keys = [q, k, v, dout, dk, dv, lse, &delta];
-    wgsl::launch(queries(shape.clone()), groups(sizes.heads), &of_queries);
-    wgsl::launch(keys(shape), groups(sizes.kv_heads), &of_keys);
+    let (of_rows, shape) = Shape::of(rows, sizes);
+    let filled = gradients.columns(&sizes).map(|(buffer, _)| buffer);
+    launch(shape, of_rows, filled);
     gradients
 }
 
@@ -67,6 +58,12 @@ impl Shape {
         let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
         let columns = [of_q, of_k, of_v];
         ([q, k, v], Self { sizes, columns })
+    }
+
+    /// Workgroups of `own` rows for all sequences, each with so many heads.
+    pub fn groups(&self, own: usize, heads: usize) -> [usize; 3] {
+        let Heads { batch, context, .. } = self.sizes;
+        [context.div_ceil(own), batch * heads, 1]
     }
 
     /// The rows of q, k or v.

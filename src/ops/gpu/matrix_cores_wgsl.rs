@@ -323,8 +323,14 @@ impl Product {
             operand.fetch(text, number, threads);
         }
         let [of_a, of_b] = &operands;
-        let inner = || (0..step).step_by(TILE);
-        line!(text, "    {{");
+        // A loop, not its body again and again: while a step of training goes from kernel to kernel, a GPU fetches each text
+        // anew. The halves of a step are added up together.
+        let together = if self.halves() { step } else { TILE };
+        let inner = || (0..together).step_by(TILE);
+        line!(
+            text,
+            "    for (var slice = 0u; slice < {step}u; slice += {together}u) {{"
+        );
         for (operand, half) in of_a.parts() {
             for (i, at) in (0..down).flat_map(|i| inner().map(move |at| (i, at))) {
                 operand.load(text, half, i, at);
@@ -520,7 +526,7 @@ impl Operand<'_> {
         }
     }
 
-    /// Loads the subgroup's matrix `index` of the 16 inner values from `inner` on. A matrix whose lines are its rows is
+    /// Loads the subgroup's matrix `index` of the 16 inner values from `inner` + slice on. A matrix whose lines are its rows is
     /// loaded by `coopLoadT`, one whose lines are its columns by `coopLoad`.
     fn load(&self, text: &mut String, half: &str, index: usize, inner: usize) {
         let (name, pitch) = (self.name, self.pitch());
@@ -529,9 +535,9 @@ impl Operand<'_> {
         let load = if by_rows { "coopLoadT" } else { "coopLoad" };
         let outer = format!("({name}_first + {}u)", index * TILE);
         let place = if self.inner_lines {
-            format!("{inner}u * {pitch}u + {outer} / {LANES}u")
+            format!("({inner}u + slice) * {pitch}u + {outer} / {LANES}u")
         } else {
-            format!("{outer} * {pitch}u + {}u", inner / LANES)
+            format!("{outer} * {pitch}u + ({inner}u + slice) / {LANES}u")
         };
         line!(
             text,
