@@ -51,19 +51,21 @@ impl Attention {
             || (self.version == Version::Composed && self.layout != KvLayout::Contiguous)
     }
 
+    /// Composed attention multiplies all pairs of tokens and keeps the scores. Flash attention leaves out what the mask hides,
+    /// and its backward pass computes the scores again: five products to the forward's two (Dao, 2023, arXiv 2307.08691).
     fn cost(&self, rows: usize) -> (Cost, Cost) {
         let (n, t) = (rows as f64, self.context as f64);
         let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
-        let flops = 4.0 * n * t * d;
         let elements = 2.0 * n * d + 2.0 * n * kv;
-        let scores = if self.version == Version::Flash {
-            0.0
+        let (keys, again, scores) = if self.version == Version::Flash {
+            ((t + 1.0) / 2.0, 2.5, 0.0)
         } else {
-            4.0 * n * t * self.heads as f64
+            (t, 2.0, 4.0 * n * t * self.heads as f64)
         };
+        let flops = 4.0 * n * keys * d;
         (
             Cost::new(flops, elements + scores),
-            Cost::new(2.0 * flops, 2.0 * elements + 2.0 * scores),
+            Cost::new(again * flops, 2.0 * elements + 2.0 * scores),
         )
     }
 

@@ -24,24 +24,24 @@ const LONG: usize = 1024;
 const MANY: usize = 4 * FULL;
 
 const LARGE: Plan = Plan {
+    tiles: (2, 4),
+    subgroups: (4, 2),
+    step: 64,
+    splits: 1,
+};
+
+/// The same block by fewer invocations, where a processor has several workgroups and each hides the others' waits.
+const CROWDED: Plan = Plan {
     tiles: (4, 4),
     subgroups: (2, 2),
     step: 32,
     splits: 1,
 };
 
-/// The same block by more invocations in longer steps: where there is one workgroup for a processor, none hides its waits.
-const DEEP: Plan = Plan {
-    tiles: (2, 4),
-    subgroups: (4, 2),
-    step: 64,
-    ..LARGE
-};
-
 /// For results with too few tiles for a large GPU.
 const SMALL: Plan = Plan {
     tiles: (2, 2),
-    step: 64,
+    subgroups: (2, 2),
     ..LARGE
 };
 
@@ -51,19 +51,10 @@ const MIDDLE: Plan = Plan {
     ..SMALL
 };
 
-/// The blocks for f16 operands, or those for f32 operands, from large to small. The halves of f32 take the registers and the
-/// workgroup memory of twice as many matrices.
+/// Blocks from large to small. The halves of f32 operands take the workgroup memory of twice as many matrices.
 fn blocks(halves: bool) -> [Plan; 3] {
-    let f16 = [LARGE, MIDDLE, SMALL];
-    let f32 = [DEEP, MIDDLE, SMALL].map(|plan| Plan { step: 32, ..plan });
-    if halves { f32 } else { f16 }
-}
-
-/// Large blocks as they are best when a launch has `groups` workgroups of them.
-fn large_for(groups: usize, plan: Plan) -> Plan {
-    let Plan { splits, .. } = plan;
-    let deep = plan == (Plan { splits, ..LARGE }) && groups < 2 * FULL;
-    if deep { Plan { splits, ..DEEP } } else { plan }
+    let step = if halves { 32 } else { 64 };
+    [LARGE, MIDDLE, SMALL].map(|plan| Plan { step, ..plan })
 }
 
 /// Blocks whose result needs no second launch and keeps a large GPU busy, or else large ones with the inner dimension in
@@ -83,8 +74,7 @@ fn choose(problem: &Problem, halves: bool) -> Plan {
         .filter(|_| problem.inner <= LONG);
     let whole = large.into_iter().chain(short).find(enough);
     let parts = || large.map(in_parts).filter(enough);
-    let plan = whole.or_else(parts).unwrap_or_else(|| in_parts(small));
-    large_for(plan.groups(problem) * plan.splits, plan)
+    whole.or_else(parts).unwrap_or_else(|| in_parts(small))
 }
 
 /// Plans for two products in one launch: the longer inner dimension in parts as long as the other, unless there are so many
@@ -114,13 +104,17 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
     // Parts cost a second launch.
     let whole = [middle; 2];
     if inner[0].max(inner[1]) <= LONG && (3 * FULL..MANY).contains(&groups(&whole)) {
-        return if halves { whole } else { [DEEP; 2] };
+        return if halves { whole } else { [large; 2] };
     }
     let large = Some(by(large)).filter(|plans| !(halves && ragged(&plans[0])));
     let large = large.filter(|plans| 2 * groups(plans) >= 3 * FULL);
     let middle = Some(by(middle)).filter(|plans| 4 * groups(plans) >= 3 * FULL);
     let plans = large.or(middle).unwrap_or_else(|| by(small));
-    plans.map(|plan| large_for(groups(&plans), plan))
+    let large = plans[0].block() == CROWDED.block();
+    if halves || !large || groups(&plans) < 2 * FULL {
+        return plans;
+    }
+    plans.map(|Plan { splits, .. }| Plan { splits, ..CROWDED })
 }
 
 /// Whether the operands' rows begin at whole vectors.

@@ -11,6 +11,8 @@ use std::ops::Range;
 const TILE: usize = 16;
 /// Invocations of a subgroup.
 const SUBGROUP: usize = 32;
+/// Inner values whose products are written out one after the other; a step has as many, or twice as many.
+const TOGETHER: usize = 32;
 /// Values per vector of a load.
 pub const LANES: usize = 4;
 /// Values between the rows of workgroup memory, against bank conflicts.
@@ -323,13 +325,12 @@ impl Product {
             operand.fetch(text, number, threads);
         }
         let [of_a, of_b] = &operands;
-        // A loop, not its body again and again: while a step of training goes from kernel to kernel, a GPU fetches each text
-        // anew. The halves of a step are added up together.
-        let together = if self.halves() { step } else { TILE };
-        let inner = || (0..together).step_by(TILE);
+        // The driver unrolls what is written out. In a step one kernel follows another, and the longer their texts, the longer
+        // each waits for its instructions.
+        let inner = || (0..TOGETHER).step_by(TILE);
         line!(
             text,
-            "    for (var slice = 0u; slice < {step}u; slice += {together}u) {{"
+            "    for (var slice = 0u; slice < {step}u; slice += {TOGETHER}u) {{"
         );
         for (operand, half) in of_a.parts() {
             for (i, at) in (0..down).flat_map(|i| inner().map(move |at| (i, at))) {
