@@ -2,6 +2,18 @@
 
 use super::run::{Attention, RunConfig};
 
+impl Attention {
+    /// Tokens that a token is multiplied with, on average: flash attention leaves out those that the mask hides.
+    pub fn keys(self, context: usize) -> f64 {
+        let all = context as f64;
+        if self == Self::Flash {
+            (all + 1.0) / 2.0
+        } else {
+            all
+        }
+    }
+}
+
 impl RunConfig {
     /// Number of trainable parameters: d·(2d + 2d·kv/H + 3·ffn + 2)·L + V·d + d, the tied head counted once.
     pub fn parameters(&self) -> u64 {
@@ -21,15 +33,21 @@ impl RunConfig {
         (self.model.vocab as f64).ln()
     }
 
-    /// Floating-point operations of one forward pass: matrix products (2·M·K·N each) and attention
-    /// (4·B·T²·hidden, the masked half included), as in the model's shapes.
+    /// Floating-point operations of one forward pass: matrix products (2·M·K·N each) and attention (4·hidden for each pair of
+    /// tokens that it multiplies), as in the model's shapes.
     pub fn forward_flops(&self) -> f64 {
         let m = &self.model;
         let n = self.tokens_per_step() as f64;
-        let (d, ffn, t) = (m.hidden as f64, m.ffn as f64, self.train.context as f64);
+        let (d, ffn) = (m.hidden as f64, m.ffn as f64);
         let kv = d * m.kv_heads as f64 / (m.heads as f64).max(1.0);
-        let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn) + 4.0 * n * t * d;
+        let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn) + self.attention_flops();
         layer * m.layers as f64 + 2.0 * n * d * m.vocab as f64
+    }
+
+    /// Those of one layer's attention.
+    pub fn attention_flops(&self) -> f64 {
+        let keys = self.model.attention.keys(self.train.context);
+        4.0 * self.tokens_per_step() as f64 * keys * self.model.hidden as f64
     }
 
     /// Bytes a training step needs at least: weights, gradients, two moments, saved activations (an estimate by
@@ -60,5 +78,15 @@ mod tests {
     fn small_has_the_published_number_of_parameters() {
         assert_eq!(RunConfig::preset(Preset::Small).parameters(), 31_977_984);
         assert_eq!(RunConfig::preset(Preset::Medium).parameters(), 189_793_280);
+    }
+
+    #[test]
+    fn flash_attention_multiplies_the_pairs_that_the_mask_leaves() {
+        let mut config = RunConfig::preset(Preset::Tiny);
+        (config.train.batch, config.train.context) = (2, 3);
+        // Of 9 pairs in each of 2 sequences, 6 are on and below the diagonal.
+        assert_eq!(config.attention_flops(), (4 * 2 * 9 * 128) as f64);
+        config.model.attention = Attention::Flash;
+        assert_eq!(config.attention_flops(), (4 * 2 * 6 * 128) as f64);
     }
 }

@@ -66,7 +66,7 @@ formulas! {
     "need_8192x64_composed_gib" 1 |c| need(&sized(c, 8192, 64), Attention::Composed);
     "need_8192x64_flash_gib" 1 |c| need(&sized(c, 8192, 64), Attention::Flash);
     "tokens" 0 tokens;
-    // 2·M·K·N for every matrix product, 4·batch·T²·hidden for each attention.
+    // 2·M·K·N for every matrix product, 4·hidden for each pair of tokens that attention multiplies.
     "forward_gflop" 2 |c| c.forward_flops() / 1e9;
     // The backward pass computes two products for each one forward.
     "step_gflop" 2 |c| 3.0 * c.forward_flops() / 1e9;
@@ -177,7 +177,7 @@ fn kv_share(c: &RunConfig) -> f64 {
 }
 
 fn attention_flops(c: &RunConfig) -> f64 {
-    4.0 * tokens(c) * context(c) * hidden(c) * layers(c)
+    c.attention_flops() * layers(c)
 }
 
 fn qkv_saving(c: &RunConfig) -> f64 {

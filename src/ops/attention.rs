@@ -51,18 +51,18 @@ impl Attention {
             || (self.version == Version::Composed && self.layout != KvLayout::Contiguous)
     }
 
-    /// Composed attention multiplies all pairs of tokens and keeps the scores. Flash attention leaves out what the mask hides,
-    /// and its backward pass computes the scores again: five products to the forward's two (Dao, 2023, arXiv 2307.08691).
+    /// Composed attention keeps the scores. Flash attention computes them again in its backward pass: five products to the
+    /// forward's two (Dao, 2023, arXiv 2307.08691).
     fn cost(&self, rows: usize) -> (Cost, Cost) {
         let (n, t) = (rows as f64, self.context as f64);
         let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
+        let flops = 4.0 * n * self.version.keys(self.context) * d;
         let elements = 2.0 * n * d + 2.0 * n * kv;
-        let (keys, again, scores) = if self.version == Version::Flash {
-            ((t + 1.0) / 2.0, 2.5, 0.0)
+        let (scores, again) = if self.version == Version::Flash {
+            (0.0, 2.5)
         } else {
-            (t, 2.0, 4.0 * n * t * self.heads as f64)
+            (4.0 * n * t * self.heads as f64, 2.0)
         };
-        let flops = 4.0 * n * keys * d;
         (
             Cost::new(flops, elements + scores),
             Cost::new(again * flops, 2.0 * elements + 2.0 * scores),

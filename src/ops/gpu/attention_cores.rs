@@ -4,8 +4,8 @@
 //! first for the logarithms, then for the output, because sums in cooperative matrices cannot be scaled row by row.
 
 use super::attention_wgsl::{self, Lines, Shape};
-use super::is_f16;
 use super::wgsl::{self, Program, line};
+use super::{MAX_GROUPS, is_f16};
 use crate::ops::shapes::{Columns, Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
@@ -25,11 +25,12 @@ const FOURS: usize = SIDE / 4;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
 
-/// Whether the tiles fit a problem.
+/// Whether the tiles fit a problem, and their workgroups a launch.
 pub fn fits(sizes: &Heads) -> bool {
     sizes.context.is_multiple_of(OWN)
         && sizes.head_dim.is_multiple_of(SIDE)
         && sizes.head_dim <= WIDEST
+        && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
 }
 
 /// As [`super::attention::forward`], with f16 operands in the products. 1 launch.

@@ -6,8 +6,8 @@ use super::attention_steps::{
     ACROSS, COLUMNS, DOWN, EACH, INVOCATIONS, OTHER, OWN, Tiles, pairs, staged, weighing,
 };
 use super::attention_wgsl;
-use super::empty;
 use super::wgsl::{self, Program, line};
+use super::{MAX_GROUPS, empty};
 use crate::ops::shapes::{Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
 use std::fmt::Write as _;
@@ -17,11 +17,12 @@ const NARROW: usize = 64;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
 
-/// Whether the tiles fit a problem and the device's workgroup memory.
+/// Whether the tiles fit a problem and the device's workgroup memory, and their workgroups a launch.
 pub fn fits(sizes: &Heads, tensor: &CubeTensor) -> bool {
     let available = tensor.client.properties().hardware.max_shared_memory_size;
     sizes.head_dim.is_multiple_of(4)
         && (NARROW + 1..=WIDEST).contains(&sizes.head_dim)
+        && sizes.batch * sizes.heads <= MAX_GROUPS
         && 16 * (staged(sizes.head_dim / 4) + OWN * ACROSS / 4) <= available
 }
 
