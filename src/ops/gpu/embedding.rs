@@ -5,8 +5,8 @@ use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 128;
-/// Tokens staged in workgroup memory at a time, four to a vector.
-const STAGED: usize = THREADS * 4;
+/// The fewest invocations of a workgroup that looks through tokens: a subgroup.
+const FEWEST: usize = 32;
 /// No token has this number.
 const NO_TOKEN: u32 = u32::MAX;
 
@@ -35,23 +35,27 @@ pub fn forward(weight: &CubeTensor, tokens: &CubeTensor) -> CubeTensor {
 }
 
 /// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.
-/// One workgroup per vocabulary row looks through all tokens, four per comparison step. 1 launch.
+/// One workgroup per vocabulary row looks through all tokens, four per comparison step; every invocation does, so that there are
+/// no more of them than the row has vectors. 1 launch.
 pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, [vocab, width]: [usize; 2]) -> CubeTensor {
     let lanes = vector_width(&[width]);
     let out = empty(dy, [vocab, width]);
+    let columns = width / lanes;
+    let threads = columns.next_power_of_two().clamp(FEWEST, THREADS);
     unsafe {
         embedding_scatter_add::launch_unchecked(
             &dy.client,
             groups(vocab),
-            CubeDim::new_1d(THREADS as u32),
+            CubeDim::new_1d(threads as u32),
             lanes,
             arg(dy),
             arg(tokens),
             arg(&out),
             tokens.meta.num_elements(),
             vocab,
-            width / lanes,
-            (width / lanes).div_ceil(THREADS),
+            columns,
+            threads,
+            columns.div_ceil(threads),
         );
     }
     out
@@ -74,7 +78,7 @@ fn embedding_gather<N: Size>(
     out[i] = weight[token * columns + i % columns];
 }
 
-/// `owned` is how many vectors of the row one invocation sums.
+/// Invocations of a workgroup, each of which stages four tokens at a time and sums `owned` vectors of the row.
 #[cube(launch_unchecked)]
 fn embedding_scatter_add<N: Size>(
     dy: &[Vector<f32, N>],
@@ -83,13 +87,14 @@ fn embedding_scatter_add<N: Size>(
     count: usize,
     vocab: usize,
     columns: usize,
+    #[comptime] threads: usize,
     #[comptime] owned: usize,
 ) {
     let row = CUBE_POS;
     if row >= vocab {
         terminate!();
     }
-    let mut staged = Shared::<[Vector<u32, Const<4>>]>::new_slice(THREADS);
+    let mut staged = Shared::<[Vector<u32, Const<4>>]>::new_slice(threads);
     let unit = UNIT_POS as usize;
     let mut sums = Array::<Vector<f32, N>>::new(owned);
     #[unroll]
@@ -109,7 +114,7 @@ fn embedding_scatter_add<N: Size>(
         sync_cube();
         staged[unit] = four;
         sync_cube();
-        for group in 0..THREADS {
+        for group in 0..threads {
             let seen = staged[group];
             #[unroll]
             for i in 0..4usize {
@@ -117,7 +122,7 @@ fn embedding_scatter_add<N: Size>(
                     let start = (first + group * 4 + i) * columns;
                     #[unroll]
                     for o in 0..owned {
-                        let c = unit + o * THREADS;
+                        let c = unit + o * threads;
                         if c < columns {
                             sums[o] += dy[start + c];
                         }
@@ -125,11 +130,11 @@ fn embedding_scatter_add<N: Size>(
                 }
             }
         }
-        first += STAGED;
+        first += comptime!(threads * 4);
     }
     #[unroll]
     for o in 0..owned {
-        let c = unit + o * THREADS;
+        let c = unit + o * threads;
         if c < columns {
             out[row * columns + c] = sums[o];
         }
