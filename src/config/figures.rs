@@ -3,7 +3,8 @@
 use super::run::{Attention, RunConfig};
 
 impl Attention {
-    /// Tokens that a token is multiplied with, on average: flash attention leaves out those that the mask hides.
+    /// Tokens that a token is multiplied with, on average: flash attention leaves out those that the mask hides. The others
+    /// are counted as the full T × T product that composed attention is.
     pub fn keys(self, context: usize) -> f64 {
         let all = context as f64;
         if self == Self::Flash {
@@ -33,21 +34,21 @@ impl RunConfig {
         (self.model.vocab as f64).ln()
     }
 
-    /// Floating-point operations of one forward pass: matrix products (2·M·K·N each) and attention (4·hidden for each pair of
-    /// tokens that it multiplies), as in the model's shapes.
+    /// Floating-point operations of one forward pass: matrix products (2·M·K·N each) and attention, as in the model's shapes.
     pub fn forward_flops(&self) -> f64 {
         let m = &self.model;
         let n = self.tokens_per_step() as f64;
         let (d, ffn) = (m.hidden as f64, m.ffn as f64);
         let kv = d * m.kv_heads as f64 / (m.heads as f64).max(1.0);
-        let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn) + self.attention_flops();
-        layer * m.layers as f64 + 2.0 * n * d * m.vocab as f64
+        let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn);
+        layer * m.layers as f64 + self.attention_flops() + 2.0 * n * d * m.vocab as f64
     }
 
-    /// Those of one layer's attention.
+    /// Those of attention in all layers: 4·hidden for each pair of tokens.
     pub fn attention_flops(&self) -> f64 {
-        let keys = self.model.attention.keys(self.train.context);
-        4.0 * self.tokens_per_step() as f64 * keys * self.model.hidden as f64
+        let m = &self.model;
+        let pairs = self.tokens_per_step() as f64 * m.attention.keys(self.train.context);
+        4.0 * pairs * (m.hidden * m.layers) as f64
     }
 
     /// Bytes a training step needs at least: weights, gradients, two moments, saved activations (an estimate by
@@ -85,8 +86,8 @@ mod tests {
         let mut config = RunConfig::preset(Preset::Tiny);
         (config.train.batch, config.train.context) = (2, 3);
         // Of 9 pairs in each of 2 sequences, 6 are on and below the diagonal.
-        assert_eq!(config.attention_flops(), (4 * 2 * 9 * 128) as f64);
+        assert_eq!(config.attention_flops(), (4 * 2 * 9 * 128 * 4) as f64);
         config.model.attention = Attention::Flash;
-        assert_eq!(config.attention_flops(), (4 * 2 * 6 * 128) as f64);
+        assert_eq!(config.attention_flops(), (4 * 2 * 6 * 128 * 4) as f64);
     }
 }

@@ -66,14 +66,14 @@ formulas! {
     "need_8192x64_composed_gib" 1 |c| need(&sized(c, 8192, 64), Attention::Composed);
     "need_8192x64_flash_gib" 1 |c| need(&sized(c, 8192, 64), Attention::Flash);
     "tokens" 0 tokens;
-    // 2·M·K·N for every matrix product, 4·hidden for each pair of tokens that attention multiplies.
+    // 2·M·K·N for every matrix product, 4·hidden for each pair of tokens in attention.
     "forward_gflop" 2 |c| c.forward_flops() / 1e9;
     // The backward pass computes two products for each one forward.
     "step_gflop" 2 |c| 3.0 * c.forward_flops() / 1e9;
     "step_mflop" 1 |c| 3.0 * c.forward_flops() / 1e6;
-    "attention_flops_pct" 1 |c| 100.0 * attention_flops(c) / c.forward_flops();
+    "attention_flops_pct" 1 |c| 100.0 * c.attention_flops() / c.forward_flops();
     // The most a step could gain if attention cost nothing and time followed FLOPs.
-    "attention_limit" 2 |c| 1.0 / (1.0 - attention_flops(c) / c.forward_flops());
+    "attention_limit" 2 |c| 1.0 / (1.0 - c.attention_flops() / c.forward_flops());
     "ffn_flops_pct" 1 |c| 600.0 * tokens(c) * hidden(c) * ffn(c) * layers(c) / c.forward_flops();
     "head_dim" 0 head_dim;
     // One token's row: heads·head_dim.
@@ -174,10 +174,6 @@ fn head_dim(c: &RunConfig) -> f64 {
 
 fn kv_share(c: &RunConfig) -> f64 {
     c.model.kv_heads as f64 / heads(c).max(1.0)
-}
-
-fn attention_flops(c: &RunConfig) -> f64 {
-    c.attention_flops() * layers(c)
 }
 
 fn qkv_saving(c: &RunConfig) -> f64 {

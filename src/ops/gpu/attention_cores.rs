@@ -17,9 +17,9 @@ const OWN: usize = 64;
 /// Rows of the other side in a tile.
 const OTHER: usize = 32;
 const INVOCATIONS: usize = 128;
-/// Values from row to row of the scores and of the f16 weights in workgroup memory.
-const SCORES: usize = OTHER + 4;
-const WEIGHTS: usize = OTHER + 8;
+/// Vectors from row to row of the scores and of the f16 weights in workgroup memory.
+const SCORES: usize = (OTHER + 4) / 4;
+const WEIGHTS: usize = (OTHER + 8) / 4;
 /// Vectors of an invocation's part of a row of scores.
 const FOURS: usize = SIDE / 4;
 /// The widest head whose gradients fit into registers.
@@ -109,17 +109,16 @@ impl Program for Forward {
                 columns(i)
             );
         }
-        let all = |with: &dyn Fn(usize) -> String, between: &str| {
-            (0..FOURS).map(with).collect::<Vec<_>>().join(between)
-        };
+        let most = (1..FOURS).fold("s0".to_owned(), |most, i| format!("max({most}, s{i})"));
         line!(
             text,
-            "    let most = max(max(s0, s1), max(s2, s3));\n    let high = max(top, max(max(most.x, most.y), max(most.z, most.w)));"
+            "    let most = {most};\n    let high = max(top, max(max(most.x, most.y), max(most.z, most.w)));"
         );
+        let weights: Vec<String> = (0..FOURS).map(|i| format!("exp(s{i} - high)")).collect();
         line!(
             text,
             "    total = total * exp(top - high) + dot({}, vec4<f32>(1.0));\n    top = high;",
-            all(&|i| format!("exp(s{i} - high)"), " + ")
+            weights.join(" + ")
         );
         line!(text, "  }}\n  workgroupBarrier();");
         // The two halves of a row.
@@ -237,12 +236,12 @@ impl Shape {
         line!(
             text,
             "var<workgroup> scores: array<vec4<f32>, {}>;",
-            OWN * SCORES / 4
+            OWN * SCORES
         );
         line!(
             text,
             "var<workgroup> weights: array<vec4<f16>, {}>;",
-            OWN * WEIGHTS / 4
+            OWN * WEIGHTS
         );
         for name in ["logs", "deltas"] {
             line!(
@@ -271,7 +270,7 @@ impl Shape {
         );
         line!(
             text,
-            "  let mine = (row * {SCORES}u + column) / 4u;\n  let weight = (row * {WEIGHTS}u + column) / 4u;"
+            "  let mine = row * {SCORES}u + column / 4u;\n  let weight = row * {WEIGHTS}u + column / 4u;"
         );
         text
     }
@@ -356,14 +355,21 @@ impl Shape {
         self.stage(text, "dout", OTHER, OTHER, &self.dense(), "other");
         self.dots(text, OTHER, "other");
         line!(text, "    workgroupBarrier();");
+        // Each vector by one invocation: no two write components of the same one.
         let each = INVOCATIONS / OTHER;
-        let delta: Vec<String> = (0..each)
-            .map(|i| format!("shares[lane * {each}u + {i}u].x"))
-            .collect();
+        let four = |of: &dyn Fn(usize) -> String| (0..4).map(of).collect::<Vec<_>>().join(", ");
+        let log = |i| format!("lse[(sequence + other + lane * 4u + {i}u) * {heads}u + head]");
+        let delta = |i| {
+            let shares =
+                (0..each).map(|j| format!("shares[lane * {}u + {}u].x", 4 * each, i * each + j));
+            shares.collect::<Vec<_>>().join(" + ")
+        };
         line!(
             text,
-            "    if lane < {OTHER}u {{\n      logs[lane / 4u][lane % 4u] = lse[(sequence + other + lane) * {heads}u + head];\n      deltas[lane / 4u][lane % 4u] = {};\n    }}",
-            delta.join(" + ")
+            "    if lane < {}u {{\n      logs[lane] = vec4<f32>({});\n      deltas[lane] = vec4<f32>({});\n    }}",
+            OTHER / 4,
+            four(&log),
+            four(&delta)
         );
         self.scores(text, "key", 0);
         for i in 0..FOURS {
@@ -459,10 +465,8 @@ impl Shape {
             }
             line!(
                 text,
-                "      coopStoreT(s, &scores[own * {}u + {}u], {}u);\n    }}",
-                SCORES / 4,
-                side * SIDE / 4,
-                SCORES / 4
+                "      coopStoreT(s, &scores[own * {SCORES}u + {}u], {SCORES}u);\n    }}",
+                side * SIDE / 4
             );
         }
         line!(text, "    workgroupBarrier();");
@@ -474,10 +478,8 @@ impl Shape {
         for side in 0..OTHER / SIDE {
             line!(
                 text,
-                "    {{\n      let w = coopLoadT<coop_mat16x16<f16, A>>(&weights[own * {}u + {}u], {}u);",
-                WEIGHTS / 4,
-                side * SIDE / 4,
-                WEIGHTS / 4
+                "    {{\n      let w = coopLoadT<coop_mat16x16<f16, A>>(&weights[own * {WEIGHTS}u + {}u], {WEIGHTS}u);",
+                side * SIDE / 4
             );
             for part in 0..self.parts() {
                 line!(

@@ -23,6 +23,7 @@ const LONG: usize = 1024;
 /// Blocks of a pair among which the end of the long ones does not show.
 const MANY: usize = 4 * FULL;
 
+/// For results with tiles enough for a large GPU.
 const LARGE: Plan = Plan {
     tiles: (2, 4),
     subgroups: (4, 2),
@@ -30,7 +31,8 @@ const LARGE: Plan = Plan {
     splits: 1,
 };
 
-/// The same block by fewer invocations, where a processor has several workgroups and each hides the others' waits.
+/// The same block by fewer invocations: for pairs of f16 products that give a processor several workgroups, which hide each
+/// other's waits.
 const CROWDED: Plan = Plan {
     tiles: (4, 4),
     subgroups: (2, 2),
@@ -64,7 +66,7 @@ fn choose(problem: &Problem, halves: bool) -> Plan {
     let in_parts = |plan: Plan| {
         let wanted = FULL.div_ceil(plan.groups(problem));
         let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
-        Plan { splits, ..plan }
+        plan.in_parts(splits, problem)
     };
     let enough = |plan: &Plan| 4 * plan.groups(problem) * plan.splits >= 3 * FULL;
     // The large blocks of halves leave no workgroup memory for edges.
@@ -84,15 +86,9 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
     let shortest = inner[0].min(inner[1]).max(1);
     let by = |plan: Plan| {
         let groups: usize = problems.iter().map(|it| plan.groups(it)).sum();
-        let splits = inner.map(|inner| match groups {
-            0..MANY => (inner / shortest).clamp(1, 8),
-            _ => 1,
-        });
-        // As many parts as there are of whole steps.
-        let whole = |i: usize| inner[i].div_ceil(splits[i]).next_multiple_of(plan.step);
-        [0, 1].map(|i| Plan {
-            splits: inner[i].div_ceil(whole(i)),
-            ..plan
+        problems.map(|it| match groups {
+            0..MANY => plan.in_parts((it.inner / shortest).clamp(1, 8), &it),
+            _ => plan,
         })
     };
     let groups = |plans: &[Plan; 2]| -> usize {
@@ -101,20 +97,21 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
     };
     let ragged = |plan: &Plan| problems.iter().any(|it| plan.is_ragged(it));
     let [large, middle, small] = blocks(halves);
-    // Parts cost a second launch.
+    // Parts cost a second launch. In f16 large blocks are faster, although there are half as many.
     let whole = [middle; 2];
     if inner[0].max(inner[1]) <= LONG && (3 * FULL..MANY).contains(&groups(&whole)) {
         return if halves { whole } else { [large; 2] };
     }
-    let large = Some(by(large)).filter(|plans| !(halves && ragged(&plans[0])));
-    let large = large.filter(|plans| 2 * groups(plans) >= 3 * FULL);
-    let middle = Some(by(middle)).filter(|plans| 4 * groups(plans) >= 3 * FULL);
-    let plans = large.or(middle).unwrap_or_else(|| by(small));
-    let large = plans[0].block() == CROWDED.block();
-    if halves || !large || groups(&plans) < 2 * FULL {
-        return plans;
+    let of_large = by(large);
+    let count = groups(&of_large);
+    if !halves && count >= 2 * FULL {
+        return of_large.map(|Plan { splits, .. }| Plan { splits, ..CROWDED });
     }
-    plans.map(|Plan { splits, .. }| Plan { splits, ..CROWDED })
+    if !(halves && ragged(&large)) && 2 * count >= 3 * FULL {
+        return of_large;
+    }
+    let of_middle = Some(by(middle)).filter(|plans| 4 * groups(plans) >= 3 * FULL);
+    of_middle.unwrap_or_else(|| by(small))
 }
 
 /// Whether the operands' rows begin at whole vectors.
@@ -359,16 +356,28 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_pair_begins_past_the_end() {
-        for [n, m, k] in [[16, 128, 128], [288, 40, 128], [1024, 1024, 512]] {
-            let problems = [
-                Problem::new([n, k, m], false, false),
-                Problem::new([m, k, n], true, false),
-            ];
-            for (plan, problem) in choose_pair(&problems, false).iter().zip(problems) {
-                let share = problem.inner.div_ceil(plan.splits);
-                let share = share.next_multiple_of(plan.step);
-                assert!(share * (plan.splits - 1) < problem.inner, "{plan:?}");
+    fn no_part_begins_past_the_end() {
+        let within = |plan: Plan, problem: &Problem| {
+            let share = problem.inner.div_ceil(plan.splits);
+            let share = share.next_multiple_of(plan.step);
+            assert!(
+                share * (plan.splits - 1) < problem.inner,
+                "{problem:?} {plan:?}"
+            );
+        };
+        for halves in [false, true] {
+            for [n, m, k] in [[16, 128, 128], [288, 40, 128], [1024, 1024, 512]] {
+                let problems = [
+                    Problem::new([n, k, m], false, false),
+                    Problem::new([m, k, n], true, false),
+                ];
+                for (plan, problem) in choose_pair(&problems, halves).iter().zip(&problems) {
+                    within(*plan, problem);
+                }
+            }
+            for inner in (4..=4096).step_by(4) {
+                let problem = Problem::new([512, 512, inner], false, true);
+                within(choose(&problem, halves), &problem);
             }
         }
     }
@@ -382,15 +391,19 @@ mod tests {
         off: f32,
     ) {
         let alone = device.read(&matmul(pair[0], pair[1], operands, None, problem));
-        let plan = |splits| Plan { splits, ..SMALL };
-        let both = pair_by(
-            [plan(1), plan(2)],
-            [pair, pair],
-            [operands, operands],
-            [problem; 2],
-        );
-        for got in both {
-            check::close(&format!("{problem:?}"), &device.read(&got), &alone, off);
+        let halves = operands.largest().is_some();
+        let small = blocks(halves)[2];
+        let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
+        for plan in others.chain([small]) {
+            let plans = [plan, plan.in_parts(2, &problem)];
+            for got in pair_by(plans, [pair; 2], [operands; 2], [problem; 2]) {
+                check::close(
+                    &format!("{problem:?} {plan:?}"),
+                    &device.read(&got),
+                    &alone,
+                    off,
+                );
+            }
         }
     }
 

@@ -54,6 +54,15 @@ impl Plan {
     pub fn invocations(&self) -> usize {
         self.subgroups.0 * self.subgroups.1 * SUBGROUP
     }
+
+    /// The inner dimension in about `splits` parts: as many as there are of whole steps.
+    pub fn in_parts(self, splits: usize, problem: &Problem) -> Self {
+        let share = problem.inner.div_ceil(splits).next_multiple_of(self.step);
+        Self {
+            splits: problem.inner.div_ceil(share),
+            ..self
+        }
+    }
 }
 
 /// One problem by one plan.
@@ -325,8 +334,8 @@ impl Product {
             operand.fetch(text, number, threads);
         }
         let [of_a, of_b] = &operands;
-        // The driver unrolls what is written out. In a step one kernel follows another, and the longer their texts, the longer
-        // each waits for its instructions.
+        // In training another kernel follows each launch, and the longer the programs are, the longer each waits for its
+        // instructions: a loop, which the driver leaves one, is shorter.
         let inner = || (0..TOGETHER).step_by(TILE);
         line!(
             text,
