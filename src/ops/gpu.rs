@@ -29,6 +29,7 @@ pub mod matmul_register;
 mod matmul_stage;
 mod matmul_store;
 mod matrix_cores;
+mod matrix_cores_stage;
 mod matrix_cores_wgsl;
 pub mod recording;
 pub mod reduce;

@@ -401,7 +401,7 @@ impl Shape {
         }
     }
 
-    /// Shares of dout·out of `count` rows from `first` on, as many for each row as there are invocations.
+    /// dout·out of `count` rows from `first` on, in `shares`: each row's by several invocations, which take a part of its columns.
     fn dots(&self, text: &mut String, count: usize, first: &str) {
         let each = INVOCATIONS / count;
         let width = self.sizes.head_dim / each;

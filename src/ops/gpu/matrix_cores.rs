@@ -8,7 +8,8 @@
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
 use super::matmul_plan::Problem;
-use super::matrix_cores_wgsl::{LANES, Plan, Product, Products, Staged};
+use super::matrix_cores_stage::{LANES, Staged};
+use super::matrix_cores_wgsl::{Plan, Product, Products};
 use super::wgsl;
 use super::{grad_norm, is_f16, reduce, shaped};
 use burn_cubecl::tensor::CubeTensor;
@@ -358,12 +359,8 @@ mod tests {
     #[test]
     fn no_part_begins_past_the_end() {
         let within = |plan: Plan, problem: &Problem| {
-            let share = problem.inner.div_ceil(plan.splits);
-            let share = share.next_multiple_of(plan.step);
-            assert!(
-                share * (plan.splits - 1) < problem.inner,
-                "{problem:?} {plan:?}"
-            );
+            let begins = plan.share(problem) * (plan.splits - 1);
+            assert!(begins < problem.inner, "{problem:?} {plan:?}");
         };
         for halves in [false, true] {
             for [n, m, k] in [[16, 128, 128], [288, 40, 128], [1024, 1024, 512]] {
