@@ -309,7 +309,7 @@ impl App {
                     app.mark_skipped(at);
                 }
                 app.enter(at);
-                if options.stage.is_some() && !replayed && !app.missed().is_empty() {
+                if options.stage.is_some() && !replayed && !app.skipped_stages().is_empty() {
                     app.tell("M shows what the stages were about that you skipped", false);
                 }
             }

@@ -24,7 +24,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
 use crate::app::{App, Curtain, Limits, Room};
-pub use run::{Outcome, Session};
+pub use run::{Session, SessionEnd};
 use surface::Surface;
 use theme::Theme;
 

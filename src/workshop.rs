@@ -26,7 +26,7 @@ use crate::engine::client::EngineCommand;
 use crate::export::report::Collector;
 use crate::out::notice;
 use crate::room::member::Member;
-use crate::tui::{Outcome, Session, terminal};
+use crate::tui::{Session, SessionEnd, terminal};
 
 use effects::Workshop;
 use speaker::Speaker;
@@ -44,7 +44,7 @@ pub fn show(
     progress: Progress,
     options: Options,
     member: Option<Member>,
-) -> Result<Outcome> {
+) -> Result<SessionEnd> {
     let mut workshop = Workshop::new(context, collector, command, progress.clone());
     workshop.member = member;
     let course = workshop.course().clone();
@@ -62,14 +62,14 @@ fn until_the_end(
     app: &mut App,
     workshop: &mut Workshop,
     mut effects: Vec<Effect>,
-) -> Result<Outcome> {
+) -> Result<SessionEnd> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let mut session = Session::begin(app, abilities)?;
     let mut speaker = Speaker::default();
     loop {
         for effect in std::mem::take(&mut effects) {
             let done = match effect {
-                Effect::Quit => return Ok(Outcome::Quit),
+                Effect::Quit => return Ok(SessionEnd::Quit),
                 Effect::Suspend => session.suspend(app).map(|()| Ok(None)),
                 effect if workshop.needs_terminal(&effect) => {
                     session.lend(|| workshop.carry_out(effect, source))
@@ -83,8 +83,8 @@ fn until_the_end(
             };
             effects.extend(update(app, Message::Told { text, warning }));
         }
-        if session.heed_signals(app)? {
-            return Ok(Outcome::Signal);
+        if session.handle_signals(app)? {
+            return Ok(SessionEnd::Signal);
         }
         if !effects.is_empty() {
             continue;
@@ -96,7 +96,7 @@ fn until_the_end(
             };
             effects.extend(update(app, Message::Engine(report)));
         }
-        for text in terminal::complaints() {
+        for text in terminal::panic_messages() {
             let stray = FromEngine::Stray(text);
             effects.extend(update(app, Message::Engine(stray)));
         }

@@ -669,7 +669,7 @@ fn the_ending_shows_the_table_of_the_last_journey() {
     };
     for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
         let mut app = shipped();
-        let asked = act(&mut app, Action::Open(Overlay::Ending));
+        let asked = act(&mut app, Action::Open(Overlay::Summary));
         let mut early = app.clone();
         update(
             &mut early,

@@ -960,7 +960,7 @@ fn the_next_move_says_what_is_missing() {
     act(&mut app, Action::Stage(3));
     act(&mut app, Action::Yes);
     act(&mut app, Action::NextStage);
-    assert_eq!(app.view.overlay, Some(Overlay::Ending));
+    assert_eq!(app.view.overlay, Some(Overlay::Summary));
 }
 
 #[test]

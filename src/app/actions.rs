@@ -274,7 +274,7 @@ impl App {
     fn go_by(&mut self, by: isize) {
         let (at, of) = (self.study.at, self.course.stages.len());
         if by > 0 && at + 1 == of {
-            return self.look(Action::Open(Overlay::Ending));
+            return self.look(Action::Open(Overlay::Summary));
         }
         if let Some(to) = self.neighbour(at, by, of, "stage") {
             self.leave_for(to);
@@ -428,8 +428,8 @@ impl App {
                     self.run_free(RunConfig::preset(preset));
                 }
             },
-            Some(Overlay::Missed) => {
-                if let Some(at) = self.missed().get(line).copied() {
+            Some(Overlay::Skipped) => {
+                if let Some(at) = self.skipped_stages().get(line).copied() {
                     self.leave_for(at);
                 }
             }

@@ -355,7 +355,7 @@ impl App {
     }
 
     /// Stages before this one that were jumped over, by their place.
-    pub fn missed(&self) -> Vec<usize> {
+    pub fn skipped_stages(&self) -> Vec<usize> {
         let stages = self.course.stages.iter().take(self.study.at).enumerate();
         let skipped = |stage| self.study.of(stage).state == State::Skipped;
         stages
@@ -367,8 +367,8 @@ impl App {
     /// Shows who comes late to a room what the class has done before.
     pub(super) fn catch_up(&mut self) {
         let in_room = self.member.is_some() && self.presentation.is_none();
-        if in_room && self.view.overlay.is_none() && !self.missed().is_empty() {
-            self.look(Action::Open(Overlay::Missed));
+        if in_room && self.view.overlay.is_none() && !self.skipped_stages().is_empty() {
+            self.look(Action::Open(Overlay::Skipped));
         }
     }
 

@@ -49,7 +49,7 @@ const KEYS: [(&str, A); 40] = [
     ("devices", A::Open(Overlay::Devices)),
     ("down", A::GuessShift(-1)),
     ("edit", A::OpenEditor),
-    ("ending", A::Open(Overlay::Ending)),
+    ("summary", A::Open(Overlay::Summary)),
     ("focus", A::FocusNext),
     ("hint", A::Hint),
     ("in-f32", A::InF32),
@@ -264,7 +264,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }
         Phase::Debrief => {
-            "The last stage is done; {ending} shows what you have done, {list} the course"
+            "The last stage is done; {summary} shows what you have done, {list} the course"
         }
     }
 }

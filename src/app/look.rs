@@ -1,4 +1,4 @@
-//! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. The ending asks for the table it shows.
+//! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. The summary asks for the table it shows.
 
 use super::pages::PAGE;
 use super::view::{Room, Search, Sort};
@@ -30,15 +30,15 @@ impl App {
                         .unwrap_or(0),
                     _ => 0,
                 };
-                if matches!(overlay, Overlay::Ending | Overlay::Missed) && !again {
+                if matches!(overlay, Overlay::Summary | Overlay::Skipped) && !again {
                     self.effects.push(Effect::ReadJourney);
                 }
                 if overlay == Overlay::Log {
                     self.log.unseen = 0;
                 }
             }
-            Action::TurnPage(by) if view.overlay == Some(Overlay::Missed) => {
-                let pages = self.missed().len().max(1) as i32;
+            Action::TurnPage(by) if view.overlay == Some(Overlay::Skipped) => {
+                let pages = self.skipped_stages().len().max(1) as i32;
                 let to = (self.view.selected as i32)
                     .saturating_add(by)
                     .rem_euclid(pages);

@@ -86,13 +86,13 @@ pub enum Overlay {
     /// What this is, before the very first stage.
     Welcome,
     /// What the learner has done, and where to go on.
-    Ending,
+    Summary,
     /// What is shared with the room.
-    Class,
+    Room,
     /// The question that the room votes on.
     Vote,
     /// What the stages were about that were jumped over.
-    Missed,
+    Skipped,
 }
 
 /// A question that wants yes or no.

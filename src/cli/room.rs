@@ -21,7 +21,7 @@ use crate::room::desk::Desk;
 use crate::room::page;
 use crate::room::record::Order;
 use crate::room::server::{Codes, bind, host};
-use crate::tui::board::{BoardView, Host, show};
+use crate::tui::board::{BoardView, RoomControl, show};
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
 
@@ -181,7 +181,7 @@ impl Open {
     }
 }
 
-impl Host for Open {
+impl RoomControl for Open {
     fn board(&mut self) -> Board {
         let board = self.desk.board(self.course());
         if let Some(path) = &self.page

@@ -23,7 +23,7 @@ use crate::room;
 use crate::room::member::{Member, identity};
 use crate::room::record::clean_name;
 use crate::settings;
-use crate::tui::{Outcome, terminal};
+use crate::tui::{SessionEnd, terminal};
 use crate::workshop::live::Live;
 use crate::workshop::{runs, show};
 
@@ -198,9 +198,9 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
 }
 
 /// The exit code of what the screen ended with.
-pub fn exit_of(outcome: Outcome) -> Exit {
+pub fn exit_of(outcome: SessionEnd) -> Exit {
     match outcome {
-        Outcome::Quit => Exit::Ok,
-        Outcome::Signal => Exit::Interrupted,
+        SessionEnd::Quit => Exit::Ok,
+        SessionEnd::Signal => Exit::Interrupted,
     }
 }

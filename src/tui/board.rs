@@ -10,9 +10,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use super::keys::board::{Ask, ask, footer};
+use super::keys::board::{BoardAction, action, footer};
 use super::keys::interrupts;
-use super::run::{Outcome, Signals};
+use super::run::{SessionEnd, Signals};
 use super::surface::{height, take_bottom, take_top};
 use super::symbols;
 use super::table::{Column, cells, fit, heads, or_dash};
@@ -54,7 +54,7 @@ impl BoardView {
 }
 
 /// The room behind the board.
-pub trait Host {
+pub trait RoomControl {
     fn board(&mut self) -> Board;
     /// The course's id of the stage at a place.
     fn stage(&self, at: usize) -> Option<String>;
@@ -64,18 +64,18 @@ pub trait Host {
 }
 
 /// Shows the board until the instructor quits.
-pub fn show(host: &mut dyn Host, theme: &Theme, mut view: BoardView) -> Result<Outcome> {
+pub fn show(room: &mut dyn RoomControl, theme: &Theme, mut view: BoardView) -> Result<SessionEnd> {
     let signals = Signals::watch().context("Failed to watch for signals")?;
     let mut screen = Screen::take()?;
     let mut told = Instant::now();
     loop {
         if signals.ends() {
-            return Ok(Outcome::Signal);
+            return Ok(SessionEnd::Signal);
         }
         if told.elapsed() > NOTICE {
             view.notice = None;
         }
-        let board = host.board();
+        let board = room.board();
         screen
             .draw(|frame| draw(frame, &board, &view, theme))
             .context("The terminal is gone")?;
@@ -86,12 +86,12 @@ pub fn show(host: &mut dyn Host, theme: &Theme, mut view: BoardView) -> Result<O
                 continue;
             };
             if interrupts(key) {
-                return Ok(Outcome::Signal);
+                return Ok(SessionEnd::Signal);
             }
-            match ask(key, view.naming.is_some()) {
-                Some(Ask::Quit) => return Ok(Outcome::Quit),
+            match action(key, view.naming.is_some()) {
+                Some(BoardAction::Quit) => return Ok(SessionEnd::Quit),
                 Some(asked) => {
-                    if let Some(said) = act(asked, host, &board, &mut view) {
+                    if let Some(said) = act(asked, room, &board, &mut view) {
                         (view.notice, told) = (Some(said), Instant::now());
                     }
                 }
@@ -102,15 +102,20 @@ pub fn show(host: &mut dyn Host, theme: &Theme, mut view: BoardView) -> Result<O
 }
 
 /// Does what a key asked for; the result is a sentence for the board.
-pub fn act(asked: Ask, host: &mut dyn Host, board: &Board, view: &mut BoardView) -> Option<String> {
+pub fn act(
+    asked: BoardAction,
+    room: &mut dyn RoomControl,
+    board: &Board,
+    view: &mut BoardView,
+) -> Option<String> {
     let removing = std::mem::take(&mut view.removing);
     let order = match asked {
-        Ask::Mark(by) => {
+        BoardAction::Mark(by) => {
             let last = board.stages.len().saturating_sub(1);
             view.marked = view.marked.saturating_add_signed(by as isize).min(last);
             return None;
         }
-        Ask::Choose(by) => {
+        BoardAction::Choose(by) => {
             let last = board.rows.len().saturating_sub(1);
             let at = view
                 .chosen(board)
@@ -118,7 +123,7 @@ pub fn act(asked: Ask, host: &mut dyn Host, board: &Board, view: &mut BoardView)
             view.chosen = board.rows.get(at.min(last)).map(|row| row.id.clone());
             return None;
         }
-        Ask::Remove => {
+        BoardAction::Remove => {
             let Some(row) = view.chosen(board).and_then(|at| board.rows.get(at)) else {
                 return Some("Choose a participant with the arrows down and up first".to_owned());
             };
@@ -131,43 +136,43 @@ pub fn act(asked: Ask, host: &mut dyn Host, board: &Board, view: &mut BoardView)
             }
             Order::Remove(row.id.clone())
         }
-        Ask::LetIn => Order::LetIn,
-        Ask::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => Order::CloseVote,
-        Ask::Vote => Order::OpenVote(host.stage(view.marked)?),
-        Ask::Offer => {
+        BoardAction::LetIn => Order::LetIn,
+        BoardAction::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => Order::CloseVote,
+        BoardAction::Vote => Order::OpenVote(room.stage(view.marked)?),
+        BoardAction::Offer => {
             let marked = board.stages.get(view.marked)?;
             let offered = board.offer == Some(offer_of(marked.number, &marked.title));
-            let stage = host.stage(view.marked)?;
+            let stage = room.stage(view.marked)?;
             Order::Offer((!offered).then_some(stage))
         }
-        Ask::Race if board.race.is_some() => Order::Race(None),
-        Ask::Race => {
+        BoardAction::Race if board.race.is_some() => Order::Race(None),
+        BoardAction::Race => {
             view.naming = Some(String::new());
             return None;
         }
-        Ask::Close => Order::Close(!board.closed),
-        Ask::Type(letter) => {
+        BoardAction::Close => Order::Close(!board.closed),
+        BoardAction::Type(letter) => {
             let name = view.naming.as_mut()?;
             if name.len() < 32 && !crate::clean::harmful(letter) {
                 name.push(letter);
             }
             return None;
         }
-        Ask::Erase => {
+        BoardAction::Erase => {
             view.naming.as_mut()?.pop();
             return None;
         }
-        Ask::Take => match host.race(&view.naming.take()?) {
+        BoardAction::Take => match room.race(&view.naming.take()?) {
             Ok(task) => Order::Race(Some(task)),
             Err(why) => return Some(why),
         },
-        Ask::Drop => {
+        BoardAction::Drop => {
             view.naming = None;
             return None;
         }
-        Ask::Quit => return None,
+        BoardAction::Quit => return None,
     };
-    host.order(order).err()
+    room.order(order).err()
 }
 
 /// Draws one frame.

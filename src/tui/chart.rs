@@ -16,7 +16,7 @@ use super::theme::Theme;
 use crate::app::series::Bucket;
 use crate::protocol::Slot;
 use axis::Scale;
-use grid::{Grid, Ink, Plot, put};
+use grid::{CurveStyle, Grid, Plot, put};
 
 /// A horizontal line at a value, with its name and, where there is room, what it means.
 pub struct Reference {
@@ -71,7 +71,7 @@ impl Chart<'_> {
         let mut grid = Grid::new(&plot);
         for (slot, points) in &self.curves {
             let (kind, style) = (*slot as usize, self.theme.slot(*slot));
-            draw_curve(points, Ink { kind, style }, &plot, &mut grid);
+            draw_curve(points, CurveStyle { kind, style }, &plot, &mut grid);
         }
         for (step, _) in &self.moments {
             let x = inner.x + plot.cell(*step as f64, plot.y.low).0;
@@ -173,7 +173,7 @@ impl Chart<'_> {
 /// Points so many columns apart are joined although steps between them were not reported.
 const NEAR: usize = 2;
 
-fn draw_curve(points: &[Bucket], ink: Ink, plot: &Plot, grid: &mut Grid<'_>) {
+fn draw_curve(points: &[Bucket], ink: CurveStyle, plot: &Plot, grid: &mut Grid<'_>) {
     let mut previous: Option<(usize, usize)> = None;
     for bucket in points {
         let step = bucket.last as f64;

@@ -161,14 +161,14 @@ fn paused(app: &App) -> bool {
 }
 
 /// A line of the help: keys that belong together and what they do.
-pub struct Row {
+pub struct HelpLine {
     pub group: Group,
     pub keys: Vec<KeyCode>,
     pub help: &'static str,
     bindings: Vec<&'static Binding>,
 }
 
-impl Row {
+impl HelpLine {
     /// The keys in words; more than three letters or digits that follow each other as a range: `1-9`.
     pub fn names(&self) -> Vec<String> {
         let letters: Option<Vec<char>> = self.keys.iter().map(|key| key.as_char()).collect();
@@ -188,14 +188,14 @@ impl Row {
 }
 
 /// The table as documentation, each key once, by heading.
-pub fn reference() -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+pub fn reference() -> Vec<HelpLine> {
+    let mut rows: Vec<HelpLine> = Vec::new();
     for (group, _) in Group::ALL {
         let listed = |it: &&Binding| it.group == group && !it.help.is_empty();
         for binding in BINDINGS.iter().filter(listed) {
-            let same = |row: &Row| row.group == group && row.help == binding.help;
+            let same = |row: &HelpLine| row.group == group && row.help == binding.help;
             let at = rows.iter().position(same).unwrap_or_else(|| {
-                rows.push(Row {
+                rows.push(HelpLine {
                     group,
                     keys: Vec::new(),
                     help: binding.help,

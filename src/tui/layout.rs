@@ -4,7 +4,7 @@
 use ratatui::layout::Rect;
 
 use super::panels::status;
-use super::panels::{CARDS, PANELS, PanelRow, Place};
+use super::panels::{CARDS, PANELS, PanelPosition, PanelRow};
 use super::prose::FRAME;
 use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::text;
@@ -198,11 +198,11 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let mut half = Rect::default();
     // From the bottom up.
     for row in PANELS.iter().rev() {
-        let area = match row.place {
-            Place::Middle(rows) if rows > 0 => take_bottom(&mut middle, rows),
-            Place::Right(rows) if rows > 0 => take_bottom(&mut right, rows),
-            Place::HalfRight(_) if !half.is_empty() => std::mem::take(&mut half),
-            Place::HalfRight(rows) => {
+        let area = match row.position {
+            PanelPosition::Middle(rows) if rows > 0 => take_bottom(&mut middle, rows),
+            PanelPosition::Right(rows) if rows > 0 => take_bottom(&mut right, rows),
+            PanelPosition::HalfRight(_) if !half.is_empty() => std::mem::take(&mut half),
+            PanelPosition::HalfRight(rows) => {
                 let mut rows = take_bottom(&mut right, rows);
                 let columns = rows.width / 2;
                 half = take_left(&mut rows, columns);
@@ -213,14 +213,14 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
         panels.push((row.panel, area));
     }
     for row in &PANELS {
-        let area = match row.place {
-            Place::Middle(0) => middle,
-            Place::Right(0) => right,
+        let area = match row.position {
+            PanelPosition::Middle(0) => middle,
+            PanelPosition::Right(0) => right,
             _ => continue,
         };
         let asked = |it: &&PanelRow| app.view.third == Some(it.panel);
         let mut others = PANELS.iter().filter(asked);
-        let instead = others.find(|it| it.place == Place::InsteadOf(row.panel));
+        let instead = others.find(|it| it.position == PanelPosition::InsteadOf(row.panel));
         panels.push((instead.unwrap_or(row).panel, area));
     }
     panels

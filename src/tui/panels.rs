@@ -4,7 +4,6 @@
 pub mod beat;
 pub mod cards;
 pub mod devices;
-mod ending;
 mod evidence;
 mod exercise;
 mod exponents;
@@ -22,15 +21,16 @@ mod lints;
 mod log;
 mod loss;
 mod memory;
-mod missed;
 mod mystery;
 pub mod numbers;
 mod question;
 mod roofline;
 mod room;
+mod skipped;
 mod solution;
 pub mod stages;
 pub mod status;
+mod summary;
 mod throughput;
 mod welcome;
 
@@ -44,7 +44,7 @@ use crate::panel::Panel;
 /// A panel.
 pub struct PanelRow {
     pub panel: Panel,
-    pub place: Place,
+    pub position: PanelPosition,
     /// Draws it; the result is how many lines it can scroll.
     draw: fn(&mut Surface<'_, '_>) -> u16,
     /// How to read it, a sentence or two an entry: stands below it while it has the whole screen.
@@ -53,7 +53,7 @@ pub struct PanelRow {
 
 /// Where a panel stands on a screen that has room for every panel. 0 rows: what the others of its column leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PanelPosition {
     Left,
     Middle(u16),
     Right(u16),
@@ -75,17 +75,17 @@ pub struct CardRow {
 /// Every panel, in the order in which they stand in a column of the largest layout.
 #[rustfmt::skip]
 pub const PANELS: [PanelRow; Panel::ALL.len()] = [
-    PanelRow { panel: Panel::Lesson, place: Place::Left, draw: lesson::draw, reading: |_| &[] },
-    PanelRow { panel: Panel::Loss, place: Place::Middle(0), draw: loss::draw, reading: |_| loss::READING },
-    PanelRow { panel: Panel::Throughput, place: Place::Middle(9), draw: throughput::draw, reading: throughput::reading },
-    PanelRow { panel: Panel::Kernels, place: Place::Right(0), draw: kernels::draw, reading: |_| kernels::READING },
-    PanelRow { panel: Panel::Roofline, place: Place::InsteadOf(Panel::Kernels), draw: roofline::draw, reading: |_| roofline::READING },
-    PanelRow { panel: Panel::Ledger, place: Place::Middle(11), draw: ledger::draw, reading: |_| ledger::READING },
-    PanelRow { panel: Panel::Gradients, place: Place::HalfRight(9), draw: gradients::draw, reading: |_| gradients::READING },
-    PanelRow { panel: Panel::Exponents, place: Place::InsteadOf(Panel::Kernels), draw: exponents::draw, reading: |_| exponents::READING },
-    PanelRow { panel: Panel::Memory, place: Place::HalfRight(9), draw: memory::draw, reading: |_| memory::READING },
-    PanelRow { panel: Panel::Evidence, place: Place::Right(10), draw: evidence::draw, reading: |_| evidence::READING },
-    PanelRow { panel: Panel::Lints, place: Place::Right(8), draw: lints::draw, reading: |_| lints::READING },
+    PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, draw: lesson::draw, reading: |_| &[] },
+    PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), draw: loss::draw, reading: |_| loss::READING },
+    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), draw: throughput::draw, reading: throughput::reading },
+    PanelRow { panel: Panel::Kernels, position: PanelPosition::Right(0), draw: kernels::draw, reading: |_| kernels::READING },
+    PanelRow { panel: Panel::Roofline, position: PanelPosition::InsteadOf(Panel::Kernels), draw: roofline::draw, reading: |_| roofline::READING },
+    PanelRow { panel: Panel::Ledger, position: PanelPosition::Middle(11), draw: ledger::draw, reading: |_| ledger::READING },
+    PanelRow { panel: Panel::Gradients, position: PanelPosition::HalfRight(9), draw: gradients::draw, reading: |_| gradients::READING },
+    PanelRow { panel: Panel::Exponents, position: PanelPosition::InsteadOf(Panel::Kernels), draw: exponents::draw, reading: |_| exponents::READING },
+    PanelRow { panel: Panel::Memory, position: PanelPosition::HalfRight(9), draw: memory::draw, reading: |_| memory::READING },
+    PanelRow { panel: Panel::Evidence, position: PanelPosition::Right(10), draw: evidence::draw, reading: |_| evidence::READING },
+    PanelRow { panel: Panel::Lints, position: PanelPosition::Right(8), draw: lints::draw, reading: |_| lints::READING },
 ];
 
 /// Every card that can be opened over the panels.
@@ -98,9 +98,9 @@ pub const CARDS: [CardRow; 12] = [
     CardRow { overlay: Overlay::Problems, size: |app, _, _| log::size_of_problems(app), draw: log::draw_problems },
     CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },
     CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
-    CardRow { overlay: Overlay::Missed, size: |_, area, _| (84, area.height), draw: missed::draw },
-    CardRow { overlay: Overlay::Ending, size: ending::size, draw: ending::draw },
-    CardRow { overlay: Overlay::Class, size: room::size, draw: room::draw },
+    CardRow { overlay: Overlay::Skipped, size: |_, area, _| (84, area.height), draw: skipped::draw },
+    CardRow { overlay: Overlay::Summary, size: summary::size, draw: summary::draw },
+    CardRow { overlay: Overlay::Room, size: room::size, draw: room::draw },
     CardRow { overlay: Overlay::Vote, size: room::size_of_vote, draw: room::draw_vote },
     CardRow { overlay: Overlay::Welcome, size: welcome::size, draw: welcome::draw },
 ];

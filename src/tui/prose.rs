@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
 
     /// A text of the course behind a marker, with its figures. A long marker would take half of a narrow column:
     /// the lines after it are indented by two.
-    pub fn told(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
+    pub fn course_text(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
         let body = match self.figures {
             Some(figures) => told(body, figures, &pair_key()),
             None => body.to_owned(),

@@ -15,7 +15,7 @@ use crate::app::{Action, App, Effect, Message, update};
 
 /// Why the session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SessionEnd {
     /// The learner asked for it.
     Quit,
     /// A signal asked for it, SIGTERM, SIGHUP or SIGINT, or ctrl-c.
@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// Does what signals asked for since the last call; the result is true when the program is to end.
-    pub fn heed_signals(&mut self, app: &mut App) -> Result<bool> {
+    pub fn handle_signals(&mut self, app: &mut App) -> Result<bool> {
         if self.signals.ends() {
             return Ok(true);
         }

@@ -13,7 +13,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
 use super::keys;
-use super::run::Outcome;
+use super::run::SessionEnd;
 use super::surface::{height, take_bottom, take_left};
 use super::symbols;
 use super::terminal::{self, Screen};
@@ -32,7 +32,7 @@ pub fn show(
     theme: ThemeName,
     clock: impl Fn() -> String,
     mut send: impl FnMut(Action) -> Result<()>,
-) -> Result<Option<Outcome>> {
+) -> Result<Option<SessionEnd>> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
     let mut screen = Screen::take()?;
@@ -53,8 +53,8 @@ pub fn show(
             && let Event::Key(key) = read().context("The terminal is gone")?
         {
             match keys::speaker(key) {
-                _ if keys::interrupts(key) => return Ok(Some(Outcome::Signal)),
-                Some(Action::Quit) => return Ok(Some(Outcome::Quit)),
+                _ if keys::interrupts(key) => return Ok(Some(SessionEnd::Signal)),
+                Some(Action::Quit) => return Ok(Some(SessionEnd::Quit)),
                 Some(action) => send(action)?,
                 None => {}
             }

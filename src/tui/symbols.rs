@@ -8,7 +8,7 @@ use crate::clean::harmful;
 
 /// What curves are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
+pub enum CurveGlyphs {
     /// Two by four dots a cell.
     Braille,
     /// Two by two blocks, which a projector does not swallow.
@@ -21,7 +21,7 @@ pub enum Marks {
 #[derive(Clone, Copy, Debug)]
 pub struct Symbols {
     pub ascii: bool,
-    pub marks: Marks,
+    pub curves: CurveGlyphs,
     pub border: border::Set<'static>,
     /// Points of the curves of A and B.
     pub points: [&'static str; 2],
@@ -51,7 +51,7 @@ const SPARKS: &[&str] = &["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"
 
 pub const BRAILLE: Symbols = Symbols {
     ascii: false,
-    marks: Marks::Braille,
+    curves: CurveGlyphs::Braille,
     border: border::ROUNDED,
     points: ["·", "◆"],
     good: "✓",
@@ -72,21 +72,21 @@ pub const BRAILLE: Symbols = Symbols {
 };
 
 pub const DOTS: Symbols = Symbols {
-    marks: Marks::Points,
+    curves: CurveGlyphs::Points,
     points: ["·", "•"],
     border: border::PLAIN,
     ..BRAILLE
 };
 
 pub const BLOCKS: Symbols = Symbols {
-    marks: Marks::Quadrants,
+    curves: CurveGlyphs::Quadrants,
     border: border::PLAIN,
     ..BRAILLE
 };
 
 pub const ASCII: Symbols = Symbols {
     ascii: true,
-    marks: Marks::Points,
+    curves: CurveGlyphs::Points,
     border: border::Set {
         top_left: "+",
         top_right: "+",
@@ -118,10 +118,10 @@ pub const ASCII: Symbols = Symbols {
 impl Symbols {
     /// Columns and rows of dots in a cell.
     pub const fn dots(&self) -> (usize, usize) {
-        match self.marks {
-            Marks::Braille => (2, 4),
-            Marks::Quadrants => (2, 2),
-            Marks::Points => (1, 1),
+        match self.curves {
+            CurveGlyphs::Braille => (2, 4),
+            CurveGlyphs::Quadrants => (2, 2),
+            CurveGlyphs::Points => (1, 1),
         }
     }
 
@@ -131,10 +131,10 @@ impl Symbols {
         const QUADRANTS: [char; 16] = [
             ' ', '▘', '▖', '▌', '▝', '▀', '▞', '▛', '▗', '▚', '▄', '▙', '▐', '▜', '▟', '█',
         ];
-        match self.marks {
-            Marks::Braille => char::from_u32(0x2800 + u32::from(bits)),
-            Marks::Quadrants => Some(QUADRANTS[usize::from((bits & 3) | ((bits >> 1) & 12))]),
-            Marks::Points => None,
+        match self.curves {
+            CurveGlyphs::Braille => char::from_u32(0x2800 + u32::from(bits)),
+            CurveGlyphs::Quadrants => Some(QUADRANTS[usize::from((bits & 3) | ((bits >> 1) & 12))]),
+            CurveGlyphs::Points => None,
         }
     }
 

@@ -28,11 +28,11 @@ const CLICKS_AND_WHEEL: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// What other threads said when they panicked, for the log pane: printed, it would lie over the screen.
-static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static PANIC_MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Takes what other threads said when they panicked.
-pub fn complaints() -> Vec<String> {
-    COMPLAINTS
+pub fn panic_messages() -> Vec<String> {
+    PANIC_MESSAGES
         .lock()
         .map(|mut all| std::mem::take(&mut *all))
         .unwrap_or_default()
@@ -151,8 +151,8 @@ fn restore_on_panic(drawing: ThreadId) {
         }
         if std::thread::current().id() == drawing || !TAKEN.load(Ordering::SeqCst) {
             before(info);
-        } else if let Ok(mut complaints) = COMPLAINTS.lock() {
-            complaints.push(info.to_string());
+        } else if let Ok(mut panic_messages) = PANIC_MESSAGES.lock() {
+            panic_messages.push(info.to_string());
         }
     }));
 }

@@ -3,7 +3,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use super::symbols::{ASCII, BLOCKS, BRAILLE, DOTS, Marks, Symbols};
+use super::symbols::{ASCII, BLOCKS, BRAILLE, CurveGlyphs, DOTS, Symbols};
 use crate::app::{Markers, ThemeName};
 use crate::judge::Outcome;
 use crate::protocol::Slot;
@@ -218,7 +218,7 @@ impl Theme {
     /// The same for the back row: curves of blocks, which are thicker than braille.
     pub fn on_stage(&self) -> Self {
         let mut it = self.clone();
-        if it.symbols.marks == Marks::Braille {
+        if it.symbols.curves == CurveGlyphs::Braille {
             it.symbols = BLOCKS;
         }
         it

@@ -5,8 +5,8 @@ use perflings::course::Course;
 use perflings::room::board::Board;
 use perflings::room::hall::Hall;
 use perflings::room::record::{Class, Order, Shared};
-use perflings::tui::board::{BoardView, Host, act, draw};
-use perflings::tui::keys::board::Ask;
+use perflings::tui::board::{BoardView, RoomControl, act, draw};
+use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
 
@@ -95,7 +95,7 @@ fn the_board_at_every_size() {
 /// A room that only notes its orders.
 struct Noted(Vec<Order>, Course);
 
-impl Host for Noted {
+impl RoomControl for Noted {
     fn board(&mut self) -> Board {
         Board::default()
     }
@@ -121,7 +121,7 @@ fn keys_become_orders() {
     let id = course.stages[1].id.clone();
     let mut host = Noted(Vec::new(), course.clone());
     let mut view = BoardView::default();
-    let mut ask = |asked: &[Ask], hall: &Hall, view: &mut BoardView| {
+    let mut ask = |asked: &[BoardAction], hall: &Hall, view: &mut BoardView| {
         let board = Board::of(hall, &course, 0);
         let said = asked
             .iter()
@@ -130,37 +130,54 @@ fn keys_become_orders() {
         (std::mem::take(&mut host.0), said)
     };
     assert_eq!(
-        ask(&[Ask::Mark(1), Ask::Vote], &hall, &mut view).0,
+        ask(&[BoardAction::Mark(1), BoardAction::Vote], &hall, &mut view).0,
         [Order::OpenVote(id.clone())]
     );
     hall.obey(&Order::OpenVote(id));
-    assert_eq!(ask(&[Ask::Vote], &hall, &mut view).0, [Order::CloseVote]);
-    assert_eq!(ask(&[Ask::Offer], &hall, &mut view).0, [Order::Offer(None)]);
+    assert_eq!(
+        ask(&[BoardAction::Vote], &hall, &mut view).0,
+        [Order::CloseVote]
+    );
+    assert_eq!(
+        ask(&[BoardAction::Offer], &hall, &mut view).0,
+        [Order::Offer(None)]
+    );
     let other = Order::Offer(Some(course.stages[2].id.clone()));
-    let asked = [Ask::Mark(1), Ask::Offer, Ask::Mark(-1)];
+    let asked = [
+        BoardAction::Mark(1),
+        BoardAction::Offer,
+        BoardAction::Mark(-1),
+    ];
     assert_eq!(ask(&asked, &hall, &mut view).0, [other]);
-    assert_eq!(ask(&[Ask::Close], &hall, &mut view).0, [Order::Close(true)]);
+    assert_eq!(
+        ask(&[BoardAction::Close], &hall, &mut view).0,
+        [Order::Close(true)]
+    );
     let named = [
-        Ask::Race,
-        Ask::Type('7'),
-        Ask::Type('x'),
-        Ask::Erase,
-        Ask::Type(' '),
-        Ask::Type('2'),
-        Ask::Take,
+        BoardAction::Race,
+        BoardAction::Type('7'),
+        BoardAction::Type('x'),
+        BoardAction::Erase,
+        BoardAction::Type(' '),
+        BoardAction::Type('2'),
+        BoardAction::Take,
     ];
     assert_eq!(
         ask(&named, &hall, &mut view).0,
         [Order::Race(Some("mystery 7-2".to_owned()))]
     );
-    let wrong = [Ask::Race, Ask::Type('9'), Ask::Take];
+    let wrong = [BoardAction::Race, BoardAction::Type('9'), BoardAction::Take];
     assert_eq!(
         ask(&wrong, &hall, &mut view),
         (Vec::new(), Some("no 9".to_owned()))
     );
     assert_eq!(
         ask(
-            &[Ask::Mark(-9), Ask::Mark(99), Ask::Choose(-5)],
+            &[
+                BoardAction::Mark(-9),
+                BoardAction::Mark(99),
+                BoardAction::Choose(-5)
+            ],
             &hall,
             &mut view
         )
@@ -169,11 +186,20 @@ fn keys_become_orders() {
     );
     assert_eq!(view.marked, course.stages.len() - 1);
     // Somebody is removed when it was asked for twice, one after the other.
-    let once = [Ask::Choose(1), Ask::Remove, Ask::Choose(1)];
+    let once = [
+        BoardAction::Choose(1),
+        BoardAction::Remove,
+        BoardAction::Choose(1),
+    ];
     let (orders, said) = ask(&once, &hall, &mut view);
     assert!(orders.is_empty() && said.is_some_and(|it| it.contains("keeps them out")));
     let board = Board::of(&hall, &course, 0);
-    let twice = [Ask::Choose(-9), Ask::Remove, Ask::Remove, Ask::LetIn];
+    let twice = [
+        BoardAction::Choose(-9),
+        BoardAction::Remove,
+        BoardAction::Remove,
+        BoardAction::LetIn,
+    ];
     assert_eq!(
         ask(&twice, &hall, &mut view).0,
         [Order::Remove(board.rows[0].id.clone()), Order::LetIn]

@@ -133,13 +133,13 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
     let effects = act(&mut app, Action::TakeUp);
     assert!(effects.contains(&Effect::ReadJourney));
     assert_eq!(
-        (app.view.overlay, app.missed()),
-        (Some(Overlay::Missed), vec![0])
+        (app.view.overlay, app.skipped_stages()),
+        (Some(Overlay::Skipped), vec![0])
     );
     act(&mut app, Action::Choose);
     assert_eq!((app.view.overlay, app.study.at), (None, 0));
     // With the first start in the room the welcome comes first.
-    for (welcome, first) in [(false, Overlay::Missed), (true, Overlay::Welcome)] {
+    for (welcome, first) in [(false, Overlay::Skipped), (true, Overlay::Welcome)] {
         let options = Options {
             room: Some(Joining::default()),
             stage: Some(2),
@@ -150,7 +150,7 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
         assert_eq!(app.view.overlay, Some(first));
         if welcome {
             act(&mut app, Action::Close);
-            assert_eq!(app.view.overlay, Some(Overlay::Missed));
+            assert_eq!(app.view.overlay, Some(Overlay::Skipped));
         }
         act(&mut app, Action::Close);
         assert_eq!((app.view.overlay, app.study.at), (None, 1));

@@ -181,8 +181,8 @@ fn the_glossary_has_pages() {
 fn a_late_comer_reads_what_was_skipped_and_can_go_back() {
     let mut app = shipped();
     act(&mut app, Action::Stage(4));
-    assert_eq!(app.missed(), [0, 1, 2]);
-    let effects = act(&mut app, Action::Open(Overlay::Missed));
+    assert_eq!(app.skipped_stages(), [0, 1, 2]);
+    let effects = act(&mut app, Action::Open(Overlay::Skipped));
     assert_eq!(effects, [Effect::ReadJourney]);
     act(&mut app, Action::TurnPage(-1));
     assert_eq!(app.view.selected, 2);
@@ -191,7 +191,7 @@ fn a_late_comer_reads_what_was_skipped_and_can_go_back() {
     act(&mut app, Action::Choose);
     assert_eq!(app.stage().map(|stage| stage.number), Some(2));
     assert_eq!(
-        app.missed(),
+        app.skipped_stages(),
         [0],
         "a stage that is entered again stays skipped"
     );

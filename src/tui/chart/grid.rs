@@ -131,7 +131,7 @@ impl Plot {
 
 /// Whose dots these are.
 #[derive(Clone, Copy)]
-pub struct Ink {
+pub struct CurveStyle {
     /// 0 for A, 1 for B.
     pub kind: usize,
     pub style: Style,
@@ -140,19 +140,19 @@ pub struct Ink {
 /// The dots of all curves: a bit pattern and a style per cell.
 pub struct Grid<'a> {
     plot: &'a Plot,
-    cells: Vec<(u8, Ink)>,
+    cells: Vec<(u8, CurveStyle)>,
 }
 
 impl<'a> Grid<'a> {
     /// Without a dot.
     pub fn new(plot: &'a Plot) -> Self {
         let style = Style::new();
-        let cells = vec![(0, Ink { kind: 0, style }); plot.area.area() as usize];
+        let cells = vec![(0, CurveStyle { kind: 0, style }); plot.area.area() as usize];
         Self { plot, cells }
     }
 
     /// Adds a dot.
-    pub fn dot(&mut self, (column, row): (usize, usize), ink: Ink) {
+    pub fn dot(&mut self, (column, row): (usize, usize), ink: CurveStyle) {
         // Braille numbers its dots column by column, the bottom row last.
         const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
         let dots = self.plot.dots;
@@ -167,7 +167,7 @@ impl<'a> Grid<'a> {
     }
 
     /// Adds a straight line between two dots.
-    pub fn line(&mut self, from: (usize, usize), to: (usize, usize), ink: Ink) {
+    pub fn line(&mut self, from: (usize, usize), to: (usize, usize), ink: CurveStyle) {
         let (x, y) = (to.0 as f64 - from.0 as f64, to.1 as f64 - from.1 as f64);
         let steps = x.abs().max(y.abs()) as usize;
         for step in 0..=steps {

@@ -6,7 +6,7 @@ use super::key_name;
 
 /// What the instructor asks the board for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum BoardAction {
     /// Marks another stage.
     Mark(i32),
     Vote,
@@ -28,34 +28,50 @@ pub enum Ask {
 }
 
 /// Keys, what they do and what the footer says.
-const KEYS: &[(&[KeyCode], Ask, &str)] = &[
-    (&[KeyCode::Right, KeyCode::Char('n')], Ask::Mark(1), "stage"),
-    (&[KeyCode::Left, KeyCode::Char('p')], Ask::Mark(-1), ""),
-    (&[KeyCode::Char('v')], Ask::Vote, "vote"),
-    (&[KeyCode::Char('a')], Ask::Offer, "invite all"),
-    (&[KeyCode::Char('r')], Ask::Race, "race"),
-    (&[KeyCode::Char('x')], Ask::Close, "close"),
-    (&[KeyCode::Char('d')], Ask::Remove, "remove"),
-    (&[KeyCode::Char('u')], Ask::LetIn, ""),
-    (&[KeyCode::Down, KeyCode::Char('j')], Ask::Choose(1), ""),
-    (&[KeyCode::Up, KeyCode::Char('k')], Ask::Choose(-1), ""),
-    (&[KeyCode::PageDown], Ask::Choose(10), ""),
-    (&[KeyCode::PageUp], Ask::Choose(-10), ""),
-    (&[KeyCode::Char('q')], Ask::Quit, "quit"),
+const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
+    (
+        &[KeyCode::Right, KeyCode::Char('n')],
+        BoardAction::Mark(1),
+        "stage",
+    ),
+    (
+        &[KeyCode::Left, KeyCode::Char('p')],
+        BoardAction::Mark(-1),
+        "",
+    ),
+    (&[KeyCode::Char('v')], BoardAction::Vote, "vote"),
+    (&[KeyCode::Char('a')], BoardAction::Offer, "invite all"),
+    (&[KeyCode::Char('r')], BoardAction::Race, "race"),
+    (&[KeyCode::Char('x')], BoardAction::Close, "close"),
+    (&[KeyCode::Char('d')], BoardAction::Remove, "remove"),
+    (&[KeyCode::Char('u')], BoardAction::LetIn, ""),
+    (
+        &[KeyCode::Down, KeyCode::Char('j')],
+        BoardAction::Choose(1),
+        "",
+    ),
+    (
+        &[KeyCode::Up, KeyCode::Char('k')],
+        BoardAction::Choose(-1),
+        "",
+    ),
+    (&[KeyCode::PageDown], BoardAction::Choose(10), ""),
+    (&[KeyCode::PageUp], BoardAction::Choose(-10), ""),
+    (&[KeyCode::Char('q')], BoardAction::Quit, "quit"),
 ];
 
 /// What a key asks for; while a race is named, letters are text.
-pub fn ask(event: KeyEvent, naming: bool) -> Option<Ask> {
+pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
     if event.kind == KeyEventKind::Release {
         return None;
     }
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
     match event.code {
         _ if control => None,
-        KeyCode::Enter if naming => Some(Ask::Take),
-        KeyCode::Esc if naming => Some(Ask::Drop),
-        KeyCode::Backspace if naming => Some(Ask::Erase),
-        KeyCode::Char(letter) if naming => Some(Ask::Type(letter)),
+        KeyCode::Enter if naming => Some(BoardAction::Take),
+        KeyCode::Esc if naming => Some(BoardAction::Drop),
+        KeyCode::Backspace if naming => Some(BoardAction::Erase),
+        KeyCode::Char(letter) if naming => Some(BoardAction::Type(letter)),
         code => {
             let mut keys = KEYS.iter().filter(|_| !naming);
             keys.find(|(keys, ..)| keys.contains(&code)).map(|it| it.1)

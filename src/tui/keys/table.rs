@@ -247,12 +247,12 @@ fn in_glossary(app: &App) -> bool {
 }
 
 /// Stages before this one were jumped over.
-fn missed(app: &App) -> bool {
-    live(app) && app.presentation.is_none() && !app.missed().is_empty()
+fn has_skipped(app: &App) -> bool {
+    live(app) && app.presentation.is_none() && !app.skipped_stages().is_empty()
 }
 
-fn in_missed(app: &App) -> bool {
-    free(app) && app.view.overlay == Some(Overlay::Missed)
+fn in_skipped(app: &App) -> bool {
+    free(app) && app.view.overlay == Some(Overlay::Skipped)
 }
 
 fn in_pages(app: &App) -> bool {
@@ -347,7 +347,7 @@ fn leading(app: &App) -> bool {
 
 /// The card of the room is open.
 fn leaving_room(app: &App) -> bool {
-    in_room(app) && app.view.overlay == Some(Overlay::Class)
+    in_room(app) && app.view.overlay == Some(Overlay::Room)
 }
 
 fn small(app: &App) -> bool {
@@ -440,7 +440,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('V')], A::OpenVote, "close or repeat the vote", ROOM, Program, leading),
     bind(&[Char('H')], A::RaiseHand, "", ROOM, Program, in_room),
     bind(&[Char('X')], A::LeaveRoom, "leave the room", ROOM, Program, leaving_room),
-    bind(&[Char('I')], A::Open(Overlay::Class), "", ROOM, Program, free),
+    bind(&[Char('I')], A::Open(Overlay::Room), "", ROOM, Program, free),
     // The stage.
     bind(&[Enter], A::GuessKeep, "keep the range", ENTER, Stage, estimating),
     bind(&[Left], A::GuessShift(-1), "lower", SIDEWAYS, Move, estimating),
@@ -460,8 +460,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('A')], A::Question, "question", QUESTION, Stage, asked_on_other_page),
     bind(&[Char('A')], A::Question, "", QUESTION, Stage, asked_elsewhere),
     bind(&[Char('A')], A::Question, "answer again", QUESTION, Stage, askable_again),
-    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_missed),
-    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_missed),
+    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_skipped),
+    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_skipped),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_pages),
     bind(&[Right], A::TurnPage(1), "read on", SIDEWAYS, Move, reading_on),
@@ -501,8 +501,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('8')], A::Stage(8), "", GOTO, Stage, main),
     bind(&[Char('9')], A::Stage(9), "", GOTO, Stage, main),
     bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "stages, exercises, score", Stage, free),
-    bind(&[Char('M')], A::Open(Overlay::Missed), "", "skipped stages", Stage, missed),
-    bind(&[Enter], A::Choose, "go back to it", ENTER, Stage, in_missed),
+    bind(&[Char('M')], A::Open(Overlay::Skipped), "", "skipped stages", Stage, has_skipped),
+    bind(&[Enter], A::Choose, "go back to it", ENTER, Stage, in_skipped),
     bind(&[Char('v')], A::Present, "", "presenter mode", Stage, presentable),
     // The run.
     bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, pausable),
@@ -535,7 +535,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[End], A::ScrollToEnd, "", ENDS, Move, free),
     // The program.
     bind(&[Char('w')], A::Report, "", "write a report", Program, main),
-    bind(&[Char('J')], A::Open(Overlay::Ending), "", "what you have done", Program, free),
+    bind(&[Char('J')], A::Open(Overlay::Summary), "", "what you have done", Program, free),
     bind(&[Char('W')], A::Open(Overlay::Welcome), "", "the welcome card", Program, free),
     bind(&[Char('?')], A::Open(Overlay::Help), "help", "this list", Program, free),
     bind(&[Char('q')], A::Quit, "quit", QUIT, Program, free),

@@ -128,7 +128,7 @@ fn drawing(s: &mut Surface<'_, '_>) {
         let found = now.as_ref().map(|now| as_found(app, now));
         (w.widest, w.figures) = (w.columns, found.as_ref());
         if let Some(hint) = stage.hints.get(shown - 1) {
-            w.told("", theme.dim, hint, theme.text);
+            w.course_text("", theme.dim, hint, theme.text);
         }
         lines = w.lines;
     }
@@ -265,7 +265,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let written = |columns: u16, what: &str, style: Style| {
         let mut w = Writer::new(app, theme, usize::from(columns));
         (w.widest, w.figures) = (w.columns, found.as_ref());
-        w.told("", theme.dim, what, style);
+        w.course_text("", theme.dim, what, style);
         w.lines
     };
     let mut rest = s.area;

@@ -110,7 +110,7 @@ struct Part<'a> {
 impl Part<'_> {
     fn plain(&mut self, text: &str) {
         let theme = self.w.theme;
-        self.w.told("", theme.dim, text, theme.text);
+        self.w.course_text("", theme.dim, text, theme.text);
     }
 
     /// The hints so far, the latest first.
@@ -120,7 +120,8 @@ impl Part<'_> {
         let shown = self.w.app.hints().0;
         for (at, hint) in exercise.hints.iter().enumerate().take(shown).rev() {
             let marker = format!("Hint {}/{count}  ", at + 1);
-            self.w.told(&marker, theme.warning, hint.trim(), theme.text);
+            self.w
+                .course_text(&marker, theme.warning, hint.trim(), theme.text);
             self.w.blank();
         }
     }
@@ -128,12 +129,13 @@ impl Part<'_> {
     fn task(&mut self) {
         let (exercise, theme) = (self.exercise, self.w.theme);
         self.w
-            .told("", theme.dim, exercise.task.trim(), theme.strong);
+            .course_text("", theme.dim, exercise.task.trim(), theme.strong);
         let what = match exercise.body {
             Body::Kernel(_) => "To write: ",
             Body::Config(_) | Body::Detective(_) => "To answer: ",
         };
-        self.w.told(what, theme.dim, &exercise.size, theme.text);
+        self.w
+            .course_text(what, theme.dim, &exercise.size, theme.text);
     }
 
     fn files(&mut self) {
@@ -208,7 +210,8 @@ impl Part<'_> {
             let (mark, style) = theme.mark(choice == question.answer);
             self.w.blank();
             let mark = format!("{mark} ");
-            self.w.told(&mark, style, &question.explanation, theme.text);
+            self.w
+                .course_text(&mark, style, &question.explanation, theme.text);
         }
     }
 
@@ -243,7 +246,7 @@ impl Part<'_> {
             let hint = self.exercise.hints.get(given.len() - 1);
             let marker = format!("{mark} It is not {}. Look again: ", letter(*choice));
             let hint = hint.map_or("", String::as_str);
-            return self.w.told(&marker, style, hint, theme.text);
+            return self.w.course_text(&marker, style, hint, theme.text);
         }
         let marker = match *choice == question.answer {
             true => format!("{mark} Correct: "),
@@ -251,7 +254,7 @@ impl Part<'_> {
         };
         let truth = question.choices.get(question.answer);
         let truth = truth.map_or("", String::as_str);
-        self.w.told(&marker, style, truth, theme.strong);
+        self.w.course_text(&marker, style, truth, theme.strong);
         self.w.blank();
         let (finished, config) = (detective.finished(), detective.config());
         let figures = config.as_ref().map(|config| Figures {
@@ -260,7 +263,7 @@ impl Part<'_> {
         });
         let mut w = Writer::new(self.w.app, theme, self.w.columns);
         w.figures = figures.as_ref();
-        w.told("", theme.dim, question.explanation.trim(), theme.text);
+        w.course_text("", theme.dim, question.explanation.trim(), theme.text);
         self.w.lines.extend(w.lines);
     }
 

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::app::{Action, Overlay};
-use crate::tui::keys::{self, Group, Row};
+use crate::tui::keys::{self, Group, HelpLine};
 use crate::tui::surface::{Surface, closes, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -53,7 +53,7 @@ fn columns_of(columns: usize) -> (usize, usize) {
 
 /// The lines of all headings in so many columns of this width. Headings stay whole; the columns end as evenly as they can.
 fn arranged(
-    works: impl Fn(&Row) -> bool,
+    works: impl Fn(&HelpLine) -> bool,
     count: usize,
     each: usize,
     theme: &Theme,
@@ -62,7 +62,7 @@ fn arranged(
     let blocks = Group::ALL.map(|(group, heading)| {
         let mut lines = vec![Line::styled(heading, theme.heading)];
         let of_group = rows.iter().filter(|row| row.group == group);
-        let (now, idle): (Vec<&Row>, Vec<&Row>) = of_group.partition(|row| works(row));
+        let (now, idle): (Vec<&HelpLine>, Vec<&HelpLine>) = of_group.partition(|row| works(row));
         for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
             for row in rows {
                 let marker = format!("{} ", text::right(&row.names().join(" "), KEYS));

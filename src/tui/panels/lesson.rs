@@ -138,7 +138,7 @@ impl Text<'_> {
 
     fn item(&mut self, marker: &str, text: &str) {
         let theme = self.w.theme;
-        self.w.told(marker, theme.dim, text, theme.text);
+        self.w.course_text(marker, theme.dim, text, theme.text);
     }
 
     /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
@@ -171,7 +171,8 @@ impl Text<'_> {
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let told = app.study.revealed(stage);
         self.w.blank();
-        self.w.told("", theme.dim, &stage.symptom, theme.strong);
+        self.w
+            .course_text("", theme.dim, &stage.symptom, theme.strong);
         // What a CPU cannot show names the cause.
         let on_cpu = app.device().is_some_and(|device| device.kind == "cpu");
         if let (Some(note), true) = (&stage.cpu_note, told && on_cpu) {
@@ -182,7 +183,7 @@ impl Text<'_> {
         for (at, hint) in hints.take(app.hints().0) {
             self.w.blank();
             let marker = format!("Hint {}/{}  ", at + 1, stage.hints.len());
-            self.w.told(&marker, theme.warning, hint, theme.text);
+            self.w.course_text(&marker, theme.warning, hint, theme.text);
         }
         self.sections(SectionKind::Symptom);
         if !told {
@@ -202,7 +203,8 @@ impl Text<'_> {
         let theme = self.w.theme;
         for pointer in &self.stage.evidence {
             let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel.name());
-            self.w.told(&marker, theme.key, &pointer.text, theme.text);
+            self.w
+                .course_text(&marker, theme.key, &pointer.text, theme.text);
         }
     }
 
@@ -262,7 +264,7 @@ impl Text<'_> {
             let word = if right { "Correct. " } else { "Not correct. " };
             let marker = format!("{mark} {word}");
             self.w
-                .told(&marker, style, &question.explanation, theme.text);
+                .course_text(&marker, style, &question.explanation, theme.text);
         }
     }
 
@@ -286,7 +288,8 @@ impl Text<'_> {
                 _ => format!("measured: {}", line.measured),
             };
             let text = format!("{}{optional}: {}; {found}", line.name, line.asked);
-            self.w.told(&format!("{mark} "), style, &text, theme.text);
+            self.w
+                .course_text(&format!("{mark} "), style, &text, theme.text);
         }
     }
 
@@ -353,8 +356,9 @@ impl Text<'_> {
                 false => format!("{said}. The answer is {truth}: {words}"),
             };
             self.w
-                .told(&format!("{mark} "), style, &verdict, theme.text);
-            self.w.told("  ", style, &question.explanation, theme.text);
+                .course_text(&format!("{mark} "), style, &verdict, theme.text);
+            self.w
+                .course_text("  ", style, &question.explanation, theme.text);
         }
     }
 }

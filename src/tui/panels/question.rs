@@ -21,7 +21,7 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     }
     if let Some(of) = study.estimate(stage) {
         w.rule("how much");
-        w.told("", w.theme.dim, &of.prompt, w.theme.strong);
+        w.course_text("", w.theme.dim, &of.prompt, w.theme.strong);
         return scale(of, study.guess.values(of), None, w);
     }
     let asked = study.question(stage);
@@ -33,12 +33,12 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
 
 /// A question and its choices in this order, each behind its key.
 pub fn choices(question: &Question, order: &[usize], w: &mut Writer<'_>) {
-    w.told("", w.theme.dim, &question.prompt, w.theme.strong);
+    w.course_text("", w.theme.dim, &question.prompt, w.theme.strong);
     let choices = order.iter().filter_map(|at| question.choices.get(*at));
     for (at, choice) in choices.enumerate() {
         let key = keys::label(Action::Answer(at), w.app);
         let key = if key.is_empty() { letter(at) } else { key };
-        w.told(&format!(" {key}  "), w.theme.key, choice, w.theme.text);
+        w.course_text(&format!(" {key}  "), w.theme.key, choice, w.theme.text);
     }
 }
 

@@ -157,9 +157,9 @@ fn question(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         theme.heading,
     );
     w.blank();
-    w.told("", theme.text, stage.prediction.prompt.trim(), theme.strong);
+    w.course_text("", theme.text, stage.prediction.prompt.trim(), theme.strong);
     for (at, choice) in stage.prediction.choices.iter().enumerate() {
-        w.told(
+        w.course_text(
             &format!(" {}  ", letter(at)),
             theme.key,
             choice.trim(),

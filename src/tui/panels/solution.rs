@@ -51,7 +51,7 @@ fn exercise(exercise: &Exercise, w: &mut Writer<'_>) {
 
 fn stage(stage: &Stage, w: &mut Writer<'_>) {
     let theme = w.theme;
-    w.told("", theme.dim, &stage.fix, theme.strong);
+    w.course_text("", theme.dim, &stage.fix, theme.strong);
     w.blank();
     for path in stage.broken.differences(&stage.fixed) {
         let Ok(knob) = Knob::find(path) else { continue };

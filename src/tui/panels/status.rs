@@ -109,7 +109,7 @@ fn said(app: &App, theme: &Theme, width: u16, marker: &str, text: &str) -> Vec<L
     let mut w = Writer::new(app, theme, usize::from(width).saturating_sub(1));
     w.widest = w.columns;
     w.figures = found.as_ref();
-    w.told(marker, theme.badge, text.trim(), theme.strong);
+    w.course_text(marker, theme.badge, text.trim(), theme.strong);
     w.lines
 }
 

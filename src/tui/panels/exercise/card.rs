@@ -117,7 +117,7 @@ fn asked(problems: &[String], w: &mut Writer<'_>) {
 
 fn answers(choice: &Choice, w: &mut Writer<'_>) {
     let theme = w.theme;
-    w.told(
+    w.course_text(
         &format!("{}: ", choice.key),
         theme.key,
         &choice.ask,
@@ -125,7 +125,7 @@ fn answers(choice: &Choice, w: &mut Writer<'_>) {
     );
     if !choice.taken.is_empty() {
         let so_far = format!("{}, then", choice.taken.join(", "));
-        w.told("so far: ", theme.dim, &so_far, theme.text);
+        w.course_text("so far: ", theme.dim, &so_far, theme.text);
     }
     let pointer = theme.symbols.pointer;
     let words = choice.words.iter().enumerate();
@@ -248,13 +248,13 @@ fn table(table: &Table, w: &mut Writer<'_>) {
             let parts: Vec<String> = parts.collect();
             if !parts.is_empty() || row.why.is_none() {
                 let marker = format!("{}  ", row.name);
-                w.told(&marker, theme.key, &parts.join(", "), theme.text);
+                w.course_text(&marker, theme.key, &parts.join(", "), theme.text);
             }
         }
     }
     for row in &table.rows {
         if let Some(why) = &row.why {
-            w.told(&format!("{}  ", row.name), theme.warning, why, theme.text);
+            w.course_text(&format!("{}  ", row.name), theme.warning, why, theme.text);
         }
     }
 }

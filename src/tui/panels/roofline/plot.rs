@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use crate::profile::roofline::{ceiling, ridge};
 use crate::protocol::Roof;
 use crate::tui::chart::axis::{Scale, tick_label};
-use crate::tui::chart::grid::{Grid, Ink, Plot, put};
+use crate::tui::chart::grid::{CurveStyle, Grid, Plot, put};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -75,8 +75,8 @@ pub fn draw(
     for roof in roofs {
         let (bend, top) = (ridge(roof), roof.flops.best);
         let [begin, bend, end] = [begin, (bend, top), (right, top)].map(|(x, y)| plot.dot(x, y));
-        grid.line(begin, bend, Ink { kind, style });
-        grid.line(bend, end, Ink { kind, style });
+        grid.line(begin, bend, CurveStyle { kind, style });
+        grid.line(bend, end, CurveStyle { kind, style });
     }
     grid.render(&theme.symbols, buffer);
     for mark in marks {

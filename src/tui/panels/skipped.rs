@@ -8,10 +8,10 @@ use crate::tui::surface::Surface;
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let app = s.app;
-    let missed = app.missed();
-    let at = app.view.selected.min(missed.len().saturating_sub(1));
-    let stage = missed.get(at).and_then(|at| app.course.stages.get(*at));
-    let of = missed.len();
+    let skipped = app.skipped_stages();
+    let at = app.view.selected.min(skipped.len().saturating_sub(1));
+    let stage = skipped.get(at).and_then(|at| app.course.stages.get(*at));
+    let of = skipped.len();
     let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
     s.overlay(title.as_deref().unwrap_or("skipped stages"));
     let mut w = s.writer();
@@ -31,11 +31,11 @@ fn page(stage: &Stage, w: &mut Writer<'_>) {
         &[Action::Choose, Action::TurnPage(-1), Action::TurnPage(1)],
     );
     w.heading("The fault");
-    w.told("", theme.dim, &without_figures(&stage.fault), theme.text);
+    w.course_text("", theme.dim, &without_figures(&stage.fault), theme.text);
     w.heading("Where it shows");
     for pointer in &stage.evidence {
         let marker = format!("{}  ", pointer.panel.name());
-        w.told(
+        w.course_text(
             &marker,
             theme.key,
             &without_figures(&pointer.text),
@@ -43,7 +43,7 @@ fn page(stage: &Stage, w: &mut Writer<'_>) {
         );
     }
     w.heading("The fix");
-    w.told("", theme.dim, &stage.fix, theme.text);
+    w.course_text("", theme.dim, &stage.fix, theme.text);
     w.heading("On this machine");
     measured(stage, w);
 }
