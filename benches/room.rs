@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use perflings::room::client::Http;
 use perflings::room::folder::Folder;
-use perflings::room::place::Place;
-use perflings::room::record::{Participant, Shared, VERSION};
+use perflings::room::link::ParticipantLink;
+use perflings::room::record::{Participant, SharedWork, VERSION};
 
 /// How often a participant says something new, as a member asks for news.
 const EVERY: Duration = Duration::from_secs(2);
@@ -178,11 +178,11 @@ fn watch(room: &Room, sent: &Sent, over: &AtomicBool, delays: &Mutex<Vec<Duratio
 }
 
 fn record(at: usize, update: u32) -> Participant {
-    let shared = Shared {
+    let shared = SharedWork {
         state: "predicted".to_owned(),
         vote: Some(at % 4),
         checks: Some([update, 0]),
-        ..Shared::default()
+        ..SharedWork::default()
     };
     Participant {
         version: VERSION,

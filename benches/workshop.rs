@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use perflings::config::{Preset, RunConfig};
-use perflings::course::progress::{self, Change};
+use perflings::course::progress::{self, ProgressChange};
 use perflings::profile::stats;
 use perflings::protocol::{Command, Event, Line, PROTOCOL, RunSpec, Slot};
 use pty_process::Size;
@@ -47,7 +47,7 @@ impl Terminal {
     fn start(args: &[&str], parse: bool) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         // The welcome of a first start would take the first key.
-        progress::save(&pty::state(&home), &[Change::Welcomed]).expect("written");
+        progress::save(&pty::state(&home), &[ProgressChange::Welcomed]).expect("written");
         let args = [&["--stage", "1"], args].concat();
         let begun = Instant::now();
         let (child, pty) = pty::launch(&home, Size::new(36, 120), &args, &[]);

@@ -5,18 +5,18 @@ mod actions;
 pub mod beats;
 mod bounds;
 pub mod busy;
+pub mod comparison;
 pub mod devices;
+mod edit;
 pub mod estimate;
 mod events;
 pub mod exercise;
 pub mod figures;
-pub mod fix;
 pub mod guide;
 mod leave;
 pub mod log;
 mod look;
 pub mod member;
-mod mend;
 pub mod message;
 pub mod mode;
 pub mod mystery;
@@ -42,16 +42,18 @@ use crate::protocol::{Device, Load, RunSpec, Slot};
 
 pub use crate::panel::Panel;
 pub use message::{Action, Effect, Limits, Message};
-pub use mode::{Curtain, Mode, Presentation, Recording};
-pub use run::{Reading, RunState, SlotRun};
+pub use mode::{AudienceScreen, Mode, Presentation, Recording};
+pub use run::{RunState, SlotRun, StepReading};
 pub use runs::spec;
-pub use view::{AfterSkip, Axis, Confirm, Markers, Overlay, Room, Sort, ThemeName, View, Window};
+pub use view::{
+    AfterSkip, Axis, Confirm, Markers, Overlay, ScreenSize, Sort, ThemeName, View, Window,
+};
 
+use comparison::Comparison;
 use devices::Devices;
 use exercise::Exercises;
-use fix::Fix;
 use log::Log;
-use member::{Joining, Membership};
+use member::{JoinSettings, Membership};
 use study::Study;
 
 /// What the command line decides.
@@ -76,7 +78,7 @@ pub struct Options {
     /// Nobody was here before: the welcome comes first.
     pub welcome: bool,
     /// The room that the learner joins.
-    pub room: Option<Joining>,
+    pub room: Option<JoinSettings>,
     /// A sentence for the first screen: progress that was set aside, a recording that is cut.
     pub notice: Option<String>,
 }
@@ -110,7 +112,7 @@ pub struct Notice {
 
 /// The run that was asked for, and what came of it.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct RequestedRun {
     pub state: RunState,
     pub slots: [SlotRun; 2],
     /// The slot that runs; the other is a ghost.
@@ -138,7 +140,7 @@ pub struct Run {
     pub replaced: bool,
 }
 
-impl Run {
+impl RequestedRun {
     /// What a slot has shown.
     pub fn slot(&self, slot: Slot) -> &SlotRun {
         &self.slots[slot as usize]
@@ -189,9 +191,9 @@ pub struct App {
     pub frozen: Option<Box<App>>,
     pub study: Study,
     /// A and B, and the knobs between them.
-    pub fix: Fix,
+    pub fix: Comparison,
     pub exercises: Exercises,
-    pub run: Run,
+    pub run: RequestedRun,
     pub devices: Devices,
     pub log: Log,
     /// What other programs take of the machine, as the engine last said.
@@ -238,9 +240,9 @@ impl App {
             presentation: None,
             frozen: None,
             study: Study::new(progress, replayed),
-            fix: Fix::default(),
+            fix: Comparison::default(),
             exercises: Exercises::default(),
-            run: Run::default(),
+            run: RequestedRun::default(),
             devices: Devices::new(&options.device),
             log: Log::default(),
             load: None,

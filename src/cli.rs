@@ -41,7 +41,7 @@ use crate::out;
 use crate::settings::Settings;
 
 /// Runs the program with this process's arguments and the course that it holds.
-pub fn main(course: embedded::Trees) -> ExitCode {
+pub fn main(course: embedded::EmbeddedFolders) -> ExitCode {
     embedded::set(course);
     out::tell_panics();
     ExitCode::from(run(std::env::args_os()) as u8)

@@ -26,9 +26,10 @@ pub mod workspace;
 pub use check::Check;
 pub use exercise::Exercise;
 pub use lesson::{Block, Lesson, Section, SectionKind, Span};
-pub use source::Source;
+pub use source::CourseFiles;
 pub use stage::{
-    Claim, Cue, CueDoes, Estimate, Level, Pointer, Question, RowFigure, Stage, StageFile, at_preset,
+    Beat, BeatChange, Estimate, KernelFigure, PanelPointer, PublishedClaim, Question, Stage,
+    StageFile, StageLevel, at_preset,
 };
 
 use crate::config::file::FileError;
@@ -46,13 +47,13 @@ pub struct Course {
     /// What could not be loaded, and why: shown as a card.
     pub problems: Vec<FileError>,
     /// Stages and exercises whose files cannot be used, in the order of their folders.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<UnusableContent>,
     /// Kernels to write and runs to set up, beside the stages.
     pub exercises: Vec<Exercise>,
     /// The words of the lessons, side by side in four dialects.
     pub glossary: Option<Lesson>,
     /// Background that belongs to no single stage.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<BackgroundText>,
 }
 
 impl Course {
@@ -69,14 +70,14 @@ impl Course {
 
 /// A stage or an exercise whose files cannot be used. It is shown as such, and nothing takes its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct UnusableContent {
     /// `k01-swiglu`.
     pub folder: String,
     /// The first problem.
     pub why: FileError,
 }
 
-impl Broken {
+impl UnusableContent {
     /// `k01`, or the number of a stage.
     pub fn label(&self) -> &str {
         let label = self.folder.split('-').next().unwrap_or_default();
@@ -92,7 +93,7 @@ impl Broken {
 
 /// A text beside the stages.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct BackgroundText {
     /// `counting.md`: what links name.
     pub file: String,
     pub title: String,

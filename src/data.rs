@@ -18,7 +18,7 @@ pub struct Batch {
 
 /// A source of batches.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct BatchSource {
     kind: Kind,
     batch: usize,
     context: usize,
@@ -41,7 +41,7 @@ struct Chain {
     entropy: f64,
 }
 
-impl Source {
+impl BatchSource {
     /// The source a configuration asks for.
     pub fn new(config: &RunConfig) -> Self {
         let kind = match config.train.data {
@@ -182,11 +182,11 @@ mod tests {
     #[test]
     fn batches_depend_on_seed_and_step_alone() {
         let mut config = RunConfig::preset(Preset::Tiny);
-        let source = Source::new(&config);
-        assert_eq!(source.batch(3), Source::new(&config).batch(3));
+        let source = BatchSource::new(&config);
+        assert_eq!(source.batch(3), BatchSource::new(&config).batch(3));
         assert_ne!(source.batch(3), source.batch(4));
         config.train.seed = 43;
-        assert_ne!(source.batch(3), Source::new(&config).batch(3));
+        assert_ne!(source.batch(3), BatchSource::new(&config).batch(3));
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         let mut config = RunConfig::preset(Preset::Tiny);
         config.model.vocab = 20;
         config.train.context = 5000;
-        let source = Source::new(&config);
+        let source = BatchSource::new(&config);
         let batch = source.batch(0);
         assert!(batch.inputs.iter().zip(&batch.targets).all(|(a, b)| a != b));
         // Plug-in estimate from 40,000 transitions of a chain with 160 of them: biased low by about 140/80,000 nats.
@@ -224,7 +224,7 @@ mod tests {
     fn two_tokens_alternate() {
         let mut config = RunConfig::preset(Preset::Tiny);
         config.model.vocab = 2;
-        let source = Source::new(&config);
+        let source = BatchSource::new(&config);
         assert!(source.entropy().abs() < 1e-12);
         assert!(source.batch(0).inputs.iter().all(|t| (0..2).contains(t)));
     }

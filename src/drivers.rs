@@ -32,7 +32,7 @@ pub fn harmless(line: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::log::{Level, Log};
+    use crate::app::log::{Log, LogLevel};
 
     #[test]
     fn known_lines_are_kept_and_not_counted_others_count() {
@@ -41,11 +41,11 @@ mod tests {
             "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
             "WARNING: lavapipe is not a conformant vulkan implementation, testing use only.",
         ] {
-            log.add(Level::Stray, line);
+            log.add(LogLevel::Stray, line);
         }
         assert_eq!((log.entries.len(), log.unseen), (2, 0));
         for entry in &log.entries {
-            assert_eq!(entry.level, Level::Harmless);
+            assert_eq!(entry.level, LogLevel::Harmless);
             assert!(entry.why.is_some_and(|why| why.contains("here")));
         }
         for line in [
@@ -53,11 +53,11 @@ mod tests {
             "VK_ERROR_DEVICE_LOST",
         ] {
             assert_eq!(harmless(line), None);
-            log.add(Level::Stray, line);
+            log.add(LogLevel::Stray, line);
         }
         // What the engine says itself is never taken for a driver's habit.
         log.add(
-            Level::Error,
+            LogLevel::Error,
             "lavapipe is not a conformant vulkan implementation, testing use only",
         );
         assert_eq!((log.entries.len(), log.unseen), (5, 3));

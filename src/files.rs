@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 /// What happened to the place that was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     New,
     /// A whole file took the place of an older one.
     Replaced,
 }
 
-impl Written {
+impl WriteOutcome {
     /// `wrote`, or `replaced`.
     pub const fn word(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ pub fn is_taken(path: &Path) -> bool {
 }
 
 /// Writes a file whole or not at all: beside its place, then under its name.
-pub fn write(path: &Path, bytes: &[u8]) -> io::Result<Written> {
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<WriteOutcome> {
     let target = target(path)?;
     #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are Unix's only"))]
     let mut part = tempfile::Builder::new();
@@ -73,11 +73,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<Written> {
 }
 
 /// Gives a file that is complete the name `path`.
-pub fn rename(part: &Path, path: &Path) -> io::Result<Written> {
+pub fn rename(part: &Path, path: &Path) -> io::Result<WriteOutcome> {
     let target = target(path)?;
     let written = match is_taken(&target) {
-        true => Written::Replaced,
-        false => Written::New,
+        true => WriteOutcome::Replaced,
+        false => WriteOutcome::New,
     };
     fs::rename(part, target)?;
     Ok(written)
@@ -245,11 +245,14 @@ mod tests {
     fn a_link_keeps_leading_to_its_file() {
         let dir = tempfile::tempdir().expect("a folder");
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
-        assert_eq!(write(&file, b"old").expect("written"), Written::New);
+        assert_eq!(write(&file, b"old").expect("written"), WriteOutcome::New);
         fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o640))
             .expect("set");
         std::os::unix::fs::symlink("file", &link).expect("a link");
-        assert_eq!(write(&link, b"new").expect("written"), Written::Replaced);
+        assert_eq!(
+            write(&link, b"new").expect("written"),
+            WriteOutcome::Replaced
+        );
         assert!(link.symlink_metadata().expect("there").is_symlink());
         assert_eq!(read(&file, 3).expect("read"), b"new");
         let mode = fs::metadata(&file).expect("there").permissions();

@@ -21,7 +21,7 @@ pub const PARITY_LIMIT: f64 = 1e-3;
 /// Why a lint holds, and what to look at next.
 type Finding = (String, &'static str);
 /// Says whether a lint holds.
-type Rule = fn(&Facts) -> Option<Finding>;
+type Rule = fn(&RunFacts) -> Option<Finding>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
 const LINTS: [(&str, Rule); 12] = [
@@ -46,7 +46,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// What is known about a run.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct RunFacts {
     config: RunConfig,
     entropy: Option<f64>,
     steps: u64,
@@ -60,7 +60,7 @@ pub struct Facts {
     not_finite: Option<(u64, String)>,
 }
 
-impl Facts {
+impl RunFacts {
     /// Nothing seen yet.
     pub fn new(config: &RunConfig, entropy: Option<f64>) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Facts {
 }
 
 /// A uniform prediction over V tokens loses ln V for every target; only confident wrong predictions lose more.
-fn first_loss(f: &Facts) -> Option<Finding> {
+fn first_loss(f: &RunFacts) -> Option<Finding> {
     let first = f.first_loss.filter(|first| first.is_finite())?;
     let uniform = f.config.ln_vocab();
     if first <= FIRST_LOSS_LIMIT * uniform {
@@ -144,7 +144,7 @@ fn first_loss(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn not_finite(f: &Facts) -> Option<Finding> {
+fn not_finite(f: &RunFacts) -> Option<Finding> {
     let (step, tensor) = f.not_finite.as_ref()?;
     Some((
         format!("{tensor} holds NaN or infinity at step {step}; the run stopped there."),
@@ -152,7 +152,7 @@ fn not_finite(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn gradient_coverage(f: &Facts) -> Option<Finding> {
+fn gradient_coverage(f: &RunFacts) -> Option<Finding> {
     let g = f.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
     Some((
         format!(
@@ -163,7 +163,7 @@ fn gradient_coverage(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn backward_too_short(f: &Facts) -> Option<Finding> {
+fn backward_too_short(f: &RunFacts) -> Option<Finding> {
     if f.config.measure.sync != Sync::PerPhase {
         return None;
     }
@@ -180,7 +180,7 @@ fn backward_too_short(f: &Facts) -> Option<Finding> {
 }
 
 /// Where the host waits once, at the end of a step, phases are times of handing over and need not add up.
-fn ledger_open(f: &Facts) -> Option<Finding> {
+fn ledger_open(f: &RunFacts) -> Option<Finding> {
     if f.config.measure.sync == Sync::PerStep {
         return None;
     }
@@ -199,7 +199,7 @@ fn ledger_open(f: &Facts) -> Option<Finding> {
 }
 
 /// FLOP/s that the step times claim, where they are above the peak, and that peak.
-fn claimed(f: &Facts, t: &Throughput) -> Option<(f64, f64)> {
+fn claimed(f: &RunFacts, t: &Throughput) -> Option<(f64, f64)> {
     let reached = match t.flops {
         Some(flops) => flops,
         None => 3.0 * f.config.forward_flops() / (t.step_ms.median * 1e-3),
@@ -209,7 +209,7 @@ fn claimed(f: &Facts, t: &Throughput) -> Option<(f64, f64)> {
 }
 
 /// A peak that other programs disturbed accuses nobody.
-fn peak_too_low(f: &Facts) -> Option<Finding> {
+fn peak_too_low(f: &RunFacts) -> Option<Finding> {
     let t = f.throughput.as_ref()?;
     let load = t.peak_load?;
     let (reached, peak) = claimed(f, t)?;
@@ -224,7 +224,7 @@ fn peak_too_low(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn above_peak(f: &Facts) -> Option<Finding> {
+fn above_peak(f: &RunFacts) -> Option<Finding> {
     let t = f.throughput.as_ref().filter(|t| t.peak_load.is_none())?;
     let (reached, peak) = claimed(f, t)?;
     Some((
@@ -237,7 +237,7 @@ fn above_peak(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn wrong_logits(f: &Facts) -> Option<Finding> {
+fn wrong_logits(f: &RunFacts) -> Option<Finding> {
     let parity = f
         .evidence
         .as_ref()?
@@ -256,7 +256,7 @@ fn wrong_logits(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn stuck_at_ln_vocab(f: &Facts) -> Option<Finding> {
+fn stuck_at_ln_vocab(f: &RunFacts) -> Option<Finding> {
     if f.config.train.data != Data::Markov || f.steps < STUCK_AFTER_STEPS || f.losses.len() < RECENT
     {
         return None;
@@ -275,7 +275,7 @@ fn stuck_at_ln_vocab(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn below_entropy(f: &Facts) -> Option<Finding> {
+fn below_entropy(f: &RunFacts) -> Option<Finding> {
     let entropy = f.entropy?;
     if f.losses.len() < RECENT / 2 {
         return None;
@@ -294,7 +294,7 @@ fn below_entropy(f: &Facts) -> Option<Finding> {
     ))
 }
 
-fn no_kernels(f: &Facts) -> Option<Finding> {
+fn no_kernels(f: &RunFacts) -> Option<Finding> {
     let k = f.kernels.as_ref().filter(|k| k.rows.is_empty())?;
     Some((
         format!(
@@ -311,7 +311,7 @@ pub fn coverage_limit(config: &RunConfig) -> f64 {
     if config.records() { 1.1 } else { 1.05 }
 }
 
-fn coverage_above_step(f: &Facts) -> Option<Finding> {
+fn coverage_above_step(f: &RunFacts) -> Option<Finding> {
     // Where profiles are held against the steps around them, this one stands for want of a better one.
     let k = f.kernels.as_ref().filter(|k| k.discarded > 0)?;
     (k.coverage > coverage_limit(&f.config)).then(|| {
@@ -335,7 +335,7 @@ mod tests {
         let said = |sync| {
             let mut config = RunConfig::preset(Preset::Tiny);
             config.measure.sync = sync;
-            let mut facts = Facts::new(&config, None);
+            let mut facts = RunFacts::new(&config, None);
             let phases = Phases {
                 forward: 1.0,
                 backward: 1.0,
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn kernels_that_take_longer_than_the_step_are_told_once_nothing_better_was_found() {
         let said = |device_ms: f64, discarded| {
-            let mut facts = Facts::new(&RunConfig::preset(Preset::Tiny), None);
+            let mut facts = RunFacts::new(&RunConfig::preset(Preset::Tiny), None);
             facts.observe(&Event::Kernels(Kernels {
                 rows: vec![KernelRow::default()],
                 device_ms,
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn a_disturbed_peak_accuses_nobody() {
         let said = |flops: f64, peak_load: Option<f64>| {
-            let mut facts = Facts::new(&RunConfig::preset(Preset::Tiny), None);
+            let mut facts = RunFacts::new(&RunConfig::preset(Preset::Tiny), None);
             facts.observe(&Event::Throughput(Throughput {
                 flops: Some(flops),
                 peak_flops: Some(65e9),

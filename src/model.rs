@@ -14,14 +14,14 @@ use crate::ops::embedding::Embedding;
 use crate::ops::format::Format;
 use crate::ops::linear;
 use crate::ops::{Parameter, Scope, apply};
-use block::{Block, Projections, Setting};
+use block::{Block, BlockContext, Projections};
 use tables::Tables;
 use weights::Weight;
 
 /// The network on one device.
 #[derive(Clone, Debug)]
 pub struct Model {
-    setting: Setting,
+    setting: BlockContext,
     embedding: Parameter,
     blocks: Vec<Block>,
     norm: Parameter,
@@ -32,7 +32,7 @@ pub struct Model {
 
 /// What a forward pass saw, beside its result.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ForwardRecord {
     /// The residual stream `[n, hidden]` after the embedding and after each block.
     pub residual: Vec<Tensor<2>>,
 }
@@ -123,7 +123,7 @@ impl Model {
         let norm = join(rest.by_ref().take(1), "norm.weight", device);
         let tables = Tables::new(&config, run.train.context, device);
         Ok(Self {
-            setting: Setting {
+            setting: BlockContext {
                 config,
                 format: Format::of(run, false),
                 scales_loss: run.scales_loss(),
@@ -190,7 +190,7 @@ impl Model {
     }
 
     /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
-    pub fn logits(&self, tokens: &Tokens, seen: Option<&mut Seen>) -> Tensor<2> {
+    pub fn logits(&self, tokens: &Tokens, seen: Option<&mut ForwardRecord>) -> Tensor<2> {
         if self.format() != Format::Native {
             return self.forward(tokens, seen);
         }
@@ -199,7 +199,7 @@ impl Model {
         with_copies.forward(tokens, seen)
     }
 
-    fn forward(&self, tokens: &Tokens, mut seen: Option<&mut Seen>) -> Tensor<2> {
+    fn forward(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
         let embed = Embedding {
             tokens: tokens.inputs.clone(),
             version: self.config().matmul,

@@ -38,14 +38,14 @@ use burn_autodiff::ops::{Backward, Ops, OpsKind};
 
 pub(crate) use kernels::primitive;
 pub use kernels::{Float, Kernels};
-use live::Live;
+use live::LivePart;
 pub use trace::{Cost, Phase, Scope};
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
 
 /// Whether a learner's kernels gave what the part's own give; asked of the first launches only.
 fn agrees<B: Kernels, const N: usize>(
-    live: &Live,
+    live: &LivePart,
     found: &[Float<B>],
     own: impl FnOnce() -> [Float<B>; N],
 ) -> bool {
@@ -81,7 +81,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     /// As `forward`, by a learner's kernel that has taken this part over; `None` where it does not fit.
     fn forward_live<B: Kernels>(
         &self,
-        _live: &Live,
+        _live: &LivePart,
         _inputs: &[Float<B>; N],
     ) -> Option<(Float<B>, Self::Saved<B>)> {
         None
@@ -90,7 +90,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
     /// As `backward`, likewise.
     fn backward_live<B: Kernels>(
         &self,
-        _live: &Live,
+        _live: &LivePart,
         _saved: &Self::Saved<B>,
         _dy: &Float<B>,
     ) -> Option<[Float<B>; N]> {
@@ -169,7 +169,7 @@ impl<O> Call<O> {
     where
         O: Operation<N>,
     {
-        let row = trace::Row {
+        let row = trace::SpanRow {
             scope: self.scope,
             phase: Phase::Forward,
             op: O::NAME,
@@ -226,7 +226,7 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
     fn backward(self, ops: Ops<Self::State, N>, grads: &mut Graph, _: &mut Checkpointer) {
         let dy = grads.consume::<B>(&ops.node);
         let (call, saved) = ops.state;
-        let row = trace::Row {
+        let row = trace::SpanRow {
             scope: call.scope,
             phase: Phase::Backward,
             op: O::NAME,

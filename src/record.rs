@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::clean;
 use crate::config::file::{FileError, read_text};
-use crate::files::{self, Written};
+use crate::files::{self, WriteOutcome};
 use crate::protocol::{self, Device, Event, Finished, Hello, Line, PROTOCOL};
 
 /// Largest recording that is read.
@@ -101,15 +101,15 @@ impl Recorder {
 #[derive(Debug)]
 pub struct Recorded {
     pub path: PathBuf,
-    written: Written,
+    written: WriteOutcome,
 }
 
 impl fmt::Display for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "recorded in {}", self.path.display())?;
         match self.written {
-            Written::New => Ok(()),
-            Written::Replaced => f.write_str(", in place of an older file"),
+            WriteOutcome::New => Ok(()),
+            WriteOutcome::Replaced => f.write_str(", in place of an older file"),
         }
     }
 }

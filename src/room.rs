@@ -2,32 +2,32 @@
 //! record, written whole; the class is one record that every participant reads; the board follows from all of them.
 //!
 //! The records travel through a folder that everybody can reach (`folder`: one small file each, no locks), or over HTTP
-//! (`server`, `client`). Both are a `Place`. Times are told as durations, so no two clocks are ever compared.
+//! (`server`, `client`). Both are a `ParticipantLink`. Times are told as durations, so no two clocks are ever compared.
 
 pub mod board;
 pub mod client;
-pub mod desk;
 pub mod folder;
-pub mod hall;
+pub mod handle;
 pub mod http;
+pub mod link;
 pub mod member;
 pub mod news;
 pub mod page;
-pub mod place;
 pub mod record;
 pub mod server;
+pub mod state;
 
 use std::path::PathBuf;
 
 use client::Http;
-use desk::{Beside, Desk};
 use folder::Folder;
-use place::{Place, Seat};
+use handle::{LocalInstructor, RoomHandle};
+use link::{InstructorLink, ParticipantLink};
 
 use crate::course::Course;
 
 /// The place that `--room WHERE` names: an address, or a folder.
-pub fn place(at: &str) -> Result<Box<dyn Place>, String> {
+pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
     match address(at)? {
         Some(rest) => Ok(Box::new(Http::new(rest)?)),
         None => Ok(Box::new(Folder::new(PathBuf::from(at)))),
@@ -35,11 +35,11 @@ pub fn place(at: &str) -> Result<Box<dyn Place>, String> {
 }
 
 /// The same for a presenter: the address has the instructor's key; a folder's room is opened where there is none.
-pub fn seat(at: &str, course: &Course) -> Result<Box<dyn Seat>, String> {
+pub fn seat(at: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
     Ok(match address(at)? {
         Some(rest) => Box::new(Http::new(rest)?),
-        None => Box::new(Beside {
-            desk: Desk::open(PathBuf::from(at), true)?,
+        None => Box::new(LocalInstructor {
+            desk: RoomHandle::open(PathBuf::from(at), true)?,
             course: course.clone(),
         }),
     })

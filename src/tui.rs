@@ -23,7 +23,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
-use crate::app::{App, Curtain, Limits, Room};
+use crate::app::{App, AudienceScreen, Limits, ScreenSize};
 pub use run::{Session, SessionEnd};
 use surface::Surface;
 use theme::Theme;
@@ -32,11 +32,14 @@ use theme::Theme;
 pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
-    let covered = app.curtain();
-    if covered == Curtain::Blank {
+    let covered = app.audience_screen();
+    if covered == AudienceScreen::Blank {
         return Limits::default();
     }
-    let frozen = app.frozen.as_deref().filter(|_| covered == Curtain::Frozen);
+    let frozen = app
+        .frozen
+        .as_deref()
+        .filter(|_| covered == AudienceScreen::Frozen);
     let app = frozen.unwrap_or(app);
     let on_stage = app.beat().map(|_| theme.on_stage());
     let theme = on_stage.as_ref().unwrap_or(theme);
@@ -50,7 +53,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
         reading: &[],
     };
     let s = &mut surface;
-    if it.room == Some(Room::Numbers) {
+    if it.room == Some(ScreenSize::Numbers) {
         panels::numbers::draw(s);
     } else {
         panels::status::draw_unsaved(s.at(it.unsaved));

@@ -18,12 +18,12 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use crate::app::source::{FromEngine, Source};
+use crate::app::source::{EventSource, FromEngine};
 use crate::app::{App, Effect, Message, Options, update};
 use crate::course::context::CourseContext;
 use crate::course::progress::Progress;
 use crate::engine::client::EngineCommand;
-use crate::export::report::Collector;
+use crate::export::report::RunCollector;
 use crate::out::notice;
 use crate::room::member::Member;
 use crate::tui::{Session, SessionEnd, terminal};
@@ -37,9 +37,9 @@ const REPORTS_AT_ONCE: usize = 4096;
 /// Shows what a source reports until the learner quits. Exercises are checked and measured by engines of their own, started
 /// by `command`. A `member` shares with a room.
 pub fn show(
-    source: &mut dyn Source,
+    source: &mut dyn EventSource,
     context: CourseContext,
-    collector: Rc<RefCell<Collector>>,
+    collector: Rc<RefCell<RunCollector>>,
     command: EngineCommand,
     progress: Progress,
     options: Options,
@@ -58,7 +58,7 @@ pub fn show(
 }
 
 fn until_the_end(
-    source: &mut dyn Source,
+    source: &mut dyn EventSource,
     app: &mut App,
     workshop: &mut Workshop,
     mut effects: Vec<Effect>,

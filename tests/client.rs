@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use perflings::config::{Preset, RunConfig};
 use perflings::engine::client::{
-    Client, EngineCommand, Heard, Limits, MAX_LINE, Over, split_words,
+    Client, ClientEvent, EngineCommand, EngineEnd, Limits, MAX_LINE, split_words,
 };
-use perflings::measure::runner::{Runner, Work};
+use perflings::measure::runner::{EngineTask, Runner};
 use perflings::protocol::{Command, Event, RunSpec, Slot};
 
 const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
@@ -31,23 +31,23 @@ fn spawn(script: &str) -> Client {
     Client::spawn_within(shell(script), limits()).expect("sh starts")
 }
 
-fn next(client: &mut Client) -> Heard {
+fn next(client: &mut Client) -> ClientEvent {
     client.next(LONG).expect("something within the time")
 }
 
 /// Everything heard until the engine has ended, and why it ended.
-fn until_over(client: &mut Client) -> (Vec<Heard>, Over) {
+fn until_over(client: &mut Client) -> (Vec<ClientEvent>, EngineEnd) {
     let mut heard = Vec::new();
     loop {
         match next(client) {
-            Heard::Over(over) => return (heard, over),
+            ClientEvent::Over(over) => return (heard, over),
             other => heard.push(other),
         }
     }
 }
 
-fn is_hello(heard: &Heard) -> bool {
-    matches!(heard, Heard::Line(line, text) if matches!(line.event, Event::Hello(_)) && text == HELLO)
+fn is_hello(heard: &ClientEvent) -> bool {
+    matches!(heard, ClientEvent::Line(line, text) if matches!(line.event, Event::Hello(_)) && text == HELLO)
 }
 
 #[cfg(target_os = "linux")]
@@ -86,11 +86,11 @@ fn greets_and_keeps_commands_until_the_engine_has_greeted() {
     assert_eq!(client.hello().expect("greeted").version, "0.1.0");
     assert_eq!(
         next(&mut client),
-        Heard::Stray(r#"{"command":"hello","protocol":1}"#.to_owned())
+        ClientEvent::Stray(r#"{"command":"hello","protocol":1}"#.to_owned())
     );
     assert_eq!(
         next(&mut client),
-        Heard::Stray(r#"{"command":"probe"}"#.to_owned())
+        ClientEvent::Stray(r#"{"command":"probe"}"#.to_owned())
     );
 }
 
@@ -100,7 +100,7 @@ fn what_drivers_write_is_stray_and_harmless() {
         spawn(r#"printf 'MESA: \033[31mwarning\n' >&2; read x; echo "$HELLO"; read x"#);
     let heard = [next(&mut client), next(&mut client)];
     assert!(
-        heard.contains(&Heard::Stray("MESA:  [31mwarning".to_owned())),
+        heard.contains(&ClientEvent::Stray("MESA:  [31mwarning".to_owned())),
         "{heard:?}"
     );
 }
@@ -111,11 +111,11 @@ fn a_line_that_is_not_an_event_is_reported_and_the_next_ones_are_read() {
         r#"read x; echo "Welcome to host"; echo "$HELLO"; echo '{"t":1,"event":"heartbeat"}'; read x"#,
     );
     assert!(
-        matches!(next(&mut client), Heard::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
+        matches!(next(&mut client), ClientEvent::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
     );
     assert!(is_hello(&next(&mut client)));
     assert!(
-        matches!(next(&mut client), Heard::Line(line, _) if matches!(line.event, Event::Heartbeat { .. }))
+        matches!(next(&mut client), ClientEvent::Line(line, _) if matches!(line.event, Event::Heartbeat { .. }))
     );
 }
 
@@ -128,17 +128,21 @@ fn a_line_that_is_nested_too_deeply_is_told_with_its_number() {
     assert!(is_hello(&next(&mut client)));
     let heard = next(&mut client);
     assert!(
-        matches!(&heard, Heard::Malformed { why, .. } if why == "line 2: nested too deeply"),
+        matches!(&heard, ClientEvent::Malformed { why, .. } if why == "line 2: nested too deeply"),
         "{heard:?}"
     );
-    assert!(matches!(next(&mut client), Heard::Line(..)));
+    assert!(matches!(next(&mut client), ClientEvent::Line(..)));
 }
 
 #[test]
 fn an_output_without_any_event_is_refused_with_its_first_line() {
     let (heard, over) = until_over(&mut spawn("yes nonsense"));
-    assert!(heard.iter().all(|h| matches!(h, Heard::Malformed { .. })));
-    let Over::Refused(reason) = over else {
+    assert!(
+        heard
+            .iter()
+            .all(|h| matches!(h, ClientEvent::Malformed { .. }))
+    );
+    let EngineEnd::Refused(reason) = over else {
         panic!("{over:?}")
     };
     assert!(
@@ -155,7 +159,7 @@ fn a_line_without_end_does_not_fill_the_memory() {
     );
     let mut client = spawn(&script);
     assert!(
-        matches!(next(&mut client), Heard::Malformed { why, .. } if why.contains("longer than 8 MiB"))
+        matches!(next(&mut client), ClientEvent::Malformed { why, .. } if why.contains("longer than 8 MiB"))
     );
     assert!(is_hello(&next(&mut client)));
 }
@@ -187,7 +191,7 @@ fn a_newer_protocol_is_refused_with_both_versions() {
         r#"{"event":"hello","protocol":7,"version":"9.9.9","t":"later","extra":[]}"#.to_owned(),
     ] {
         let (_, over) = until_over(&mut spawn(&format!("read x; echo '{hello}'; read x")));
-        let Over::Refused(reason) = over else {
+        let EngineEnd::Refused(reason) = over else {
             panic!("{over:?}")
         };
         assert!(
@@ -205,7 +209,7 @@ fn a_newer_protocol_is_refused_with_both_versions() {
 fn protocol_0_is_refused_on_both_sides() {
     let hello = HELLO.replace("\"protocol\":1", "\"protocol\":0");
     let (_, over) = until_over(&mut spawn(&format!("read x; echo '{hello}'; read x")));
-    let Over::Refused(reason) = over else {
+    let EngineEnd::Refused(reason) = over else {
         panic!("{over:?}")
     };
     assert!(
@@ -219,7 +223,7 @@ fn protocol_0_is_refused_on_both_sides() {
     let mut client = Client::spawn_within(command, limits()).expect("sh starts");
     let (heard, over) = until_over(&mut client);
     let events = heard.iter().filter_map(|heard| match heard {
-        Heard::Line(line, _) => Some(&line.event),
+        ClientEvent::Line(line, _) => Some(&line.event),
         _ => None,
     });
     let events: Vec<_> = events.collect();
@@ -240,13 +244,13 @@ fn a_driver_s_line_is_not_blamed_for_the_end() {
         let (_, over) = until_over(&mut spawn(&script));
         let text =
             "the engine was ended by signal 9 (kill; the system does this when memory runs out)";
-        assert_eq!(over, Over::Ended(text.to_owned()));
+        assert_eq!(over, EngineEnd::Ended(text.to_owned()));
     }
     let script = r#"read x; echo "$HELLO"; echo 'WARNING: lavapipe is not a conformant vulkan implementation, testing use only' >&2; exit 3"#;
     let (_, over) = until_over(&mut spawn(script));
     assert_eq!(
         over,
-        Over::Ended("the engine exited with status 3".to_owned())
+        EngineEnd::Ended("the engine exited with status 3".to_owned())
     );
 }
 
@@ -256,7 +260,7 @@ fn an_engine_may_refuse_us() {
     let (_, over) = until_over(&mut spawn(&format!("read x; echo '{failed}'; read x")));
     assert_eq!(
         over,
-        Over::Refused(
+        EngineEnd::Refused(
             "the engine refused the conversation: protocol 1 is too old; update perflings"
                 .to_owned()
         )
@@ -273,11 +277,11 @@ fn silence_is_said_once_and_ends_with_the_next_line() {
     let script = r#"read x; echo "$HELLO"; read x; echo '{"t":1,"event":"heartbeat"}'; read x"#;
     let mut client = Client::spawn_within(shell(script), limits).expect("sh starts");
     assert!(is_hello(&next(&mut client)));
-    assert!(matches!(next(&mut client), Heard::Silent(_)));
+    assert!(matches!(next(&mut client), ClientEvent::Silent(_)));
     assert_eq!(client.next(Duration::from_millis(120)), None);
     client.send(Command::Probe);
-    assert_eq!(next(&mut client), Heard::Awake);
-    assert!(matches!(next(&mut client), Heard::Line(..)));
+    assert_eq!(next(&mut client), ClientEvent::Awake);
+    assert!(matches!(next(&mut client), ClientEvent::Line(..)));
 }
 
 #[test]
@@ -290,8 +294,8 @@ fn a_long_line_through_a_slow_pipe_is_no_silence() {
     let script = r#"read x; echo "$HELLO"; printf '{"t":1,"event":'; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; printf ' '; done; echo '"heartbeat"}'; read x"#;
     let mut client = Client::spawn_within(shell(script), limits).expect("sh starts");
     assert!(is_hello(&next(&mut client)));
-    assert!(matches!(next(&mut client), Heard::Line(..)));
-    assert!(matches!(next(&mut client), Heard::Silent(_)));
+    assert!(matches!(next(&mut client), ClientEvent::Line(..)));
+    assert!(matches!(next(&mut client), ClientEvent::Silent(_)));
 }
 
 #[test]
@@ -301,7 +305,7 @@ fn a_dying_engine_is_named_with_its_last_words() {
     ));
     assert_eq!(
         over,
-        Over::Ended(
+        EngineEnd::Ended(
             "the engine exited with status 3; the last thing it said was `device lost`".to_owned()
         )
     );
@@ -311,7 +315,7 @@ fn a_dying_engine_is_named_with_its_last_words() {
         "{over:?}"
     );
     let (_, over) = until_over(&mut spawn("echo 'ssh: no route to host' >&2; exit 255"));
-    let Over::Refused(reason) = over else {
+    let EngineEnd::Refused(reason) = over else {
         panic!("{over:?}")
     };
     assert!(
@@ -328,7 +332,7 @@ fn an_engine_that_closes_its_output_is_stopped() {
     ));
     assert_eq!(
         over,
-        Over::Ended("the engine closed its output and was stopped".to_owned())
+        EngineEnd::Ended("the engine closed its output and was stopped".to_owned())
     );
 }
 
@@ -352,13 +356,16 @@ fn killing_says_so_and_a_new_engine_can_take_its_place() {
     });
     client.send(start());
     client.kill();
-    assert!(matches!(next(&mut client), Heard::Over(Over::Ended(_))));
+    assert!(matches!(
+        next(&mut client),
+        ClientEvent::Over(EngineEnd::Ended(_))
+    ));
     assert_eq!(client.next(Duration::ZERO), None);
     client.renew().expect("starts again");
     client.send(start());
     assert!(is_hello(&next(&mut client)));
     let told = match next(&mut client) {
-        Heard::Stray(text) => serde_json::from_str::<Command>(&text).ok(),
+        ClientEvent::Stray(text) => serde_json::from_str::<Command>(&text).ok(),
         _ => None,
     };
     assert_eq!(told, Some(start()));
@@ -374,7 +381,7 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
     let mut client = spawn(&script);
     let mut engine = None;
     while engine.is_none() {
-        if let Heard::Stray(text) = next(&mut client) {
+        if let ClientEvent::Stray(text) = next(&mut client) {
             engine = Some(text.parse::<u32>().expect("a process id"));
         }
     }
@@ -420,7 +427,7 @@ fn a_device_that_hangs_is_told_apart_from_its_heartbeat() {
     let mut client = spawn(script);
     let started = std::time::Instant::now();
     for _ in 0..4 {
-        assert!(matches!(next(&mut client), Heard::Line(..)));
+        assert!(matches!(next(&mut client), ClientEvent::Line(..)));
     }
     // The kernel that was compiled is the last progress, whatever a late heartbeat says.
     assert!(client.idle() <= started.elapsed());
@@ -434,7 +441,7 @@ fn a_measurement_ends_where_the_device_hangs_and_the_heartbeat_goes_on() {
         while :; do echo '{"t":1,"event":"heartbeat"}'; sleep 0.05; done"#;
     let mut runner = Runner::in_background(shell(script), Arc::default(), Box::new(|_| ()));
     runner.patience = Duration::from_millis(400);
-    let work = Work::run("custom", &RunConfig::preset(Preset::Tiny), 3);
+    let work = EngineTask::run("custom", &RunConfig::preset(Preset::Tiny), 3);
     let error = runner
         .measure("cpu", &work, |_, _| Ok(()))
         .expect_err("it hangs");
@@ -450,7 +457,7 @@ fn a_measurement_ends_where_the_line_is_silent_or_cut() {
         let script = format!(r#"read x; echo "$HELLO"; read x; {then}"#);
         let mut runner = Runner::in_background(shell(&script), Arc::default(), Box::new(|_| ()));
         runner.silence = Duration::from_millis(100);
-        let work = Work::run("custom", &RunConfig::preset(Preset::Tiny), 3);
+        let work = EngineTask::run("custom", &RunConfig::preset(Preset::Tiny), 3);
         let error = runner.measure("cpu", &work, |_, _| Ok(()));
         error.expect_err("it ends").to_string()
     };
@@ -489,7 +496,7 @@ fn every_recipe_of_the_documentation_reaches_an_engine() {
         let mut client = Client::spawn(EngineCommand::new("sh", words)).expect("sh starts");
         let heard = next(&mut client);
         let greets =
-            matches!(&heard, Heard::Line(line, _) if matches!(line.event, Event::Hello(_)));
+            matches!(&heard, ClientEvent::Line(line, _) if matches!(line.event, Event::Hello(_)));
         assert!(greets, "{recipe}: {heard:?}");
     }
 }
@@ -504,7 +511,7 @@ fn a_prompt_is_told_as_what_it_is_and_not_waited_for() {
         let mut client = spawn(&format!("printf %s \"{prompt}\" >&2; sleep 20"));
         let (_, over) = until_over(&mut client);
         let said = over.reason();
-        assert!(matches!(over, Over::Refused(_)), "{said}");
+        assert!(matches!(over, EngineEnd::Refused(_)), "{said}");
         assert!(
             said.contains("ControlMaster") && said.contains(prompt.trim()),
             "{said}"

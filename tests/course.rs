@@ -19,10 +19,10 @@ use perflings::course::exercise::checks::{CONFIG, CheckMetric, KERNEL};
 use perflings::course::formula::FORMULAS;
 use perflings::course::metric::{METRICS, Metric};
 use perflings::course::validate::{Vocabulary, structure};
-use perflings::course::{Block, Course, SectionKind, Source, Span, lesson, text};
+use perflings::course::{Block, Course, CourseFiles, SectionKind, Span, lesson, text};
 use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
-use perflings::judge::stage::{Measured, evaluate};
+use perflings::judge::stage::{StageFacts, evaluate};
 use perflings::protocol::{Finished, KernelMetric, Pair, Verdict};
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ const KEYS: &str =
 const COMMANDS: &str = "run compare check course list hint reset init doctor replay export bench";
 
 /// All problems of a course, as lines.
-fn findings(source: &Source, language: &str) -> Vec<String> {
+fn findings(source: &CourseFiles, language: &str) -> Vec<String> {
     let words = |list: &str| {
         list.split_whitespace()
             .map(str::to_owned)
@@ -85,8 +85,8 @@ fn example() -> (tempfile::TempDir, PathBuf) {
     (dir, course)
 }
 
-fn open(course: &Path) -> (Source, Course) {
-    let source = Source::folder(course).expect("a course folder");
+fn open(course: &Path) -> (CourseFiles, Course) {
+    let source = CourseFiles::folder(course).expect("a course folder");
     let loaded = Course::open(&source, "en");
     (source, loaded)
 }
@@ -94,7 +94,7 @@ fn open(course: &Path) -> (Source, Course) {
 /// Messages of a folder, its own path taken out.
 fn messages(course: &Path) -> Vec<String> {
     let prefix = format!("{}/", course.display());
-    findings(&Source::folder(course).expect("a course folder"), "en")
+    findings(&CourseFiles::folder(course).expect("a course folder"), "en")
         .into_iter()
         .map(|line| line.replace(&prefix, ""))
         .collect()
@@ -103,7 +103,10 @@ fn messages(course: &Path) -> Vec<String> {
 #[test]
 fn the_shipped_course_is_whole() {
     for language in ["en", "de"] {
-        assert_eq!(findings(&Source::Embedded, language), Vec::<String>::new());
+        assert_eq!(
+            findings(&CourseFiles::Embedded, language),
+            Vec::<String>::new()
+        );
         let course = Course::builtin(language);
         assert_eq!(
             course
@@ -386,7 +389,7 @@ fn a_pipe_is_not_waited_for() {
 #[test]
 fn a_folder_that_is_no_course_is_an_error() {
     let dir = tempfile::tempdir().expect("a folder");
-    let error = Source::folder(dir.path())
+    let error = CourseFiles::folder(dir.path())
         .expect_err("no course")
         .to_string();
     assert!(
@@ -395,7 +398,7 @@ fn a_folder_that_is_no_course_is_an_error() {
         ),
         "{error}"
     );
-    assert!(Source::folder(&dir.path().join("missing")).is_err());
+    assert!(CourseFiles::folder(&dir.path().join("missing")).is_err());
 }
 
 /// A fake trainer that knows the effect of the example's two faults.
@@ -459,7 +462,7 @@ fn checks_answer_line_by_line() {
     };
     run.ln_vocab = stage.fixed.ln_vocab();
     (run.grad.tensors, run.grad.with_grad, run.grad.params_pct) = (38, 38, 100.0);
-    let measured = Measured {
+    let measured = StageFacts {
         config: Some(&stage.fixed),
         finished: Some(&run),
         pair: None,
@@ -478,9 +481,9 @@ fn checks_answer_line_by_line() {
 
     let nothing = evaluate(
         stage,
-        Measured {
+        StageFacts {
             config: Some(&stage.fixed),
-            ..Measured::default()
+            ..StageFacts::default()
         },
     );
     assert_eq!(nothing.outcome(), Outcome::NotMeasured);
@@ -489,10 +492,10 @@ fn checks_answer_line_by_line() {
     cheat.train.seed = 7;
     let report = evaluate(
         stage,
-        Measured {
+        StageFacts {
             config: Some(&cheat),
             finished: Some(&run),
-            ..Measured::default()
+            ..StageFacts::default()
         },
     );
     assert_eq!(report.outcome(), Outcome::Failed);
@@ -506,9 +509,9 @@ fn an_unclear_ratio_passes_by_its_whole_interval_alone() {
     let ratio = |pair: &Pair| {
         let report = evaluate(
             stage,
-            Measured {
+            StageFacts {
                 pair: Some(pair),
-                ..Measured::default()
+                ..StageFacts::default()
             },
         );
         report

@@ -7,7 +7,7 @@ mod screen;
 #[path = "support/session.rs"]
 mod session;
 
-use perflings::app::exercise::measuring::{Answer, Measured, Sweep};
+use perflings::app::exercise::measuring::{AnswerFile, Measurement, Sweep};
 use perflings::app::exercise::{ExerciseNews, InModel};
 use perflings::app::source::FromEngine;
 use perflings::app::{
@@ -15,7 +15,7 @@ use perflings::app::{
 };
 use perflings::course::Course;
 use perflings::course::progress::State;
-use perflings::course::sweep::{Row, Table};
+use perflings::course::sweep::{SweepRow, SweepTable};
 use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use perflings::judge::{self, Outcome};
 use perflings::protocol::*;
@@ -379,7 +379,7 @@ fn about(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
     update(app, Message::Exercise { exercise, news })
 }
 
-fn answers(app: &mut App, answer: Answer, saved: bool) -> Vec<Effect> {
+fn answers(app: &mut App, answer: AnswerFile, saved: bool) -> Vec<Effect> {
     about(app, ExerciseNews::Answers { answer, saved })
 }
 
@@ -388,28 +388,28 @@ fn asked() -> App {
     let mut app = begin();
     open(&mut app, "c01");
     let why = "answer.toml:3: no answer yet: batch; write one of 1, 2, 4, 8, 16, 32, 64";
-    answers(&mut app, Answer::Open(vec![why.to_owned()]), false);
+    answers(&mut app, AnswerFile::Open(vec![why.to_owned()]), false);
     app
 }
 
-fn said(word: &str) -> Answer {
-    Answer::Given(vec![("batch".to_owned(), word.to_owned())])
+fn said(word: &str) -> AnswerFile {
+    AnswerFile::Given(vec![("batch".to_owned(), word.to_owned())])
 }
 
-fn table(rows: usize) -> Table {
+fn table(rows: usize) -> SweepTable {
     let words = |line: &str| line.split(", ").map(str::to_owned).collect::<Vec<_>>();
     let all = [
         "1, 7.81, 128.0, 97",
         "2, 8.56, 233.7, 97",
         "4, 22.65, –, 97",
     ];
-    Table {
+    SweepTable {
         head: words("batch, step ms, samples/s, launches"),
         rows: all[..rows]
             .iter()
             .map(|line| {
                 let cells = words(line);
-                Row {
+                SweepRow {
                     name: cells[0].clone(),
                     cells: cells[1..]
                         .iter()
@@ -438,12 +438,12 @@ fn measuring() -> App {
     app
 }
 
-fn result(passed: bool) -> Measured {
+fn result(passed: bool) -> Measurement {
     let outcome = match passed {
         true => Outcome::Passed,
         false => Outcome::Failed,
     };
-    Measured {
+    Measurement {
         passed,
         lines: vec![judge::Line {
             name: "the bend is where you said".to_owned(),
@@ -580,7 +580,7 @@ fn an_answer_is_picked_with_keys() {
     open(&mut app, "c03");
     answers(
         &mut app,
-        Answer::Open(vec!["answer.toml".to_owned()]),
+        AnswerFile::Open(vec!["answer.toml".to_owned()]),
         false,
     );
     for _ in 0..3 {

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use mutate::{Input, damaged};
 use perflings::config::file::{self, FileError, MAX_BYTES, read_text};
 use perflings::config::{KNOBS, Knob, Preset, RunConfig};
-use perflings::course::exercise::{Body, Kernels};
-use perflings::course::progress::{self, Change, State};
+use perflings::course::exercise::{ExerciseKind, Kernels};
+use perflings::course::progress::{self, ProgressChange, State};
 use perflings::course::validate::{Vocabulary, structure};
-use perflings::course::{Course, Source};
+use perflings::course::{Course, CourseFiles};
 use perflings::engine::kernel::validate::validate;
 use perflings::export::{csv, perfetto, report::collect};
 use perflings::protocol::{Command, Line, PROTOCOL, RunSpec, Slot, read};
@@ -308,7 +308,7 @@ fn progress_that_was_damaged() {
         assert_eq!(second, first);
         let mut stage = first.stage("strides");
         stage.state = State::Passed;
-        let change = Change::Stage("strides".to_owned(), Box::new(stage));
+        let change = ProgressChange::Stage("strides".to_owned(), Box::new(stage));
         let (saved, problem) = progress::save(home.path(), &[change]).expect("saved");
         assert_eq!(problem, None);
         assert_eq!(progress::load(home.path()), (saved.clone(), None));
@@ -376,7 +376,7 @@ fn a_file_of_a_course() {
     hold("course", 2.0, whole.clone(), |input| {
         let path = course.join(&input.name);
         fs::write(&path, &input.bytes).expect("written");
-        let source = Source::folder(&course).expect("a course");
+        let source = CourseFiles::folder(&course).expect("a course");
         let opened = Course::open(&source, "en");
         let command = |_: &str| Ok(());
         let vocabulary = Vocabulary {
@@ -405,8 +405,8 @@ fn the_text_of_a_kernel() {
     let all = course.exercises.iter();
     let exercises: Vec<(&str, &Kernels)> = all
         .filter_map(|exercise| match &exercise.body {
-            Body::Kernel(kernels) => Some((exercise.id.as_str(), kernels)),
-            Body::Config(_) | Body::Detective(_) => None,
+            ExerciseKind::Kernel(kernels) => Some((exercise.id.as_str(), kernels)),
+            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
         })
         .collect();
     let mut files = Vec::new();

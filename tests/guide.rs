@@ -10,9 +10,9 @@ mod session;
 use std::collections::BTreeSet;
 
 use perflings::app::exercise::ExerciseNews;
-use perflings::app::exercise::measuring::{Answer, Measured};
-use perflings::app::guide::{Piece, confirmation, next_move};
-use perflings::app::mystery::Judging;
+use perflings::app::exercise::measuring::{AnswerFile, Measurement};
+use perflings::app::guide::{SentencePart, confirmation, next_move};
+use perflings::app::mystery::JudgeStep;
 use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Confirm, Markers, Message, Mode, Options, Recording, ThemeName, update,
@@ -96,10 +96,10 @@ impl Said {
     }
 }
 
-fn written(piece: &Piece, key: impl Fn(Action) -> String) -> String {
+fn written(piece: &SentencePart, key: impl Fn(Action) -> String) -> String {
     match piece {
-        Piece::Text(text) => text.clone(),
-        Piece::Key(action) => key(*action),
+        SentencePart::Text(text) => text.clone(),
+        SentencePart::Key(action) => key(*action),
     }
 }
 
@@ -331,7 +331,7 @@ fn exercises(said: &mut Said) {
         said.did(&mut app, Action::Knobs);
         app.notice = None;
         for passed in [false, true] {
-            let answer = Answer::Given(vec![("batch".to_owned(), "8".to_owned())]);
+            let answer = AnswerFile::Given(vec![("batch".to_owned(), "8".to_owned())]);
             let kept = ExerciseNews::Answers {
                 answer: answer.clone(),
                 saved: false,
@@ -343,9 +343,9 @@ fn exercises(said: &mut Said) {
             hear(&mut app, Event::Paused { slot: Slot::A });
             for found in [
                 ExerciseNews::Measuring(Box::default()),
-                ExerciseNews::Measured(Box::new(Measured {
+                ExerciseNews::Measured(Box::new(Measurement {
                     passed,
-                    ..Measured::default()
+                    ..Measurement::default()
                 })),
             ] {
                 news(&mut app, found);
@@ -409,7 +409,7 @@ fn mysteries(said: &mut Said) {
     said.look(&app);
     let mut pairs = app.clone();
     if let Mode::Mystery(mystery) = &mut pairs.mode {
-        mystery.judging = Some(Judging::Pairs(Box::default()));
+        mystery.judging = Some(JudgeStep::Pairs(Box::default()));
     }
     said.look(&pairs);
     let end = Finished {
@@ -473,7 +473,7 @@ fn the_rest(said: &mut Said) {
         date: "2026-11-01".to_owned(),
         paused: false,
         speed: 1.0,
-        riddle: false,
+        unsolved: false,
     };
     let recording = Options {
         recording: Some(badge),
@@ -512,7 +512,7 @@ fn sentences() -> Vec<String> {
         .and_then(|it| it.split_once("pub fn next_move"))
         .expect("sentences");
     let (before, rest) = code
-        .split_once("pub fn first_light")
+        .split_once("pub fn gpu_warm_up")
         .expect("the header's line");
     let (_, after) = rest
         .split_once("/// The next move before")

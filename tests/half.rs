@@ -4,7 +4,7 @@ use std::process::Command;
 
 use burn::tensor::{Device, Tensor};
 use perflings::config::{Knob, Preset, RunConfig, Value};
-use perflings::data::Source;
+use perflings::data::BatchSource;
 use perflings::model::{Model, Tokens, weights};
 use perflings::ops::grad_norm;
 use perflings::ops::loss_scale::LossScale;
@@ -39,7 +39,7 @@ struct Run {
     model: Model,
     optimizer: Optimizer,
     scale: Option<LossScale>,
-    source: Source,
+    source: BatchSource,
     device: Device,
 }
 
@@ -51,7 +51,7 @@ impl Run {
         Self {
             optimizer: Optimizer::new(config.train.optimizer, model.parameters().len()),
             scale: config.scales_loss().then(|| LossScale::new(&device)),
-            source: Source::new(&config),
+            source: BatchSource::new(&config),
             config,
             model,
             device,

@@ -20,8 +20,8 @@ mod text;
 use std::sync::OnceLock;
 
 use perflings::course::Course;
-use perflings::course::exercise::{Body, Exercise, Kernels};
-use perflings::engine::kernel::{self, Limits};
+use perflings::course::exercise::{Exercise, ExerciseKind, Kernels};
+use perflings::engine::kernel::{self, CheckLimits};
 use perflings::judge::kernel::{KernelVerdict, verdict};
 use perflings::protocol::{KernelError, KernelJob};
 
@@ -37,8 +37,8 @@ fn exercises() -> impl Iterator<Item = (&'static Exercise, Kernels)> {
         .exercises
         .iter()
         .filter_map(|exercise| match &exercise.body {
-            Body::Kernel(kernels) => Some((exercise, kernels.clone())),
-            Body::Config(_) | Body::Detective(_) => None,
+            ExerciseKind::Kernel(kernels) => Some((exercise, kernels.clone())),
+            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
         })
 }
 
@@ -69,16 +69,16 @@ fn edited(id: &str, from: &str, to: &str) -> KernelJob {
 }
 
 /// Checks and judges.
-fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelVerdict {
+fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelVerdict {
     verdict(job, kernel::check(job, device, limits))
 }
 
 /// Checks on a CPU driver; `None` where there is none.
 fn on_lavapipe(job: &KernelJob) -> Option<KernelVerdict> {
     // A busy machine takes its time; what has to be given up has tests of its own.
-    let limits = Limits {
+    let limits = CheckLimits {
         launch: std::time::Duration::from_secs(60),
-        ..Limits::default()
+        ..CheckLimits::default()
     };
     let report = check(job, "vulkan-cpu", limits);
     if let Some(why) = &report.facts.failed

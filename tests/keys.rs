@@ -55,7 +55,7 @@ fn states() -> Vec<(&'static str, App)> {
         date: "2026-11-01".to_owned(),
         paused: false,
         speed: 1.0,
-        riddle: false,
+        unsolved: false,
     };
     let mut states = vec![
         ("starting", begin(Options::default())),

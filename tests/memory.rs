@@ -3,7 +3,7 @@
 
 use burn::tensor::Device;
 use perflings::config::{Attention, Loss, Matmul, Norm, Preset, Qkv, RunConfig, Swiglu};
-use perflings::data::Source;
+use perflings::data::BatchSource;
 use perflings::engine::allocator;
 use perflings::model::{Model, Tokens, weights};
 
@@ -26,7 +26,7 @@ fn activations(context: usize, attention: Attention) -> f64 {
     let device = Device::flex().autodiff();
     let initial = weights::initial(&config.model, config.train.seed);
     let model = Model::new(&config, &initial, &device).expect("weights fit");
-    let tokens = Tokens::new(&Source::new(&config).batch(0), &device);
+    let tokens = Tokens::new(&BatchSource::new(&config).batch(0), &device);
     // The first step of a size allocates tables and threads.
     drop(model.loss(&tokens).backward());
     // The median of five, because another thread may still free what the step before held.

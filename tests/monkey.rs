@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use perflings::app::exercise::ExerciseNews;
-use perflings::app::exercise::measuring::{Answer, Measured};
+use perflings::app::exercise::measuring::{AnswerFile, Measurement};
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Message, Options, spec, update};
 use perflings::course::progress::Progress;
@@ -118,17 +118,17 @@ fn exercise(app: &App, kind: u8, which: u8) -> Message {
         4 => ExerciseNews::Progress(Box::default()),
         5 => ExerciseNews::Answers {
             answer: match which % 3 {
-                0 => Answer::Unread,
-                1 => Answer::Open(vec!["answer.toml:1".to_owned()]),
-                _ => Answer::Given(vec![("batch".to_owned(), "8".to_owned())]),
+                0 => AnswerFile::Unread,
+                1 => AnswerFile::Open(vec!["answer.toml:1".to_owned()]),
+                _ => AnswerFile::Given(vec![("batch".to_owned(), "8".to_owned())]),
             },
             saved: which.is_multiple_of(2),
         },
         6 => ExerciseNews::Measuring(Box::default()),
-        7 => ExerciseNews::Measured(Box::new(Measured {
+        7 => ExerciseNews::Measured(Box::new(Measurement {
             passed: which.is_multiple_of(2),
             failed: which.is_multiple_of(3).then(|| "no device".to_owned()),
-            ..Measured::default()
+            ..Measurement::default()
         })),
         _ => ExerciseNews::Checked(Box::new(KernelVerdict {
             passed: which.is_multiple_of(3),

@@ -21,7 +21,7 @@ mod session;
 use std::time::{Duration, Instant};
 
 use perflings::room::member::Member;
-use perflings::room::news::News;
+use perflings::room::news::RoomNews;
 use perflings::room::record::{Participant, VERSION};
 
 /// A participant whose id is one digit, many times.
@@ -51,6 +51,6 @@ fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The next news of a member.
-fn news(member: &Member) -> News {
+fn news(member: &Member) -> RoomNews {
     wait("news", || member.next_news())
 }

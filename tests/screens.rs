@@ -8,7 +8,7 @@ mod screen;
 #[path = "support/session.rs"]
 mod session;
 
-use perflings::app::mystery::End;
+use perflings::app::mystery::MysteryEnd;
 use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Effect, Markers, Message, Mode, Options, Overlay, Panel, RunState, ThemeName,
@@ -16,9 +16,9 @@ use perflings::app::{
 };
 use perflings::config::file::FileError;
 use perflings::config::{Preset, RunConfig};
-use perflings::course::journey::{Journey, Row};
+use perflings::course::journey::{Journey, JourneyRow};
 use perflings::course::progress::{Prediction, Progress};
-use perflings::course::{Block, Broken, Course, Span};
+use perflings::course::{Block, Course, Span, UnusableContent};
 use perflings::judge::Outcome;
 use perflings::protocol::*;
 use perflings::tui::panels::CARDS;
@@ -444,12 +444,12 @@ fn what_was_measured_since_is_told_while_b_passes() {
 fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
     for (width, height) in [(80, 24), (120, 36)] {
         let mut app = riddled();
-        let broken = app.mystery().expect("open").riddle.broken.clone();
+        let broken = app.mystery().expect("open").mystery.broken.clone();
         app.fix.take(broken, false);
         let Mode::Mystery(mystery) = &mut app.mode else {
             unreachable!()
         };
-        mystery.end = Some(End::Solved {
+        mystery.end = Some(MysteryEnd::Solved {
             points: 90,
             seconds: 60,
         });
@@ -660,7 +660,7 @@ fn the_ending_shows_the_table_of_the_last_journey() {
             "4 broken|6.908|6.410|21.40 [20.97, 22.03]|0.1017 [0.09758, 0.1095]|1090|371.2|52.4 MB|100 %|SwiGLU gate and up 301.5 ms|the feed-forward block computes each element in one thread, which reads both matrices for it",
             "4 fixed|6.908|6.412|244.0 [240.1, 247.6]|1.159 [1.117, 1.231]|1010|32.01|52.1 MB|100 %|attention scores 9.402 ms|one kernel for the activation",
         ]
-        .map(|line| Row {
+        .map(|line| JourneyRow {
             stage: line[..1].parse().unwrap_or(0),
             cells: words(line),
         })
@@ -738,8 +738,8 @@ fn beats_recorded_runs_and_pages() {
     act(&mut beat, Action::Present);
     let mut asked = beat.clone();
     act(&mut asked, Action::NextBeat);
-    let riddle = recorded("d01");
-    let mut named = riddle.clone();
+    let mystery = recorded("d01");
+    let mut named = mystery.clone();
     act(&mut named, Action::Answer(0));
     let mut page = shipped();
     act(&mut page, Action::Open(Overlay::Glossary));
@@ -766,7 +766,7 @@ fn beats_recorded_runs_and_pages() {
         ("beat_ledger", clocks),
         ("beat_kernels", row),
         ("beat_pairs", pairs),
-        ("riddle", riddle),
+        ("mystery", mystery),
         ("riddle_named", named),
         ("page", page),
     ] {
@@ -776,11 +776,11 @@ fn beats_recorded_runs_and_pages() {
 
 #[test]
 fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
-    let mut foretold = shipped();
-    act(&mut foretold, Action::Lesson);
-    act(&mut foretold, Action::Answer(1));
-    act(&mut foretold, Action::GuessKeep);
-    let mut walking = foretold.clone();
+    let mut prediction_complete = shipped();
+    act(&mut prediction_complete, Action::Lesson);
+    act(&mut prediction_complete, Action::Answer(1));
+    act(&mut prediction_complete, Action::GuessKeep);
+    let mut walking = prediction_complete.clone();
     act(&mut walking, Action::NextPointer);
     let mut evidence = walking.clone();
     act(&mut evidence, Action::NextPointer);
@@ -800,7 +800,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     act(&mut quiz, Action::TurnPage(2));
     act(&mut quiz, Action::Answer(0));
     for (name, app) in [
-        ("foretold", foretold),
+        ("prediction_complete", prediction_complete),
         ("walking", walking),
         ("evidence", evidence),
         ("cause", cause),
@@ -1154,7 +1154,7 @@ fn no_size_and_no_state_panics() {
 #[test]
 fn what_cannot_be_used_stands_in_the_list() {
     let mut course = sample::course();
-    course.broken.push(Broken {
+    course.broken.push(UnusableContent {
         folder: "k01-swiglu".to_owned(),
         why: FileError::new("exercises/k01-swiglu/exercise.toml", 3, HOSTILE),
     });
@@ -1377,7 +1377,7 @@ fn nothing_of_a_beat_is_cut() {
             );
             let shown = squeezed(&text(&shown));
             let mut whole = vec![cue.say];
-            if beat.vote == perflings::app::beats::Vote::Open {
+            if beat.vote == perflings::app::beats::VoteState::Open {
                 whole.push(stage.prediction.prompt.clone());
                 whole.extend(stage.prediction.choices.clone());
             }

@@ -8,9 +8,9 @@ mod adapter;
 use burn::tensor::{Device, Tensor};
 use perflings::config::{Preset, RunConfig};
 use perflings::course::Course;
-use perflings::data::Source;
+use perflings::data::BatchSource;
 use perflings::engine::devices;
-use perflings::engine::kernel::{Limits, adopt, check, live, why_not};
+use perflings::engine::kernel::{CheckLimits, adopt, check, live, why_not};
 use perflings::judge::kernel::verdict;
 use perflings::model::{Model, Tokens, weights};
 use perflings::protocol::{KernelJob, KernelSwap};
@@ -47,7 +47,7 @@ fn computed(config: &RunConfig, device: &Device) -> Vec<(String, Vec<f64>)> {
     let device = device.clone().autodiff();
     let initial = weights::initial(&config.model, config.train.seed);
     let model = Model::new(config, &initial, &device).expect("a model");
-    let tokens = Tokens::new(&Source::new(config).batch(0), &device);
+    let tokens = Tokens::new(&BatchSource::new(config).batch(0), &device);
     let values = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
     let loss = model.loss(&tokens);
     let mut out = vec![
@@ -92,7 +92,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let mut swaps: Vec<KernelSwap> = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
         let job = own(id);
-        let report = verdict(&job, check(&job, select, Limits::default()));
+        let report = verdict(&job, check(&job, select, CheckLimits::default()));
         if let Some(why) = report.facts.failed {
             return adapter::skip(&why);
         }

@@ -18,11 +18,11 @@ mod session;
 mod silence;
 
 use perflings::app::busy;
-use perflings::app::devices::FirstLight;
-use perflings::app::guide::Piece;
+use perflings::app::devices::GpuWarmUp;
+use perflings::app::guide::SentencePart;
 use perflings::app::pages::Page;
 use perflings::app::source::{FromEngine, ReplayControl};
-use perflings::app::study::Phase;
+use perflings::app::study::Activity;
 use perflings::app::{
     Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
     RunState, spec, update,
@@ -268,7 +268,10 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
             .map(|(step, _)| step),
         Some(20)
     );
-    assert_eq!(app.study.phase(app.stage().expect("a stage")), Phase::Check);
+    assert_eq!(
+        app.study.phase(app.stage().expect("a stage")),
+        Activity::Check
+    );
 }
 
 /// A side of a comparison begins.
@@ -361,7 +364,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     assert!(shown.finished.is_none(), "it sums up no run");
     assert_eq!(shown.loss.last().map(|(step, _)| step), Some(5));
     let stage = app.stage().expect("a stage");
-    assert_eq!(app.study.phase(stage), Phase::Check);
+    assert_eq!(app.study.phase(stage), Activity::Check);
     assert!(app.study.looks_back(stage));
     assert_ne!(
         app.study.of(stage).state,
@@ -538,8 +541,8 @@ fn a_gpu_warms_up_beside_the_run_and_is_offered() {
         },
     );
     assert_eq!(
-        app.devices.first_light,
-        FirstLight::Warming {
+        app.devices.gpu_warm_up,
+        GpuWarmUp::Warming {
             select: "gpu:0".to_owned(),
             kernels: 7
         }
@@ -583,8 +586,8 @@ fn a_gpu_that_does_not_open_leaves_the_run_alone() {
     );
     assert_eq!(app.run.state, RunState::Running);
     assert_eq!(
-        app.devices.first_light,
-        FirstLight::Failed {
+        app.devices.gpu_warm_up,
+        GpuWarmUp::Failed {
             reason: "lost".to_owned()
         }
     );
@@ -668,16 +671,16 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
     );
     assert_eq!(
         app.study.phase(&stage),
-        Phase::Predict,
+        Activity::Predict,
         "how much is asked next"
     );
     act(&mut app, Action::GuessKeep);
-    assert_eq!(app.study.phase(&stage), Phase::Evidence);
+    assert_eq!(app.study.phase(&stage), Activity::Evidence);
     assert!(!revealed(&app), "the cause waits for the evidence");
     for _ in 0..=stage.evidence.len() {
         act(&mut app, Action::NextPointer);
     }
-    assert_eq!(app.study.phase(&stage), Phase::Fix);
+    assert_eq!(app.study.phase(&stage), Activity::Fix);
     assert!(revealed(&app) && app.page().0 == Page::Cause);
     let score = app.study.progress.calibration();
     assert_eq!(
@@ -893,8 +896,8 @@ fn answers_to_the_quiz_stay_and_can_be_given_again() {
 fn next(app: &App) -> String {
     let pieces = perflings::app::guide::next_move(app);
     let texts = pieces.into_iter().map(|piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Key(action) => format!("<{action:?}>"),
+        SentencePart::Text(text) => text,
+        SentencePart::Key(action) => format!("<{action:?}>"),
     });
     texts.collect()
 }
@@ -1261,7 +1264,7 @@ fn recording() -> App {
         date: "2026-11-01".to_owned(),
         paused: false,
         speed: 1.0,
-        riddle: false,
+        unsolved: false,
     };
     let (app, effects) = begin_with(Options {
         recording: Some(badge),
@@ -1588,7 +1591,10 @@ fn progress_of_earlier_sittings_is_shown() {
     };
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
-    assert_eq!((app.study.phase(stage), app.hints().0), (Phase::Debrief, 2));
+    assert_eq!(
+        (app.study.phase(stage), app.hints().0),
+        (Activity::Debrief, 2)
+    );
 }
 
 #[test]

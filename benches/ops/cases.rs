@@ -5,9 +5,9 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use perflings::config::{
     self, Attention as Way, KvLayout, Loss, Matmul, Norm, ROPE_THETA, RunConfig,
 };
-use perflings::data::Source;
+use perflings::data::BatchSource;
 use perflings::ops::add::Add;
-use perflings::ops::attention::{Attention, Packed, Separate, causal_mask};
+use perflings::ops::attention::{Attention, PackedAttention, SeparateAttention, causal_mask};
 use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::embedding::Embedding;
 use perflings::ops::format::Format;
@@ -16,7 +16,7 @@ use perflings::ops::linear::{Linear, LinearResidual};
 use perflings::ops::optimizer::Optimizer;
 use perflings::ops::rms_norm::RmsNorm;
 use perflings::ops::rope::{Rope, tables};
-use perflings::ops::swiglu::{Activation, Naive, PackedActivation};
+use perflings::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
 use perflings::ops::{Cost, Float, Kernels, Operation, Parameter};
 use perflings::random::Rng;
 
@@ -57,7 +57,7 @@ where
         let m = &self.config.model;
         let (n, d, ffn, vocab) = (self.config.tokens_per_step(), m.hidden, m.ffn, m.vocab);
         let kv = d / m.heads * m.kv_heads;
-        let batch = Source::new(self.config).batch(0);
+        let batch = BatchSource::new(self.config).batch(0);
         let [inputs, targets] = [&batch.inputs, &batch.targets].map(|t| self.tokens(t));
         let both = [Matmul::Library, Matmul::Own];
 
@@ -107,10 +107,11 @@ where
         let packed = [n, d + 2 * kv];
         self.add("rope packed", &self.ropes(d + kv), [packed], packed);
         let ways = self.attentions();
-        let separate: Vec<Separate> = ways.iter().cloned().map(Separate).collect();
+        let separate: Vec<SeparateAttention> =
+            ways.iter().cloned().map(SeparateAttention).collect();
         let shapes = [[n, d], [n, kv], [n, kv]];
         self.add("attention", &separate, shapes, [n, d]);
-        let joined: Vec<Packed> = ways.into_iter().map(Packed).collect();
+        let joined: Vec<PackedAttention> = ways.into_iter().map(PackedAttention).collect();
         self.add("attention packed", &joined, [packed], [n, d]);
         self.add("swiglu", &[Activation], [[n, ffn]; 2], [n, ffn]);
         let activations = [false, true].map(|fused| PackedActivation {
@@ -118,7 +119,7 @@ where
             format: Format::Full,
         });
         self.add("swiglu packed", &activations, [[n, 2 * ffn]], [n, ffn]);
-        let naive = both.map(|matmul| Naive { matmul });
+        let naive = both.map(|matmul| NaiveSwiglu { matmul });
         let shapes = [[n, d], [ffn, d], [ffn, d]];
         self.add("naive-swiglu", &naive[..1], shapes, [n, ffn]);
         let losses = [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {

@@ -8,7 +8,7 @@ use super::mode::Mode;
 use super::mystery::{next_level, unsolved};
 use super::pages::Page;
 use super::source::ReplayControl;
-use super::view::{AfterSkip, Confirm, Overlay, Room};
+use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
 use super::{App, RunState};
 use crate::config::RunConfig;
 use crate::course::{Exercise, Stage};
@@ -146,7 +146,7 @@ impl App {
             | Action::NextPointer
             | Action::Present
             | Action::PresentFrom(_)
-            | Action::Curtain(_)
+            | Action::HideFromAudience(_)
             | Action::NextBeat
             | Action::PreviousBeat => {}
             _ => return false,
@@ -177,7 +177,7 @@ impl App {
             Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
             Action::Present => self.present(0),
             Action::PresentFrom(start) => self.present_from(start),
-            Action::Curtain(blank) => self.draw_curtain(blank),
+            Action::HideFromAudience(blank) => self.hide_from_audience(blank),
             Action::NextBeat => self.beat_by(1),
             Action::PreviousBeat => self.beat_by(-1),
             Action::NextPointer => self.next_pointer(stage),
@@ -359,7 +359,7 @@ impl App {
     }
 
     pub(super) fn show_lesson(&mut self) {
-        if self.view.room() == Room::Compact {
+        if self.view.room() == ScreenSize::Compact {
             (self.view.lesson_open, self.view.expanded) = (true, false);
         }
         (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
@@ -394,7 +394,7 @@ impl App {
             AfterSkip::Toggle => self.toggle(),
             AfterSkip::Pair => {
                 // So do the knobs there: the pairs are shown in the panels below them.
-                if self.view.room() == Room::Compact && std::mem::take(&mut self.view.knobs) {
+                if self.view.room() == ScreenSize::Compact && std::mem::take(&mut self.view.knobs) {
                     self.view.focus = Some(Panel::Loss);
                 }
                 self.pair();

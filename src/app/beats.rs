@@ -4,20 +4,20 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::fix::Fix;
-use super::mode::{Curtain, Kept, Presentation};
+use super::comparison::Comparison;
+use super::mode::{AudienceScreen, Presentation, StageRuns};
 use super::pages::Page;
 use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
 use super::{Action, App, Effect, Mode, Overlay, Panel, SlotRun};
 use crate::course::progress::State;
-use crate::course::{Cue, CueDoes, RowFigure, Stage};
+use crate::course::{Beat, BeatChange, KernelFigure, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
 
 /// What an audience has before it, whatever was shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct BeatState {
     /// Index into the course's stages.
     pub stage: usize,
     /// Its place in the stage, from 0, and how many there are.
@@ -31,14 +31,14 @@ pub struct Beat {
     pub page: Page,
     /// Hints shown.
     pub hints: u32,
-    pub vote: Vote,
+    pub vote: VoteState,
     /// A and B are measured in turns.
     pub pairs: bool,
 }
 
 /// Where the vote on the stage's prediction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Vote {
+pub enum VoteState {
     /// Still to come.
     Ahead,
     /// The choices are on the screen.
@@ -48,35 +48,39 @@ pub enum Vote {
 }
 
 /// The beats of a stage as its file has them, or the symptom, the pointers and the fix where it names none.
-pub fn cues(stage: &Stage) -> Cow<'_, [Cue]> {
+pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
     if !stage.cues.is_empty() {
         return Cow::Borrowed(&stage.cues);
     }
-    let cue = |show, say: &str, does| Cue {
+    let cue = |show, say: &str, does| Beat {
         show,
         say: say.to_owned(),
         does,
         large: String::new(),
         row: String::new(),
-        figure: RowFigure::default(),
+        figure: KernelFigure::default(),
         notes: String::new(),
         minutes: 0.0,
     };
-    let mut all = vec![cue(Panel::Loss, &stage.symptom, CueDoes::Nothing)];
-    all.push(cue(Panel::Lesson, &stage.prediction.prompt, CueDoes::Vote));
+    let mut all = vec![cue(Panel::Loss, &stage.symptom, BeatChange::Nothing)];
+    all.push(cue(
+        Panel::Lesson,
+        &stage.prediction.prompt,
+        BeatChange::Vote,
+    ));
     let pointers = stage.evidence.iter();
-    all.extend(pointers.map(|it| cue(it.panel, &it.text, CueDoes::Nothing)));
-    all.push(cue(Panel::Loss, &stage.fix, CueDoes::Toggle));
+    all.extend(pointers.map(|it| cue(it.panel, &it.text, BeatChange::Nothing)));
+    all.push(cue(Panel::Loss, &stage.fix, BeatChange::Toggle));
     let say = "Both in turns, until the verdict is clear.";
-    all.push(cue(Panel::Throughput, say, CueDoes::Pair));
+    all.push(cue(Panel::Throughput, say, BeatChange::Pair));
     Cow::Owned(all)
 }
 
 /// The beats of the stage at this place of the course: each holds what it adds and what those before it have added.
-pub fn beats(at: usize, stage: &Stage) -> Vec<Beat> {
+pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
     let cues = cues(stage);
-    let asks = cues.iter().any(|cue| cue.does == CueDoes::Vote);
-    let mut beat = Beat {
+    let asks = cues.iter().any(|cue| cue.does == BeatChange::Vote);
+    let mut beat = BeatState {
         stage: at,
         at: 0,
         of: cues.len(),
@@ -84,22 +88,26 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<Beat> {
         panel: Panel::Loss,
         page: Page::Start,
         hints: 0,
-        vote: if asks { Vote::Ahead } else { Vote::Closed },
+        vote: if asks {
+            VoteState::Ahead
+        } else {
+            VoteState::Closed
+        },
         pairs: false,
     };
-    let next = |(at, cue): (usize, &Cue)| {
+    let next = |(at, cue): (usize, &Beat)| {
         (beat.at, beat.panel) = (at, cue.show);
-        beat.pairs = cue.does == CueDoes::Pair;
+        beat.pairs = cue.does == BeatChange::Pair;
         beat.page = Page::Start;
-        if beat.vote == Vote::Open {
-            beat.vote = Vote::Closed;
+        if beat.vote == VoteState::Open {
+            beat.vote = VoteState::Closed;
         }
         match cue.does {
-            CueDoes::Vote => beat.vote = Vote::Open,
-            CueDoes::Hint => beat.hints += 1,
-            CueDoes::Toggle | CueDoes::Pair => beat.variant = Slot::B,
-            CueDoes::Nothing if beat.vote == Vote::Closed => beat.page = Page::LookBack,
-            CueDoes::Nothing => {}
+            BeatChange::Vote => beat.vote = VoteState::Open,
+            BeatChange::Hint => beat.hints += 1,
+            BeatChange::Toggle | BeatChange::Pair => beat.variant = Slot::B,
+            BeatChange::Nothing if beat.vote == VoteState::Closed => beat.page = Page::LookBack,
+            BeatChange::Nothing => {}
         }
         beat
     };
@@ -108,7 +116,7 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<Beat> {
 
 impl App {
     /// The beat on the screen; an open exercise stands in its place.
-    pub fn beat(&self) -> Option<Beat> {
+    pub fn beat(&self) -> Option<BeatState> {
         let presentation = self.presentation.as_ref();
         let at = presentation
             .filter(|_| self.mode.exercise().is_none())?
@@ -117,7 +125,7 @@ impl App {
     }
 
     /// What that beat says and shows.
-    pub fn cue(&self) -> Option<Cue> {
+    pub fn cue(&self) -> Option<Beat> {
         cues(self.stage()?).get(self.beat()?.at).cloned()
     }
 
@@ -129,15 +137,15 @@ impl App {
     /// Presenter mode on, at a beat of the stage, or off.
     pub(super) fn present(&mut self, beat: usize) {
         if let Some(presentation) = self.presentation.take() {
-            return self.stop_presenting(*presentation.own, *presentation.own_fix);
+            return self.stop_presenting(*presentation.own, *presentation.own_comparison);
         }
         self.presentation = Some(Presentation {
             beat,
             kept: Default::default(),
-            curtain: Curtain::Open,
+            audience_screen: AudienceScreen::Open,
             used_ms: Default::default(),
             own: Box::new(self.study.clone()),
-            own_fix: Box::new(self.fix.clone()),
+            own_comparison: Box::new(self.fix.clone()),
         });
         self.with_stage(|app, stage| app.fix.take(solution(stage, app.preset), true));
         // A room compares its votes: choices stand as the course has them.
@@ -146,7 +154,7 @@ impl App {
     }
 
     /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
-    fn stop_presenting(&mut self, own: Study, fix: Fix) {
+    fn stop_presenting(&mut self, own: Study, fix: Comparison) {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         self.frozen = None;
         let shown = std::mem::replace(&mut self.study, own).at;
@@ -207,23 +215,23 @@ impl App {
     }
 
     /// Empties or freezes what the audience sees, and shows it again.
-    pub(super) fn draw_curtain(&mut self, blank: bool) {
-        let now = match (self.curtain(), blank) {
-            (Curtain::Blank, true) | (Curtain::Frozen, false) => Curtain::Open,
-            (_, true) => Curtain::Blank,
-            (_, false) => Curtain::Frozen,
+    pub(super) fn hide_from_audience(&mut self, blank: bool) {
+        let now = match (self.audience_screen(), blank) {
+            (AudienceScreen::Blank, true) | (AudienceScreen::Frozen, false) => AudienceScreen::Open,
+            (_, true) => AudienceScreen::Blank,
+            (_, false) => AudienceScreen::Frozen,
         };
         self.frozen = None;
-        self.frozen = (now == Curtain::Frozen).then(|| Box::new(self.clone()));
+        self.frozen = (now == AudienceScreen::Frozen).then(|| Box::new(self.clone()));
         if let Some(presentation) = &mut self.presentation {
-            presentation.curtain = now;
+            presentation.audience_screen = now;
         }
     }
 
     /// Whether the audience sees what happens.
-    pub fn curtain(&self) -> Curtain {
+    pub fn audience_screen(&self) -> AudienceScreen {
         let there = self.presentation.as_ref().filter(|_| self.beat().is_some());
-        there.map_or(Curtain::Open, |it| it.curtain)
+        there.map_or(AudienceScreen::Open, |it| it.audience_screen)
     }
 
     /// Shows the presentation's beat again, if there is a presentation.
@@ -249,8 +257,8 @@ impl App {
         }
         if let Some(presentation) = &mut self.presentation {
             presentation.beat = beat.at;
-            if presentation.curtain == Curtain::Blank {
-                presentation.curtain = Curtain::Open;
+            if presentation.audience_screen == AudienceScreen::Blank {
+                presentation.audience_screen = AudienceScreen::Open;
             }
         }
         self.effects.push(Effect::SaveBeat {
@@ -258,7 +266,7 @@ impl App {
             beat: beat.at,
         });
         self.study
-            .present(stage, beat.hints, beat.vote == Vote::Closed);
+            .present(stage, beat.hints, beat.vote == VoteState::Closed);
         let view = &mut self.view;
         (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);
         view.lesson_open = beat.panel == Panel::Lesson;
@@ -292,11 +300,11 @@ impl App {
             return;
         };
         let slots = std::mem::take(&mut self.run.slots);
-        presentation.kept.insert(before, Kept { slots, pair });
+        presentation.kept.insert(before, StageRuns { slots, pair });
         if let Some(kept) = presentation.kept.remove(&at) {
             (self.run.slots, self.study.pair) = (kept.slots, kept.pair);
         }
-        self.fix = Fix::of_stage(stage, self.preset);
+        self.fix = Comparison::of_stage(stage, self.preset);
         self.leave_run();
     }
 

@@ -2,7 +2,7 @@
 //! that vary a lot are the sign.
 
 use super::App;
-use super::devices::FirstLight;
+use super::devices::GpuWarmUp;
 use crate::protocol::{Load, State};
 
 /// Timed steps before their spread is a sign.
@@ -11,7 +11,7 @@ const MANY: u64 = 64;
 /// The wordings, the fullest first; none while the machine is quiet.
 pub fn busy(app: &App) -> Option<[String; 3]> {
     // A second engine of our own takes time as well; the header and the card of the check say so.
-    let own = matches!(app.devices.first_light, FirstLight::Warming { .. });
+    let own = matches!(app.devices.gpu_warm_up, GpuWarmUp::Warming { .. });
     if own || app.checking().is_some() || app.mode.is_watching() {
         return None;
     }

@@ -5,7 +5,7 @@ use crate::protocol::{Device, DeviceInfo};
 
 /// First light: the CPU runs while a GPU warms up.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum FirstLight {
+pub enum GpuWarmUp {
     /// There is nothing to wait for.
     #[default]
     None,
@@ -26,7 +26,7 @@ pub struct Devices {
     /// Empty until the probe has answered.
     pub known: Vec<DeviceInfo>,
     pub probed: bool,
-    pub first_light: FirstLight,
+    pub gpu_warm_up: GpuWarmUp,
 }
 
 impl Devices {
@@ -44,11 +44,11 @@ impl Devices {
     pub fn found(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
         self.known = devices;
         self.probed = true;
-        if self.asked != "auto" || self.using != "cpu" || self.first_light != FirstLight::None {
+        if self.asked != "auto" || self.using != "cpu" || self.gpu_warm_up != GpuWarmUp::None {
             return None;
         }
         let gpu = self.known.iter().find(|info| info.device.kind == "gpu")?;
-        self.first_light = FirstLight::Warming {
+        self.gpu_warm_up = GpuWarmUp::Warming {
             select: gpu.select.clone(),
             kernels: 0,
         };
@@ -57,10 +57,10 @@ impl Devices {
 
     /// A device was opened.
     pub fn ready(&mut self, device: Device) {
-        if let FirstLight::Warming { select, .. } = &self.first_light
+        if let GpuWarmUp::Warming { select, .. } = &self.gpu_warm_up
             && device.kind != "cpu"
         {
-            self.first_light = FirstLight::Ready {
+            self.gpu_warm_up = GpuWarmUp::Ready {
                 select: select.clone(),
                 device,
             };
@@ -79,8 +79,8 @@ impl Devices {
 
     /// The device that the learner can move to.
     pub fn offer(&self) -> Option<&str> {
-        match &self.first_light {
-            FirstLight::Ready { select, .. } => Some(select),
+        match &self.gpu_warm_up {
+            GpuWarmUp::Ready { select, .. } => Some(select),
             _ => None,
         }
     }
@@ -88,6 +88,6 @@ impl Devices {
     /// Runs go there from now on.
     pub fn switch_to(&mut self, select: &str) {
         select.clone_into(&mut self.using);
-        self.first_light = FirstLight::None;
+        self.gpu_warm_up = GpuWarmUp::None;
     }
 }

@@ -8,19 +8,19 @@ pub const STEPS: u16 = 60;
 
 /// A range on the scale, in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guess {
+pub struct RangeSteps {
     pub low: u16,
     pub high: u16,
 }
 
-impl Default for Guess {
+impl Default for RangeSteps {
     /// The middle fifth.
     fn default() -> Self {
         Self { low: 24, high: 36 }
     }
 }
 
-impl Guess {
+impl RangeSteps {
     /// Moves the range, its width kept.
     pub fn shift(&mut self, by: i32) {
         let by = by.clamp(-i32::from(self.low), i32::from(STEPS - self.high));
@@ -79,15 +79,15 @@ mod tests {
 
     #[test]
     fn a_range_stays_on_the_scale() {
-        let mut guess = Guess::default();
+        let mut guess = RangeSteps::default();
         guess.shift(100);
-        assert_eq!(guess, Guess { low: 48, high: 60 });
+        assert_eq!(guess, RangeSteps { low: 48, high: 60 });
         guess.widen(100);
-        assert_eq!(guess, Guess { low: 0, high: 60 });
+        assert_eq!(guess, RangeSteps { low: 0, high: 60 });
         guess.widen(-29);
-        assert_eq!(guess, Guess { low: 29, high: 31 });
+        assert_eq!(guess, RangeSteps { low: 29, high: 31 });
         guess.widen(-1);
-        assert_eq!(guess, Guess { low: 29, high: 31 }, "something remains");
+        assert_eq!(guess, RangeSteps { low: 29, high: 31 }, "something remains");
         guess.shift(-100);
         assert_eq!(guess.low, 0);
     }
@@ -100,7 +100,7 @@ mod tests {
             log: true,
             ..Estimate::default()
         };
-        let (low, high) = Guess { low: 15, high: 30 }.values(&of);
+        let (low, high) = RangeSteps { low: 15, high: 30 }.values(&of);
         assert!(
             (low - 1.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9,
             "{low} {high}"
@@ -112,6 +112,9 @@ mod tests {
             to: 100.0,
             ..Estimate::default()
         };
-        assert_eq!(Guess { low: 30, high: 60 }.values(&linear), (50.0, 100.0));
+        assert_eq!(
+            RangeSteps { low: 30, high: 60 }.values(&linear),
+            (50.0, 100.0)
+        );
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::bounds::sanitize;
 use super::busy;
-use super::devices::FirstLight;
+use super::devices::GpuWarmUp;
 use super::figures::{figures, summary};
-use super::log::Level;
+use super::log::LogLevel;
 use super::pages::Page;
 use super::source::FromEngine;
 use super::{App, Effect, Mode, RunState};
@@ -14,7 +14,7 @@ use crate::course::Stage;
 use crate::course::check::Starter;
 use crate::course::placeholder::number;
 use crate::course::progress::{Prediction, State};
-use crate::judge::stage::{Measured, evaluate};
+use crate::judge::stage::{StageFacts, evaluate};
 use crate::protocol::*;
 
 impl App {
@@ -22,11 +22,11 @@ impl App {
     pub(super) fn hear(&mut self, report: FromEngine) {
         match report {
             FromEngine::Line(line) => self.event(line.event),
-            FromEngine::Stray(text) => self.log.add(Level::Stray, &text),
+            FromEngine::Stray(text) => self.log.add(LogLevel::Stray, &text),
             FromEngine::Malformed { line, why } => {
                 self.malformed += 1;
                 self.log
-                    .add(Level::Warning, &format!("Not an event ({why}): {line}"));
+                    .add(LogLevel::Warning, &format!("Not an event ({why}): {line}"));
                 if self.malformed == 1 {
                     self.tell(
                         "The engine sent a line that is not an event; the log has it",
@@ -66,7 +66,7 @@ impl App {
         }
         self.load = None;
         self.log
-            .add(Level::Error, &format!("The engine is gone: {reason}"));
+            .add(LogLevel::Error, &format!("The engine is gone: {reason}"));
         if !matches!(self.run.state, RunState::EngineGone { .. }) {
             self.run.state = RunState::EngineGone {
                 reason: crate::clean::bounded(reason, 1000),
@@ -74,8 +74,8 @@ impl App {
         }
         self.run.pending.clear();
         self.run.switching = None;
-        if let FirstLight::Warming { .. } | FirstLight::Ready { .. } = self.devices.first_light {
-            self.devices.first_light = FirstLight::None;
+        if let GpuWarmUp::Warming { .. } | GpuWarmUp::Ready { .. } = self.devices.gpu_warm_up {
+            self.devices.gpu_warm_up = GpuWarmUp::None;
         }
     }
 
@@ -91,7 +91,7 @@ impl App {
             }
             Event::Hello(hello) => {
                 self.log.add(
-                    Level::Info,
+                    LogLevel::Info,
                     &format!(
                         "Engine {} on {}, {} cores",
                         hello.version, hello.os, hello.cores
@@ -100,9 +100,9 @@ impl App {
             }
             Event::Log(log) => {
                 let level = match log.level.as_str() {
-                    "error" => Level::Error,
-                    "warn" => Level::Warning,
-                    _ => Level::Info,
+                    "error" => LogLevel::Error,
+                    "warn" => LogLevel::Warning,
+                    _ => LogLevel::Info,
                 };
                 self.log.add(level, &log.text);
             }
@@ -164,9 +164,9 @@ impl App {
 
     fn compiling(&mut self, kernels: u32, latest: String) {
         // The CPU compiles nothing: beside a run there, this is the GPU that warms up.
-        if let FirstLight::Warming {
+        if let GpuWarmUp::Warming {
             kernels: so_far, ..
-        } = &mut self.devices.first_light
+        } = &mut self.devices.gpu_warm_up
         {
             *so_far = kernels;
             return;
@@ -290,11 +290,11 @@ impl App {
     }
 
     fn failed(&mut self, failed: Failed) {
-        self.log.add(Level::Error, &failed.reason);
+        self.log.add(LogLevel::Error, &failed.reason);
         if self.run.left {
             return;
         }
-        if let FirstLight::Warming { .. } = self.devices.first_light
+        if let GpuWarmUp::Warming { .. } = self.devices.gpu_warm_up
             && failed.kind == FailedKind::Device
             && self.run.state.is_active()
         {
@@ -302,7 +302,7 @@ impl App {
                 "The GPU could not be opened; the run stays on the CPU, the log says why",
                 true,
             );
-            self.devices.first_light = FirstLight::Failed {
+            self.devices.gpu_warm_up = GpuWarmUp::Failed {
                 reason: failed.reason,
             };
             return;
@@ -366,7 +366,7 @@ impl App {
             .started
             .as_ref()
             .map(|started| &started.run.config);
-        let measured = Measured {
+        let measured = StageFacts {
             config,
             finished: finished.as_ref(),
             pair: self.study.pair.as_ref().filter(|pair| pair.done),
@@ -399,14 +399,14 @@ impl App {
         }
         let changed = *known != before;
         if newly {
-            let foretold = match known.prediction {
+            let prediction_complete = match known.prediction {
                 Some(Prediction::Choice { right: true, .. }) => ", and your prediction was right",
                 Some(Prediction::Choice { .. }) => "; your prediction was another",
                 _ => "",
             };
             self.tell(
                 &format!(
-                    "Stage {} passed: every required check is met{foretold}",
+                    "Stage {} passed: every required check is met{prediction_complete}",
                     stage.number
                 ),
                 false,

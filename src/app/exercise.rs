@@ -9,8 +9,8 @@ mod work;
 
 use std::collections::BTreeMap;
 
-use measuring::{Answer, Measured, Measuring, Sweep};
-pub use measuring::{Choice, Draft};
+pub use measuring::{AnswerChoice, AnswerDraft};
+use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 
 use crate::course::Exercise;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
@@ -34,10 +34,10 @@ pub struct ExerciseState {
     /// What the fault of its recording was said to be.
     pub quiz: Vec<usize>,
     /// What the learner expects, in a config exercise.
-    pub answer: Answer,
-    pub draft: Draft,
+    pub answer: AnswerFile,
+    pub draft: AnswerDraft,
     pub measuring: Option<Measuring>,
-    pub measured: Option<Measured>,
+    pub measured: Option<Measurement>,
     /// Kernels of the last check that passed.
     good: Option<KernelSwap>,
 }
@@ -74,12 +74,12 @@ pub enum ExerciseNews {
     Checked(Box<KernelVerdict>),
     /// What the learner's answers say, and whether they were saved just now.
     Answers {
-        answer: Answer,
+        answer: AnswerFile,
         saved: bool,
     },
     /// How far a measurement has come.
     Measuring(Box<Sweep>),
-    Measured(Box<Measured>),
+    Measured(Box<Measurement>),
 }
 
 impl ExerciseState {

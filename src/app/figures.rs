@@ -2,15 +2,15 @@
 //! so far; what nobody measured stays missing.
 
 use super::{App, SlotRun};
-use crate::course::placeholder::Figures;
+use crate::course::placeholder::FigureSources;
 use crate::profile::roofline::top;
 use crate::protocol::*;
 
 /// Everything known now; nothing without a stage.
-pub fn figures(app: &App) -> Option<Figures<'_>> {
+pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     let stage = app.stage()?;
     let wanted = app.run.wanted.as_ref().map(|run| &run.config);
-    Some(Figures {
+    Some(FigureSources {
         config: wanted.unwrap_or(&stage.broken),
         language: &stage.language,
         slots: [summary(&app.run.slots[0]), summary(&app.run.slots[1])],
@@ -25,9 +25,9 @@ pub fn figures(app: &App) -> Option<Figures<'_>> {
 }
 
 /// The same figures for texts about the stage as the learner found it: `run` is that run, whatever runs now.
-pub fn as_found<'a>(app: &'a App, now: &Figures<'a>) -> Figures<'a> {
+pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> {
     let started = app.run.slot(Slot::A).started.as_ref();
-    Figures {
+    FigureSources {
         config: started.map_or(now.config, |started| &started.run.config),
         shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),
         ..now.clone()

@@ -4,40 +4,40 @@
 mod missing;
 mod vitals;
 
-use super::devices::FirstLight;
-use super::exercise::measuring::Answer;
-use super::leave::Undone;
+use super::devices::GpuWarmUp;
+use super::exercise::measuring::AnswerFile;
+use super::leave::UnfinishedWork;
 use super::member::Call;
-use super::mystery::{Judging, Mystery};
-use super::study::Phase;
+use super::mystery::{JudgeStep, MysteryRun};
+use super::study::Activity;
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Overlay, RunState};
 use crate::course::{Exercise, Stage};
 use crate::protocol::Slot;
-pub use vitals::{Mark, Vital, vitals};
+pub use vitals::{FigureState, RunFigure, vitals};
 
 /// A piece of a sentence.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
+pub enum SentencePart {
     Text(String),
     /// The key that does this.
     Key(A),
 }
 
 /// Builds a sentence: `{}` stands for the next key.
-pub fn sentence(text: &str, keys: &[A]) -> Vec<Piece> {
+pub fn sentence(text: &str, keys: &[A]) -> Vec<SentencePart> {
     let mut keys = keys.iter();
     pieces(text, |_| keys.next().copied())
 }
 
 /// The text with a key for each pair of braces.
-fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<Piece> {
+fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePart> {
     let parts = text.split(['{', '}']).enumerate();
     parts
         .filter_map(|(at, part)| match at % 2 {
             0 if part.is_empty() => None,
-            0 => Some(Piece::Text(part.to_owned())),
-            _ => key(part).map(Piece::Key),
+            0 => Some(SentencePart::Text(part.to_owned())),
+            _ => key(part).map(SentencePart::Key),
         })
         .collect()
 }
@@ -87,7 +87,7 @@ const KEYS: [(&str, A); 40] = [
 ];
 
 /// Builds a sentence whose keys are named.
-fn named(text: &str, app: &App) -> Vec<Piece> {
+fn named(text: &str, app: &App) -> Vec<SentencePart> {
     let choices = app.question().map_or(0, |question| question.choices.len());
     pieces(text, |name| match name {
         "last" => Some(A::Answer(choices.saturating_sub(1))),
@@ -96,7 +96,7 @@ fn named(text: &str, app: &App) -> Vec<Piece> {
 }
 
 /// The learner's next move.
-pub fn next_move(app: &App) -> Vec<Piece> {
+pub fn next_move(app: &App) -> Vec<SentencePart> {
     match hangs(app).or_else(|| called(app)).or_else(|| lacks(app)) {
         Some(text) => named(&text, app),
         None => named(next_text(app), app),
@@ -180,11 +180,11 @@ fn next_text(app: &App) -> &'static str {
 }
 
 /// The next move in a mystery.
-fn mystery_move(app: &App, mystery: &Mystery) -> &'static str {
+fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
     match (&mystery.end, &mystery.judging) {
         (Some(_), _) => "{next} begins the next mystery, {list} shows the whole course",
-        (None, Some(Judging::Run)) => "B is judged: first a run from its beginning",
-        (None, Some(Judging::Pairs(_))) => {
+        (None, Some(JudgeStep::Run)) => "B is judged: first a run from its beginning",
+        (None, Some(JudgeStep::Pairs(_))) => {
             "B is judged: now its speed, in pairs with a configuration known to be good"
         }
         (None, None) if app.knobs_open() && app.fix.same() => {
@@ -208,7 +208,7 @@ fn knobs_move(app: &App) -> &'static str {
         "A and B run in turns; changing B begins the pairs anew"
     } else if app
         .stage()
-        .is_some_and(|it| app.study.phase(it) == Phase::Debrief)
+        .is_some_and(|it| app.study.phase(it) == Activity::Debrief)
     {
         "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
     } else if app.run.active == Slot::A && app.fix.due_ms.is_none() {
@@ -223,16 +223,18 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
     let study = &app.study;
     let reads = app.view.lesson_visible();
     match study.phase(stage) {
-        Phase::Predict if !reads && study.predicted(stage) => {
+        Activity::Predict if !reads && study.predicted(stage) => {
             "Estimate how much; {lesson} goes back to the question"
         }
-        Phase::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
-        Phase::Predict if study.estimate(stage).is_some() => {
+        Activity::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
+        Activity::Predict if study.estimate(stage).is_some() => {
             "How much? {down} {up} move the range, {wider} {narrower} size it, {keep} keeps it"
         }
-        Phase::Predict if app.reads_on() => "Answer the question: {a} to {last}; {page} reads on",
-        Phase::Predict => "Answer the question: {a} to {last}",
-        Phase::Evidence => match study.pointer {
+        Activity::Predict if app.reads_on() => {
+            "Answer the question: {a} to {last}; {page} reads on"
+        }
+        Activity::Predict => "Answer the question: {a} to {last}",
+        Activity::Evidence => match study.pointer {
             Some(at) if at + 1 == stage.evidence.len() => "{pointer} tells the cause",
             Some(_) => "{pointer} goes on to the next panel, {close} back to the lesson",
             None if reads => {
@@ -240,37 +242,39 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             }
             None => "{lesson} shows where to look",
         },
-        Phase::Fix if reads => "Read the cause, then mend it: {knobs} opens the knobs of your B",
-        Phase::Fix => "Mend it: {knobs} opens the knobs of your B; {lesson} reads the cause",
-        Phase::Check if app.run.pairing => {
+        Activity::Fix if reads => "Read the cause, then mend it: {knobs} opens the knobs of your B",
+        Activity::Fix => "Mend it: {knobs} opens the knobs of your B; {lesson} reads the cause",
+        Activity::Check if app.run.pairing => {
             "A and B, yours, run in turns until the verdict is clear"
         }
-        Phase::Check if app.run.switching.is_some() => "The knobs change at the next step",
-        Phase::Check if study.looks_back(stage) => {
+        Activity::Check if app.run.switching.is_some() => "The knobs change at the next step",
+        Activity::Check if study.looks_back(stage) => {
             "Passed; your range is still open: {pair} measures both in pairs"
         }
-        Phase::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
-        Phase::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
-        Phase::Debrief if study.question(stage).is_some() && app.asked_here() && app.reads_on() => {
+        Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
+        Activity::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
+        Activity::Debrief
+            if study.question(stage).is_some() && app.asked_here() && app.reads_on() =>
+        {
             "Answer the question: {a} to {last}; {page} reads the reasons on"
         }
-        Phase::Debrief if study.question(stage).is_some() && app.asked_here() => {
+        Activity::Debrief if study.question(stage).is_some() && app.asked_here() => {
             "Answer the question: {a} to {last}; {page-back} reads back"
         }
-        Phase::Debrief if study.question(stage).is_some() => {
+        Activity::Debrief if study.question(stage).is_some() => {
             "{question} goes to the questions; {page} reads on: your result, a look back"
         }
-        Phase::Debrief if study.at + 1 < app.course.stages.len() => {
+        Activity::Debrief if study.at + 1 < app.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }
-        Phase::Debrief => {
+        Activity::Debrief => {
             "The last stage is done; {summary} shows what you have done, {list} the course"
         }
     }
 }
 
 /// The open yes-or-no question.
-pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
+pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
     let text = match confirm {
         Confirm::SkipPrediction(AfterSkip::Toggle) => {
             "No prediction yet: it will count as skipped. Toggle? {yes} {no}"
@@ -295,15 +299,17 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<Piece> {
 }
 
 /// What is asked before the stage is left.
-fn leaving(undone: Undone) -> &'static str {
+fn leaving(undone: UnfinishedWork) -> &'static str {
     match undone {
-        Undone {
+        UnfinishedWork {
             stage, question, ..
         } if question && stage => {
             "A question is still open, and the stage is not passed; go on? {yes} {no}"
         }
-        Undone { question: true, .. } => "A question is still open; go on without it? {yes} {no}",
-        Undone {
+        UnfinishedWork { question: true, .. } => {
+            "A question is still open; go on without it? {yes} {no}"
+        }
+        UnfinishedWork {
             prediction: true, ..
         } => "Leave this stage? Its run ends; your prediction is kept. {yes} {no}",
         _ => "Leave this stage? Its run ends, and it is not passed. {yes} {no}",
@@ -311,22 +317,22 @@ fn leaving(undone: Undone) -> &'static str {
 }
 
 /// The offer or the state of a GPU that warms up beside the run.
-pub fn first_light(app: &App) -> Option<Vec<Piece>> {
-    let text = match &app.devices.first_light {
-        FirstLight::None => return None,
-        FirstLight::Warming { kernels: 0, .. } => {
+pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
+    let text = match &app.devices.gpu_warm_up {
+        GpuWarmUp::None => return None,
+        GpuWarmUp::Warming { kernels: 0, .. } => {
             "CPU first; the GPU warms up, sharing the cores".to_owned()
         }
-        FirstLight::Warming { kernels, .. } => {
+        GpuWarmUp::Warming { kernels, .. } => {
             format!("CPU first; the GPU warms up: {kernels} kernels compiled")
         }
-        FirstLight::Ready { device, .. } => {
+        GpuWarmUp::Ready { device, .. } => {
             // A device's name may have braces of its own.
             let mut pieces = named(" is ready: {switch} moves the run there", app);
-            pieces.insert(0, Piece::Text(device.name.clone()));
+            pieces.insert(0, SentencePart::Text(device.name.clone()));
             return Some(pieces);
         }
-        FirstLight::Failed { .. } => "CPU; the GPU could not be opened".to_owned(),
+        GpuWarmUp::Failed { .. } => "CPU; the GPU could not be opened".to_owned(),
     };
     Some(named(&text, app))
 }
@@ -381,7 +387,7 @@ fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
         return "Measuring; the stage's run waits. {stop} stops the measurement";
     }
     let state = app.exercises.of(exercise);
-    let given = state.is_some_and(|state| matches!(state.answer, Answer::Given(_)));
+    let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
     match state.and_then(|state| state.measured.as_ref()) {
         None if !given => {
             "You expect: {pick-previous} and {pick-next} mark it, {pick} takes it, {edit} opens the file"

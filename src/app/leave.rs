@@ -5,7 +5,7 @@ use crate::course::progress::{Prediction, State};
 
 /// What stays undone when the learner goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Undone {
+pub(super) struct UnfinishedWork {
     /// A prediction was made, or the fix tried, and the stage is not passed.
     pub stage: bool,
     /// A prediction was made; it is kept.
@@ -25,13 +25,13 @@ impl App {
         }
     }
 
-    pub(super) fn undone(&self) -> Undone {
+    pub(super) fn undone(&self) -> UnfinishedWork {
         let Some(stage) = self.stage() else {
-            return Undone::default();
+            return UnfinishedWork::default();
         };
         // Nothing is lost in a recording, and a presenter is not asked between two stages.
         if self.recording().is_some() || !self.keeps_progress() {
-            return Undone::default();
+            return UnfinishedWork::default();
         }
         let known = self.study.of(stage);
         let prediction = matches!(known.prediction, Some(Prediction::Choice { .. }));
@@ -39,7 +39,7 @@ impl App {
         let asked = self.study.question(stage);
         // A stage that was measured in an earlier session does not ask for its answers again.
         let here = self.study.report.is_some() || self.study.pair.is_some();
-        Undone {
+        UnfinishedWork {
             stage: begun && known.state != State::Passed,
             prediction,
             question: here && matches!(asked, Some((Some(_), _))),

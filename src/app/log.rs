@@ -10,7 +10,7 @@ use crate::drivers::harmless;
 const LINES: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     Info,
     Warning,
     Error,
@@ -20,7 +20,7 @@ pub enum Level {
     Harmless,
 }
 
-impl Level {
+impl LogLevel {
     /// In one short word.
     pub fn word(self) -> &'static str {
         match self {
@@ -34,8 +34,8 @@ impl Level {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub level: Level,
+pub struct LogEntry {
+    pub level: LogLevel,
     pub text: String,
     /// Why it means nothing, where that is known.
     pub why: Option<&'static str>,
@@ -45,25 +45,27 @@ pub struct Entry {
 
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    pub entries: VecDeque<Entry>,
+    pub entries: VecDeque<LogEntry>,
     /// Lines worth a look since the log was last looked at.
     pub unseen: u64,
 }
 
 impl Log {
     /// Adds one line; a repetition only counts up.
-    pub fn add(&mut self, level: Level, text: &str) {
+    pub fn add(&mut self, level: LogLevel, text: &str) {
         let text = clean::line(text.trim_end());
         if text.is_empty() {
             return;
         }
-        let why = (level == Level::Stray).then(|| harmless(&text)).flatten();
+        let why = (level == LogLevel::Stray)
+            .then(|| harmless(&text))
+            .flatten();
         let level = if why.is_some() {
-            Level::Harmless
+            LogLevel::Harmless
         } else {
             level
         };
-        self.unseen += u64::from(!matches!(level, Level::Info | Level::Harmless));
+        self.unseen += u64::from(!matches!(level, LogLevel::Info | LogLevel::Harmless));
         if let Some(last) = self.entries.back_mut()
             && last.level == level
             && last.text == text
@@ -74,7 +76,7 @@ impl Log {
         if self.entries.len() == LINES {
             self.entries.pop_front();
         }
-        self.entries.push_back(Entry {
+        self.entries.push_back(LogEntry {
             level,
             text,
             why,

@@ -1,7 +1,7 @@
 //! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. The summary asks for the table it shows.
 
 use super::pages::PAGE;
-use super::view::{Room, Search, Sort};
+use super::view::{ScreenSize, Search, Sort};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
 
 impl App {
@@ -78,9 +78,11 @@ impl App {
                 }
                 self.focus(panel);
             }
-            Action::Expand if view.knobs && view.room() == Room::Compact => view.knobs = false,
+            Action::Expand if view.knobs && view.room() == ScreenSize::Compact => {
+                view.knobs = false
+            }
             Action::Expand => match view.focus {
-                Some(Panel::Lesson) if view.room() == Room::Compact => {
+                Some(Panel::Lesson) if view.room() == ScreenSize::Compact => {
                     view.lesson_open = !view.lesson_open
                 }
                 Some(_) => view.expanded = !view.expanded,
@@ -99,7 +101,7 @@ impl App {
                 self.show_lesson();
             }
             Action::Lesson => match view.room() {
-                Room::Split | Room::Full => {
+                ScreenSize::Split | ScreenSize::Full => {
                     view.expanded = false;
                     view.focus = Some(Panel::Lesson);
                 }
@@ -194,7 +196,7 @@ impl App {
             return;
         }
         let view = &mut self.view;
-        if view.expanded || view.lesson_open && view.room() == Room::Compact {
+        if view.expanded || view.lesson_open && view.room() == ScreenSize::Compact {
             (view.expanded, view.lesson_open) = (false, false);
             return;
         }
@@ -220,7 +222,7 @@ impl App {
         if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
             view.third = Some(panel);
         }
-        if view.room() == Room::Compact {
+        if view.room() == ScreenSize::Compact {
             // A strip has no room for more panels: the focused one lies over the strips.
             (view.lesson_open, view.knobs) = (panel == Panel::Lesson, false);
             view.expanded = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
@@ -245,11 +247,12 @@ impl App {
                 view.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
             }
             None => {
-                let focus = if view.room() == Room::Compact && !view.expanded && !view.lesson_open {
-                    Some(Panel::Kernels)
-                } else {
-                    view.focus
-                };
+                let focus =
+                    if view.room() == ScreenSize::Compact && !view.expanded && !view.lesson_open {
+                        Some(Panel::Kernels)
+                    } else {
+                        view.focus
+                    };
                 let Some(panel) = focus else {
                     return;
                 };

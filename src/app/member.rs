@@ -6,11 +6,11 @@ mod share;
 use std::collections::BTreeMap;
 
 use crate::room::board::Board;
-use crate::room::record::{Class, Order, Participant};
+use crate::room::record::{ClassState, InstructorRequest, Participant};
 
 /// What the command line says of the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joining {
+pub struct JoinSettings {
     pub id: String,
     pub name: String,
     /// Where the room is, without its code.
@@ -34,9 +34,9 @@ pub enum Link {
 /// The learner in a room.
 #[derive(Clone, Debug, Default)]
 pub struct Membership {
-    pub me: Joining,
+    pub me: JoinSettings,
     pub link: Link,
-    pub class: Class,
+    pub class: ClassState,
     pub raised: bool,
     /// Votes after the discussion, by stage.
     again: BTreeMap<String, usize>,
@@ -51,7 +51,7 @@ pub struct Membership {
     looked_ms: u64,
     /// What a presenter sees of the room, and the last order with its time.
     pub board: Option<Box<Board>>,
-    ordered: Option<(Order, u64)>,
+    ordered: Option<(InstructorRequest, u64)>,
 }
 
 /// What the class asks for now.

@@ -10,8 +10,8 @@ use crate::course::journey::Journey;
 use crate::course::progress::{MysteryScore, Progress, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::Command;
-use crate::room::news::News;
-use crate::room::record::{Order, Participant};
+use crate::room::news::RoomNews;
+use crate::room::record::{InstructorRequest, Participant};
 
 /// Everything that can change the state.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub enum Message {
         news: ExerciseNews,
     },
     /// What the room says.
-    Room(News),
+    Room(RoomNews),
     /// Why progress is not saved at the moment; none once it is.
     Unsaved {
         why: Option<String>,
@@ -101,7 +101,7 @@ pub enum Action {
     /// Presents from the first beat of the course (true), or from where the last presentation was.
     PresentFrom(bool),
     /// Empties the audience's screen (true) or freezes it, and shows it again.
-    Curtain(bool),
+    HideFromAudience(bool),
     /// Quits once that was confirmed.
     AskQuit,
     /// Turns the pages of the lesson, or of the glossary over it.
@@ -267,7 +267,7 @@ pub enum Effect {
     Share(Box<Participant>),
     LeaveRoom,
     /// Ask the room's class for this, as its instructor.
-    Order(Order),
+    Order(InstructorRequest),
     WriteReport(Box<Progress>),
     Suspend,
     Quit,

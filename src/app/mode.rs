@@ -6,7 +6,7 @@
 //! | `Exercise` | live; it pauses for a measurement | the exercise's | yes |
 //! | `Watching` | the exercise's recording; the engine is stopped | the exercise's | yes |
 //! | `Free` | live, of no stage | none: the knobs | no |
-//! | `Mystery` | live, of no stage, its faults hidden | the task, then the faults | its score |
+//! | `MysteryRun` | live, of no stage, its faults hidden | the task, then the faults | its score |
 //! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
 //!
 //! Beside it there may be a presentation (`App::presentation`): it shows the stage by beats, waits while an exercise is open, and
@@ -15,8 +15,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fix::Fix;
-use super::mystery::Mystery;
+use super::comparison::Comparison;
+use super::mystery::MysteryRun;
 use super::run::SlotRun;
 use super::study::Study;
 use crate::protocol::{Device, Pair};
@@ -34,7 +34,7 @@ pub enum Mode {
         engine_gone: bool,
     },
     Free,
-    Mystery(Box<Mystery>),
+    Mystery(Box<MysteryRun>),
     Replay(Recording),
 }
 
@@ -44,18 +44,18 @@ pub struct Presentation {
     /// Index into the beats of the stage.
     pub beat: usize,
     /// What was measured in other stages, to be shown again.
-    pub kept: BTreeMap<usize, Kept>,
-    pub curtain: Curtain,
+    pub kept: BTreeMap<usize, StageRuns>,
+    pub audience_screen: AudienceScreen,
     /// How long each beat was shown, by stage and place.
     pub used_ms: BTreeMap<(usize, usize), u64>,
     /// The learner's own study, which comes back afterwards.
     pub own: Box<Study>,
-    pub own_fix: Box<Fix>,
+    pub own_comparison: Box<Comparison>,
 }
 
 /// Whether the audience sees what happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Curtain {
+pub enum AudienceScreen {
     #[default]
     Open,
     /// The screen is empty.
@@ -66,7 +66,7 @@ pub enum Curtain {
 
 /// The runs and the pairs of a stage.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct StageRuns {
     pub slots: [SlotRun; 2],
     pub pair: Option<Pair>,
 }
@@ -89,7 +89,7 @@ pub struct Recording {
     pub paused: bool,
     pub speed: f64,
     /// It holds a fault to be named: what would name it at a glance is not shown.
-    pub riddle: bool,
+    pub unsolved: bool,
 }
 
 impl Mode {

@@ -5,7 +5,7 @@ mod play;
 
 use std::collections::BTreeSet;
 
-use crate::course::mystery::{LEVELS, Riddle};
+use crate::course::mystery::{LEVELS, Mystery};
 use crate::course::progress::Progress;
 use crate::judge::Report;
 use crate::panel::Panel;
@@ -13,24 +13,24 @@ use crate::protocol::Finished;
 
 /// What is known of the open mystery.
 #[derive(Clone, Debug)]
-pub struct Mystery {
-    pub riddle: Riddle,
+pub struct MysteryRun {
+    pub mystery: Mystery,
     pub began_ms: u64,
     /// Panels that were brought into focus.
     pub looked: BTreeSet<Panel>,
     /// Configurations of B that ran, by hash.
     pub tried: BTreeSet<String>,
-    pub judging: Option<Judging>,
+    pub judging: Option<JudgeStep>,
     /// The last pairs had the known-good configuration as A.
     pub in_pairs: bool,
     /// The last verdict.
     pub report: Option<Report>,
-    pub end: Option<End>,
+    pub end: Option<MysteryEnd>,
 }
 
 /// What the judge measures now.
 #[derive(Clone, Debug)]
-pub enum Judging {
+pub enum JudgeStep {
     /// So many steps of B from its beginning.
     Run,
     /// The known-good configuration against B; what the run before has shown.
@@ -39,15 +39,15 @@ pub enum Judging {
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum MysteryEnd {
     Solved { points: u32, seconds: u64 },
     GivenUp,
 }
 
-impl Mystery {
-    pub(super) fn new(riddle: Riddle, began_ms: u64) -> Self {
+impl MysteryRun {
+    pub(super) fn new(mystery: Mystery, began_ms: u64) -> Self {
         Self {
-            riddle,
+            mystery,
             began_ms,
             looked: BTreeSet::new(),
             tried: BTreeSet::new(),
@@ -64,7 +64,7 @@ impl Mystery {
 
     /// The name of its line in the progress: `7-2`.
     pub fn name(&self) -> String {
-        format!("{}-{}", self.riddle.seed, self.riddle.level())
+        format!("{}-{}", self.mystery.seed, self.mystery.level())
     }
 }
 

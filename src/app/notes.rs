@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::beats::{Vote, beats, cues};
+use super::beats::{VoteState, beats, cues};
 use super::figures::{as_found, figures};
-use super::{Action, App, Curtain};
+use super::{Action, App, AudienceScreen};
 use crate::clean;
 use crate::course::placeholder::fill;
 
@@ -35,13 +35,13 @@ pub struct Notes {
     pub covered: String,
     /// What goes on in the run: `running`, `warming up`.
     pub run: String,
-    pub agenda: Vec<Item>,
+    pub agenda: Vec<AgendaItem>,
 }
 
 /// A stage of the agenda.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Item {
+pub struct AgendaItem {
     pub title: String,
     pub planned_s: u64,
     pub used_s: u64,
@@ -51,8 +51,8 @@ pub struct Item {
 pub const ORDERS: [(&str, Action); 4] = [
     ("next", Action::NextBeat),
     ("back", Action::PreviousBeat),
-    ("blank", Action::Curtain(true)),
-    ("freeze", Action::Curtain(false)),
+    ("blank", Action::HideFromAudience(true)),
+    ("freeze", Action::HideFromAudience(false)),
 ];
 
 /// Notes of what is presented; none while nothing is.
@@ -71,7 +71,7 @@ pub fn notes(app: &App) -> Option<Notes> {
     let next = here.get(beat.at + 1).cloned();
     let next = next.or_else(|| cues(course.get(beat.stage + 1)?).first().cloned());
     let used = |stage: usize, at: usize| presentation.used_ms.get(&(stage, at)).copied();
-    let item = |(at, stage): (usize, &crate::course::Stage)| Item {
+    let item = |(at, stage): (usize, &crate::course::Stage)| AgendaItem {
         title: stage.title.clone(),
         planned_s: cues(stage).iter().map(|cue| seconds(cue.minutes)).sum(),
         used_s: (0..beats(at, stage).len())
@@ -99,12 +99,12 @@ pub fn notes(app: &App) -> Option<Notes> {
         next: next.map_or(String::new(), |cue| cue.say),
         planned_s: seconds(cue.minutes),
         used_s: used(beat.stage, beat.at).unwrap_or(0) / 1000,
-        vote: choices.filter(|_| beat.vote == Vote::Open).collect(),
+        vote: choices.filter(|_| beat.vote == VoteState::Open).collect(),
         votes: app.tally_in_words().unwrap_or_default(),
-        covered: match presentation.curtain {
-            Curtain::Open => "",
-            Curtain::Blank => "blank",
-            Curtain::Frozen => "frozen",
+        covered: match presentation.audience_screen {
+            AudienceScreen::Open => "",
+            AudienceScreen::Blank => "blank",
+            AudienceScreen::Frozen => "frozen",
         }
         .to_owned(),
         run: app.run.state.words().to_owned(),

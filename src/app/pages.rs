@@ -1,7 +1,7 @@
 //! A stage's text in pages, in the order of the document, and the walk through the panels that its evidence names.
 
 use super::App;
-use super::study::Phase;
+use super::study::Activity;
 pub use super::study::{Page, pages};
 use crate::course::Stage;
 use crate::panel::Panel;
@@ -102,7 +102,7 @@ impl App {
 
     /// Shows the next thing that the evidence names, and after the last one the cause.
     pub(super) fn next_pointer(&mut self, stage: &Stage) {
-        if self.study.phase(stage) != Phase::Evidence {
+        if self.study.phase(stage) != Activity::Evidence {
             return;
         }
         let at = self.study.pointer.map_or(0, |at| at + 1);

@@ -76,7 +76,7 @@ const HOLD_MS: u64 = 1000;
 
 /// One step, and what its clocks said: every line of a ledger is of this step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct StepReading {
     pub step: u64,
     pub phases: Phases,
     /// Missing in recordings of older versions.
@@ -98,7 +98,7 @@ pub struct SlotRun {
     /// The latest profiles of this configuration, oldest first.
     pub profiles: VecDeque<Kernels>,
     /// The step that the ledger shows.
-    pub ledger: Option<Reading>,
+    pub ledger: Option<StepReading>,
     pub gradients: Option<Gradients>,
     pub evidence: Option<Evidence>,
     pub memory: Option<Memory>,
@@ -171,7 +171,7 @@ impl SlotRun {
             fuller || as_full && now_ms.saturating_sub(it.at_ms) >= HOLD_MS
         });
         if fresh {
-            self.ledger = Some(Reading {
+            self.ledger = Some(StepReading {
                 step: step.step,
                 phases,
                 clocks: step.clocks,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::fix::Fix;
+use super::comparison::Comparison;
 use super::pages::Page;
-use super::{App, Effect, Mode, Run, RunState, SlotRun};
+use super::{App, Effect, Mode, RequestedRun, RunState, SlotRun};
 use crate::app::source::ReplayControl;
 use crate::config::{Matmul, Precision, Preset, RunConfig};
 use crate::course::Stage;
@@ -12,7 +12,7 @@ use crate::protocol::{Command, RunSpec, Slot};
 
 /// The run of a stage's variant as shipped: `broken` goes to slot A, anything else, the solution, to B.
 pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {
-    let mut fix = Fix::of_stage(stage, preset);
+    let mut fix = Comparison::of_stage(stage, preset);
     if variant == "broken" {
         return fix.a();
     }
@@ -30,7 +30,7 @@ impl App {
     pub(super) fn enter(&mut self, at: usize) {
         let course = Arc::clone(&self.course);
         let Some(stage) = course.stages.get(at) else {
-            return self.first_contact();
+            return self.probe_devices();
         };
         self.study.enter(at, stage);
         self.view.scroll.clear();
@@ -46,11 +46,11 @@ impl App {
         }
         let first = self.run.wanted.is_none();
         self.run.slots = [SlotRun::default(), SlotRun::default()];
-        self.fix = Fix::of_stage(stage, self.preset);
+        self.fix = Comparison::of_stage(stage, self.preset);
         self.view.knobs = false;
         self.start(self.fix.a());
         if first {
-            self.first_contact();
+            self.probe_devices();
         }
         self.effects.push(Effect::SaveCurrent {
             stage: stage.id.clone(),
@@ -75,16 +75,16 @@ impl App {
         (self.study.pair, self.study.report) = (None, None);
         let first = self.run.wanted.is_none();
         self.run.slots = [SlotRun::default(), SlotRun::default()];
-        self.fix = Fix::free(config);
+        self.fix = Comparison::free(config);
         self.start(self.fix.a());
         self.open_knobs();
         if first {
-            self.first_contact();
+            self.probe_devices();
         }
     }
 
     /// Asks once what devices there are, after the first run is on its way.
-    pub(super) fn first_contact(&mut self) {
+    pub(super) fn probe_devices(&mut self) {
         if self.recording().is_none() {
             self.send(Command::Probe);
         }
@@ -171,7 +171,7 @@ impl App {
 
     /// Runs A and B in pairs, until the verdict is clear.
     pub(super) fn pair(&mut self) {
-        if self.mystery().is_some() && self.riddle() {
+        if self.mystery().is_some() && self.is_unsolved() {
             return self.ask_for_verdict();
         }
         self.pairs_of_a_and_b();
@@ -259,7 +259,7 @@ impl App {
     }
 }
 
-impl Run {
+impl RequestedRun {
     /// Whether an event of this slot belongs to a run that is still wanted.
     pub(super) fn is_current(&self) -> bool {
         self.pending.is_empty() && !self.left

@@ -4,7 +4,7 @@
 use crate::protocol::{Command, Line};
 
 /// Something that speaks the protocol.
-pub trait Source {
+pub trait EventSource {
     /// Hands a command over. Never waits; a command to an engine that is not up yet is kept for it.
     fn send(&mut self, command: Command);
     /// The next report, if one is there.

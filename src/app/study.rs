@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::estimate::Guess;
+use super::estimate::RangeSteps;
 use crate::course::progress::{Prediction, Progress, StageProgress, State, order};
 use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::judge::Report;
@@ -12,7 +12,7 @@ use crate::protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum Activity {
     /// Observe the symptom and say what will change.
     Predict,
     /// Look at what the panels show of it.
@@ -25,7 +25,7 @@ pub enum Phase {
     Debrief,
 }
 
-impl Phase {
+impl Activity {
     pub const ALL: [Self; 5] = [
         Self::Predict,
         Self::Evidence,
@@ -58,7 +58,7 @@ pub struct Study {
     /// The stage's criteria against what was measured.
     pub report: Option<Report>,
     /// The range that is being set.
-    pub guess: Guess,
+    pub guess: RangeSteps,
     /// The pointer of the evidence that is looked at.
     pub pointer: Option<usize>,
     /// A recording is replayed: nothing is asked and nothing is hidden.
@@ -105,7 +105,7 @@ impl Study {
         self.at = at;
         (self.pair, self.report, self.solution) = (None, None, false);
         self.pointer = None;
-        self.guess = Guess::default();
+        self.guess = RangeSteps::default();
         self.progress.current = Some(stage.id.clone());
         let known = self.of_mut(&stage.id);
         known.state = known.state.max(State::Seen);
@@ -154,14 +154,14 @@ impl Study {
     }
 
     /// Whether the prediction is complete, with its range, so that the evidence may be pointed out.
-    pub fn foretold(&self, stage: &Stage) -> bool {
+    pub fn prediction_complete(&self, stage: &Stage) -> bool {
         self.nothing_hidden || self.predicted(stage) && self.estimate(stage).is_none()
     }
 
     /// Whether the cause may be told: the evidence was looked at, or the fix tried without it.
     pub fn revealed(&self, stage: &Stage) -> bool {
         let looked = stage.evidence.is_empty() || self.looked.contains(&stage.id);
-        self.foretold(stage) && (self.nothing_hidden || looked || self.tried(stage))
+        self.prediction_complete(stage) && (self.nothing_hidden || looked || self.tried(stage))
     }
 
     /// Whether the text that looks back may be read.
@@ -198,19 +198,19 @@ impl Study {
     }
 
     /// The part of the loop that comes next.
-    pub fn phase(&self, stage: &Stage) -> Phase {
+    pub fn phase(&self, stage: &Stage) -> Activity {
         if self.nothing_hidden {
-            Phase::Debrief
-        } else if !self.foretold(stage) {
-            Phase::Predict
+            Activity::Debrief
+        } else if !self.prediction_complete(stage) {
+            Activity::Predict
         } else if !self.revealed(stage) {
-            Phase::Evidence
+            Activity::Evidence
         } else if !self.tried(stage) {
-            Phase::Fix
+            Activity::Fix
         } else if self.of(stage).state != State::Passed || self.awaits_pairs(stage) {
-            Phase::Check
+            Activity::Check
         } else {
-            Phase::Debrief
+            Activity::Debrief
         }
     }
 
@@ -218,7 +218,7 @@ impl Study {
     /// quiz question.
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
         match self.phase(stage) {
-            Phase::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
+            Activity::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
             _ if self.looks_back(stage) && !self.nothing_hidden => {
                 let at = self.quiz_at(stage)?;
                 stage.quiz.get(at).map(|question| (Some(at), question))
@@ -382,8 +382,8 @@ impl Page {
     /// Where a learner who comes back to a stage goes on reading.
     pub fn of(study: &Study, stage: &Stage) -> Self {
         match study.phase(stage) {
-            Phase::Evidence => Self::Evidence,
-            Phase::Fix => Self::Cause,
+            Activity::Evidence => Self::Evidence,
+            Activity::Fix => Self::Cause,
             _ => Self::Start,
         }
     }
@@ -393,7 +393,7 @@ impl Page {
         match self {
             Self::Start => true,
             // A text that explains the subject answers the question about it.
-            Self::Evidence | Self::Background(_) => study.foretold(stage),
+            Self::Evidence | Self::Background(_) => study.prediction_complete(stage),
             Self::Cause => study.revealed(stage),
             Self::Result => study.tried(stage) && !study.nothing_hidden,
             Self::LookBack => study.looks_back(stage),

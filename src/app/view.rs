@@ -126,7 +126,7 @@ pub enum AfterSkip {
 
 /// How much room there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Room {
+pub enum ScreenSize {
     /// Below 60 × 16: numbers only.
     Numbers,
     /// Strips, with the lesson laid over them.
@@ -203,13 +203,13 @@ pub struct View {
 
 impl View {
     /// The class of the present size.
-    pub fn room(&self) -> Room {
+    pub fn room(&self) -> ScreenSize {
         match self.size {
             // On a projector three panels are as many as can be read.
-            (w, h) if w >= 160 && h >= 45 && self.theme != ThemeName::Projector => Room::Full,
-            (w, h) if w >= 120 && h >= 36 => Room::Split,
-            (w, h) if w >= 60 && h >= 16 => Room::Compact,
-            _ => Room::Numbers,
+            (w, h) if w >= 160 && h >= 45 && self.theme != ThemeName::Projector => ScreenSize::Full,
+            (w, h) if w >= 120 && h >= 36 => ScreenSize::Split,
+            (w, h) if w >= 60 && h >= 16 => ScreenSize::Compact,
+            _ => ScreenSize::Numbers,
         }
     }
 
@@ -218,9 +218,9 @@ impl View {
         match self.room() {
             _ if self.knobs => false,
             _ if self.expanded => self.focus == Some(Panel::Lesson),
-            Room::Numbers => false,
-            Room::Compact => self.lesson_open,
-            Room::Split | Room::Full => true,
+            ScreenSize::Numbers => false,
+            ScreenSize::Compact => self.lesson_open,
+            ScreenSize::Split | ScreenSize::Full => true,
         }
     }
 

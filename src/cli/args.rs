@@ -185,7 +185,7 @@ pub struct WorkshopArgs {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = MYSTERY)]
 pub struct MysteryArgs {
-    /// The riddle: the same number is the same riddle on every machine; without it, the first you have not solved
+    /// The mystery: the same number is the same mystery on every machine; without it, the first you have not solved
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How many faults: 1 to 3
@@ -211,7 +211,7 @@ Points: 100 for each fault, less 1 for each panel brought into focus, 10 for eac
 minute begun; at least 10 for each fault, and none after giving up.
 
 Examples:
-  perflings mystery --seed 7             a riddle for a whole room
+  perflings mystery --seed 7             a mystery for a whole room
   perflings mystery --seed 7 --level 3   three faults at once";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -476,8 +476,8 @@ pub struct ExportArgs {
     #[arg(long, value_enum)]
     pub format: Format,
     /// Which table, with csv
-    #[arg(long, value_enum, default_value_t = Table::Steps)]
-    pub table: Table,
+    #[arg(long, value_enum, default_value_t = ExportTable::Steps)]
+    pub table: ExportTable,
     /// Write here instead of stdout
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -519,7 +519,7 @@ pub enum Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Table {
+pub enum ExportTable {
     Steps,
     Kernels,
     Gradients,

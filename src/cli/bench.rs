@@ -13,9 +13,9 @@ use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
 use crate::files;
 use crate::measure::cell::Subject;
-use crate::measure::plan::{News, Progress};
-use crate::measure::report::{self, Fitted, Report};
-use crate::measure::runner::{Runner, Work, engine_command};
+use crate::measure::plan::{MeasureEvent, Progress};
+use crate::measure::report::{self, MemoryFit, Report};
+use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::measure::{ablation, gate};
 use crate::out::{self, Exit, notice, result, usage};
 use crate::protocol::Event;
@@ -39,11 +39,11 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
     let meter = Meter::begin();
     let mut tell = |now: Progress<'_>| {
         match now.news {
-            News::Begins { number, of } => {
+            MeasureEvent::Begins { number, of } => {
                 meter.at(number - 1, of);
                 meter.doing(&now.job.label);
             }
-            News::Line(line, _) => {
+            MeasureEvent::Line(line, _) => {
                 if let Event::Log(log) = &line.event
                     && log.level == "error"
                 {
@@ -63,7 +63,7 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
     report.axis = args.sweep.as_ref().map(|sweep| sweep.axis);
     report.fits = report.axis.map(|axis| {
         let versions = report.cells.chunk_by(|a, b| a.same_version(b));
-        versions.map(|cells| Fitted::of(axis, cells)).collect()
+        versions.map(|cells| MemoryFit::of(axis, cells)).collect()
     });
     let min_ratio = args.min_ratio.unwrap_or(MIN_RATIO);
     report.gate = baseline.map(|then| gate::gate(&report.cells, &then.cells, min_ratio));
@@ -109,7 +109,7 @@ fn comparisons(args: &BenchArgs, extent: Extent) -> Result<Vec<Subject>> {
                     version: format!("{b} against {a}"),
                     value: None,
                     contrast: Some(contrast),
-                    work: Work::pair((&a, &with_a), (&b, &with_b), args.pairs),
+                    work: EngineTask::pair((&a, &with_a), (&b, &with_b), args.pairs),
                 });
             }
         }
@@ -139,7 +139,7 @@ fn versions(args: &BenchArgs) -> Result<Vec<Subject>> {
             version: version.to_owned(),
             value,
             contrast: None,
-            work: Work::run(version, &config, args.steps),
+            work: EngineTask::run(version, &config, args.steps),
         });
         anyhow::Ok(())
     };

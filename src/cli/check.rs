@@ -15,11 +15,11 @@ use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::course::context::CourseContext;
-use crate::course::exercise::{Body, Exercise};
+use crate::course::exercise::{Exercise, ExerciseKind};
 use crate::course::progress::{Prediction, StageProgress, State, Times, letter, times as times_of};
 use crate::judge::Report;
-use crate::judge::stage::{Measured, evaluate};
-use crate::measure::runner::{Runner, Work};
+use crate::judge::stage::{StageFacts, evaluate};
+use crate::measure::runner::{EngineTask, Runner};
 use crate::out::{self, Exit, result, usage};
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
@@ -77,8 +77,10 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
         for exercise in &context.course.exercises {
             let begun = match &exercise.body {
-                Body::Detective(_) => known.stage(&exercise.id).state != State::New,
-                Body::Kernel(_) | Body::Config(_) => context.exercise_folder(exercise).is_some(),
+                ExerciseKind::Detective(_) => known.stage(&exercise.id).state != State::New,
+                ExerciseKind::Kernel(_) | ExerciseKind::Config(_) => {
+                    context.exercise_folder(exercise).is_some()
+                }
             };
             if begun && check_exercise(&context, exercise, args)? == Exit::Failed {
                 exit = Exit::Failed;
@@ -120,9 +122,9 @@ fn with_answers(
 
 fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
     match &exercise.body {
-        Body::Kernel(kernels) => kernels::check(context, exercise, kernels, args),
-        Body::Config(configs) => configs::check(context, exercise, configs, args),
-        Body::Detective(detective) => detective::check(context, exercise, detective, args),
+        ExerciseKind::Kernel(kernels) => kernels::check(context, exercise, kernels, args),
+        ExerciseKind::Config(configs) => configs::check(context, exercise, configs, args),
+        ExerciseKind::Detective(detective) => detective::check(context, exercise, detective, args),
     }
 }
 
@@ -135,19 +137,19 @@ fn report(
     mine: &RunConfig,
     quiz: usize,
 ) -> Result<Option<Report>> {
-    let mut measure = |what: &str, work: Work| {
+    let mut measure = |what: &str, work: EngineTask| {
         meter.doing(format!("stage {} ({}): {what}", stage.number, stage.id));
         let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;
         Ok::<_, anyhow::Error>((!measured.interrupted).then_some(measured))
     };
-    let run = Work::run("custom", mine, stage.steps);
+    let run = EngineTask::run("custom", mine, stage.steps);
     let Some(run) = measure(&format!("{} steps", stage.steps), run)? else {
         return Ok(None);
     };
     let starter = &stage.broken;
     let mut pair = None;
     if starter != mine && stage.checks.iter().any(|it| it.metric == Metric::Ratio) {
-        let work = Work::pair(("custom", starter), ("custom", mine), 0);
+        let work = EngineTask::pair(("custom", starter), ("custom", mine), 0);
         let Some(measured) = measure("pairs against the starter", work)? else {
             return Ok(None);
         };
@@ -155,7 +157,7 @@ fn report(
     }
     Ok(Some(evaluate(
         stage,
-        Measured {
+        StageFacts {
             config: Some(mine),
             finished: run.finished.as_ref(),
             pair: pair.as_ref(),

@@ -7,7 +7,7 @@ use super::meter::Meter;
 use super::variant::{change, named};
 use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;
-use crate::measure::runner::{Runner, Work, engine_command};
+use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, notice, result, usage};
 use crate::protocol::{Event, Pair, Slot, Spread, Verdict};
 
@@ -21,7 +21,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     refuse_different_work(&a, &b)?;
     let command = engine_command(args.engine.engine.as_deref())?;
     let mut runner = Runner::new(command, args.record.as_deref())?;
-    let work = Work::Pair {
+    let work = EngineTask::Pair {
         a: a.spec(Slot::A),
         b: b.spec(Slot::B),
         pairs: args.pairs,

@@ -15,9 +15,9 @@ use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
 use crate::engine::client::split_words;
-use crate::judge::course::{Compare, Tried, WITH_MEASURE, behaviour, mysteries};
+use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
 use crate::lints;
-use crate::measure::runner::{Measured, Work};
+use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, Stop, result};
 use crate::tui::keys::{BINDINGS, key_name};
 
@@ -80,7 +80,7 @@ pub fn course_check(
 }
 
 /// What the last line says; what was skipped is said loudly.
-fn passed(context: &CourseContext, tried: &[Tried]) -> String {
+fn passed(context: &CourseContext, tried: &[CourseTrial]) -> String {
     let mut text = format!(
         "passed: {} stages, {} exercises and {} mysteries, every starter and every wrong solution fails by name, every solution passes",
         context.course.stages.len(),
@@ -116,38 +116,45 @@ fn passed(context: &CourseContext, tried: &[Tried]) -> String {
 }
 
 /// What was tried with the stages and the faults of mystery runs; an error where a missing device or ctrl-c makes the rest pointless.
-fn try_stages(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Result<Vec<Tried>> {
+fn try_stages(
+    context: &CourseContext,
+    timed: bool,
+    engine: &EngineArgs,
+) -> Result<Vec<CourseTrial>> {
     let (mut runner, mut fatal) = (engine.runner()?, None);
     let meter = Meter::begin();
-    let ask = RefCell::new(|what: String, work: Work| -> Result<Measured, String> {
-        if fatal.is_some() {
-            return Err("not tried".to_owned());
-        }
-        meter.doing(what);
-        let measured = runner.measure(&engine.device, &work, |_, _| Ok(()));
-        let error = match measured {
-            Ok(measured) if !measured.interrupted => return Ok(measured),
-            Ok(_) => interrupted(),
-            Err(error) => error,
-        };
-        let text = format!("{error:#}");
-        let pointless = |stop: &Stop| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
-        if error.downcast_ref::<Stop>().is_some_and(pointless) {
-            fatal = Some(error);
-        }
-        Err(text)
-    });
+    let ask = RefCell::new(
+        |what: String, work: EngineTask| -> Result<TaskResult, String> {
+            if fatal.is_some() {
+                return Err("not tried".to_owned());
+            }
+            meter.doing(what);
+            let measured = runner.measure(&engine.device, &work, |_, _| Ok(()));
+            let error = match measured {
+                Ok(measured) if !measured.interrupted => return Ok(measured),
+                Ok(_) => interrupted(),
+                Err(error) => error,
+            };
+            let text = format!("{error:#}");
+            let pointless = |stop: &Stop| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
+            if error.downcast_ref::<Stop>().is_some_and(pointless) {
+                fatal = Some(error);
+            }
+            Err(text)
+        },
+    );
     let mut run = |config: &RunConfig, steps| {
-        let work = Work::run("custom", config, steps);
+        let work = EngineTask::run("custom", config, steps);
         let measured = ask.borrow_mut()(format!("a run of {steps} steps"), work)?;
         Ok(measured.finished.unwrap_or_default())
     };
     let mut compare = |a: &RunConfig, b: &RunConfig| {
-        let work = Work::pair(("custom", a), ("custom", b), 0);
+        let work = EngineTask::pair(("custom", a), ("custom", b), 0);
         let measured = ask.borrow_mut()("a paired comparison".to_owned(), work)?;
         Ok(measured.pair.unwrap_or_default())
     };
-    let mut compare: Option<&mut Compare<'_>> = if timed { Some(&mut compare) } else { None };
+    let mut compare: Option<&mut CompareConfigs<'_>> =
+        if timed { Some(&mut compare) } else { None };
     let mut tried = behaviour(&context.course, &mut run, compare.as_deref_mut());
     tried.extend(mysteries(&mut run, compare));
     fatal.map_or(Ok(tried), Err)

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::DoctorArgs;
 use crate::drivers::harmless;
-use crate::engine::client::{Client, EngineCommand, Heard};
+use crate::engine::client::{Client, ClientEvent, EngineCommand};
 use crate::engine::load;
 use crate::engine::roof::words::rate;
 use crate::measure::runner::engine_command;
@@ -50,7 +50,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
 
 /// What was found on this machine, as `--json` writes it.
 #[derive(Default, Serialize)]
-pub struct Found {
+pub struct DoctorReport {
     pub version: &'static str,
     pub protocol: u32,
     pub engine: Option<Hello>,
@@ -62,14 +62,14 @@ pub struct Found {
     pub driver_output: Vec<String>,
     /// Nothing has to be done about these: lines of drivers that are known to mean nothing, peaks that changed.
     pub notes: Vec<String>,
-    pub terminal: Terminal,
-    pub folders: Vec<Folder>,
+    pub terminal: TerminalReport,
+    pub folders: Vec<FolderReport>,
     /// What to do, a sentence each.
     pub to_do: Vec<String>,
 }
 
 #[derive(Default, Serialize)]
-pub struct Terminal {
+pub struct TerminalReport {
     pub is_terminal: bool,
     pub width: Option<u16>,
     pub height: Option<u16>,
@@ -81,30 +81,30 @@ pub struct Terminal {
 }
 
 #[derive(Serialize)]
-pub struct Folder {
+pub struct FolderReport {
     pub what: &'static str,
     pub path: PathBuf,
     pub writable: bool,
 }
 
-pub fn probe(command: &EngineCommand) -> Result<Found> {
+pub fn probe(command: &EngineCommand) -> Result<DoctorReport> {
     let mut client = Client::spawn(command.clone()).map_err(|error| usage(format!("{error:#}")))?;
-    let mut found = Found {
+    let mut found = DoctorReport {
         version: env!("CARGO_PKG_VERSION"),
         protocol: PROTOCOL,
         terminal: terminal(),
         folders: folders(),
-        ..Found::default()
+        ..DoctorReport::default()
     };
     client.send(Command::Probe);
     let answer = wait(&mut client, PROBE_TIMEOUT, |heard| {
         match heard {
-            Heard::Line(line, _) => match line.event {
+            ClientEvent::Line(line, _) => match line.event {
                 Event::Devices { devices } => return Some(devices),
                 Event::Log(log) => found.notes.push(log.text),
                 _ => {}
             },
-            Heard::Stray(text) => found.add_line(text),
+            ClientEvent::Stray(text) => found.add_line(text),
             _ => {}
         }
         None
@@ -124,14 +124,14 @@ pub fn probe(command: &EngineCommand) -> Result<Found> {
 fn wait<T>(
     client: &mut Client,
     timeout: Duration,
-    mut take: impl FnMut(Heard) -> Option<T>,
+    mut take: impl FnMut(ClientEvent) -> Option<T>,
 ) -> Result<T> {
     let until = Instant::now() + timeout;
     while Instant::now() < until {
         match client.next(Duration::from_millis(100)) {
             None => {}
-            Some(Heard::Over(over)) => bail!("{}", over.reason()),
-            Some(Heard::Line(line, _)) if matches!(line.event, Event::Failed(_)) => {
+            Some(ClientEvent::Over(over)) => bail!("{}", over.reason()),
+            Some(ClientEvent::Line(line, _)) if matches!(line.event, Event::Failed(_)) => {
                 if let Event::Failed(failed) = line.event {
                     bail!("{}", failed.reason);
                 }
@@ -158,7 +158,7 @@ pub fn measure_peaks(
         device: select.to_owned(),
     });
     wait(&mut client, CALIBRATE_TIMEOUT, |heard| {
-        if let Heard::Line(line, _) = heard {
+        if let ClientEvent::Line(line, _) = heard {
             match line.event {
                 Event::Calibrated { roof, .. } => return Some(roof),
                 Event::Log(log) => notes.push(format!("{select}: {}", log.text)),
@@ -169,12 +169,12 @@ pub fn measure_peaks(
     })
 }
 
-fn terminal() -> Terminal {
+fn terminal() -> TerminalReport {
     let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let abilities = terminal::abilities(var);
     let (width, height) = terminal::columns_and_rows().unzip();
     let inside = [("TMUX", "tmux"), ("ZELLIJ", "zellij"), ("STY", "screen")];
-    Terminal {
+    TerminalReport {
         is_terminal: terminal::is_present(),
         width,
         height,
@@ -191,7 +191,7 @@ fn terminal() -> Terminal {
     }
 }
 
-fn folders() -> Vec<Folder> {
+fn folders() -> Vec<FolderReport> {
     let Some(base) = directories::BaseDirs::new() else {
         return Vec::new();
     };
@@ -204,7 +204,7 @@ fn folders() -> Vec<Folder> {
     .map(|(what, root)| {
         let path = root.join("perflings");
         let writable = is_writable(&path);
-        Folder {
+        FolderReport {
             what,
             path,
             writable,
@@ -220,7 +220,7 @@ fn is_writable(path: &Path) -> bool {
         .is_some_and(|dir| tempfile::tempfile_in(dir).is_ok())
 }
 
-impl Found {
+impl DoctorReport {
     /// Takes a line of a driver in, once.
     fn add_line(&mut self, text: String) {
         let (list, text) = match harmless(&text) {
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_driver_s_habit_is_a_note_and_anything_else_is_shown() {
-        let mut found = Found::default();
+        let mut found = DoctorReport::default();
         for text in [
             "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
             "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::args::{ExportArgs, Format, ReportArgs, Table};
+use super::args::{ExportArgs, ExportTable, Format, ReportArgs};
 use super::progress::progress_of;
 use crate::course::context::CourseContext;
 use crate::course::{Stage, journey};
@@ -18,9 +18,9 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     let recording = open(&args.file)?;
     let bytes = match (args.format, args.table) {
         (Format::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
-        (Format::Csv, Table::Steps) => csv::steps(recording.iter()).into_bytes(),
-        (Format::Csv, Table::Kernels) => csv::kernels(recording.iter()).into_bytes(),
-        (Format::Csv, Table::Gradients) => csv::gradients(recording.iter()).into_bytes(),
+        (Format::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
+        (Format::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),
+        (Format::Csv, ExportTable::Gradients) => csv::gradients(recording.iter()).into_bytes(),
     };
     match &args.out {
         Some(path) => out::file(path, &bytes)?,

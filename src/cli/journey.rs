@@ -15,9 +15,9 @@ use crate::export::report::short;
 use crate::export::sheet::{Block, Sheet, Table, digits, interval};
 use crate::export::{csv, perfetto};
 use crate::files;
-use crate::measure::cell::Cell;
-use crate::measure::journey::{self, BASELINE, Journey, Plan, Row};
-use crate::measure::plan::{News, Progress};
+use crate::measure::cell::BenchCell;
+use crate::measure::journey::{self, BASELINE, Journey, JourneyPlan, StageTiming};
+use crate::measure::plan::{MeasureEvent, Progress};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, result, usage};
 use crate::profile::operations;
@@ -45,31 +45,31 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let mut folder = args.out.as_deref().map(Folder::create).transpose()?;
     let mut runner = Runner::new(engine_command(args.engine.engine.as_deref())?, None)?;
-    let plan = Plan {
+    let plan = JourneyPlan {
         preset: args.change.preset.unwrap_or(Preset::Tiny),
         device: args.engine.device.clone(),
         steps: args.steps,
         rounds: args.rounds.unwrap_or(ROUNDS),
     };
     let meter = Meter::begin();
-    let tell = &mut |row: &Row, now: Progress<'_>| {
-        if let (Some(folder), News::Line(line, text)) = (&mut folder, now.news) {
+    let tell = &mut |row: &StageTiming, now: Progress<'_>| {
+        if let (Some(folder), MeasureEvent::Line(line, text)) = (&mut folder, now.news) {
             folder.recorder(row)?.add(line, text)?;
         }
         match now.news {
-            News::Begins { number, of } => {
+            MeasureEvent::Begins { number, of } => {
                 meter.at(number - 1, of);
                 meter.doing(row.name());
             }
-            News::Line(line, _) => {
+            MeasureEvent::Line(line, _) => {
                 if let Event::Log(log) = &line.event
                     && log.level != "info"
                 {
                     out::log(&log.level, &log.text);
                 }
             }
-            News::Failed(stop) => notice(&format!("{}: {}", row.name(), stop.text)),
-            News::Measured(_) => {}
+            MeasureEvent::Failed(stop) => notice(&format!("{}: {}", row.name(), stop.text)),
+            MeasureEvent::Measured(_) => {}
         }
         Ok(())
     };
@@ -125,7 +125,7 @@ impl Folder {
         })
     }
 
-    fn recorder(&mut self, row: &Row) -> Result<&mut Recorder> {
+    fn recorder(&mut self, row: &StageTiming) -> Result<&mut Recorder> {
         let name = file_name(row);
         if !self.recorders.contains_key(&name) {
             let path = self.path.join(format!("{name}.jsonl"));
@@ -175,7 +175,7 @@ impl Folder {
 }
 
 /// `2-strides-broken`, `v1`, `v1-for-2-7`.
-fn file_name(row: &Row) -> String {
+fn file_name(row: &StageTiming) -> String {
     if row.stage > 0 {
         return format!("{}-{}-{}", row.stage, row.id, row.variant);
     }
@@ -250,17 +250,17 @@ fn sheet(found: &Journey) -> Sheet {
     Sheet(blocks)
 }
 
-fn measured(found: &Journey) -> impl Iterator<Item = &Row> {
+fn measured(found: &Journey) -> impl Iterator<Item = &StageTiming> {
     found.rows.iter().filter(|row| row.cell.is_some())
 }
 
 /// The rows that were measured.
 fn table(found: &Journey) -> Table {
-    let cell = |row: &&Row, figure: &dyn Fn(&Cell) -> Option<String>| {
+    let cell = |row: &&StageTiming, figure: &dyn Fn(&BenchCell) -> Option<String>| {
         let found = row.cell.as_ref().and_then(figure);
         Ok(found.unwrap_or_else(|| "-".to_owned()))
     };
-    let kernels = |row: &&Row, figure: &dyn Fn(&KernelSummary) -> Option<String>| {
+    let kernels = |row: &&StageTiming, figure: &dyn Fn(&KernelSummary) -> Option<String>| {
         cell(row, &|it| figure(it.kernels.as_ref()?))
     };
     Table::of(
@@ -319,7 +319,7 @@ fn shown(found: &Journey) -> kept::Journey {
     let stages = measured(found).map(|row| row.stage);
     let rows = stages.zip(rows);
     let rows = rows
-        .map(|(stage, cells)| kept::Row { stage, cells })
+        .map(|(stage, cells)| kept::JourneyRow { stage, cells })
         .collect();
     let device = found.rows.iter().find_map(|row| row.cell.as_ref());
     kept::Journey {

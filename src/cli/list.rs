@@ -8,11 +8,11 @@ use serde_json::json;
 use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use super::progress::{change, keep, progress_of, unsaved};
 use crate::course::context::CourseContext;
-use crate::course::exercise::Body;
-use crate::course::placeholder::{Figures, told};
-use crate::course::progress::{self, Change, Prediction, StageProgress, State, letter};
+use crate::course::exercise::ExerciseKind;
+use crate::course::placeholder::{FigureSources, told};
+use crate::course::progress::{self, Prediction, ProgressChange, StageProgress, State, letter};
 use crate::course::workspace::{restore, write};
-use crate::course::{Exercise, Source};
+use crate::course::{CourseFiles, Exercise};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
@@ -81,11 +81,11 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
 }
 
 /// What kind of exercise it is, in a word.
-const fn kind(body: &Body) -> &'static str {
+const fn kind(body: &ExerciseKind) -> &'static str {
     match body {
-        Body::Kernel(_) => "kernel",
-        Body::Config(_) => "config",
-        Body::Detective(_) => "detective",
+        ExerciseKind::Kernel(_) => "kernel",
+        ExerciseKind::Config(_) => "config",
+        ExerciseKind::Detective(_) => "detective",
     }
 }
 
@@ -112,7 +112,7 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
         }
         None => {
             let stage = context.stage(&args.stage)?;
-            let figures = Figures::none(&stage.broken);
+            let figures = FigureSources::none(&stage.broken);
             let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
             let hints = stage.hints.iter();
             let hints = hints.map(|hint| told(hint.trim(), &figures, &key));
@@ -147,7 +147,7 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
             (name, &stage.id, context.reset(stage)?)
         }
     };
-    let (_, aside) = progress::save(state()?, &[Change::Reset(id.clone())])
+    let (_, aside) = progress::save(state()?, &[ProgressChange::Reset(id.clone())])
         .map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
     keep(Ok(aside));
     result(&format!("{name} ({id}) is reset to its first state"))?;
@@ -186,7 +186,7 @@ pub fn ensure_new(dir: &Path) -> Result<()> {
 pub fn init(args: &InitArgs) -> Result<Exit> {
     let dir = &args.dir;
     ensure_new(dir)?;
-    let files = Source::Embedded.files()?;
+    let files = CourseFiles::Embedded.files()?;
     for (path, text) in &files {
         write(&dir.join(path), text)?;
     }

@@ -7,7 +7,7 @@ use crate::config::file::FileError;
 use crate::course::Stage;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::progress::{self, Change, Prediction, Progress, StageProgress, State};
+use crate::course::progress::{self, Prediction, Progress, ProgressChange, StageProgress, State};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is named and set aside.
@@ -80,7 +80,7 @@ pub fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageP
     let before = known.clone();
     change(&mut known);
     if known != before {
-        let change = Change::Stage(id.to_owned(), Box::new(known));
+        let change = ProgressChange::Stage(id.to_owned(), Box::new(known));
         keep(progress::save(state, &[change]).map(|(_, aside)| aside));
     }
 }

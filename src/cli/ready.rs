@@ -4,11 +4,11 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::args::DoctorArgs;
-use super::doctor::{Found, Terminal, measure_peaks, probe};
+use super::doctor::{DoctorReport, TerminalReport, measure_peaks, probe};
 use super::room::host_name;
 use crate::config::{Preset, RunConfig};
 use crate::engine::client::EngineCommand;
-use crate::measure::runner::{Runner, Work, engine_command};
+use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, result};
 use crate::units::show;
 
@@ -24,7 +24,7 @@ struct Ready {
     version: &'static str,
     ready: bool,
     missing: Vec<String>,
-    terminal: Terminal,
+    terminal: TerminalReport,
     /// `--device` of each that was found.
     devices: Vec<String>,
     cpu: Option<String>,
@@ -75,7 +75,7 @@ pub fn ready(args: &DoctorArgs) -> Result<Exit> {
 }
 
 /// What is missing, before anything is measured.
-fn lacks(found: &Found) -> Vec<String> {
+fn lacks(found: &DoctorReport) -> Vec<String> {
     let mut missing = Vec::new();
     let terminal = &found.terminal;
     match (terminal.width, terminal.height) {
@@ -102,7 +102,7 @@ fn lacks(found: &Found) -> Vec<String> {
 
 /// Seconds from an engine's start to its first loss; none when interrupted.
 fn first_loss(command: EngineCommand) -> Result<Option<f64>> {
-    let work = Work::run("v3", &RunConfig::preset(Preset::Tiny), 1);
+    let work = EngineTask::run("v3", &RunConfig::preset(Preset::Tiny), 1);
     let measured = Runner::new(command, None)?.measure(DEVICE, &work, |_, _| Ok(()))?;
     Ok(measured.first_loss_s)
 }
@@ -142,16 +142,16 @@ mod tests {
 
     #[test]
     fn a_line_says_pass_or_what_is_missing() {
-        let terminal = || Terminal {
+        let terminal = || TerminalReport {
             is_terminal: true,
             width: Some(50),
             height: Some(14),
             colours: "256",
-            ..Terminal::default()
+            ..TerminalReport::default()
         };
-        let found = Found {
+        let found = DoctorReport {
             terminal: terminal(),
-            ..Found::default()
+            ..DoctorReport::default()
         };
         let missing = lacks(&found);
         let mut ready = Ready {

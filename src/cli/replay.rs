@@ -14,7 +14,7 @@ use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::{self, Options};
 use crate::config::file::FileError;
 use crate::course::context::CourseContext;
-use crate::course::exercise::Body;
+use crate::course::exercise::ExerciseKind;
 use crate::course::progress;
 use crate::export::report::collect;
 use crate::measure::runner::engine_command;
@@ -68,7 +68,7 @@ fn show_recording(
             date: recording.hello.date.clone(),
             paused: false,
             speed: args.speed,
-            riddle: detective,
+            unsolved: detective,
         }),
         ..Options::default()
     };
@@ -93,7 +93,7 @@ fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Record
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
     let exercise = context.exercise(name)?;
     match &exercise.body {
-        Body::Detective(detective) => {
+        ExerciseKind::Detective(detective) => {
             note_seen(context, exercise);
             Some(Recording::from_text(detective.shown(), &args.file))
         }

@@ -17,10 +17,10 @@ use crate::export::{class, html};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 use crate::room::board::Board;
-use crate::room::desk::Desk;
+use crate::room::handle::RoomHandle;
 use crate::room::page;
-use crate::room::record::Order;
-use crate::room::server::{Codes, bind, host};
+use crate::room::record::InstructorRequest;
+use crate::room::server::{RoomSecrets, bind, host};
 use crate::tui::board::{BoardView, RoomControl, show};
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
@@ -46,7 +46,7 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
         .map(bind)
         .transpose()
         .map_err(usage)?;
-    let desk = Desk::open(dir.clone(), listener.is_none()).map_err(usage)?;
+    let desk = RoomHandle::open(dir.clone(), listener.is_none()).map_err(usage)?;
     let course = context.course.clone();
     let addresses = match listener {
         None => vec![format!("perflings --room {}", shown(&dir))],
@@ -119,13 +119,13 @@ fn default_folder() -> Result<PathBuf> {
 }
 
 /// The codes of the room in this folder: those it had, so that everybody comes back after a restart.
-fn codes(dir: &Path) -> Result<Codes> {
+fn codes(dir: &Path) -> Result<RoomSecrets> {
     let path = dir.join("codes.json");
     let known = files::read(&path, 4096).ok();
     if let Some(codes) = known.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return Ok(codes);
     }
-    let codes = Codes::draw();
+    let codes = RoomSecrets::draw();
     files::write(&path, &serde_json::to_vec(&codes)?)?;
     #[cfg(unix)]
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -148,7 +148,7 @@ fn shown(path: &Path) -> String {
 }
 
 fn write_down(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
-    let hall = Desk::read(dir.to_owned()).map_err(usage)?;
+    let hall = RoomHandle::read(dir.to_owned()).map_err(usage)?;
     let text = match file.extension().and_then(|it| it.to_str()) {
         Some("html") => html::page(&class::sheet(&hall, course)),
         Some("json") => class::json(&hall),
@@ -168,7 +168,7 @@ fn write_down(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
 
 /// The room that is open.
 struct Open {
-    desk: Desk,
+    desk: RoomHandle,
     context: CourseContext,
     page: Option<PathBuf>,
     /// The board that the page shows.
@@ -223,7 +223,7 @@ impl RoomControl for Open {
         }
     }
 
-    fn order(&mut self, order: Order) -> Result<(), String> {
+    fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
         self.desk.order(&order)
     }
 }

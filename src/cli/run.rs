@@ -10,7 +10,7 @@ use super::progress::say_file;
 use super::summary;
 use super::variant::change;
 use crate::course::named::NamedConfig;
-use crate::measure::runner::{Measured, Runner, Work, engine_command};
+use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
 use crate::out::{self, Exit, Stop, notice, result, usage};
 use crate::protocol::{Event, RunSpec, Slot};
 
@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     change(&mut named.config, &args.change)?;
     let command = engine_command(args.engine.engine.as_deref())?;
     let mut runner = Runner::new(command, args.record.as_deref())?;
-    let work = Work::Run(RunSpec {
+    let work = EngineTask::Run(RunSpec {
         stage: named.stage,
         variant: named.variant,
         slot: Slot::A,
@@ -91,7 +91,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
 }
 
 /// A run that ended before its steps were done, other than by request, broke off.
-fn exit_of(measured: &Measured) -> Exit {
+fn exit_of(measured: &TaskResult) -> Exit {
     match &measured.finished {
         _ if measured.interrupted => Exit::Interrupted,
         Some(finished) if finished.ended.is_none() => Exit::Ok,

@@ -8,14 +8,14 @@ use anyhow::Result;
 
 use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
-use crate::app::member::Joining;
+use crate::app::member::JoinSettings;
 use crate::app::{Markers, Options};
 use crate::clean;
 use crate::config::RunConfig;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
-use crate::course::progress::{self, Change};
-use crate::export::report::Collector;
+use crate::course::progress::{self, ProgressChange};
+use crate::export::report::RunCollector;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
 use crate::record::Recorder;
@@ -24,7 +24,7 @@ use crate::room::member::{Member, identity};
 use crate::room::record::clean_name;
 use crate::settings;
 use crate::tui::{SessionEnd, terminal};
-use crate::workshop::live::Live;
+use crate::workshop::live::LiveEngine;
 use crate::workshop::{runs, show};
 
 /// Whether there is somebody to show a screen to, and keys to read.
@@ -42,7 +42,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     }
 }
 
-/// `perflings mystery`: the same screen with a riddle on it.
+/// `perflings mystery`: the same screen with a mystery on it.
 pub fn mystery(args: &MysteryArgs) -> Result<Exit> {
     if !has_terminal() {
         return Err(usage(
@@ -80,7 +80,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     };
     if let (None, Some(state)) = (progress.seed, &context.state) {
         // Where the seed cannot be kept, choices stand in the order of the course.
-        let seed = Change::Seed(progress::drawn_seed());
+        let seed = ProgressChange::Seed(progress::drawn_seed());
         if let Ok((seeded, _)) = progress::save(state, &[seed]) {
             progress = seeded;
         }
@@ -95,9 +95,9 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .map(Recorder::create)
         .transpose()
         .map_err(|e| usage(format!("--record: {e:#}")))?;
-    let collector = Rc::new(RefCell::new(Collector::default()));
+    let collector = Rc::new(RefCell::new(RunCollector::default()));
     let command = engine_command(args.engine.engine.as_deref())?;
-    let mut live = Live::new(command.clone(), recorder, Rc::clone(&collector))
+    let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&collector))
         .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {
         device: args.engine.device.clone(),
@@ -134,16 +134,16 @@ fn join(
     at: &str,
     args: &WorkshopArgs,
     context: &CourseContext,
-) -> Result<(Option<Joining>, Option<Member>)> {
+) -> Result<(Option<JoinSettings>, Option<Member>)> {
     let failed = |why: String| usage(format!("--room: {why}"));
     let member = match args.present {
         true => Member::teach(room::seat(at, &context.course).map_err(failed)?)?,
-        false => Member::join(room::place(at).map_err(failed)?)?,
+        false => Member::join(room::participant_link(at).map_err(failed)?)?,
     };
     let shown = at
         .strip_prefix("http://")
         .and_then(|it| it.split('/').next());
-    let me = Joining {
+    let me = JoinSettings {
         id: identity(context.state.as_deref()),
         name: clean_name(args.name.as_deref().unwrap_or_default()),
         instructor: args.present,

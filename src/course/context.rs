@@ -11,7 +11,7 @@ use super::named::NamedConfig;
 use super::source::within;
 use super::text::hash;
 use super::workspace::{self, Workspace};
-use super::{Course, Exercise, Source, Stage, at_preset, embedded, progress, translation};
+use super::{Course, CourseFiles, Exercise, Stage, at_preset, embedded, progress, translation};
 use crate::config::file::{FileError, MAX_BYTES, load, read_text};
 use crate::config::{Preset, close, nearest};
 use crate::exit::usage;
@@ -23,7 +23,7 @@ use edits::Edit;
 #[derive(Debug)]
 pub struct CourseContext {
     pub course: Course,
-    pub source: Source,
+    pub source: CourseFiles,
     /// The course's state folder; none where the system has no place for one.
     pub state: Option<PathBuf>,
     /// Starters that the learner edited in a copy of the course, by stage id.
@@ -35,13 +35,13 @@ impl CourseContext {
     /// course inside the program; without a language it is in English.
     pub fn load_as_author(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
         let source = match folder {
-            Some(folder) => Source::folder(folder)?,
-            None => Source::Embedded,
+            Some(folder) => CourseFiles::folder(folder)?,
+            None => CourseFiles::Embedded,
         };
         let language = language.unwrap_or("en");
         // A language of the built-in course may be one's own in every course.
         let mut known = translation::languages(&source);
-        known.extend(translation::languages(&Source::Embedded));
+        known.extend(translation::languages(&CourseFiles::Embedded));
         known.sort();
         known.dedup();
         if !known.iter().any(|it| it == language) {
@@ -72,7 +72,7 @@ impl CourseContext {
     /// In a folder with a copy of the course, exercises are edited where they are, but the course is the one inside the
     /// program until the copy is named: says so where they differ.
     fn compare_copy(&mut self, folder: &Path) {
-        if self.source != Source::Embedded {
+        if self.source != CourseFiles::Embedded {
             return;
         }
         for exercise in &self.course.exercises {
@@ -170,8 +170,8 @@ impl CourseContext {
         };
         let work = work.filter(holds);
         match &self.source {
-            Source::Folder { root, .. } => work.or_else(|| of_copy(root)),
-            Source::Embedded => of_copy(Path::new(".")).or(work),
+            CourseFiles::Folder { root, .. } => work.or_else(|| of_copy(root)),
+            CourseFiles::Embedded => of_copy(Path::new(".")).or(work),
         }
     }
 
@@ -192,8 +192,8 @@ impl CourseContext {
     /// The folder of an exercise in a copy of the course that `init` made: the learner may edit it there as well.
     pub fn copy_of(&self, exercise: &Exercise) -> Option<PathBuf> {
         match &self.source {
-            Source::Embedded => None,
-            Source::Folder { root, .. } => Some(root.join(&exercise.path)),
+            CourseFiles::Embedded => None,
+            CourseFiles::Folder { root, .. } => Some(root.join(&exercise.path)),
         }
     }
 

@@ -13,18 +13,18 @@ use crate::config::file::{MAX_BYTES, read_text};
 const MAX_ENTRIES: usize = 500;
 
 /// `exercises/` and `lessons/`.
-pub type Trees = [&'static Dir<'static>; 2];
+pub type EmbeddedFolders = [&'static Dir<'static>; 2];
 
-static TREES: OnceLock<Trees> = OnceLock::new();
+static TREES: OnceLock<EmbeddedFolders> = OnceLock::new();
 
 /// Says what is inside the program; the first word counts.
-pub fn set(trees: Trees) {
+pub fn set(trees: EmbeddedFolders) {
     let _ = TREES.set(trees);
 }
 
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct FolderEntry {
     pub name: String,
     pub folder: bool,
 }
@@ -62,7 +62,7 @@ pub fn text(path: &str) -> Option<String> {
 }
 
 /// What an embedded folder holds.
-pub fn entries(under: &str) -> Vec<Entry> {
+pub fn entries(under: &str) -> Vec<FolderEntry> {
     if let Some(root) = checkout() {
         return on_disk(&root.join(under));
     }
@@ -74,7 +74,7 @@ pub fn entries(under: &str) -> Vec<Entry> {
         rest => tree.get_dir(rest),
     };
     let entries = folder.map_or(&[][..], Dir::entries).iter();
-    let entry = |entry: &DirEntry<'_>| Entry {
+    let entry = |entry: &DirEntry<'_>| FolderEntry {
         name: entry
             .path()
             .file_name()
@@ -87,9 +87,9 @@ pub fn entries(under: &str) -> Vec<Entry> {
 }
 
 /// What a folder on the disk holds.
-pub fn on_disk(folder: &Path) -> Vec<Entry> {
+pub fn on_disk(folder: &Path) -> Vec<FolderEntry> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
-    let entry = |entry: fs::DirEntry| Entry {
+    let entry = |entry: fs::DirEntry| FolderEntry {
         name: entry.file_name().to_string_lossy().into_owned(),
         folder: entry.path().is_dir(),
     };

@@ -7,12 +7,12 @@ pub mod config;
 mod detective;
 mod read;
 
-pub use config::{Change, ConfigCheck, ConfigMetric, Configs, Sweep, apply};
+pub use config::{ConfigCheck, ConfigMetric, Configs, RankedChange, Sweep, apply};
 pub use detective::Detective;
 pub use read::read;
 
-use super::placeholder::{Piece, pieces};
-use super::{Level, Question, StageFile};
+use super::placeholder::{TextPiece, pieces};
+use super::{Question, StageFile, StageLevel};
 use crate::config::{RunConfig, nearest};
 use crate::protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
@@ -24,7 +24,7 @@ pub struct Exercise {
     /// Key of the learner's progress.
     pub id: String,
     pub title: String,
-    pub level: Level,
+    pub level: StageLevel,
     /// What to do.
     pub task: String,
     /// `about 3 lines`.
@@ -36,7 +36,7 @@ pub struct Exercise {
     pub quiz: Vec<Question>,
     /// What to see in a config exercise's figures, once they are there.
     pub debrief: Option<String>,
-    pub body: Body,
+    pub body: ExerciseKind,
     /// `exercises/k01-swiglu`.
     pub path: String,
 }
@@ -51,23 +51,23 @@ impl Exercise {
     /// Its kernels, if it is about kernels.
     pub fn kernels(&self) -> Option<&Kernels> {
         match &self.body {
-            Body::Kernel(kernels) => Some(kernels),
-            Body::Config(_) | Body::Detective(_) => None,
+            ExerciseKind::Kernel(kernels) => Some(kernels),
+            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
         }
     }
 
     /// Its runs, if it is about runs.
     pub fn configs(&self) -> Option<&Configs> {
         match &self.body {
-            Body::Config(configs) => Some(configs),
-            Body::Kernel(_) | Body::Detective(_) => None,
+            ExerciseKind::Config(configs) => Some(configs),
+            ExerciseKind::Kernel(_) | ExerciseKind::Detective(_) => None,
         }
     }
 }
 
 /// What kind of task it is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum ExerciseKind {
     Kernel(Kernels),
     Config(Configs),
     Detective(Detective),
@@ -87,13 +87,15 @@ impl Exercise {
     /// What the learner edits.
     pub fn files(&self) -> Vec<StageFile> {
         match &self.body {
-            Body::Kernel(kernels) => kernels.kernels.iter().map(|k| k.file.clone()).collect(),
-            Body::Config(configs) => vec![StageFile {
+            ExerciseKind::Kernel(kernels) => {
+                kernels.kernels.iter().map(|k| k.file.clone()).collect()
+            }
+            ExerciseKind::Config(configs) => vec![StageFile {
                 name: config::ANSWERS.to_owned(),
                 starter: configs.answers.clone(),
                 solution: String::new(),
             }],
-            Body::Detective(_) => Vec::new(),
+            ExerciseKind::Detective(_) => Vec::new(),
         }
     }
 }
@@ -107,13 +109,13 @@ pub struct Kernels {
     /// Part of the model whose kernel this can replace while it trains.
     pub replaces: Option<String>,
     pub checks: Vec<KernelCheck>,
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<WrongSolution>,
 }
 
 /// A solution that looks right and misses an idea. `course check` proves that it is refused, and that the message names
 /// the idea.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct WrongSolution {
     /// `no-running-maximum`.
     pub name: String,
     /// Number of the kernel that it stands for.
@@ -208,12 +210,12 @@ impl Kernels {
 pub fn unknown_size(text: &str, sizes: &Sizes) -> Option<(usize, String)> {
     let mut lines = 0;
     pieces(text).into_iter().find_map(|piece| match piece {
-        Piece::Text(text) => {
+        TextPiece::Text(text) => {
             lines += text.matches('\n').count();
             None
         }
-        Piece::Name(name) if sizes.contains_key(name) => None,
-        Piece::Name(name) => {
+        TextPiece::Name(name) if sizes.contains_key(name) => None,
+        TextPiece::Name(name) => {
             let near = nearest(name, sizes.keys().map(String::as_str));
             let what = format!("unknown size `{name}`; the nearest known one is `{near}`");
             Some((lines + 1, what))

@@ -23,7 +23,7 @@ pub struct Journey {
     /// Whether it was broken off before all was measured.
     pub interrupted: bool,
     pub head: Vec<String>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<JourneyRow>,
     /// Whole days since it was written.
     #[serde(skip)]
     pub days: u64,
@@ -31,7 +31,7 @@ pub struct Journey {
 
 /// A row of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct JourneyRow {
     /// 0: a baseline.
     pub stage: u32,
     pub cells: Vec<String>,
@@ -87,7 +87,7 @@ mod tests {
         let whole = Journey {
             device: "cpu".to_owned(),
             head: vec!["stage".to_owned()],
-            rows: vec![Row {
+            rows: vec![JourneyRow {
                 stage: 0,
                 cells: vec!["v1".to_owned()],
             }],

@@ -2,7 +2,7 @@
 
 mod markdown;
 
-pub use markdown::{Mark, MarkKind, Parsed, parse};
+pub use markdown::{LessonReference, LessonReferenceKind, ParsedLesson, parse};
 
 /// The text of a stage.
 #[derive(Clone, Debug, Default, PartialEq)]

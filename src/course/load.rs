@@ -2,18 +2,21 @@
 
 use serde::Deserialize;
 
-use super::source::{Loader, Source};
+use super::source::{CourseFiles, Loader};
 use super::toml_file::TomlFile;
-use super::{Broken, Course, Lesson, Reading, Stage, exercise, lesson, stage, text, translation};
+use super::{
+    BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage, text,
+    translation,
+};
 
 impl Course {
     /// The course inside this binary.
     pub fn builtin(language: &str) -> Self {
-        Self::open(&Source::Embedded, language)
+        Self::open(&CourseFiles::Embedded, language)
     }
 
     /// Reads a course with its prose in `language`, where there is such prose, else in English.
-    pub fn open(source: &Source, language: &str) -> Self {
+    pub fn open(source: &CourseFiles, language: &str) -> Self {
         let loader = Loader::new(source);
         let mut course = Self {
             language: "en".to_owned(),
@@ -53,7 +56,7 @@ impl Course {
         let why = loader.problems.borrow().get(reported).cloned();
         if let Some(why) = why.filter(|_| self.len() == known && kind(folder).is_some()) {
             let folder = folder.to_owned();
-            self.broken.push(Broken { folder, why });
+            self.broken.push(UnusableContent { folder, why });
         }
     }
 
@@ -116,7 +119,7 @@ impl Course {
 }
 
 /// Lessons that belong to no stage, in the order of their names: background to turn to.
-fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Reading> {
+fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<BackgroundText> {
     let entries = loader.source.entries("lessons").into_iter();
     let loose = entries.filter(|entry| {
         let of_stage = stages.iter().any(|stage| stage.lesson_file == entry.name);
@@ -131,7 +134,7 @@ fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Readin
         let raw = loader.source.read(&path).ok()?;
         let title = raw.lines().find_map(|line| line.strip_prefix("# "));
         let title = text::one_line(title.unwrap_or(&file));
-        Some(Reading {
+        Some(BackgroundText {
             file,
             title,
             lesson,

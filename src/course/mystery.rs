@@ -1,19 +1,19 @@
 //! Mystery runs: which faults there are, which of them go together, and which a seed draws. Plain data from the table of
-//! knobs: nothing here trains, and nothing knows how a riddle is shown or judged.
+//! knobs: nothing here trains, and nothing knows how a mystery is shown or judged.
 
 use crate::config::{Knob, Preset, RunConfig, Value};
 use crate::random::Rng;
 
-/// Most faults of one riddle.
+/// Most faults of one mystery.
 pub const LEVELS: u8 = 3;
 /// The version that is known to be good: every operation in its fast and correct form.
 const GOOD: &str = "v3";
-/// Keys that the panel offers although no riddle has a fault there: each looks as if it could be one.
+/// Keys that the panel offers although no mystery has a fault there: each looks as if it could be one.
 const DECOYS: &[&str] = &["model.qkv", "measure.warmup", "measure.profile-every"];
 
 /// What a fault looks like from outside. Faults that look alike are told apart by what the panels show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Looks {
+pub enum Symptom {
     /// The loss is right, every token takes too long.
     Slow,
     /// The loss starts wrong, does not fall, or falls less than it could.
@@ -22,7 +22,7 @@ pub enum Looks {
     TooGood,
 }
 
-impl Looks {
+impl Symptom {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Slow => "a slow step",
@@ -70,7 +70,7 @@ pub struct Fault {
     pub sets: Sets,
     /// What the known-good configuration has to be for the fault to show.
     pub on: Sets,
-    pub looks: Looks,
+    pub looks: Symptom,
     pub fails: Criterion,
     /// What it does, told at the end.
     pub does: &'static str,
@@ -82,7 +82,7 @@ macro_rules! fault {
             id: $id,
             sets: &$sets,
             on: $on,
-            looks: Looks::$looks,
+            looks: Symptom::$looks,
             fails: Criterion::$fails,
             does: $does,
         }
@@ -145,7 +145,7 @@ impl Fault {
 
 /// One to three faults, and the configurations with and without them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Riddle {
+pub struct Mystery {
     pub seed: u64,
     pub faults: Vec<&'static Fault>,
     /// The known-good configuration.
@@ -154,15 +154,15 @@ pub struct Riddle {
     pub broken: RunConfig,
 }
 
-impl Riddle {
-    /// The riddle of a seed: the same on every machine.
+impl Mystery {
+    /// The mystery of a seed: the same on every machine.
     pub fn draw(seed: u64, level: u8, preset: Preset) -> Self {
         let mut all = combinations(level);
         let at = Rng::named(seed, "mystery", u64::from(level)).below(all.len());
         Self::of(seed, all.swap_remove(at), preset)
     }
 
-    /// The riddle with these faults.
+    /// The mystery with these faults.
     pub fn of(seed: u64, faults: Vec<&'static Fault>, preset: Preset) -> Self {
         let mut good = RunConfig::version(GOOD).unwrap_or_else(|| RunConfig::preset(preset));
         good.set_preset(preset);
@@ -208,13 +208,15 @@ pub fn combinations(level: u8) -> Vec<Vec<&'static Fault>> {
     found
 }
 
-/// Every riddle that there is, the single faults first.
-pub fn all(preset: Preset) -> Vec<Riddle> {
+/// Every mystery that there is, the single faults first.
+pub fn all(preset: Preset) -> Vec<Mystery> {
     let levels = (1..=LEVELS).flat_map(combinations);
-    levels.map(|faults| Riddle::of(0, faults, preset)).collect()
+    levels
+        .map(|faults| Mystery::of(0, faults, preset))
+        .collect()
 }
 
-/// Keys that the knobs panel offers in every riddle, in the order of the table of knobs: those where a fault can be, and some
+/// Keys that the knobs panel offers in every mystery, in the order of the table of knobs: those where a fault can be, and some
 /// where none is.
 pub fn offers() -> impl Iterator<Item = &'static Knob> {
     let at_fault = |path: &str| {
@@ -240,7 +242,7 @@ fn set(config: &mut RunConfig, values: Sets) {
     }
 }
 
-/// What a solved riddle is worth: 100 for each fault, less 1 for each panel that was opened, 10 for each configuration that was
+/// What a solved mystery is worth: 100 for each fault, less 1 for each panel that was opened, 10 for each configuration that was
 /// tried, and 1 for each minute begun; at least 10 for each fault.
 pub fn score(level: u8, looks: usize, changes: usize, seconds: u64) -> u32 {
     let whole = 100 * u64::from(level);
@@ -265,11 +267,11 @@ mod tests {
             (2026, 3),
         ];
         let names = seeds.map(|(seed, level)| {
-            let riddle = Riddle::draw(seed, level, Preset::Tiny);
-            assert_eq!(riddle.level(), level);
-            let small = Riddle::draw(seed, level, Preset::Small);
-            assert_eq!(small.faults, riddle.faults, "the size is no part of it");
-            riddle.name()
+            let mystery = Mystery::draw(seed, level, Preset::Tiny);
+            assert_eq!(mystery.level(), level);
+            let small = Mystery::draw(seed, level, Preset::Small);
+            assert_eq!(small.faults, mystery.faults, "the size is no part of it");
+            mystery.name()
         });
         assert_eq!(
             names,
@@ -284,7 +286,7 @@ mod tests {
             ]
         );
         let drawn: std::collections::BTreeSet<String> = (0..200)
-            .map(|seed| Riddle::draw(seed, 1, Preset::Tiny).name())
+            .map(|seed| Mystery::draw(seed, 1, Preset::Tiny).name())
             .collect();
         assert_eq!(
             drawn.len(),
@@ -298,29 +300,29 @@ mod tests {
         for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
             let all = all(preset);
             let distinct: std::collections::BTreeSet<String> =
-                all.iter().map(|riddle| riddle.broken.hash()).collect();
-            assert_eq!(distinct.len(), all.len(), "no two riddles are the same");
+                all.iter().map(|mystery| mystery.broken.hash()).collect();
+            assert_eq!(distinct.len(), all.len(), "no two mysteries are the same");
             assert!(all.len() >= 40, "{}", all.len());
-            for riddle in &all {
-                let (name, differs) = (riddle.name(), riddle.good.differences(&riddle.broken));
-                let wanted: usize = riddle.faults.iter().map(|fault| fault.sets.len()).sum();
+            for mystery in &all {
+                let (name, differs) = (mystery.name(), mystery.good.differences(&mystery.broken));
+                let wanted: usize = mystery.faults.iter().map(|fault| fault.sets.len()).sum();
                 assert_eq!(differs.len(), wanted, "{name}: {differs:?}");
-                for fault in &riddle.faults {
+                for fault in &mystery.faults {
                     assert!(
-                        fault.is_in(&riddle.broken) && !fault.is_in(&riddle.good),
+                        fault.is_in(&mystery.broken) && !fault.is_in(&mystery.good),
                         "{name}"
                     );
                 }
-                assert!(riddle.good.problems().is_empty(), "{name}");
-                assert!(riddle.broken.problems().is_empty(), "{name}");
+                assert!(mystery.good.problems().is_empty(), "{name}");
+                assert!(mystery.broken.problems().is_empty(), "{name}");
                 // Setting every faulty key back is a solution.
-                let mut mended = riddle.broken.clone();
-                for knob in riddle.good.differing(&riddle.broken) {
-                    let value = Value::from_word(&(knob.get)(&riddle.good));
+                let mut mended = mystery.broken.clone();
+                for knob in mystery.good.differing(&mystery.broken) {
+                    let value = Value::from_word(&(knob.get)(&mystery.good));
                     knob.set(&mut mended, &value).expect("its own value");
                     assert!(offers().any(|it| it.path == knob.path), "{}", knob.path);
                 }
-                assert_eq!(mended, riddle.good, "{name}");
+                assert_eq!(mended, mystery.good, "{name}");
             }
         }
     }

@@ -5,7 +5,7 @@ mod pieces;
 mod told;
 
 use crate::units::show;
-pub use pieces::{Piece, measured, pieces};
+pub use pieces::{TextPiece, measured, pieces};
 pub use told::{NO_FIGURE, figure, notice, told};
 
 use super::{formula, metric};
@@ -17,7 +17,7 @@ pub const NOT_MEASURED: &str = "not measured yet";
 
 /// Where figures come from. Everything may be missing but the configuration.
 #[derive(Clone, Debug)]
-pub struct Figures<'a> {
+pub struct FigureSources<'a> {
     /// The configuration that formulas and `config.…` speak about.
     pub config: &'a RunConfig,
     /// The language of the text they stand in.
@@ -32,7 +32,7 @@ pub struct Figures<'a> {
     pub estimate: Option<(f64, f64)>,
 }
 
-impl<'a> Figures<'a> {
+impl<'a> FigureSources<'a> {
     /// Nothing measured yet.
     pub const fn none(config: &'a RunConfig) -> Self {
         Self {
@@ -113,7 +113,7 @@ pub fn names() -> Vec<String> {
 }
 
 /// The text for a name. Total: an unknown name reads as itself, in braces.
-pub fn resolve(name: &str, from: &Figures<'_>) -> String {
+pub fn resolve(name: &str, from: &FigureSources<'_>) -> String {
     if problem(name).is_some() {
         return format!("{{{{{name}}}}}");
     }
@@ -121,18 +121,18 @@ pub fn resolve(name: &str, from: &Figures<'_>) -> String {
 }
 
 /// `text` with every `{{name}}` in it resolved.
-pub fn fill(text: &str, from: &Figures<'_>) -> String {
+pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
     pieces(text)
         .into_iter()
         .map(|piece| match piece {
-            Piece::Text(text) => text.to_owned(),
-            Piece::Name(name) => resolve(name, from),
+            TextPiece::Text(text) => text.to_owned(),
+            TextPiece::Name(name) => resolve(name, from),
         })
         .collect()
 }
 
 /// The number behind a name, for an estimate.
-pub fn number(name: &str, from: &Figures<'_>) -> Option<f64> {
+pub fn number(name: &str, from: &FigureSources<'_>) -> Option<f64> {
     let (head, rest) = name.split_once('.')?;
     match head {
         "formula" => Some((formula::find(rest)?.value)(from.config)),
@@ -154,7 +154,7 @@ pub fn number(name: &str, from: &Figures<'_>) -> Option<f64> {
     }
 }
 
-fn value(name: &str, from: &Figures<'_>) -> Option<String> {
+fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
     let (head, rest) = name.split_once('.').unwrap_or((name, ""));
     Some(match head {
         "ln_vocab" => show(from.config.ln_vocab(), 3),
@@ -229,7 +229,7 @@ fn words(name: &str, run: &Finished) -> Option<String> {
 
 /// How many profiled steps are behind each side of a ratio of kernel times, which are profiled and not timed steps; `None`
 /// for other figures.
-fn profiles(name: &str, from: &Figures<'_>) -> Option<String> {
+fn profiles(name: &str, from: &FigureSources<'_>) -> Option<String> {
     if !metric::of_profiles(name) {
         return None;
     }
@@ -262,7 +262,7 @@ mod tests {
         let config = RunConfig::preset(Preset::Tiny);
         for name in names() {
             assert_eq!(problem(&name), None);
-            let shown = resolve(&name, &Figures::none(&config));
+            let shown = resolve(&name, &FigureSources::none(&config));
             assert!(
                 !shown.is_empty() && !shown.contains("{{"),
                 "{name}: {shown}"
@@ -279,10 +279,10 @@ mod tests {
             loss_first: 122.04.into(),
             ..Finished::default()
         };
-        let figures = Figures {
+        let figures = FigureSources {
             slots: [Some(broken), None],
             choice: Some(2),
-            ..Figures::none(&config)
+            ..FigureSources::none(&config)
         };
         let text =
             "{{broken.loss_first}} and {{ fixed.loss_first }}, you said {{prediction.choice}}";
@@ -338,9 +338,9 @@ mod tests {
             Some(run)
         };
         let said = |a: u32, b: u32| {
-            let figures = Figures {
+            let figures = FigureSources {
                 slots: [run("broken", 3.0, a), run("fixed", 2.0, b)],
-                ..Figures::none(&config)
+                ..FigureSources::none(&config)
             };
             resolve("ratio.part.attention.ms", &figures)
         };

@@ -109,7 +109,7 @@ pub struct MysteryScore {
 
 /// One thing to keep.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum ProgressChange {
     /// What the learner did in a stage or an exercise, by id. Only a reset takes back what was recorded before.
     Stage(String, Box<StageProgress>),
     /// The score of a mystery; the best of all sessions stays.
@@ -126,7 +126,7 @@ pub enum Change {
     Reset(String),
 }
 
-impl Change {
+impl ProgressChange {
     /// Whether nothing is left of an earlier change once this one is made.
     pub fn replaces(&self, earlier: &Self) -> bool {
         match (self, earlier) {
@@ -163,15 +163,15 @@ impl Progress {
     }
 
     /// Everything in it, to be written again.
-    pub fn as_changes(&self) -> Vec<Change> {
-        let current = self.current.clone().map(Change::Current);
+    pub fn as_changes(&self) -> Vec<ProgressChange> {
+        let current = self.current.clone().map(ProgressChange::Current);
         let stages = self.stages.iter();
-        let stages = stages.map(|(id, it)| Change::Stage(id.clone(), Box::new(it.clone())));
+        let stages = stages.map(|(id, it)| ProgressChange::Stage(id.clone(), Box::new(it.clone())));
         let mysteries = self.mysteries.iter();
-        let mysteries = mysteries.map(|(name, it)| Change::Mystery(name.clone(), *it));
+        let mysteries = mysteries.map(|(name, it)| ProgressChange::Mystery(name.clone(), *it));
         let once = [
-            self.welcomed.then_some(Change::Welcomed),
-            self.seed.map(Change::Seed),
+            self.welcomed.then_some(ProgressChange::Welcomed),
+            self.seed.map(ProgressChange::Seed),
         ];
         let once = once.into_iter().flatten();
         once.chain(current).chain(stages).chain(mysteries).collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::embedded::{self, Entry};
+use super::embedded::{self, FolderEntry};
 use super::text;
 use crate::config::RunConfig;
 use crate::config::file::{FileError, MAX_BYTES, parse, read_text};
@@ -13,7 +13,7 @@ use crate::files;
 
 /// The files of one course. Paths inside use `/` and are relative to the course.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum CourseFiles {
     /// The course inside this binary.
     #[default]
     Embedded,
@@ -21,7 +21,7 @@ pub enum Source {
     Folder { shown: PathBuf, root: PathBuf },
 }
 
-impl Source {
+impl CourseFiles {
     /// A course folder; an error when it holds no course.
     pub fn folder(path: &Path) -> Result<Self, FileError> {
         let shown = text::one_line(&path.display().to_string());
@@ -49,8 +49,8 @@ impl Source {
     }
 
     /// Names of the entries of a folder of the course, sorted, without hidden entries; empty if there is no such folder.
-    pub fn entries(&self, under: &str) -> Vec<Entry> {
-        let mut found: Vec<Entry> = match self {
+    pub fn entries(&self, under: &str) -> Vec<FolderEntry> {
+        let mut found: Vec<FolderEntry> = match self {
             Self::Embedded => embedded::entries(under),
             Self::Folder { root, .. } => match within(root, Path::new(under)) {
                 Ok(folder) => embedded::on_disk(&folder),
@@ -123,14 +123,14 @@ pub fn within(root: &Path, path: &Path) -> Result<PathBuf, String> {
 
 /// Reads the files of a course and collects what is wrong with them.
 pub struct Loader<'a> {
-    pub source: &'a Source,
+    pub source: &'a CourseFiles,
     /// Texts that are read in place of some files.
     pub instead: BTreeMap<String, String>,
     pub problems: RefCell<Vec<FileError>>,
 }
 
 impl<'a> Loader<'a> {
-    pub fn new(source: &'a Source) -> Self {
+    pub fn new(source: &'a CourseFiles) -> Self {
         Self {
             source,
             instead: BTreeMap::new(),

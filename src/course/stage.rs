@@ -14,14 +14,14 @@ use crate::panel::Panel;
 /// What a learner is expected to do: look, take apart, write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum StageLevel {
     #[default]
     Beginner,
     Intermediate,
     Advanced,
 }
 
-impl Level {
+impl StageLevel {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Beginner => "beginner",
@@ -38,7 +38,7 @@ pub struct Stage {
     /// Key of the learner's progress; never changes once published.
     pub id: String,
     pub title: String,
-    pub level: Level,
+    pub level: StageLevel,
     /// One or two sentences: what the panels show, unexplained.
     pub symptom: String,
     /// What is wrong: shown only after the prediction.
@@ -67,18 +67,18 @@ pub struct Stage {
     pub prediction: Question,
     /// How much a figure will change, as the learner's own range.
     pub estimate: Option<Estimate>,
-    pub evidence: Vec<Pointer>,
+    pub evidence: Vec<PanelPointer>,
     pub quiz: Vec<Question>,
     /// What the screen keeps to itself until the prediction is made or the vote closed, because it answers it.
     pub hides: Vec<String>,
     #[serde(rename = "claim")]
-    pub claims: Vec<Claim>,
+    pub claims: Vec<PublishedClaim>,
     /// The checks as they are written; `checks` is what they mean.
     #[serde(rename = "check")]
     pub checks_toml: Vec<CheckToml>,
     /// The beats of presenter mode.
     #[serde(rename = "beat")]
-    pub cues: Vec<Cue>,
+    pub cues: Vec<Beat>,
     // What follows is not in `stage.toml`.
     #[serde(skip)]
     pub number: u32,
@@ -148,7 +148,7 @@ pub struct Estimate {
 
 /// Where to look.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Pointer {
+pub struct PanelPointer {
     /// Any but the lesson.
     pub panel: Panel,
     pub text: String,
@@ -156,7 +156,7 @@ pub struct Pointer {
 
 /// A number somebody published, never ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Claim {
+pub struct PublishedClaim {
     pub text: String,
     /// Who, on what device, when.
     pub source: String,
@@ -164,13 +164,13 @@ pub struct Claim {
 
 /// One beat of presenter mode.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Cue {
+pub struct Beat {
     /// The panel to look at.
     pub show: Panel,
     /// What the room reads.
     pub say: String,
     #[serde(default)]
-    pub does: CueDoes,
+    pub does: BeatChange,
     /// One figure to be shown in large glyphs, such as `{{run.loss_first}}`.
     #[serde(default)]
     pub large: String,
@@ -180,7 +180,7 @@ pub struct Cue {
     pub row: String,
     /// What of the operations is shown in large glyphs.
     #[serde(default)]
-    pub figure: RowFigure,
+    pub figure: KernelFigure,
     /// What the presenter reads.
     #[serde(default)]
     pub notes: String,
@@ -189,7 +189,7 @@ pub struct Cue {
     pub minutes: f64,
 }
 
-impl Cue {
+impl Beat {
     /// Whether a name is what is looked at: it has one of the words in it, or there are none.
     pub fn asks(&self, name: &str) -> bool {
         self.row.is_empty() || self.row.split(',').any(|word| name.contains(word.trim()))
@@ -199,7 +199,7 @@ impl Cue {
 /// What of an operation in the list of kernels is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RowFigure {
+pub enum KernelFigure {
     /// Of the step.
     #[default]
     Share,
@@ -212,7 +212,7 @@ pub enum RowFigure {
 /// What a beat adds to those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CueDoes {
+pub enum BeatChange {
     #[default]
     Nothing,
     /// Asks the stage's prediction; later beats are after the vote.

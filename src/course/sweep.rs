@@ -28,15 +28,15 @@ pub struct SweepRuns {
 
 /// The table of a measurement, growing run by run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct SweepTable {
     /// Above the names, then above each column.
     pub head: Vec<String>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<SweepRow>,
 }
 
 /// One run or comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct SweepRow {
     pub name: String,
     /// A missing figure is none.
     pub cells: Vec<Option<String>>,
@@ -57,12 +57,12 @@ const HEADS: &[(&str, &str)] = &[
 ];
 
 /// Everything so far.
-pub fn table(configs: &Configs, found: &SweepRuns) -> Table {
+pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
     if !configs.rank.is_empty() {
         return ranked(configs, found);
     }
     let Some(sweep) = &configs.sweep else {
-        return Table::default();
+        return SweepTable::default();
     };
     let key = sweep.key.rsplit('.').next().unwrap_or(&sweep.key);
     let mut head = vec![key.to_owned()];
@@ -90,19 +90,19 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> Table {
             cells.push(pair.and_then(|pair| Some(times(pair.ok()?.ratio))));
             why = why.or_else(|| pair?.err().cloned());
         }
-        Row { name, cells, why }
+        SweepRow { name, cells, why }
     });
-    Table {
+    SweepTable {
         rows: rows.collect(),
         head,
     }
 }
 
-fn ranked(configs: &Configs, found: &SweepRuns) -> Table {
+fn ranked(configs: &Configs, found: &SweepRuns) -> SweepTable {
     let changes = configs.letters().into_iter().zip(&configs.rank);
     let rows = changes.zip(&found.changes).map(|((letter, rank), change)| {
         let pair = change.as_ref().ok();
-        Row {
+        SweepRow {
             name: format!("{letter} {}", rank.label),
             cells: vec![
                 pair.map(|pair| times(pair.ratio)),
@@ -115,7 +115,7 @@ fn ranked(configs: &Configs, found: &SweepRuns) -> Table {
             why: change.as_ref().err().cloned(),
         }
     });
-    Table {
+    SweepTable {
         head: ["change", "faster", "interval", "pairs"]
             .map(str::to_owned)
             .into(),
@@ -133,7 +133,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// The table in plain text, aligned.
-pub fn text(table: &Table) -> String {
+pub fn text(table: &SweepTable) -> String {
     let dash = || "–".to_owned();
     let mut lines = vec![table.head.clone()];
     lines.extend(table.rows.iter().map(|row| {

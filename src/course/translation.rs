@@ -4,19 +4,19 @@
 
 use serde::Deserialize;
 
-use super::source::{Loader, Source};
+use super::source::{CourseFiles, Loader};
 use super::toml_file::TomlFile;
 use super::{Question, Stage};
 
 /// The languages that there is prose in.
-pub fn languages(source: &Source) -> Vec<String> {
+pub fn languages(source: &CourseFiles) -> Vec<String> {
     let folders = source.entries("lessons").into_iter().filter(|it| it.folder);
     let translated = folders.map(|folder| folder.name);
     std::iter::once("en".to_owned()).chain(translated).collect()
 }
 
 /// The file of a lesson in `language`, else in English, and the language found.
-pub fn find(source: &Source, lesson: &str, language: &str) -> Option<(String, String)> {
+pub fn find(source: &CourseFiles, lesson: &str, language: &str) -> Option<(String, String)> {
     let translated = format!("lessons/{language}/{lesson}");
     if language != "en" && source.exists(&translated) {
         return Some((translated, language.to_owned()));

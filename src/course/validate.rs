@@ -8,10 +8,10 @@ mod prose;
 use unicode_width::UnicodeWidthStr;
 
 use super::check::{Metric, Starter};
-use super::exercise::{Body, Exercise, unknown_size};
-use super::lesson::{Mark, MarkKind, parse};
+use super::exercise::{Exercise, ExerciseKind, unknown_size};
+use super::lesson::{LessonReference, LessonReferenceKind, parse};
 use super::source::Loader;
-use super::{Course, Source, Stage, placeholder, text, translation};
+use super::{Course, CourseFiles, Stage, placeholder, text, translation};
 use crate::config::file::FileError;
 use crate::config::nearest;
 use numbers::Sources;
@@ -30,7 +30,11 @@ pub struct Vocabulary<'a> {
 }
 
 /// Everything wrong with the course that reading shows, the loader's own reports first.
-pub fn structure(source: &Source, course: &Course, vocabulary: &Vocabulary<'_>) -> Vec<FileError> {
+pub fn structure(
+    source: &CourseFiles,
+    course: &Course,
+    vocabulary: &Vocabulary<'_>,
+) -> Vec<FileError> {
     let loader = Loader::new(source);
     loader.problems.borrow_mut().clone_from(&course.problems);
     let mut check = Structure {
@@ -106,7 +110,7 @@ impl Structure<'_> {
             texts.extend(question.choices.iter().map(String::as_str));
         }
         for piece in texts.into_iter().flat_map(placeholder::pieces) {
-            if let placeholder::Piece::Name(name) = piece
+            if let placeholder::TextPiece::Name(name) = piece
                 && let Some(what) = placeholder::problem(name)
             {
                 self.fail(&path, 0, what);
@@ -143,14 +147,14 @@ impl Structure<'_> {
             self.fail(&path, 0, what);
         }
         match &exercise.body {
-            Body::Config(_) => {}
-            Body::Detective(detective) => {
+            ExerciseKind::Config(_) => {}
+            ExerciseKind::Detective(detective) => {
                 if let Some((line, what)) = detective.problem() {
                     self.loader
                         .report(FileError::new(&detective.file, line, what));
                 }
             }
-            Body::Kernel(body) => {
+            ExerciseKind::Kernel(body) => {
                 for file in body.kernels.iter().map(|kernel| &kernel.file) {
                     if file.starter == file.solution {
                         let what = "and its solution say the same; the starter must hold a task";
@@ -200,11 +204,11 @@ impl Structure<'_> {
     }
 
     /// What is wrong with something that a lesson names.
-    fn mark_problem(&self, mark: &Mark, folder: &str) -> Option<String> {
+    fn mark_problem(&self, mark: &LessonReference, folder: &str) -> Option<String> {
         let text = &mark.text;
         match mark.kind {
-            MarkKind::Prose => None,
-            MarkKind::Exercise => {
+            LessonReferenceKind::Prose => None,
+            LessonReferenceKind::Exercise => {
                 let mut exercises = self.course.exercises.iter();
                 if exercises.any(|one| one.folder() == text || one.label() == text) {
                     return None;
@@ -215,18 +219,18 @@ impl Structure<'_> {
                     near => format!("there is no exercise `{text}`; the nearest is `{near}`"),
                 })
             }
-            MarkKind::Placeholder => placeholder::problem(text),
-            MarkKind::Key => (!self.vocabulary.keys.contains(text))
+            LessonReferenceKind::Placeholder => placeholder::problem(text),
+            LessonReferenceKind::Key => (!self.vocabulary.keys.contains(text))
                 .then(|| format!("there is no key `{text}`; see `?` for the keys there are")),
-            MarkKind::Command => (self.vocabulary.command)(text)
+            LessonReferenceKind::Command => (self.vocabulary.command)(text)
                 .err()
                 .map(|what| format!("`{text}` is not a command: {}", text::one_line(&what))),
-            MarkKind::Link => self.link_problem(folder, text),
-            MarkKind::Code if text.width() > READING_WIDTH => Some(format!(
+            LessonReferenceKind::Link => self.link_problem(folder, text),
+            LessonReferenceKind::Code if text.width() > READING_WIDTH => Some(format!(
                 "a line of code is {} columns wide; keep it within {READING_WIDTH}",
                 text.width()
             )),
-            MarkKind::Code => text.contains("{{").then(|| {
+            LessonReferenceKind::Code => text.contains("{{").then(|| {
                 "a figure inside a code block is not filled in; move it into the text".to_owned()
             }),
         }

@@ -9,7 +9,7 @@ use burn_wgpu::wgpu;
 use crate::protocol;
 
 /// An adapter with its place in the order.
-pub struct Found {
+pub struct RankedAdapter {
     pub adapter: wgpu::Adapter,
     pub info: wgpu::AdapterInfo,
     /// How burn names it.
@@ -19,7 +19,7 @@ pub struct Found {
     pub select: String,
 }
 
-impl Found {
+impl RankedAdapter {
     /// Whether it computes on the CPU.
     pub fn on_cpu(&self) -> bool {
         self.info.device_type == wgpu::DeviceType::Cpu
@@ -85,7 +85,7 @@ fn mesa(driver: &str) -> Option<u32> {
 
 /// All adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU.
 /// A driver that panics while it is asked hides them all.
-pub fn adapters() -> Vec<Found> {
+pub fn adapters() -> Vec<RankedAdapter> {
     let list = |backends| {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends,
@@ -105,7 +105,7 @@ pub fn adapters() -> Vec<Found> {
     in_order(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
 }
 
-fn in_order(all: Vec<wgpu::Adapter>) -> Vec<Found> {
+fn in_order(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
     // The order in which the library settles on an API.
     let order = [
         wgpu::Backend::Metal,
@@ -117,7 +117,7 @@ fn in_order(all: Vec<wgpu::Adapter>) -> Vec<Found> {
     let Some(chosen) = order.into_iter().find(has) else {
         return Vec::new();
     };
-    let mut found: Vec<(usize, Found)> = Vec::new();
+    let mut found: Vec<(usize, RankedAdapter)> = Vec::new();
     for adapter in all {
         let info = adapter.get_info();
         if info.backend != chosen {
@@ -131,7 +131,7 @@ fn in_order(all: Vec<wgpu::Adapter>) -> Vec<Found> {
             wgpu::DeviceType::Cpu => (4, |_| DeviceKind::Cpu),
         };
         let before = found.iter().filter(|it| it.0 == class).count();
-        let one = Found {
+        let one = RankedAdapter {
             timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
             kind: kind(before),
             select: String::new(),
@@ -141,8 +141,8 @@ fn in_order(all: Vec<wgpu::Adapter>) -> Vec<Found> {
         found.push((class, one));
     }
     found.sort_by_key(|it| it.0);
-    let mut found: Vec<Found> = found.into_iter().map(|it| it.1).collect();
-    let names = name_all(&found.iter().map(Found::on_cpu).collect::<Vec<_>>());
+    let mut found: Vec<RankedAdapter> = found.into_iter().map(|it| it.1).collect();
+    let names = name_all(&found.iter().map(RankedAdapter::on_cpu).collect::<Vec<_>>());
     for (it, name) in found.iter_mut().zip(names) {
         it.select = name;
     }
@@ -174,7 +174,7 @@ pub const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install m
 ///
 /// # Errors
 /// When there is none, with what to do about it.
-pub fn named<'a>(select: &str, adapters: &'a [Found]) -> Result<&'a Found, String> {
+pub fn named<'a>(select: &str, adapters: &'a [RankedAdapter]) -> Result<&'a RankedAdapter, String> {
     let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
     if select == "vulkan-cpu" {
         return on_cpu

@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::observer::{self, Profiled};
 use super::worker::Worker;
-use crate::model::Seen;
+use crate::model::ForwardRecord;
 use crate::ops::format::Format;
 use crate::ops::kernels::is_cpu;
 use crate::ops::loss_scale::LossScale;
@@ -22,7 +22,7 @@ fn norm(tensor: &Tensor<2>) -> f64 {
 }
 
 /// What a step under the profiler showed.
-pub struct Looked {
+pub struct ProfiledStep {
     pub took: Duration,
     pub gradients: Gradients,
     pub profiled: Profiled,
@@ -35,7 +35,7 @@ pub struct Looked {
 ///
 /// # Errors
 /// When the device is lost.
-pub fn profiled_step(worker: &mut Worker) -> Result<Looked> {
+pub fn profiled_step(worker: &mut Worker) -> Result<ProfiledStep> {
     worker.sync()?;
     let profile = observer::start(is_cpu(&worker.device));
     let began = Instant::now();
@@ -50,7 +50,7 @@ pub fn profiled_step(worker: &mut Worker) -> Result<Looked> {
     worker.update();
     worker.sync()?;
     took += began.elapsed();
-    Ok(Looked {
+    Ok(ProfiledStep {
         took,
         gradients,
         profiled: profile.stop(),
@@ -139,7 +139,7 @@ pub fn evidence(worker: &Worker) -> Evidence {
         return Evidence::default();
     };
     let model = worker.model.without_gradients();
-    let mut seen = Seen::default();
+    let mut seen = ForwardRecord::default();
     let logits = model.logits(tokens, Some(&mut seen)); // [n, vocab]
     let [rows, vocab] = logits.dims();
     let values: Vec<f32> = logits.into_data().iter::<f32>().collect();

@@ -2,7 +2,7 @@
 //! falls silent or ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
 
 mod command;
-mod heard;
+mod event;
 mod pipes;
 
 use std::process::Child;
@@ -15,10 +15,10 @@ use crate::drivers::harmless;
 use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL, read};
 
 pub use command::{EngineCommand, split_words};
-pub use heard::{Heard, Over};
+pub use event::{ClientEvent, EngineEnd};
 pub use pipes::MAX_LINE;
 
-use heard::{asked, asks, describe, newer, nothing_spoken, told_why};
+use event::{asked, asks, describe, newer, nothing_spoken, told_why};
 use pipes::{FromPipe, Pipes};
 
 /// Lines in a row that are not the protocol before the engine is given up.
@@ -92,7 +92,7 @@ pub struct Client {
     last_stray: Option<(Instant, String)>,
     /// Lines that came from this process.
     lines: u64,
-    ready: Option<Heard>,
+    ready: Option<ClientEvent>,
 }
 
 impl Client {
@@ -160,7 +160,7 @@ impl Client {
     }
 
     /// The next thing heard, waiting for it at most `wait`.
-    pub fn next(&mut self, wait: Duration) -> Option<Heard> {
+    pub fn next(&mut self, wait: Duration) -> Option<ClientEvent> {
         if let Some(heard) = self.ready.take() {
             return Some(heard);
         }
@@ -196,7 +196,7 @@ impl Client {
                     if harmless(&text).is_none() {
                         self.last_stray = Some((Instant::now(), text.clone()));
                     }
-                    Some(Heard::Stray(text))
+                    Some(ClientEvent::Stray(text))
                 }
                 Some(FromPipe::Closed) => {
                     self.phase = Phase::Closing {
@@ -216,11 +216,11 @@ impl Client {
         }
     }
 
-    /// Ends the engine at once and reaps it. `next` says `Over` after it.
+    /// Ends the engine at once and reaps it. `next` says `EngineEnd` after it.
     pub fn kill(&mut self) {
         if !self.is_over() {
             self.end(Duration::ZERO);
-            self.ready = Some(Heard::Over(Over::Ended(
+            self.ready = Some(ClientEvent::Over(EngineEnd::Ended(
                 "the engine was stopped".to_owned(),
             )));
         }
@@ -274,7 +274,7 @@ impl Client {
         }
     }
 
-    fn check_deadlines(&mut self) -> Option<Heard> {
+    fn check_deadlines(&mut self) -> Option<ClientEvent> {
         match self.phase {
             Phase::Greeting { .. } if command::wants_terminal(&self.child) => {
                 let command = self.command.to_string();
@@ -293,7 +293,7 @@ impl Client {
             }
             Phase::Talking { silent: false } if self.silent() >= self.limits.silence => {
                 self.phase = Phase::Talking { silent: true };
-                Some(Heard::Silent(self.silent()))
+                Some(ClientEvent::Silent(self.silent()))
             }
             Phase::Closing { since, drained } => match self.child.try_wait() {
                 // What it said last may still be on its way.
@@ -306,7 +306,7 @@ impl Client {
         }
     }
 
-    fn hear(&mut self, text: String) -> Option<Heard> {
+    fn hear(&mut self, text: String) -> Option<ClientEvent> {
         self.lines += 1;
         let line = match read::<Line>(&text) {
             Ok(line) => line,
@@ -340,16 +340,16 @@ impl Client {
             }
             (Phase::Talking { silent }, _) if *silent => {
                 *silent = false;
-                self.ready = Some(Heard::Line(Box::new(line), text));
-                return Some(Heard::Awake);
+                self.ready = Some(ClientEvent::Line(Box::new(line), text));
+                return Some(ClientEvent::Awake);
             }
             _ => {}
         }
-        Some(Heard::Line(Box::new(line), text))
+        Some(ClientEvent::Line(Box::new(line), text))
     }
 
     /// A line that is no event of this protocol: perhaps the greeting of a newer one, whatever its shape.
-    fn hear_unknown(&mut self, text: &str, why: String) -> Option<Heard> {
+    fn hear_unknown(&mut self, text: &str, why: String) -> Option<ClientEvent> {
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
             && value["event"] == "hello"
             && let Some(protocol) = value["protocol"]
@@ -363,25 +363,25 @@ impl Client {
         self.nonsense(pipes::printable(text, 200), why)
     }
 
-    fn nonsense(&mut self, line: String, why: String) -> Option<Heard> {
+    fn nonsense(&mut self, line: String, why: String) -> Option<ClientEvent> {
         self.nonsense += 1;
         let why = format!("line {}: {why}", self.lines);
         self.first_nonsense.get_or_insert_with(|| line.clone());
         if self.nonsense < MAX_NONSENSE {
-            return Some(Heard::Malformed { line, why });
+            return Some(ClientEvent::Malformed { line, why });
         }
         let command = self.command.to_string();
         let first = self.first_nonsense.clone().unwrap_or(line);
         Some(self.refuse(format!("`{command}` does not speak the engine's protocol; its first unreadable line was `{first}`")))
     }
 
-    fn refuse(&mut self, text: String) -> Heard {
+    fn refuse(&mut self, text: String) -> ClientEvent {
         self.end(Duration::ZERO);
-        Heard::Over(Over::Refused(text))
+        ClientEvent::Over(EngineEnd::Refused(text))
     }
 
     /// `told`: what it said last may be why.
-    fn ended(&mut self, how: String, told: bool) -> Heard {
+    fn ended(&mut self, how: String, told: bool) -> ClientEvent {
         let greeted = self.hello.is_some();
         let mut text = if greeted {
             format!("the engine {how}")
@@ -396,10 +396,10 @@ impl Client {
             text.push_str(&format!("; the last thing it said was `{said}`"));
         }
         self.end(Duration::ZERO);
-        Heard::Over(if greeted {
-            Over::Ended(text)
+        ClientEvent::Over(if greeted {
+            EngineEnd::Ended(text)
         } else {
-            Over::Refused(text)
+            EngineEnd::Refused(text)
         })
     }
 

@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use anyhow::{Error, Result, anyhow};
 use burn::tensor::Device;
 
-use super::adapters::{Found, adapters, named};
+use super::adapters::{RankedAdapter, adapters, named};
 use crate::protocol::{self, DeviceInfo, Roof};
 
 /// An opened device with how it presents itself.
 #[derive(Clone, Debug)]
-pub struct Opened {
+pub struct OpenDevice {
     pub device: Device,
     pub info: protocol::Device,
     /// The driver and its version; peaks measured under another one do not count.
@@ -48,9 +48,9 @@ pub fn probe() -> Vec<DeviceInfo> {
 ///
 /// # Errors
 /// When there is no such device, with what was looked for.
-pub fn open(select: &str) -> Result<Opened> {
+pub fn open(select: &str) -> Result<OpenDevice> {
     if select == "cpu" {
-        return Ok(Opened {
+        return Ok(OpenDevice {
             device: Device::flex(),
             info: cpu(),
             driver: instructions(),
@@ -69,7 +69,7 @@ pub fn open(select: &str) -> Result<Opened> {
     open_adapter(named(select, &found).map_err(Error::msg)?)
 }
 
-fn open_adapter(adapter: &Found) -> Result<Opened> {
+fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
     adapter.ensure_usable().map_err(Error::msg)?;
     let info = adapter.device();
     let (kind, name) = (&info.kind, &adapter.info.name);
@@ -83,7 +83,7 @@ fn open_adapter(adapter: &Found) -> Result<Opened> {
             )
         })?
         .map_err(|error| anyhow!("{kind}: {name} could not be opened: {error:?}"))?;
-    Ok(Opened {
+    Ok(OpenDevice {
         device,
         info,
         driver: adapter.driver(),
@@ -93,7 +93,7 @@ fn open_adapter(adapter: &Found) -> Result<Opened> {
     })
 }
 
-fn describe(adapter: &Found) -> DeviceInfo {
+fn describe(adapter: &RankedAdapter) -> DeviceInfo {
     let note = match adapter.ensure_usable() {
         Err(why) => why,
         Ok(()) if adapter.timestamps => String::new(),

@@ -4,6 +4,7 @@
 mod adopt;
 mod check;
 pub mod checker;
+mod cost;
 mod explain;
 mod gpu;
 mod message;
@@ -19,12 +20,11 @@ mod trial;
 mod uniform;
 pub mod validate;
 mod watch;
-mod work;
 
 pub use crate::ops::live;
 pub use adopt::{adopt, why_not};
 pub use check::{check, check_telling, not_made};
-pub use watch::Limits;
+pub use watch::CheckLimits;
 
 use std::time::Duration;
 
@@ -41,11 +41,11 @@ const WHOLE: Duration = Duration::from_secs(9);
 /// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
 /// ends itself soon after the report, in case its reader does not end it.
 pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
-    let limits = Limits {
+    let limits = CheckLimits {
         memory: Some(MEMORY + COPIES * buffers(job)),
         // A test that holds every size against the plain reference may take its time.
         whole: (!job.thorough).then_some(WHOLE),
-        ..Limits::default()
+        ..CheckLimits::default()
     };
     let report = check_telling(job, device, limits, |progress| {
         send(Event::KernelChecking {

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use crate::files;
-use crate::profile::load::{Reading, Watch, limit, others};
+use crate::profile::load::{ProcessorTime, Watch, limit, others};
 use crate::protocol::Load;
 
 /// What the system says now, or why it says nothing.
-pub fn read() -> Result<Reading, String> {
+pub fn read() -> Result<ProcessorTime, String> {
     let text = |path: &str| files::system(path).map_err(|error| format!("{path}: {error}"));
     let stat = text("/proc/stat")?;
     let engine = text("/proc/self/stat")?;
@@ -18,7 +18,7 @@ pub fn read() -> Result<Reading, String> {
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let may_use = |core| allowed.is_none_or(|list| names(list, core));
-    Reading::parse(&stat, &[&engine, &parent.unwrap_or_default()], may_use)
+    ProcessorTime::parse(&stat, &[&engine, &parent.unwrap_or_default()], may_use)
         .ok_or_else(|| "/proc/stat counts no time of the cores".to_owned())
 }
 
@@ -50,7 +50,7 @@ pub fn during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
 }
 
 /// The share that others used since a reading.
-pub fn since(before: &Result<Reading, String>) -> Option<f64> {
+pub fn since(before: &Result<ProcessorTime, String>) -> Option<f64> {
     others(before.as_ref().ok()?, &read().ok()?)
 }
 
@@ -62,7 +62,7 @@ pub fn disturbs(share: f64) -> bool {
 
 /// Readings from window to window.
 pub struct Meter {
-    before: Result<Reading, String>,
+    before: Result<ProcessorTime, String>,
     watch: Watch,
     /// That nothing is known here was said.
     told: bool,

@@ -8,7 +8,7 @@ use burn::cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
 };
 
-use super::wire::Outlet;
+use super::wire::EventSender;
 use crate::ops::trace::{self, Phase, Span};
 use crate::profile::rows::{self, Launch};
 use crate::protocol::{Event, KernelRow};
@@ -210,12 +210,12 @@ impl LaunchObserver for Launches {
 /// Reports each kernel when it is first used. A step that compiles may take a minute, so this cannot wait for the step's
 /// end, and how many kernels will be compiled is not known in advance.
 pub struct Compiling {
-    outlet: Outlet,
+    outlet: EventSender,
     seen: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Compiling {
-    pub fn new(outlet: Outlet) -> Self {
+    pub fn new(outlet: EventSender) -> Self {
         Self {
             outlet,
             seen: Mutex::default(),

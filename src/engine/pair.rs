@@ -4,14 +4,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 
-use super::devices::Opened;
+use super::devices::OpenDevice;
 use super::host::ensure_memory;
 use super::queue::Queue;
 use super::trainer::started;
-use super::wire::Outlet;
-use super::worker::{TO_RECORD, Tasks, Worker};
+use super::wire::EventSender;
+use super::worker::{PhaseTasks, TO_RECORD, Worker};
 use crate::config::{Knob, Sync};
-use crate::data::Source;
+use crate::data::BatchSource;
 use crate::profile::sequential::{FIRST_LOOK, Plan, ratio};
 use crate::profile::stats::{median, spread};
 use crate::protocol::{Event, Look, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
@@ -34,7 +34,7 @@ pub struct Paired {
     seed: u64,
     began: Instant,
     pub last: Pair,
-    outlet: Outlet,
+    outlet: EventSender,
 }
 
 /// The workers of both sides in turn on one thread, so that where the system runs it does not favour one of them.
@@ -46,7 +46,7 @@ struct Both {
 }
 
 impl Both {
-    fn new(a: &RunSpec, b: &RunSpec, opened: &Opened) -> Result<Self> {
+    fn new(a: &RunSpec, b: &RunSpec, opened: &OpenDevice) -> Result<Self> {
         let [make_a, make_b] = [a, b].map(|spec| {
             let (config, device) = (spec.config.clone(), opened.device.clone());
             let matrix_cores = opened.matrix_cores;
@@ -77,10 +77,10 @@ impl Both {
 
 struct Side {
     spec: RunSpec,
-    source: Source,
+    source: BatchSource,
     step: u64,
     /// What the host hands over for a step, and whether it waits after each part.
-    tasks: Tasks,
+    tasks: PhaseTasks,
     waits: bool,
 }
 
@@ -88,7 +88,7 @@ impl Side {
     /// `alike`: both sides have phases to wait between, so that they wait equally often.
     fn new(spec: RunSpec, on_cpu: bool, alike: bool) -> Self {
         Self {
-            source: Source::new(&spec.config),
+            source: BatchSource::new(&spec.config),
             step: 0,
             tasks: Worker::tasks(&spec.config, on_cpu),
             waits: alike && spec.config.measure.sync == Sync::PerPhase,
@@ -97,7 +97,7 @@ impl Side {
     }
 
     /// One step in milliseconds, bracketed by syncs; inside, the syncs its configuration asks for.
-    fn step(&mut self, both: &mut Both, outlet: &Outlet) -> Result<f64> {
+    fn step(&mut self, both: &mut Both, outlet: &EventSender) -> Result<f64> {
         let queue = both.of(self.spec.slot)?;
         let batch = self.source.batch(self.step);
         queue.ask(move |worker| worker.load(&batch))?;
@@ -138,8 +138,8 @@ impl Paired {
         a: RunSpec,
         b: RunSpec,
         pairs: u32,
-        opened: &Opened,
-        outlet: Outlet,
+        opened: &OpenDevice,
+        outlet: EventSender,
     ) -> Result<Self> {
         if opened.queued {
             // Two parameter sets with their moments, and one set of activations.

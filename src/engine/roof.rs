@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use super::allocator;
-use super::devices::Opened;
+use super::devices::OpenDevice;
 use super::load;
 use crate::profile::roofline;
 use crate::protocol::{Device, Roof};
@@ -48,7 +48,7 @@ pub fn known(device: &Device, driver: &str) -> Option<Roof> {
 ///
 /// # Errors
 /// When the device could not be measured, with the reason.
-pub fn of(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
+pub fn of(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
     let (entries, notice) = folder().map_or_else(Default::default, |it| cache::read(&it));
     notice.into_iter().for_each(&mut say);
     let before = entries
@@ -66,7 +66,7 @@ pub fn of(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
 
 /// Whether a kept roof is measured again: while it bears the mark of other programs; once, where nobody looked for them; and where
 /// its numbers lie apart, a few times.
-fn due(kept: &cache::Entry) -> bool {
+fn due(kept: &cache::CachedRoof) -> bool {
     let unsteady = |rate| roofline::unsteady(rate);
     let Roof {
         flops,
@@ -107,7 +107,7 @@ fn wait_until_quiet(say: &mut impl FnMut(String)) {
 ///
 /// # Errors
 /// When the device could not be measured, with the reason.
-pub fn anew(opened: &Opened, mut say: impl FnMut(String)) -> Result<Roof> {
+pub fn anew(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
     let before = known(&opened.info, &opened.driver);
     if on_cores(&opened.info) {
         wait_until_quiet(&mut say);
@@ -143,7 +143,7 @@ fn on_cores(device: &Device) -> bool {
 }
 
 /// What the device does now, if that can be true; marked where other programs disturbed it.
-fn measured(opened: &Opened) -> Result<Roof> {
+fn measured(opened: &OpenDevice) -> Result<Roof> {
     let (measured, others) =
         load::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
     // The arrays are large and are not asked for again.
@@ -156,11 +156,11 @@ fn measured(opened: &Opened) -> Result<Roof> {
     Ok(roof)
 }
 
-fn keep(opened: &Opened, roof: Roof, tries: u32, mut say: impl FnMut(String)) -> Result<Roof> {
+fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut say: impl FnMut(String)) -> Result<Roof> {
     let kept = folder()
         .ok_or_else(|| "there is no folder for caches".to_owned())
         .and_then(|folder| {
-            let entry = cache::Entry {
+            let entry = cache::CachedRoof {
                 device: opened.info.clone(),
                 driver: opened.driver.clone(),
                 roof: roof.clone(),
@@ -198,7 +198,7 @@ mod tests {
             (apart, true, TRIES, false),
             (disturbed, true, TRIES, true),
         ] {
-            let entry = cache::Entry {
+            let entry = cache::CachedRoof {
                 device: Device::default(),
                 driver: String::new(),
                 roof: Roof {

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
-use super::devices::{self, Opened};
+use super::devices::{self, OpenDevice};
 use super::host::{ensure_memory, today};
 use super::pair::Paired;
 use super::trainer::Trainer;
-use super::wire::Outlet;
+use super::wire::EventSender;
 use super::{allocator, load, roof};
 use crate::ops::progress;
-use crate::profile::load::Reading;
+use crate::profile::load::ProcessorTime;
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec, Slot,
 };
@@ -22,22 +22,22 @@ enum Work {
     Nothing,
     Training(Box<Trainer>),
     Paused(Box<Trainer>, Instant),
-    Comparing(Box<Paired>, Box<Opened>),
+    Comparing(Box<Paired>, Box<OpenDevice>),
 }
 
 struct Session<'a> {
-    outlet: &'a Outlet,
+    outlet: &'a EventSender,
     /// Devices opened so far: a runtime can be set up once per process.
-    opened: Vec<(String, Opened)>,
+    opened: Vec<(String, OpenDevice)>,
     work: Work,
     /// Kernels that were let in since the last step.
     swaps: Vec<KernelSwap>,
     /// The clocks of the cores when the work began.
-    began: Result<Reading, String>,
+    began: Result<ProcessorTime, String>,
 }
 
 /// Serves commands until `quit` or the end of input.
-pub fn run(outlet: &Outlet, commands: &Receiver<Command>) {
+pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     let mut session = Session {
         outlet,
         opened: Vec::new(),
@@ -160,7 +160,7 @@ impl Session<'_> {
         }
     }
 
-    fn open(&mut self, select: &str) -> Result<Opened> {
+    fn open(&mut self, select: &str) -> Result<OpenDevice> {
         let known = self.opened.iter().position(|(name, _)| name == select);
         let mut opened = match known {
             Some(at) => self.opened.remove(at).1,
@@ -202,7 +202,7 @@ impl Session<'_> {
     }
 
     /// Ends what is running and opens the device for these runs; reports what does not go.
-    fn prepare(&mut self, device: &str, runs: &[&RunSpec]) -> Option<Opened> {
+    fn prepare(&mut self, device: &str, runs: &[&RunSpec]) -> Option<OpenDevice> {
         self.end(None);
         let opened = match self.open(device) {
             Ok(opened) => opened,
@@ -377,7 +377,7 @@ impl Session<'_> {
 }
 
 /// What cannot run is refused before anything is built.
-fn refuse(run: &RunSpec, opened: &Opened, given_back: u64) -> Result<()> {
+fn refuse(run: &RunSpec, opened: &OpenDevice, given_back: u64) -> Result<()> {
     first_problem(run)?;
     if opened.queued {
         let need = run.config.memory_estimate();

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::allocator;
-use super::devices::Opened;
+use super::devices::OpenDevice;
 use super::observer::Compiling;
 use super::queue::Queue;
-use super::wire::Outlet;
+use super::wire::EventSender;
 use super::worker::{TO_RECORD, Worker};
 use crate::config::{RunConfig, Sync};
-use crate::data::Source;
-use crate::lints::Facts;
+use crate::data::BatchSource;
+use crate::lints::RunFacts;
 use crate::ops::format::Format;
 use crate::profile::roofline;
 use crate::profile::stats::Series;
@@ -41,7 +41,7 @@ const FIRST_ON_DEVICE: u64 = 12;
 const TOP: usize = 40;
 
 /// A run that begins on an opened device with a fresh model of so many tensors.
-pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -> Started {
+pub fn started(spec: &RunSpec, opened: &OpenDevice, tensors: u32, source: &BatchSource) -> Started {
     let config = &spec.config;
     Started {
         run: spec.clone(),
@@ -60,7 +60,7 @@ pub fn started(spec: &RunSpec, opened: &Opened, tensors: u32, source: &Source) -
 }
 
 /// The device's peaks that bound this run's products.
-fn roof(config: &RunConfig, opened: &Opened) -> Option<Roof> {
+fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
     let format = Format::of(config, opened.matrix_cores);
     roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
 }
@@ -76,14 +76,14 @@ struct Timing {
 
 /// Wall time between steps of an unsynchronised run that began with an empty queue: a true rate without a wait in each step.
 #[derive(Default)]
-pub struct Drained {
+pub struct UnsyncedTiming {
     /// The latest such step, unless something other than steps came in between.
     since: Option<(Instant, u64)>,
     steps: u64,
     seconds: f64,
 }
 
-impl Drained {
+impl UnsyncedTiming {
     /// The queue is empty, and so many steps were counted.
     fn mark(&mut self, counted: u64) {
         let now = Instant::now();
@@ -116,7 +116,7 @@ pub struct Statistics {
     loss_first: Option<f64>,
     /// Wall time spent paused.
     pub paused: Duration,
-    pub drained: Drained,
+    pub drained: UnsyncedTiming,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
     kernels: Option<Kernels>,
@@ -133,11 +133,11 @@ pub struct Statistics {
 pub struct Trainer {
     pub spec: RunSpec,
     pub stats: Statistics,
-    opened: Opened,
+    opened: OpenDevice,
     queue: Queue,
-    source: Source,
-    outlet: Outlet,
-    facts: Facts,
+    source: BatchSource,
+    outlet: EventSender,
+    facts: RunFacts,
     /// Optimizer steps so far, profiled ones included.
     step: u64,
     /// Steps whose losses were not read yet.
@@ -167,18 +167,18 @@ impl Trainer {
     }
 
     /// Builds the model on the device and reports that the run started.
-    pub fn new(spec: RunSpec, opened: Opened, outlet: Outlet) -> Result<Self> {
+    pub fn new(spec: RunSpec, opened: OpenDevice, outlet: EventSender) -> Result<Self> {
         allocator::reset_peak();
         let (config, device) = (spec.config.clone(), opened.device.clone());
         let matrix_cores = opened.matrix_cores;
         let make = move || Worker::new(&config, &device, matrix_cores);
         let mut queue = Queue::new(opened.queued, make)?;
-        let source = Source::new(&spec.config);
+        let source = BatchSource::new(&spec.config);
         let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();
         let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
-            facts: Facts::new(&spec.config, Some(source.entropy())),
+            facts: RunFacts::new(&spec.config, Some(source.entropy())),
             spec,
             stats: Statistics::default(),
             opened,
@@ -228,8 +228,8 @@ impl Trainer {
         self.queue.ask(move |worker| worker.reconfigure(&config))?;
         // What the earlier configuration took at its peak says nothing about this one.
         allocator::reset_peak();
-        self.source = Source::new(&spec.config);
-        self.facts = Facts::new(&spec.config, Some(self.source.entropy()));
+        self.source = BatchSource::new(&spec.config);
+        self.facts = RunFacts::new(&spec.config, Some(self.source.entropy()));
         self.spec = spec;
         self.stats = Statistics::default();
         self.began = Instant::now();
@@ -434,14 +434,14 @@ impl Trainer {
         }
         let busy = self.queue.busy().zip(computed);
         let bracket = began.elapsed().as_secs_f64() * 1e3;
-        let handed_over = took.iter().sum();
+        let submitted = took.iter().sum();
         // A step that is replayed whole has no phases.
         let ledger = match took[..] {
             [forward, backward, optimizer] => Some(Phases {
                 forward,
                 backward,
                 optimizer,
-                residual: bracket - handed_over,
+                residual: bracket - submitted,
                 step: bracket,
             }),
             _ => None,
@@ -453,7 +453,7 @@ impl Trainer {
             device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
         });
         Ok(Timing {
-            ms: if synced { bracket } else { handed_over },
+            ms: if synced { bracket } else { submitted },
             synced,
             phases: ledger.filter(|_| synced || drained),
             clocks,
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn the_rate_of_an_unsynchronised_run_counts_only_steps_between_two_waits() {
-        let mut drained = Drained::default();
+        let mut drained = UnsyncedTiming::default();
         assert_eq!(drained.steps_per_s(), None);
         drained.mark(8);
         assert_eq!(drained.steps_per_s(), None);

@@ -27,7 +27,7 @@ const PIPE: usize = 4096;
 
 /// Where events go; cheap to clone for other threads.
 #[derive(Clone)]
-pub struct Outlet {
+pub struct EventSender {
     sender: Sender<Option<Event>>,
     /// Events that were not written yet.
     waiting: Arc<AtomicUsize>,
@@ -37,7 +37,7 @@ pub struct Outlet {
     endless: Arc<AtomicBool>,
 }
 
-impl Outlet {
+impl EventSender {
     /// Queues an event; a reader that is gone is not an error here, the input's end will say so.
     pub fn send(&self, event: Event) {
         let late = self.waiting.load(Ordering::Relaxed) >= MAX_WAITING;
@@ -74,11 +74,11 @@ impl Outlet {
 }
 
 /// Takes over stdin and stdout: where events go, commands as they come, and the thread that writes.
-pub fn open() -> Result<(Outlet, Receiver<Command>, JoinHandle<()>)> {
+pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();
     let (sender, events) = channel::<Option<Event>>();
-    let outlet = Outlet {
+    let outlet = EventSender {
         sender,
         waiting: Arc::default(),
         outdated: Arc::default(),
@@ -150,7 +150,7 @@ fn is_figure(event: &Event) -> bool {
 fn write(
     mut output: impl Write,
     events: &Receiver<Option<Event>>,
-    counted: &Outlet,
+    counted: &EventSender,
     began: Instant,
 ) {
     while let Ok(Some(event)) = events.recv() {
@@ -187,7 +187,7 @@ fn own_stdout() -> Result<std::io::Stdout> {
     Ok(std::io::stdout())
 }
 
-struct Logs(Outlet);
+struct Logs(EventSender);
 
 impl log::Log for Logs {
     fn enabled(&self, metadata: &log::Metadata) -> bool {
@@ -209,7 +209,7 @@ impl log::Log for Logs {
 }
 
 /// Warnings of libraries and the text of any panic become events.
-fn route_logs(outlet: Outlet) {
+fn route_logs(outlet: EventSender) {
     let for_panics = outlet.clone();
     if log::set_logger(Box::leak(Box::new(Logs(outlet)))).is_ok() {
         log::set_max_level(log::LevelFilter::Warn);
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_reader_that_is_slow_gets_fewer_figures_of_an_endless_run_and_all_the_rest() {
         let (sender, events) = channel();
-        let outlet = Outlet {
+        let outlet = EventSender {
             sender,
             waiting: Arc::default(),
             outdated: Arc::default(),

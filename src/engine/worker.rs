@@ -15,7 +15,7 @@ use crate::ops::optimizer::Optimizer;
 use crate::ops::primitive;
 
 /// A step, or its phases in their order.
-pub type Tasks = &'static [fn(&mut Worker)];
+pub type PhaseTasks = &'static [fn(&mut Worker)];
 
 /// Steps that compile every kernel, and the one that is recorded. They take longer than those that follow.
 pub const TO_RECORD: u64 = 3;
@@ -104,7 +104,7 @@ impl Worker {
     }
 
     /// What the host hands over for a step: its phases, or all of it where a GPU's launches are recorded.
-    pub fn tasks(config: &RunConfig, on_cpu: bool) -> Tasks {
+    pub fn tasks(config: &RunConfig, on_cpu: bool) -> PhaseTasks {
         if Self::records(config, on_cpu) {
             &[Self::step]
         } else {
@@ -258,7 +258,7 @@ impl Worker {
 mod tests {
     use super::*;
     use crate::config::{Knob, Value};
-    use crate::data::Source;
+    use crate::data::BatchSource;
     use crate::ops::gpu::check;
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
                     set.expect("valid");
                 }
                 assert_eq!(config.problems(), []);
-                let (source, device) = (Source::new(&config), device.burn());
+                let (source, device) = (BatchSource::new(&config), device.burn());
                 let mut worker = Worker::new(&config, &device, false).expect("it fits");
                 let mut losses = Vec::new();
                 // Parameters that are left alone for a while stay as young as they are.

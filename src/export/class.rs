@@ -7,9 +7,9 @@ use super::sheet::{Block, Scale, Sheet, Table, interval};
 use crate::clean::{bounded, csv as cell};
 use crate::course::progress::letter;
 use crate::course::{Course, Stage};
-use crate::room::board::{Tally, race, tally};
-use crate::room::hall::Hall;
-use crate::room::record::{Participant, Shared, Vote};
+use crate::room::board::{VoteTally, race, tally};
+use crate::room::record::{Participant, SharedWork, Vote};
+use crate::room::state::RoomState;
 use crate::units::number;
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ struct Entry<'a> {
     record: Participant,
 }
 
-pub fn json(hall: &Hall) -> String {
+pub fn json(hall: &RoomState) -> String {
     let people = hall.people.values().map(|it| Entry {
         shown: hall.name_of(&it.record),
         // Whoever has it could write in the participant's place.
@@ -45,7 +45,7 @@ pub fn json(hall: &Hall) -> String {
     crate::clean::json(&text).into_owned() + "\n"
 }
 
-pub fn csv(hall: &Hall) -> String {
+pub fn csv(hall: &RoomState) -> String {
     let mut out = String::from(
         "name,device,stage,state,prediction,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
          checks_met,checks,hints\n",
@@ -57,9 +57,9 @@ pub fn csv(hall: &Hall) -> String {
         }
         for (task, ratio) in &it.races {
             let ratio = Some(*ratio);
-            let shared = Shared {
+            let shared = SharedWork {
                 ratio,
-                ..Shared::default()
+                ..SharedWork::default()
             };
             line(&mut out, &[hall.name_of(it), &it.device, task], &shared);
         }
@@ -68,7 +68,7 @@ pub fn csv(hall: &Hall) -> String {
 }
 
 /// The report of the class, for its instructor.
-pub fn sheet(hall: &Hall, course: &Course) -> Sheet {
+pub fn sheet(hall: &RoomState, course: &Course) -> Sheet {
     let mut people: Vec<&Participant> = hall.people.values().map(|it| &it.record).collect();
     people.sort_by_cached_key(|it| hall.name_of(it).to_lowercase());
     let mut blocks = vec![
@@ -84,7 +84,7 @@ pub fn sheet(hall: &Hall, course: &Course) -> Sheet {
             let shared = it.stages.get(&stage.id)?;
             shared.has_begun().then_some((*it, shared))
         });
-        let begun: Vec<(&Participant, &Shared)> = begun.collect();
+        let begun: Vec<(&Participant, &SharedWork)> = begun.collect();
         if !begun.is_empty() {
             blocks.extend(of_stage(hall, stage, &begun));
         }
@@ -106,14 +106,14 @@ pub fn sheet(hall: &Hall, course: &Course) -> Sheet {
     Sheet(blocks)
 }
 
-fn everybody(hall: &Hall, course: &Course, people: &[&Participant]) -> Block {
-    let stages = |it: &Participant, meets: &dyn Fn(&Stage, &Shared) -> bool| {
+fn everybody(hall: &RoomState, course: &Course, people: &[&Participant]) -> Block {
+    let stages = |it: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
         let stages = course.stages.iter();
         let known = stages.filter_map(|stage| Some((stage, it.stages.get(&stage.id)?)));
         known.filter(|(stage, it)| meets(stage, it)).count()
     };
     let share = |part: usize, of: usize| format!("{part} of {of}");
-    let held = |it: &Shared| Some((it.range?, it.measured?));
+    let held = |it: &SharedWork| Some((it.range?, it.measured?));
     Block::Table(Table::of(
         people,
         &[
@@ -123,14 +123,15 @@ fn everybody(hall: &Hall, course: &Course, people: &[&Participant]) -> Block {
                 Ok(stages(it, &|_, it| it.state == "passed").to_string())
             }),
             ("predictions right", &|it| {
-                let right = |stage: &Stage, it: &Shared| it.vote == Some(stage.prediction.answer);
+                let right =
+                    |stage: &Stage, it: &SharedWork| it.vote == Some(stage.prediction.answer);
                 Ok(share(
                     stages(it, &right),
                     stages(it, &|_, it| it.vote.is_some()),
                 ))
             }),
             ("ranges held", &|it| {
-                let holds = |it: &Shared| {
+                let holds = |it: &SharedWork| {
                     held(it).is_some_and(|([low, high], x)| (low..=high).contains(&x))
                 };
                 let all = stages(it, &|_, it| held(it).is_some());
@@ -148,8 +149,8 @@ fn everybody(hall: &Hall, course: &Course, people: &[&Participant]) -> Block {
     ))
 }
 
-/// How the class voted and what it foretold, and a line for everybody who has begun the stage.
-fn of_stage(hall: &Hall, stage: &Stage, begun: &[(&Participant, &Shared)]) -> Vec<Block> {
+/// How the class voted and what it prediction_complete, and a line for everybody who has begun the stage.
+fn of_stage(hall: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork)]) -> Vec<Block> {
     let passed = begun.iter().filter(|(_, it)| it.state == "passed").count();
     let counted = || Vote {
         counts: vec![hall.count(&stage.id, 0)],
@@ -211,7 +212,7 @@ fn of_stage(hall: &Hall, stage: &Stage, begun: &[(&Participant, &Shared)]) -> Ve
 }
 
 /// The ranges that were drawn, over the middle of what was measured.
-fn ranges(stage: &Stage, found: &Tally) -> Option<Block> {
+fn ranges(stage: &Stage, found: &VoteTally) -> Option<Block> {
     let of = stage
         .estimate
         .as_ref()
@@ -244,7 +245,7 @@ fn ranges(stage: &Stage, found: &Tally) -> Option<Block> {
     }))
 }
 
-fn line(out: &mut String, who: &[&str; 3], it: &Shared) {
+fn line(out: &mut String, who: &[&str; 3], it: &SharedWork) {
     let number = |x: Option<f64>| x.map_or_else(String::new, |x| x.to_string());
     let vote = |x: Option<usize>| x.map_or_else(String::new, letter);
     let [low, high] = [0, 1].map(|at| number(it.range.map(|range| range[at])));
@@ -275,23 +276,23 @@ fn line(out: &mut String, who: &[&str; 3], it: &Shared) {
 mod tests {
     use super::*;
     use crate::export::html;
-    use crate::room::record::Class;
+    use crate::room::record::ClassState;
 
     #[test]
     fn a_class_is_kept_as_json_and_as_a_table() {
-        let mut hall = Hall::new(Class::new());
+        let mut hall = RoomState::new(ClassState::new());
         let mut it = Participant {
             id: "1".to_owned(),
             name: "=cmd|' /C calc'!A0".to_owned(),
             sequence: 1,
             ..Participant::default()
         };
-        let shared = Shared {
+        let shared = SharedWork {
             state: "passed".to_owned(),
             vote: Some(1),
             range: Some([1.0, 2.5]),
             hints: 2,
-            ..Shared::default()
+            ..SharedWork::default()
         };
         it.stages.insert("broken-init".to_owned(), shared);
         it.races.insert("mystery 7-1".to_owned(), [1.5, 1.25, 2.0]);
@@ -315,15 +316,15 @@ mod tests {
     fn the_report_of_a_class_counts_and_escapes() {
         let course = Course::builtin("en");
         let stage = &course.stages[0];
-        let mut hall = Hall::new(Class::new());
+        let mut hall = RoomState::new(ClassState::new());
         for (id, name, vote) in [("1", "<script>x", stage.prediction.answer), ("2", "Bo", 3)] {
-            let shared = Shared {
+            let shared = SharedWork {
                 state: "passed".to_owned(),
                 vote: Some(vote),
                 range: Some([6.0, 7.5]),
                 measured: Some(7.0),
                 ratio: Some([1.2, 1.1, 1.3]),
-                ..Shared::default()
+                ..SharedWork::default()
             };
             let it = Participant {
                 id: id.to_owned(),

@@ -1,7 +1,7 @@
-//! What a learner did, stage by stage: what was foretold beside what was measured, their own configuration, the score. It
+//! What a learner did, stage by stage: what was prediction_complete beside what was measured, their own configuration, the score. It
 //! reads what was kept; nothing here measures.
 
-use super::report::Collector;
+use super::report::RunCollector;
 use super::sheet::{Block, Scale, Sheet, Table};
 use crate::config::{KNOBS, RunConfig};
 use crate::course::check::Starter;
@@ -11,16 +11,16 @@ use crate::course::{Course, Estimate, Exercise, Stage};
 use crate::units::number;
 
 /// The learner's own configuration of a stage, where there is one.
-pub type Mine<'a> = &'a dyn Fn(&Stage) -> Option<RunConfig>;
+pub type OwnConfig<'a> = &'a dyn Fn(&Stage) -> Option<RunConfig>;
 
 /// What a learner did, with the last runs of each stage. What the runs of this session showed follows, where there is one.
 pub fn sheet(
     course: &Course,
     progress: &Progress,
-    mine: Mine<'_>,
+    mine: OwnConfig<'_>,
     journey: Option<&Journey>,
-    kept: &Collector,
-    session: Option<&Collector>,
+    kept: &RunCollector,
+    session: Option<&RunCollector>,
 ) -> Sheet {
     let mut blocks = vec![Block::Title(course.title.clone())];
     if !kept.is_empty() {
@@ -33,7 +33,12 @@ pub fn sheet(
 }
 
 /// The score, each stage that was begun, exercises and mysteries.
-fn of_course(course: &Course, progress: &Progress, mine: Mine<'_>, kept: &Collector) -> Vec<Block> {
+fn of_course(
+    course: &Course,
+    progress: &Progress,
+    mine: OwnConfig<'_>,
+    kept: &RunCollector,
+) -> Vec<Block> {
     let passed = |id: &str| progress.stage(id).state == State::Passed;
     let stages = course.stages.iter().filter(|it| passed(&it.id)).count();
     let score = progress.calibration();
@@ -69,7 +74,12 @@ fn of_course(course: &Course, progress: &Progress, mine: Mine<'_>, kept: &Collec
     blocks
 }
 
-fn of_stage(stage: &Stage, known: &StageProgress, mine: Mine<'_>, kept: &Collector) -> Vec<Block> {
+fn of_stage(
+    stage: &Stage,
+    known: &StageProgress,
+    mine: OwnConfig<'_>,
+    kept: &RunCollector,
+) -> Vec<Block> {
     let passed = known.state == State::Passed;
     let state = if passed { "passed" } else { "not passed yet" };
     let mut blocks = vec![Block::Heading(format!(
@@ -84,7 +94,7 @@ fn of_stage(stage: &Stage, known: &StageProgress, mine: Mine<'_>, kept: &Collect
         ],
     )));
     if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
-        blocks.push(Block::Scale(foretold(of, range, known.measured)));
+        blocks.push(Block::Scale(prediction_complete(of, range, known.measured)));
     }
     if let Some([ratio, low, high]) = known.ratio {
         let (from, to) = (low.min(0.5) * 0.8, high.max(2.0) * 1.25);
@@ -177,7 +187,7 @@ fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static 
     rows
 }
 
-fn foretold(of: &Estimate, (low, high): (f64, f64), measured: Option<f64>) -> Scale {
+fn prediction_complete(of: &Estimate, (low, high): (f64, f64), measured: Option<f64>) -> Scale {
     let unit = match of.unit.as_str() {
         "x" => "x".to_owned(),
         "" => String::new(),
@@ -285,7 +295,14 @@ mod tests {
             let mut progress = Progress::default();
             progress.stages.insert(stage.id.clone(), known.clone());
             let mine = |stage: &Stage| Some(stage.fixed.clone());
-            let sheet = sheet(&course, &progress, &mine, None, &Collector::default(), None);
+            let sheet = sheet(
+                &course,
+                &progress,
+                &mine,
+                None,
+                &RunCollector::default(),
+                None,
+            );
             [sheet.markdown(), html::page(&sheet)]
         };
         let answer = one_line(&stage.prediction.choices[stage.prediction.answer]);

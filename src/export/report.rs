@@ -19,7 +19,7 @@ const ROWS: usize = 10;
 
 /// The last figures of every run of a stream.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Collector {
+pub struct RunCollector {
     hello: Hello,
     sections: Vec<Section>,
     /// Which section each slot writes to.
@@ -30,8 +30,8 @@ pub struct Collector {
 }
 
 /// What a recording showed.
-pub fn collect(recording: &Recording) -> Collector {
-    let mut collector = Collector::default();
+pub fn collect(recording: &Recording) -> RunCollector {
+    let mut collector = RunCollector::default();
     recording
         .iter()
         .for_each(|line| collector.hear(&line.event));
@@ -58,7 +58,7 @@ struct Section {
     others: Option<f64>,
 }
 
-impl Collector {
+impl RunCollector {
     /// Takes an event in.
     pub fn hear(&mut self, event: &Event) {
         match event {
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn a_long_curve_is_thinned_and_keeps_its_ends() {
-        let mut collector = Collector::default();
+        let mut collector = RunCollector::default();
         let run = RunSpec {
             stage: 1,
             variant: "broken".to_owned(),

@@ -1,6 +1,6 @@
 //! Compares a config exercise's measurement with what the learner said before it: one line for each criterion.
 
-use super::truth::{Truth, fitted, law, of};
+use super::truth::{MeasuredAnswer, fitted, law, of};
 use super::{Found, Line, not_measured};
 use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
@@ -96,8 +96,8 @@ fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &Sweep
     };
     let found = match of(configs, check, found) {
         None => not_measured("the runs it needs are missing"),
-        Some(Truth { said, answer: None }) => (said, None),
-        Some(Truth {
+        Some(MeasuredAnswer { said, answer: None }) => (said, None),
+        Some(MeasuredAnswer {
             said,
             answer: Some(right),
         }) => {

@@ -1,17 +1,17 @@
 //! The part of `course check` that runs: every starter must fail by name, every solution must pass; so must every fault of a
 //! mystery run and the configuration without it.
 
-use super::stage::{Measured, evaluate};
+use super::stage::{StageFacts, evaluate};
 use super::{Line, Outcome, mystery};
 use crate::config::{Preset, RunConfig};
 use crate::course::check::{Metric, Starter};
-use crate::course::mystery::{self as riddles, Criterion, FAULTS, Fault, Riddle};
+use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery, all as all_mysteries};
 use crate::course::{Course, Stage};
 use crate::protocol::{Finished, Pair};
 
 /// One thing that `course check` tried on a device, and how it came out.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Tried {
+pub struct CourseTrial {
     /// `1 broken-init, starter`.
     pub what: String,
     /// None where nothing was measured that could fail; the detail says why.
@@ -25,21 +25,21 @@ pub const WITH_MEASURE: &str = "not measured: its speed is judged with --measure
 const FEW_STEPS: u64 = 8;
 
 /// Runs a configuration for so many steps.
-pub type Run<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> + 'a;
+pub type RunSteps<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> + 'a;
 /// Compares broken with fixed.
-pub type Compare<'a> = dyn FnMut(&RunConfig, &RunConfig) -> Result<Pair, String> + 'a;
+pub type CompareConfigs<'a> = dyn FnMut(&RunConfig, &RunConfig) -> Result<Pair, String> + 'a;
 
 /// Runs every starter, which must fail by name, and every solution, which must pass; with `compare`, ratios as well.
 pub fn behaviour(
     course: &Course,
-    run: &mut Run<'_>,
-    mut compare: Option<&mut Compare<'_>>,
-) -> Vec<Tried> {
+    run: &mut RunSteps<'_>,
+    mut compare: Option<&mut CompareConfigs<'_>>,
+) -> Vec<CourseTrial> {
     let mut tried = Vec::new();
     for stage in &course.stages {
         let mut add = |what: &str, (passed, detail): (Option<bool>, String)| {
             let what = format!("{} {}, {what}", stage.number, stage.id);
-            tried.push(Tried {
+            tried.push(CourseTrial {
                 what,
                 passed,
                 detail,
@@ -67,27 +67,30 @@ pub fn behaviour(
 /// Tries each fault of mystery runs alone: it must fail the criterion that it names, and the known-good configuration must meet all.
 /// A fault of speed is tried with `compare` only. Combinations are made of faults at different keys, and every fault fails by
 /// itself: so a combination fails until all are mended, and then it is the known-good configuration. That is checked from values.
-pub fn mysteries(run: &mut Run<'_>, mut compare: Option<&mut Compare<'_>>) -> Vec<Tried> {
-    let mut tried: Vec<Tried> = Vec::new();
+pub fn mysteries(
+    run: &mut RunSteps<'_>,
+    mut compare: Option<&mut CompareConfigs<'_>>,
+) -> Vec<CourseTrial> {
+    let mut tried: Vec<CourseTrial> = Vec::new();
     let mut goods: Vec<RunConfig> = Vec::new();
     for fault in FAULTS {
-        let riddle = Riddle::of(0, vec![fault], Preset::Tiny);
-        if !goods.contains(&riddle.good) {
-            let (passed, detail) = known_good(run, &riddle.good);
+        let mystery = Mystery::of(0, vec![fault], Preset::Tiny);
+        if !goods.contains(&mystery.good) {
+            let (passed, detail) = known_good(run, &mystery.good);
             let what = format!("mystery, known-good configuration {}", goods.len() + 1);
-            tried.push(Tried {
+            tried.push(CourseTrial {
                 what,
                 passed: Some(passed),
                 detail,
             });
-            goods.push(riddle.good.clone());
+            goods.push(mystery.good.clone());
         }
         let (passed, detail) = match (fault.fails, compare.as_mut()) {
             (Criterion::Speed, None) => (None, WITH_MEASURE.to_owned()),
-            (Criterion::Speed, Some(compare)) => decided(slower(&riddle, *compare)),
-            _ => decided(fails(run, &riddle.broken, fault)),
+            (Criterion::Speed, Some(compare)) => decided(slower(&mystery, *compare)),
+            _ => decided(fails(run, &mystery.broken, fault)),
         };
-        tried.push(Tried {
+        tried.push(CourseTrial {
             what: format!("mystery, {}", fault.id),
             passed,
             detail,
@@ -97,7 +100,7 @@ pub fn mysteries(run: &mut Run<'_>, mut compare: Option<&mut Compare<'_>>) -> Ve
     tried
 }
 
-fn known_good(run: &mut Run<'_>, config: &RunConfig) -> (bool, String) {
+fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> (bool, String) {
     match run(config, mystery::STEPS) {
         Err(error) => (false, format!("did not run: {error}")),
         Ok(finished) => {
@@ -116,7 +119,7 @@ fn known_good(run: &mut Run<'_>, config: &RunConfig) -> (bool, String) {
     }
 }
 
-fn fails(run: &mut Run<'_>, config: &RunConfig, fault: &Fault) -> (bool, String) {
+fn fails(run: &mut RunSteps<'_>, config: &RunConfig, fault: &Fault) -> (bool, String) {
     // Only a falling loss takes time to be seen.
     let steps = match fault.fails {
         Criterion::LossFalls => mystery::STEPS,
@@ -136,8 +139,8 @@ fn fails(run: &mut Run<'_>, config: &RunConfig, fault: &Fault) -> (bool, String)
     }
 }
 
-fn slower(riddle: &Riddle, compare: &mut Compare<'_>) -> (bool, String) {
-    match compare(&riddle.good, &riddle.broken) {
+fn slower(mystery: &Mystery, compare: &mut CompareConfigs<'_>) -> (bool, String) {
+    match compare(&mystery.good, &mystery.broken) {
         Err(error) => (false, format!("did not run: {error}")),
         Ok(pair) => {
             let line = mystery::speed_line(Some(&pair));
@@ -156,10 +159,10 @@ fn slower(riddle: &Riddle, compare: &mut Compare<'_>) -> (bool, String) {
 }
 
 fn of_run(config: &RunConfig, finished: &Finished) -> super::Report {
-    mystery::evaluate(Measured {
+    mystery::evaluate(StageFacts {
         config: Some(config),
         finished: Some(finished),
-        ..Measured::default()
+        ..StageFacts::default()
     })
 }
 
@@ -173,18 +176,18 @@ fn told<'a>(lines: impl Iterator<Item = &'a Line>) -> String {
     lines.map(line).collect::<Vec<_>>().join("; ")
 }
 
-fn combinations() -> Tried {
-    let all = riddles::all(Preset::Tiny);
-    let broken = all.iter().filter_map(|riddle| {
+fn combinations() -> CourseTrial {
+    let all = all_mysteries(Preset::Tiny);
+    let broken = all.iter().filter_map(|mystery| {
         // Mending all but one fault leaves that one as it was tried; mending it, too, leaves the known-good configuration.
         let alone = |fault: &&'static Fault| {
-            let one = Riddle::of(0, vec![fault], Preset::Tiny);
+            let one = Mystery::of(0, vec![fault], Preset::Tiny);
             one.good.differences(&one.broken).len() == fault.sets.len()
         };
-        let keys: usize = riddle.faults.iter().map(|fault| fault.sets.len()).sum();
-        let apart = riddle.good.differences(&riddle.broken).len() == keys;
-        let runs = riddle.good.problems().is_empty() && riddle.broken.problems().is_empty();
-        (!(apart && runs && riddle.faults.iter().all(alone))).then(|| riddle.name())
+        let keys: usize = mystery.faults.iter().map(|fault| fault.sets.len()).sum();
+        let apart = mystery.good.differences(&mystery.broken).len() == keys;
+        let runs = mystery.good.problems().is_empty() && mystery.broken.problems().is_empty();
+        (!(apart && runs && mystery.faults.iter().all(alone))).then(|| mystery.name())
     });
     let broken: Vec<String> = broken.collect();
     let what = format!("mystery, {} single faults and combinations", all.len());
@@ -195,7 +198,7 @@ fn combinations() -> Tried {
         ),
         false => (false, format!("cannot be solved: {}", broken.join("; "))),
     };
-    Tried {
+    CourseTrial {
         what,
         passed: Some(passed),
         detail,
@@ -215,7 +218,7 @@ fn verdict(
 ) -> (Option<bool>, String) {
     let report = evaluate(
         stage,
-        Measured {
+        StageFacts {
             config: Some(config),
             finished: Some(finished),
             pair,

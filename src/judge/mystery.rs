@@ -1,7 +1,7 @@
 //! Judges a configuration in a mystery run: whatever way it was reached, it is held against what is right, not against the
 //! solution. The reports name what is not right, never a key.
 
-use super::stage::Measured;
+use super::stage::StageFacts;
 use super::{Found, Line, Outcome, Report, interval, not_measured};
 use crate::config::{RunConfig, Sync};
 use crate::course::metric;
@@ -22,7 +22,7 @@ const PARITY: f64 = 1e-4;
 const LEDGER: f64 = 0.05;
 
 /// Answers every criterion. The pair is the known-good configuration (A) against the learner's (B).
-pub fn evaluate(measured: Measured<'_>) -> Report {
+pub fn evaluate(measured: StageFacts<'_>) -> Report {
     let run = measured.finished.filter(|run| run.steps > 0);
     let of_run = |criterion: Criterion, asked: String, find: &dyn Fn(&Finished) -> Found| {
         let found = run.map_or_else(|| not_measured("no run yet"), find);
@@ -191,7 +191,7 @@ mod tests {
         let mut config = RunConfig::version("v3").expect("known");
         config.measure.sync = sync;
         let pair = pair(verdict);
-        let report = evaluate(Measured {
+        let report = evaluate(StageFacts {
             config: Some(&config),
             finished: Some(&run),
             pair: Some(&pair),
@@ -267,14 +267,14 @@ mod tests {
     #[test]
     fn what_was_not_measured_has_not_passed() {
         let config = RunConfig::preset(Preset::Tiny);
-        let report = evaluate(Measured::default());
+        let report = evaluate(StageFacts::default());
         assert_eq!(report.outcome(), Outcome::NotMeasured);
         let mut run = right();
         let measured = |run: &Finished| {
-            evaluate(Measured {
+            evaluate(StageFacts {
                 config: Some(&config),
                 finished: Some(run),
-                ..Measured::default()
+                ..StageFacts::default()
             })
         };
         let report = measured(&run);

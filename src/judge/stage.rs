@@ -8,7 +8,7 @@ use crate::protocol::{Finished, Pair, Verdict};
 
 /// What there is to compare the criteria with.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Measured<'a> {
+pub struct StageFacts<'a> {
     /// The configuration the learner has now.
     pub config: Option<&'a RunConfig>,
     /// The end of its run.
@@ -20,7 +20,7 @@ pub struct Measured<'a> {
 }
 
 /// Answers every criterion of the stage.
-pub fn evaluate(stage: &Stage, measured: Measured<'_>) -> Report {
+pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> Report {
     let scope = measured.config.map(|config| scope(stage, config));
     let checks = stage.checks.iter();
     let lines = checks.map(|check| line(stage, check, measured));
@@ -45,7 +45,7 @@ fn scope(stage: &Stage, config: &RunConfig) -> Line {
 }
 
 /// Answers one criterion.
-pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
+pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> Line {
     let (asked, found) = answer(stage, check, measured);
     Line {
         optional: check.optional,
@@ -53,7 +53,7 @@ pub fn line(stage: &Stage, check: &Check, measured: Measured<'_>) -> Line {
     }
 }
 
-fn answer(stage: &Stage, check: &Check, measured: Measured<'_>) -> (String, Found) {
+fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Found) {
     let config = measured.config.unwrap_or(&stage.fixed);
     let run = measured.finished;
     let wanted = check.test == Test::Present;
@@ -102,7 +102,7 @@ fn answer(stage: &Stage, check: &Check, measured: Measured<'_>) -> (String, Foun
     }
 }
 
-fn figure(name: &str, check: &Check, measured: Measured<'_>, config: &RunConfig) -> Found {
+fn figure(name: &str, check: &Check, measured: StageFacts<'_>, config: &RunConfig) -> Found {
     let Some(run) = measured.finished else {
         return not_measured("no run yet");
     };

@@ -11,12 +11,12 @@ use crate::protocol::{Pair, Verdict};
 use crate::units::show;
 
 /// What the measurement says, in words, and the answer that it makes right; none where it cannot tell.
-pub struct Truth {
+pub struct MeasuredAnswer {
     pub said: String,
     pub answer: Option<Vec<String>>,
 }
 
-impl Truth {
+impl MeasuredAnswer {
     fn new(said: String, answer: &str) -> Option<Self> {
         let answer = Some(vec![answer.to_owned()]);
         Some(Self { said, answer })
@@ -27,7 +27,7 @@ impl Truth {
     }
 }
 
-pub fn of(configs: &Configs, check: &ConfigCheck, found: &SweepRuns) -> Option<Truth> {
+pub fn of(configs: &Configs, check: &ConfigCheck, found: &SweepRuns) -> Option<MeasuredAnswer> {
     match &check.metric {
         ConfigMetric::Bend { factor } => bend(configs, found, *factor),
         ConfigMetric::Leads { of } => leads(configs, found, of),
@@ -37,7 +37,7 @@ pub fn of(configs: &Configs, check: &ConfigCheck, found: &SweepRuns) -> Option<T
     }
 }
 
-fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<Truth> {
+fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<MeasuredAnswer> {
     let key = configs.sweep.as_ref()?.key.rsplit('.').next()?;
     let time = |point: &SweepPoint| {
         let run = point.run.as_ref().ok()?;
@@ -59,13 +59,13 @@ fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<Truth> {
     let (bend, said) = (bend.unwrap_or(last), said.join(", "));
     let said =
         format!("step time by {key}, each against the one before: {said}; the bend is at {bend}");
-    Truth::new(said, bend)
+    MeasuredAnswer::new(said, bend)
 }
 
-fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<Truth> {
+fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAnswer> {
     let (fit, _) = match fitted(found, with) {
         Ok(fit) => fit,
-        Err(said) => return Truth::unknown(said),
+        Err(said) => return MeasuredAnswer::unknown(said),
     };
     let [a, b, c] = fit.coefficients[..] else {
         return None;
@@ -78,10 +78,10 @@ fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<Truth> {
     let answer = first.map_or("none", String::as_str);
     let law = law(&fit);
     let said = format!("peak memory = {law}; the last term leads from {answer}");
-    Truth::new(said, answer)
+    MeasuredAnswer::new(said, answer)
 }
 
-fn order(configs: &Configs, found: &SweepRuns) -> Option<Truth> {
+fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
     if found.changes.len() != configs.rank.len() {
         return None;
     }
@@ -90,32 +90,32 @@ fn order(configs: &Configs, found: &SweepRuns) -> Option<Truth> {
         match change {
             Ok(pair) if pair.n > 0 => measured.push((letter, pair)),
             Ok(_) => return None,
-            Err(why) => return Truth::unknown(format!("not measured: {letter}: {why}")),
+            Err(why) => return MeasuredAnswer::unknown(format!("not measured: {letter}: {why}")),
         }
     }
     measured.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
     let said = measured
         .iter()
         .map(|(letter, pair)| format!("{letter} {}", pair.figures()));
-    Some(Truth {
+    Some(MeasuredAnswer {
         said: said.collect::<Vec<_>>().join(", "),
         answer: Some(measured.into_iter().map(|(letter, _)| letter).collect()),
     })
 }
 
-fn speed(found: &SweepRuns, of: &str) -> Option<Truth> {
+fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
     let point = found.points.iter().find(|point| point.value == of)?;
     if let Err(why) = &point.run {
-        return Truth::new(format!("refused: {why}"), "refused");
+        return MeasuredAnswer::new(format!("refused: {why}"), "refused");
     }
     let (_, pair) = found.speeds.iter().find(|(value, _)| value == of)?;
     match pair {
-        Err(why) => Truth::unknown(format!("not measured: {why}")),
+        Err(why) => MeasuredAnswer::unknown(format!("not measured: {why}")),
         Ok(pair) => match pair.verdict {
-            Verdict::Faster => Truth::new(interval(pair), "faster"),
-            Verdict::Slower => Truth::new(interval(pair), "slower"),
-            Verdict::Same => Truth::new(interval(pair), "same"),
-            Verdict::Unclear => Truth::unknown(interval(pair)),
+            Verdict::Faster => MeasuredAnswer::new(interval(pair), "faster"),
+            Verdict::Slower => MeasuredAnswer::new(interval(pair), "slower"),
+            Verdict::Same => MeasuredAnswer::new(interval(pair), "same"),
+            Verdict::Unclear => MeasuredAnswer::unknown(interval(pair)),
         },
     }
 }

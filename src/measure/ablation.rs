@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::config::{Knob, RunConfig, Value};
 use crate::out::usage;
-use crate::profile::sequential::{FIRST_LOOK, Found, verdict};
+use crate::profile::sequential::{FIRST_LOOK, LookResult, verdict};
 use crate::protocol::{Pair, Verdict};
 
 /// Which knobs have their faster value: bit k is the k-th knob of [`Knob::with_fast_version`].
@@ -16,13 +16,13 @@ type Combination = u32;
 pub struct Contrast {
     pub a: Combination,
     pub b: Combination,
-    pub place: Place,
+    pub place: EffectPlace,
 }
 
 /// Where an effect was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum EffectPlace {
     /// Plain against itself: what the method reports where there is no effect.
     None,
     /// Everything against plain.
@@ -39,9 +39,9 @@ pub enum Place {
 
 /// What something is worth: time without it over time with it, above 1 it helps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Effect {
+pub struct ChangeEffect {
     pub name: String,
-    pub place: Place,
+    pub place: EffectPlace,
     pub ratio: f64,
     /// 95 % interval: none below 10 pairs or combinations.
     pub low: Option<f64>,
@@ -52,25 +52,31 @@ pub struct Effect {
 
 /// One preset on one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Group {
+pub struct PresetEffects {
     pub select: String,
     pub device: String,
     pub preset: String,
     /// As measured.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<ChangeEffect>,
     /// Each knob's mean over the combinations, where all were measured.
-    pub means: Vec<Effect>,
+    pub means: Vec<ChangeEffect>,
 }
 
 /// Adds an effect to the group of its preset and device, the last one or a new one.
-pub fn add(groups: &mut Vec<Group>, select: &str, preset: &str, device: &str, effect: Effect) {
+pub fn add(
+    groups: &mut Vec<PresetEffects>,
+    select: &str,
+    preset: &str,
+    device: &str,
+    effect: ChangeEffect,
+) {
     let last = groups.last();
     if last.is_none_or(|group| (&*group.select, &*group.preset) != (select, preset)) {
-        groups.push(Group {
+        groups.push(PresetEffects {
             select: select.to_owned(),
             preset: preset.to_owned(),
             device: device.to_owned(),
-            ..Group::default()
+            ..PresetEffects::default()
         });
     }
     if let Some(group) = groups.last_mut() {
@@ -92,14 +98,14 @@ fn all_on() -> Combination {
 pub fn contrasts(full: bool) -> Vec<Contrast> {
     let contrast = |a, b, place| Contrast { a, b, place };
     let all = all_on();
-    let mut contrasts = vec![contrast(0, 0, Place::None)];
+    let mut contrasts = vec![contrast(0, 0, EffectPlace::None)];
     if full {
-        contrasts.extend((1..=all).map(|on| contrast(0, on, Place::Combination)));
+        contrasts.extend((1..=all).map(|on| contrast(0, on, EffectPlace::Combination)));
     } else {
-        contrasts.push(contrast(0, all, Place::All));
+        contrasts.push(contrast(0, all, EffectPlace::All));
         let bits = || (0..knobs().len()).map(|k| 1 << k);
-        contrasts.extend(bits().map(|bit| contrast(0, bit, Place::FromPlain)));
-        contrasts.extend(bits().map(|bit| contrast(all & !bit, all, Place::FromFull)));
+        contrasts.extend(bits().map(|bit| contrast(0, bit, EffectPlace::FromPlain)));
+        contrasts.extend(bits().map(|bit| contrast(all & !bit, all, EffectPlace::FromFull)));
     }
     contrasts
 }
@@ -139,13 +145,13 @@ fn assignment(knob: &Knob) -> String {
     format!("{} = {}", knob.path, knob.fast.unwrap_or_default())
 }
 
-pub fn effect(contrast: &Contrast, pair: &Pair) -> Effect {
+pub fn effect(contrast: &Contrast, pair: &Pair) -> ChangeEffect {
     let changed = (contrast.a ^ contrast.b).trailing_zeros() as usize;
     let name = match (contrast.place, knobs().get(changed)) {
-        (Place::FromPlain | Place::FromFull, Some(knob)) => assignment(knob),
+        (EffectPlace::FromPlain | EffectPlace::FromFull, Some(knob)) => assignment(knob),
         _ => name(contrast.b),
     };
-    Effect {
+    ChangeEffect {
         name,
         place: contrast.place,
         ratio: pair.ratio,
@@ -157,8 +163,8 @@ pub fn effect(contrast: &Contrast, pair: &Pair) -> Effect {
 }
 
 /// Clear effects first, the greatest gain on top, the greatest loss below; then what is unclear.
-pub fn rank(mut effects: Vec<Effect>) -> Vec<Effect> {
-    let unclear = |effect: &Effect| effect.verdict == Verdict::Unclear;
+pub fn rank(mut effects: Vec<ChangeEffect>) -> Vec<ChangeEffect> {
+    let unclear = |effect: &ChangeEffect| effect.verdict == Verdict::Unclear;
     effects.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
     effects.sort_by_key(unclear);
     effects
@@ -167,8 +173,12 @@ pub fn rank(mut effects: Vec<Effect>) -> Vec<Effect> {
 /// Each knob's mean effect over the combinations of the others: the mean of ln(gain with it / gain without it). The gain
 /// of a combination is the time of plain over its time; of plain it is 1, whether or not it was measured. Nothing where
 /// combinations were not measured.
-pub fn means(effects: &[Effect]) -> Vec<Effect> {
-    let combinations = || effects.iter().filter(|e| e.place == Place::Combination);
+pub fn means(effects: &[ChangeEffect]) -> Vec<ChangeEffect> {
+    let combinations = || {
+        effects
+            .iter()
+            .filter(|e| e.place == EffectPlace::Combination)
+    };
     let gain = |on: Combination| match on {
         0 => Some(1.0),
         on => Some(combinations().find(|e| e.name == name(on))?.ratio),
@@ -184,9 +194,9 @@ pub fn means(effects: &[Effect]) -> Vec<Effect> {
             .filter(|x| x.is_finite())
             .collect();
         let mean = mean_ratio(&logs);
-        Effect {
+        ChangeEffect {
             name: assignment(knob),
-            place: Place::Mean,
+            place: EffectPlace::Mean,
             ratio: mean.ratio,
             low: mean.interval.map(|it| it.0),
             high: mean.interval.map(|it| it.1),
@@ -200,14 +210,14 @@ pub fn means(effects: &[Effect]) -> Vec<Effect> {
 }
 
 /// The mean of log ratios as a ratio, and mean ± 2·s/√n as its interval, from 10 of them on.
-fn mean_ratio(logs: &[f64]) -> Found {
+fn mean_ratio(logs: &[f64]) -> LookResult {
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let variance = logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let half = 2.0 * (variance / n).sqrt();
     let interval =
         (logs.len() >= FIRST_LOOK as usize).then(|| ((mean - half).exp(), (mean + half).exp()));
-    Found {
+    LookResult {
         ratio: mean.exp(),
         interval,
         verdict: verdict(interval),
@@ -250,7 +260,7 @@ mod tests {
             };
             effect(contrast, &pair)
         };
-        let measured: Vec<Effect> = contrasts(true).iter().map(measured).collect();
+        let measured: Vec<ChangeEffect> = contrasts(true).iter().map(measured).collect();
         let effects = means(&measured);
         let (name, n) = (effects[0].name.as_str(), effects[0].n);
         assert_eq!((name, n), (&*assignment(knobs()[3]), 64));

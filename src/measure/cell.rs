@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ablation::Contrast;
-use super::runner::{Measured, Work};
+use super::runner::{EngineTask, TaskResult};
 use crate::config::Preset;
 use crate::profile::stats::median;
 use crate::protocol::{
@@ -24,12 +24,12 @@ pub struct Subject {
     pub value: Option<u64>,
     /// What an ablation compares.
     pub contrast: Option<Contrast>,
-    pub work: Work,
+    pub work: EngineTask,
 }
 
 /// One device × preset × version (× value of a sweep), over all its rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct BenchCell {
     /// As it was asked for.
     pub select: String,
     pub device: Device,
@@ -41,7 +41,7 @@ pub struct Cell {
     pub batch: u64,
     pub context: u64,
     pub rounds: u32,
-    pub speed: Option<Speed>,
+    pub speed: Option<CellSpeed>,
     /// Why there is no speed.
     pub speed_reason: Option<String>,
     pub clock: String,
@@ -51,7 +51,7 @@ pub struct Cell {
     /// The profile of the round whose device time is the middle one, with the three operations that take longest.
     pub kernels: Option<KernelSummary>,
     pub kernels_reason: Option<String>,
-    pub memory: Memory,
+    pub memory: CellMemory,
     /// Of the round that had the fewest.
     pub grad: GradSummary,
     pub loss_first: Num,
@@ -65,7 +65,7 @@ pub struct Cell {
 
 /// Speed over the rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Speed {
+pub struct CellSpeed {
     /// batch / median step time.
     pub samples_per_s: f64,
     pub tokens_per_s: f64,
@@ -86,7 +86,7 @@ const ENQUEUE: &str = "enqueue";
 
 /// Bytes by kind; the largest of the rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct CellMemory {
     pub weights: u64,
     pub gradients: u64,
     pub moments: u64,
@@ -95,13 +95,13 @@ pub struct Memory {
     pub reason: Option<String>,
 }
 
-impl Cell {
+impl BenchCell {
     /// None without a run.
-    pub fn of(subject: &Subject, runs: &[&Measured]) -> Option<Self> {
+    pub fn of(subject: &Subject, runs: &[&TaskResult]) -> Option<Self> {
         let finished: Vec<&Finished> = runs.iter().filter_map(|r| r.finished.as_ref()).collect();
         let (first, last) = (*finished.first()?, *finished.last()?);
         let train = &subject.work.configs()[0].train;
-        let speed = Speed::of(&finished, train.batch as f64, train.context as f64);
+        let speed = CellSpeed::of(&finished, train.batch as f64, train.context as f64);
         let no_speed = match last.clock.as_str() {
             ENQUEUE => "no step waited for the device; give more --steps",
             _ => "no synchronised, unprofiled step after warm-up; give more --steps",
@@ -135,7 +135,7 @@ impl Cell {
             later_points_s: (!later.is_empty()).then(|| median(&later)),
             kernels_reason: kernels.is_none().then_some(no_kernels),
             kernels,
-            memory: Memory::of(&finished),
+            memory: CellMemory::of(&finished),
             grad: fewest.cloned().unwrap_or_default(),
             loss_first: first.loss_first,
             loss_last: last.loss_last,
@@ -179,7 +179,7 @@ fn by_wall(batch: f64, finished: &Finished) -> Option<Spread> {
     })
 }
 
-impl Speed {
+impl CellSpeed {
     /// None where no round timed a step against the device's clock, or knows its rate by wall time.
     fn of(runs: &[&Finished], batch: f64, context: f64) -> Option<Self> {
         let timed: Vec<(Spread, State)> = runs
@@ -226,7 +226,7 @@ impl Speed {
     }
 }
 
-impl Memory {
+impl CellMemory {
     /// What stays between steps.
     pub const fn kept(&self) -> u64 {
         self.weights + self.gradients + self.moments
@@ -254,12 +254,12 @@ pub mod tests {
     use crate::config::RunConfig;
 
     /// A cell of v1 at `tiny` on the CPU, of rounds with these step times in ms and `n` steps each.
-    pub fn cell(version: &str, rounds: &[f64], n: u64) -> Cell {
-        let runs: Vec<Measured> = rounds.iter().map(|ms| run(*ms, n)).collect();
+    pub fn cell(version: &str, rounds: &[f64], n: u64) -> BenchCell {
+        let runs: Vec<TaskResult> = rounds.iter().map(|ms| run(*ms, n)).collect();
         cell_of(version, &runs)
     }
 
-    fn cell_of(version: &str, runs: &[Measured]) -> Cell {
+    fn cell_of(version: &str, runs: &[TaskResult]) -> BenchCell {
         let subject = Subject {
             group: 0,
             device: "cpu".to_owned(),
@@ -267,13 +267,13 @@ pub mod tests {
             version: version.to_owned(),
             value: None,
             contrast: None,
-            work: Work::run(version, &RunConfig::preset(Preset::Tiny), 30),
+            work: EngineTask::run(version, &RunConfig::preset(Preset::Tiny), 30),
         };
-        let runs: Vec<&Measured> = runs.iter().collect();
-        Cell::of(&subject, &runs).expect("runs")
+        let runs: Vec<&TaskResult> = runs.iter().collect();
+        BenchCell::of(&subject, &runs).expect("runs")
     }
 
-    fn run(ms: f64, n: u64) -> Measured {
+    fn run(ms: f64, n: u64) -> TaskResult {
         let step_ms = Spread {
             median: ms,
             p25: ms * 0.99,
@@ -281,7 +281,7 @@ pub mod tests {
             p95: ms * 1.05,
             n,
         };
-        Measured {
+        TaskResult {
             first_loss_s: Some(ms / 100.0),
             finished: Some(Finished {
                 config: "c0".to_owned(),
@@ -301,7 +301,7 @@ pub mod tests {
                 },
                 ..Finished::default()
             }),
-            ..Measured::default()
+            ..TaskResult::default()
         }
     }
 

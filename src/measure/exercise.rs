@@ -3,8 +3,8 @@
 
 use anyhow::{Result, anyhow};
 
-use super::plan::{Job, News, Progress, measure};
-use super::runner::{Runner, Work};
+use super::plan::{MeasureEvent, MeasureJob, Progress, measure};
+use super::runner::{EngineTask, Runner};
 use crate::config::RunConfig;
 use crate::course::exercise::{ConfigMetric, Configs, apply};
 use crate::course::sweep::{SweepPoint, SweepRuns};
@@ -39,19 +39,23 @@ pub fn measure_exercise(
     let mut runs = SweepRuns::default();
     let outcome = measure(runner, &jobs, &mut |progress| {
         match progress.news {
-            News::Measured(measured) => {
+            MeasureEvent::Measured(measured) => {
                 let finished = measured.finished.clone().unwrap_or_default();
                 let pair = measured.pair.clone().unwrap_or_default();
                 add(&mut runs, &parts[progress.at], Ok((finished, pair)));
             }
             // A refusal is a result. A missing device is not, nor is an engine that broke; and without the first
             // value there is nothing to compare with.
-            News::Failed(stop) if stop.exit != Exit::Usage => return Err(stop.clone().into()),
-            News::Failed(stop) if runs.points.is_empty() && configs.sweep.is_some() => {
+            MeasureEvent::Failed(stop) if stop.exit != Exit::Usage => {
+                return Err(stop.clone().into());
+            }
+            MeasureEvent::Failed(stop) if runs.points.is_empty() && configs.sweep.is_some() => {
                 return Err(anyhow!(stop.text.clone()));
             }
-            News::Failed(stop) => add(&mut runs, &parts[progress.at], Err(stop.text.clone())),
-            News::Begins { .. } | News::Line(..) => {}
+            MeasureEvent::Failed(stop) => {
+                add(&mut runs, &parts[progress.at], Err(stop.text.clone()))
+            }
+            MeasureEvent::Begins { .. } | MeasureEvent::Line(..) => {}
         }
         tell(progress, &runs);
         Ok(())
@@ -72,10 +76,14 @@ fn add(runs: &mut SweepRuns, part: &Part<'_>, result: Result<(Finished, Pair), S
     }
 }
 
-fn plan<'a>(configs: &'a Configs, device: &str, timed: bool) -> Result<Vec<(Part<'a>, Job)>> {
+fn plan<'a>(
+    configs: &'a Configs,
+    device: &str,
+    timed: bool,
+) -> Result<Vec<(Part<'a>, MeasureJob)>> {
     let steps = if timed { configs.steps } else { SHORT };
     let points = configs.points();
-    let job = |label: String, subject, work, fresh| Job {
+    let job = |label: String, subject, work, fresh| MeasureJob {
         label,
         subject,
         device: device.to_owned(),
@@ -83,8 +91,8 @@ fn plan<'a>(configs: &'a Configs, device: &str, timed: bool) -> Result<Vec<(Part
         fresh,
         must_finish: false,
     };
-    let run = |config: &RunConfig| Work::run("custom", config, steps);
-    let pair = |a: &RunConfig, b: &RunConfig| Work::pair(("custom", a), ("custom", b), 0);
+    let run = |config: &RunConfig| EngineTask::run("custom", config, steps);
+    let pair = |a: &RunConfig, b: &RunConfig| EngineTask::pair(("custom", a), ("custom", b), 0);
     let mut plan = Vec::new();
     for (subject, (with, value)) in points.iter().copied().enumerate() {
         let config = at(configs, with, value)?;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::cell::Cell;
+use super::cell::BenchCell;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Judgement {
+pub enum GateVerdict {
     Pass,
     /// Surely below the ratio asked for.
     Slower,
@@ -15,11 +15,11 @@ pub enum Judgement {
 
 /// One cell against its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Judged {
+pub struct GatedCell {
     pub device: String,
     pub preset: String,
     pub version: String,
-    pub judgement: Judgement,
+    pub judgement: GateVerdict,
     /// Speed now / speed then, and where it lies given both intervals.
     pub ratio: Option<f64>,
     pub low: Option<f64>,
@@ -31,12 +31,12 @@ pub struct Judged {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gate {
     pub min_ratio: f64,
-    pub cells: Vec<Judged>,
+    pub cells: Vec<GatedCell>,
 }
 
 /// Compares every cell of either report.
-pub fn gate(now: &[Cell], then: &[Cell], min_ratio: f64) -> Gate {
-    let earlier = |cell: &Cell| then.iter().find(|other| cell.same_version(other));
+pub fn gate(now: &[BenchCell], then: &[BenchCell], min_ratio: f64) -> Gate {
+    let earlier = |cell: &BenchCell| then.iter().find(|other| cell.same_version(other));
     let measured = now.iter().map(|cell| {
         let compared = match earlier(cell) {
             Some(earlier) => compare(cell, earlier),
@@ -54,15 +54,15 @@ pub fn gate(now: &[Cell], then: &[Cell], min_ratio: f64) -> Gate {
     }
 }
 
-fn judged(cell: &Cell, compared: Result<[f64; 3], String>, min_ratio: f64) -> Judged {
+fn judged(cell: &BenchCell, compared: Result<[f64; 3], String>, min_ratio: f64) -> GatedCell {
     let judgement = match compared {
         // Even at the favourable ends of both intervals it is too slow.
-        Ok([_, _, high]) if high < min_ratio => Judgement::Slower,
-        Ok(_) => Judgement::Pass,
-        Err(_) => Judgement::NotComparable,
+        Ok([_, _, high]) if high < min_ratio => GateVerdict::Slower,
+        Ok(_) => GateVerdict::Pass,
+        Err(_) => GateVerdict::NotComparable,
     };
     let [ratio, low, high] = compared.as_ref().map_or([None; 3], |ratio| ratio.map(Some));
-    Judged {
+    GatedCell {
         device: cell.select.clone(),
         preset: cell.preset.clone(),
         version: cell.version.clone(),
@@ -75,7 +75,7 @@ fn judged(cell: &Cell, compared: Result<[f64; 3], String>, min_ratio: f64) -> Ju
 }
 
 /// Speed now over speed then with its ends, or why there is none.
-fn compare(now: &Cell, then: &Cell) -> Result<[f64; 3], String> {
+fn compare(now: &BenchCell, then: &BenchCell) -> Result<[f64; 3], String> {
     if now.device != then.device {
         let (now, then) = (&now.device.name, &then.device.name);
         return Err(format!("other device: `{then}` then, `{now}` now"));
@@ -84,7 +84,7 @@ fn compare(now: &Cell, then: &Cell) -> Result<[f64; 3], String> {
         let (now, then) = (&now.config, &then.config);
         return Err(format!("other configuration: {then} then, {now} now"));
     }
-    let times = |cell: &Cell, when: &str| {
+    let times = |cell: &BenchCell, when: &str| {
         let Some(speed) = &cell.speed else {
             let reason = cell.speed_reason.as_deref().unwrap_or("no reason given");
             return Err(format!("not measured {when}: {reason}"));
@@ -101,21 +101,21 @@ fn compare(now: &Cell, then: &Cell) -> Result<[f64; 3], String> {
 }
 
 impl Gate {
-    fn are(&self, judgement: Judgement) -> impl Iterator<Item = &Judged> {
+    fn are(&self, judgement: GateVerdict) -> impl Iterator<Item = &GatedCell> {
         let cells = self.cells.iter();
         cells.filter(move |cell| cell.judgement == judgement)
     }
 
     /// Something passed and nothing got slower.
     pub fn passed(&self) -> bool {
-        self.are(Judgement::Pass).count() > 0 && self.are(Judgement::Slower).count() == 0
+        self.are(GateVerdict::Pass).count() > 0 && self.are(GateVerdict::Slower).count() == 0
     }
 
     /// `2 passed, 1 slower (cpu tiny v3), 1 not comparable`.
     pub fn summary(&self) -> String {
-        let passed = self.are(Judgement::Pass).count();
+        let passed = self.are(GateVerdict::Pass).count();
         let slower: Vec<String> = self
-            .are(Judgement::Slower)
+            .are(GateVerdict::Slower)
             .map(|cell| format!("{} {} {}", cell.device, cell.preset, cell.version))
             .collect();
         let named = match slower.len() {
@@ -126,7 +126,7 @@ impl Gate {
             0 => "; nothing was comparable, so nothing passed",
             _ => "",
         };
-        let other = self.are(Judgement::NotComparable).count();
+        let other = self.are(GateVerdict::NotComparable).count();
         format!(
             "{passed} passed, {} slower{named}, {other} not comparable{nothing}",
             slower.len()
@@ -143,11 +143,11 @@ mod tests {
     fn slower_is_only_what_is_slower_beyond_both_intervals() {
         let then = [cell("v1", &[20.0, 20.1, 20.2], 25)];
         for (ms, expected) in [
-            ([20.0, 20.1, 20.2], Judgement::Pass),
-            ([10.0, 10.1, 10.2], Judgement::Pass),
-            ([30.0, 30.1, 30.2], Judgement::Slower),
+            ([20.0, 20.1, 20.2], GateVerdict::Pass),
+            ([10.0, 10.1, 10.2], GateVerdict::Pass),
+            ([30.0, 30.1, 30.2], GateVerdict::Slower),
             // The median is 1.5 times as slow, but one round was as fast as ever.
-            ([20.0, 30.1, 30.2], Judgement::Pass),
+            ([20.0, 30.1, 30.2], GateVerdict::Pass),
         ] {
             let gate = gate(&[cell("v1", &ms, 25)], &then, 0.95);
             assert_eq!(gate.cells[0].judgement, expected, "{ms:?}");
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn what_cannot_be_compared_never_passes() {
         let now = cell("v1", &[20.0], 25);
-        let other = |change: fn(&mut Cell)| {
+        let other = |change: fn(&mut BenchCell)| {
             let mut cell = now.clone();
             change(&mut cell);
             vec![cell]
@@ -187,7 +187,7 @@ mod tests {
             (Vec::new(), "the baseline does not have it"),
         ] {
             let gate = gate(std::slice::from_ref(&now), &then, 0.95);
-            assert_eq!(gate.cells[0].judgement, Judgement::NotComparable);
+            assert_eq!(gate.cells[0].judgement, GateVerdict::NotComparable);
             let reason = gate.cells[0].reason.as_deref();
             assert!(reason.expect("a reason").contains(says), "{says}");
             assert!(!gate.passed());

@@ -4,10 +4,10 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::cell::{Cell, Subject};
+use super::cell::{BenchCell, Subject};
 use super::plan::Progress;
-use super::report::{self, Kind, Machine, Missing, Report};
-use super::runner::{Runner, Work};
+use super::report::{self, Machine, MissingCell, Report, ReportKind};
+use super::runner::{EngineTask, Runner};
 use crate::config::{Changes, KNOBS, Preset, RunConfig, Value};
 use crate::course::{Course, Stage};
 use crate::exit::Exit;
@@ -20,7 +20,7 @@ pub const BASELINE: &str = "v1";
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct JourneyPlan {
     pub preset: Preset,
     pub device: String,
     /// Steps of each run.
@@ -37,14 +37,14 @@ pub struct Journey {
     pub steps: u64,
     pub rounds: u32,
     /// Baselines first, then the stages in their order, broken before fixed.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StageTiming>,
     /// Whether it was broken off before all was measured.
     pub interrupted: bool,
 }
 
 /// One configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct StageTiming {
     /// 0: a baseline.
     pub stage: u32,
     /// Of the stage; empty for a baseline.
@@ -55,10 +55,10 @@ pub struct Row {
     /// What is wrong, or what was changed, in a phrase.
     pub phrase: String,
     /// What was measured.
-    pub cell: Option<Cell>,
+    pub cell: Option<BenchCell>,
     /// Why nothing was, and of what kind that is.
     pub reason: Option<String>,
-    pub missing: Option<Kind>,
+    pub missing: Option<ReportKind>,
     /// Speed over the baseline's; none for a baseline.
     pub ratio: Option<Ratio>,
     /// Why there is no ratio.
@@ -78,7 +78,7 @@ pub struct Ratio {
 
 /// A row that is to be measured.
 struct Planned {
-    row: Row,
+    row: StageTiming,
     config: RunConfig,
     /// Its place among the baselines, or that of the one it is compared with.
     baseline: usize,
@@ -97,13 +97,13 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
             baselines.push(plain);
         }
         for (variant, config) in [("broken", stage.broken_at(preset)), ("fixed", fixed)] {
-            let row = Row {
+            let row = StageTiming {
                 stage: stage.number,
                 id: stage.id.clone(),
                 title: stage.title.clone(),
                 variant: variant.to_owned(),
                 phrase: phrase(stage, variant),
-                ..Row::default()
+                ..StageTiming::default()
             };
             stages.push(Planned {
                 row,
@@ -118,7 +118,7 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
             .filter(|it| it.baseline == at && it.row.variant == "fixed")
             .map(|it| it.row.stage.to_string())
             .collect();
-        let row = Row {
+        let row = StageTiming {
             title: "plain baseline".to_owned(),
             variant: match at {
                 0 => BASELINE.to_owned(),
@@ -128,7 +128,7 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
                 0 => "every operation in its plain version".to_owned(),
                 _ => format!("the same at the sizes of stage {}", of.join(", ")),
             },
-            ..Row::default()
+            ..StageTiming::default()
         };
         Planned {
             row,
@@ -186,15 +186,15 @@ fn clause(mut clauses: Vec<String>, word: &str) -> Vec<String> {
 pub fn measure(
     runner: &mut Runner,
     course: &Course,
-    plan: &Plan,
-    tell: &mut dyn FnMut(&Row, Progress<'_>) -> Result<()>,
+    plan: &JourneyPlan,
+    tell: &mut dyn FnMut(&StageTiming, Progress<'_>) -> Result<()>,
 ) -> Result<Journey> {
     let mut all = planned(course, plan.preset);
     let mut subjects = Vec::new();
     // The row of each subject.
     let mut places = Vec::new();
     for (at, it) in all.iter_mut().enumerate() {
-        let work = Work::Run(RunSpec {
+        let work = EngineTask::Run(RunSpec {
             stage: it.row.stage,
             variant: it.row.variant.clone(),
             config: it.config.clone(),
@@ -205,7 +205,7 @@ pub fn measure(
             Ok(()) => places.push(at),
             Err(why) => {
                 it.row.reason = Some(format!("{why:#}"));
-                it.row.missing = Some(Kind::Refused);
+                it.row.missing = Some(ReportKind::Refused);
                 continue;
             }
         }
@@ -219,7 +219,7 @@ pub fn measure(
             work,
         });
     }
-    let rows: Vec<&Row> = places.iter().map(|at| &all[*at].row).collect();
+    let rows: Vec<&StageTiming> = places.iter().map(|at| &all[*at].row).collect();
     let report = report::measure(runner, &subjects, plan.rounds, &mut |now| {
         tell(rows[now.job.subject], now)
     })?;
@@ -227,7 +227,7 @@ pub fn measure(
 }
 
 /// Puts what was measured into the rows.
-fn table(mut all: Vec<Planned>, report: Report, plan: &Plan) -> Journey {
+fn table(mut all: Vec<Planned>, report: Report, plan: &JourneyPlan) -> Journey {
     for it in &mut all {
         let name = it.row.name();
         it.row.cell = report
@@ -235,14 +235,14 @@ fn table(mut all: Vec<Planned>, report: Report, plan: &Plan) -> Journey {
             .iter()
             .find(|cell| cell.version == name)
             .cloned();
-        let about = |missing: &&Missing| missing.version.as_ref().is_none_or(|of| *of == name);
+        let about = |missing: &&MissingCell| missing.version.as_ref().is_none_or(|of| *of == name);
         if it.row.cell.is_none() && it.row.reason.is_none() {
             let missing = report.missing.iter().find(about);
             it.row.reason = missing.map(|it| it.reason.clone());
             it.row.missing = missing.map(|it| it.kind);
         }
     }
-    let baselines: Vec<Row> = all
+    let baselines: Vec<StageTiming> = all
         .iter()
         .filter(|it| it.row.stage == 0)
         .map(|it| it.row.clone())
@@ -268,8 +268,8 @@ fn table(mut all: Vec<Planned>, report: Report, plan: &Plan) -> Journey {
 }
 
 /// Speed per token over the baseline's, so that a stage with a batch of its own is not compared by its steps.
-fn against(row: &Row, baseline: &Row) -> Result<Ratio, String> {
-    let per_token = |row: &Row| {
+fn against(row: &StageTiming, baseline: &StageTiming) -> Result<Ratio, String> {
+    let per_token = |row: &StageTiming| {
         let missing = || row.reason.clone().unwrap_or_default();
         let cell = row.cell.as_ref().ok_or_else(missing)?;
         let why = cell.speed_reason.clone().unwrap_or_default();
@@ -287,7 +287,7 @@ fn against(row: &Row, baseline: &Row) -> Result<Ratio, String> {
     })
 }
 
-impl Row {
+impl StageTiming {
     /// `stage 2 broken`, `v1 for 2`.
     pub fn name(&self) -> String {
         match self.stage {
@@ -303,9 +303,9 @@ impl Journey {
         let lacks = |kind| self.rows.iter().any(|row| row.missing == Some(kind));
         match self.rows.iter().any(|row| row.cell.is_some()) {
             _ if self.interrupted => Exit::Interrupted,
-            _ if lacks(Kind::Failed) => Exit::Failed,
+            _ if lacks(ReportKind::Failed) => Exit::Failed,
             true => Exit::Ok,
-            false if lacks(Kind::NoDevice) => Exit::NoDevice,
+            false if lacks(ReportKind::NoDevice) => Exit::NoDevice,
             false => Exit::Usage,
         }
     }

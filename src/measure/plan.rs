@@ -2,19 +2,19 @@
 
 use anyhow::Result;
 
-use super::runner::{Measured, Runner, Work};
+use super::runner::{EngineTask, Runner, TaskResult};
 use crate::out::{Exit, Stop};
 use crate::protocol::Line;
 
 /// One thing to measure on one device.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct MeasureJob {
     /// What messages call it.
     pub label: String,
     /// What it measures. When one job of a subject fails, its other jobs are skipped.
     pub subject: usize,
     pub device: String,
-    pub work: Work,
+    pub work: EngineTask,
     /// It begins with an engine of its own: it pays for opening the device and for compiling, and its memory is its own.
     pub fresh: bool,
     /// It counts as failed when it ends before its steps are done, or without a pair.
@@ -26,12 +26,12 @@ pub struct Job {
 pub struct Progress<'a> {
     /// Place of the job in the plan.
     pub at: usize,
-    pub job: &'a Job,
-    pub news: News<'a>,
+    pub job: &'a MeasureJob,
+    pub news: MeasureEvent<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum News<'a> {
+pub enum MeasureEvent<'a> {
     /// The job begins: its number, and how many jobs there are without those that are skipped.
     Begins {
         number: usize,
@@ -39,13 +39,13 @@ pub enum News<'a> {
     },
     /// A line of the stream, and its text.
     Line(&'a Line, &'a str),
-    Measured(&'a Measured),
+    Measured(&'a TaskResult),
     Failed(&'a Stop),
 }
 
 /// A subject that could not be measured.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct SubjectFailure {
     pub subject: usize,
     pub device: String,
     /// The device is not here, so that nothing of it was measured.
@@ -57,8 +57,8 @@ pub struct Failure {
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// With the subject, in the order of measuring.
-    pub measured: Vec<(usize, Measured)>,
-    pub failures: Vec<Failure>,
+    pub measured: Vec<(usize, TaskResult)>,
+    pub failures: Vec<SubjectFailure>,
     pub interrupted: bool,
 }
 
@@ -74,7 +74,7 @@ impl Outcome {
 /// Carries out a plan. An error of `tell` ends it, and so does an engine that never greeted.
 pub fn measure(
     runner: &mut Runner,
-    jobs: &[Job],
+    jobs: &[MeasureJob],
     tell: &mut dyn FnMut(Progress<'_>) -> Result<()>,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
@@ -88,13 +88,13 @@ pub fn measure(
             .iter()
             .filter(|job| !outcome.skips(job.subject, &job.device));
         let of = number + later.count();
-        let news = News::Begins { number, of };
+        let news = MeasureEvent::Begins { number, of };
         tell(Progress { at, job, news })?;
         if job.fresh {
             runner.restart();
         }
         let measured = runner.measure(&job.device, &job.work, |line, text| {
-            let news = News::Line(line, text);
+            let news = MeasureEvent::Line(line, text);
             tell(Progress { at, job, news })
         });
         let stop = match measured {
@@ -108,7 +108,7 @@ pub fn measure(
                     text,
                 },
                 None => {
-                    let news = News::Measured(&measured);
+                    let news = MeasureEvent::Measured(&measured);
                     tell(Progress { at, job, news })?;
                     on_device.push(&job.device);
                     outcome.measured.push((job.subject, measured));
@@ -122,9 +122,9 @@ pub fn measure(
             Err(error) if runner.hello().is_none() => return Err(error),
             Err(error) => error.downcast::<Stop>()?,
         };
-        let news = News::Failed(&stop);
+        let news = MeasureEvent::Failed(&stop);
         tell(Progress { at, job, news })?;
-        outcome.failures.push(Failure {
+        outcome.failures.push(SubjectFailure {
             subject: job.subject,
             device: job.device.clone(),
             no_device: stop.exit == Exit::NoDevice && !on_device.contains(&&job.device),
@@ -136,13 +136,13 @@ pub fn measure(
 }
 
 /// Refuses a plan with a job that does not fit into the memory of this machine, before anything starts.
-pub fn check_memory(runner: &Runner, jobs: &[Job]) -> Result<()> {
+pub fn check_memory(runner: &Runner, jobs: &[MeasureJob]) -> Result<()> {
     jobs.iter()
         .try_for_each(|job| runner.check_memory(&job.device, &job.work))
 }
 
 /// Why the work is not complete.
-fn unfinished(measured: &Measured) -> Option<String> {
+fn unfinished(measured: &TaskResult) -> Option<String> {
     let finished = measured.finished.as_ref()?;
     match (&finished.ended, &measured.pair) {
         (Some(why), _) => Some(format!("ended early: {why}")),
@@ -153,7 +153,11 @@ fn unfinished(measured: &Measured) -> Option<String> {
 
 /// The jobs in so many rounds, where jobs with an equal `group` are measured in turns: every second round goes
 /// backwards, so that a slow drift of the machine's speed affects all of them alike.
-pub fn in_rounds(jobs: &[Job], group: impl Fn(&Job) -> usize, rounds: u32) -> Vec<Job> {
+pub fn in_rounds(
+    jobs: &[MeasureJob],
+    group: impl Fn(&MeasureJob) -> usize,
+    rounds: u32,
+) -> Vec<MeasureJob> {
     let mut plan = Vec::new();
     for group in jobs.chunk_by(|a, b| group(a) == group(b)) {
         for round in 0..rounds {
@@ -178,11 +182,11 @@ mod tests {
 
     #[test]
     fn rounds_run_forwards_and_backwards() {
-        let job = |subject| Job {
+        let job = |subject| MeasureJob {
             label: "tiny".to_owned(),
             subject,
             device: "cpu".to_owned(),
-            work: Work::run("v1", &RunConfig::preset(Preset::Tiny), 2),
+            work: EngineTask::run("v1", &RunConfig::preset(Preset::Tiny), 2),
             fresh: true,
             must_finish: true,
         };

@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::ablation::{self, Group};
-use super::cell::{Cell, Subject};
+use super::ablation::{self, PresetEffects};
+use super::cell::{BenchCell, Subject};
 use super::gate::Gate;
-use super::plan::{self, Job, Progress};
-use super::runner::{Measured, Runner, Work};
+use super::plan::{self, MeasureJob, Progress};
+use super::runner::{EngineTask, Runner, TaskResult};
 use crate::config::file::read_text;
 use crate::out::{Exit, usage};
 use crate::profile::fit::{Fit, polynomial};
@@ -32,20 +32,20 @@ pub struct Report {
     pub steps: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<BenchCell>,
     /// What an ablation found.
     #[serde(skip_deserializing)]
-    pub groups: Vec<Group>,
-    pub missing: Vec<Missing>,
+    pub groups: Vec<PresetEffects>,
+    pub missing: Vec<MissingCell>,
     /// Whether it was broken off before all was measured.
     pub interrupted: bool,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
     /// What a sweep varied, and what memory follows over it.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub axis: Option<Axis>,
+    pub axis: Option<SweepAxis>,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub fits: Option<Vec<Fitted>>,
+    pub fits: Option<Vec<MemoryFit>>,
 }
 
 /// What ran the engine.
@@ -61,8 +61,8 @@ pub struct Machine {
 
 /// What was asked for and has no figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
-    pub kind: Kind,
+pub struct MissingCell {
+    pub kind: ReportKind,
     pub device: String,
     /// None: all of this device.
     pub preset: Option<String>,
@@ -73,7 +73,7 @@ pub struct Missing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ReportKind {
     /// The device is not here.
     NoDevice,
     /// The engine would not run it.
@@ -86,12 +86,12 @@ pub enum Kind {
 /// What a sweep varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Axis {
+pub enum SweepAxis {
     Batch,
     Context,
 }
 
-impl Axis {
+impl SweepAxis {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Batch => "batch",
@@ -110,7 +110,7 @@ impl Axis {
 
 /// The polynomial that one version's peak memory follows, in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fitted {
+pub struct MemoryFit {
     pub device: String,
     pub preset: String,
     pub version: String,
@@ -119,10 +119,10 @@ pub struct Fitted {
     pub reason: Option<String>,
 }
 
-impl Fitted {
+impl MemoryFit {
     /// Over the cells of one version.
-    pub fn of(axis: Axis, cells: &[Cell]) -> Self {
-        let point = |cell: &Cell| Some((cell.value? as f64, cell.memory.peak? as f64));
+    pub fn of(axis: SweepAxis, cells: &[BenchCell]) -> Self {
+        let point = |cell: &BenchCell| Some((cell.value? as f64, cell.memory.peak? as f64));
         let points: Vec<(f64, f64)> = cells.iter().filter_map(point).collect();
         let unmeasured = cells.iter().find_map(|cell| cell.memory.reason.as_ref());
         let fit = polynomial(&points, axis.degree()).map_err(|why| match unmeasured {
@@ -146,15 +146,15 @@ pub fn measure(
     rounds: u32,
     tell: &mut dyn FnMut(Progress<'_>) -> Result<()>,
 ) -> Result<Report> {
-    let job = |(at, subject): (usize, &Subject)| Job {
+    let job = |(at, subject): (usize, &Subject)| MeasureJob {
         label: subject.name(),
         subject: at,
         device: subject.device.clone(),
         work: subject.work.clone(),
-        fresh: matches!(subject.work, Work::Run(_)),
+        fresh: matches!(subject.work, EngineTask::Run(_)),
         must_finish: true,
     };
-    let jobs: Vec<Job> = subjects.iter().enumerate().map(job).collect();
+    let jobs: Vec<MeasureJob> = subjects.iter().enumerate().map(job).collect();
     plan::check_memory(runner, &jobs)?;
     let jobs = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
     let outcome = plan::measure(runner, &jobs, tell)?;
@@ -166,16 +166,16 @@ pub fn measure(
     };
     for failure in &outcome.failures {
         let kind = match failure.stop.exit {
-            _ if failure.no_device => Kind::NoDevice,
-            Exit::Usage => Kind::Refused,
-            _ => Kind::Failed,
+            _ if failure.no_device => ReportKind::NoDevice,
+            Exit::Usage => ReportKind::Refused,
+            _ => ReportKind::Failed,
         };
-        let missing = Missing::of(&subjects[failure.subject], kind, &failure.stop.text);
+        let missing = MissingCell::of(&subjects[failure.subject], kind, &failure.stop.text);
         report.missing.push(missing);
     }
     for (at, subject) in subjects.iter().enumerate() {
         let runs = outcome.measured.iter().filter(|(of, _)| *of == at);
-        let runs: Vec<&Measured> = runs.map(|(_, measured)| measured).collect();
+        let runs: Vec<&TaskResult> = runs.map(|(_, measured)| measured).collect();
         if let Some(contrast) = &subject.contrast {
             let effects = runs.iter().filter_map(|measured| {
                 let effect = ablation::effect(contrast, measured.pair.as_ref()?);
@@ -185,10 +185,10 @@ pub fn measure(
                 let (select, preset) = (&subject.device, subject.preset.name());
                 ablation::add(&mut report.groups, select, preset, &device.name, effect);
             }
-        } else if let Some(cell) = Cell::of(subject, &runs) {
+        } else if let Some(cell) = BenchCell::of(subject, &runs) {
             report.cells.push(cell);
         } else if !outcome.skips(at, &subject.device) {
-            let missing = Missing::of(subject, Kind::Interrupted, "interrupted");
+            let missing = MissingCell::of(subject, ReportKind::Interrupted, "interrupted");
             report.missing.push(missing);
         }
     }
@@ -231,13 +231,13 @@ impl Report {
     pub fn exit(&self) -> Exit {
         let any = !self.cells.is_empty() || !self.groups.is_empty();
         let mut missing = self.missing.iter();
-        let failed = missing.find(|missing| missing.kind != Kind::NoDevice);
+        let failed = missing.find(|missing| missing.kind != ReportKind::NoDevice);
         match (any, failed) {
             _ if self.interrupted => Exit::Interrupted,
             (true, None) if self.gate.as_ref().is_some_and(|gate| !gate.passed()) => Exit::Failed,
             (true, None) => Exit::Ok,
             (false, None) => Exit::NoDevice,
-            (false, Some(failed)) if failed.kind == Kind::Refused => Exit::Usage,
+            (false, Some(failed)) if failed.kind == ReportKind::Refused => Exit::Usage,
             _ => Exit::Failed,
         }
     }
@@ -262,9 +262,9 @@ impl Machine {
     }
 }
 
-impl Missing {
-    fn of(subject: &Subject, kind: Kind, reason: &str) -> Self {
-        let named = kind != Kind::NoDevice;
+impl MissingCell {
+    fn of(subject: &Subject, kind: ReportKind, reason: &str) -> Self {
+        let named = kind != ReportKind::NoDevice;
         Self {
             kind,
             device: subject.device.clone(),
@@ -285,10 +285,10 @@ impl Missing {
             _ => self.device.clone(),
         };
         let verb = match self.kind {
-            Kind::NoDevice => "is skipped",
-            Kind::Refused => "was refused",
-            Kind::Failed => "failed",
-            Kind::Interrupted => "was not measured",
+            ReportKind::NoDevice => "is skipped",
+            ReportKind::Refused => "was refused",
+            ReportKind::Failed => "failed",
+            ReportKind::Interrupted => "was not measured",
         };
         format!("{what} {verb}: {}", self.reason)
     }
@@ -301,8 +301,8 @@ mod tests {
 
     #[test]
     fn the_exit_code_says_what_is_worst() {
-        let exit = |interrupted, any, kinds: &[Kind]| {
-            let missing = |kind: &Kind| Missing {
+        let exit = |interrupted, any, kinds: &[ReportKind]| {
+            let missing = |kind: &ReportKind| MissingCell {
                 kind: *kind,
                 device: "gpu".to_owned(),
                 preset: None,
@@ -311,20 +311,20 @@ mod tests {
                 reason: "none".to_owned(),
             };
             Report {
-                cells: vec![Cell::default(); usize::from(any)],
+                cells: vec![BenchCell::default(); usize::from(any)],
                 missing: kinds.iter().map(missing).collect(),
                 interrupted,
                 ..Report::default()
             }
             .exit()
         };
-        assert_eq!(exit(false, true, &[Kind::NoDevice]), Exit::Ok);
-        assert_eq!(exit(false, false, &[Kind::NoDevice]), Exit::NoDevice);
-        let both = [Kind::NoDevice, Kind::Failed];
+        assert_eq!(exit(false, true, &[ReportKind::NoDevice]), Exit::Ok);
+        assert_eq!(exit(false, false, &[ReportKind::NoDevice]), Exit::NoDevice);
+        let both = [ReportKind::NoDevice, ReportKind::Failed];
         assert_eq!(exit(false, true, &both), Exit::Failed);
-        let both = [Kind::Refused, Kind::NoDevice];
+        let both = [ReportKind::Refused, ReportKind::NoDevice];
         assert_eq!(exit(false, false, &both), Exit::Usage);
-        assert_eq!(exit(true, true, &[Kind::Failed]), Exit::Interrupted);
+        assert_eq!(exit(true, true, &[ReportKind::Failed]), Exit::Interrupted);
     }
 
     #[test]

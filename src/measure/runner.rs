@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::machine;
 use crate::config::RunConfig;
 use crate::drivers::harmless;
-use crate::engine::client::{Client, EngineCommand, Heard, Limits, Over};
+use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd, Limits};
 use crate::out::{Exit, Stop, notice, usage};
 use crate::protocol::{Command, Event, Finished, Hello, Line, Pair, RunSpec, Slot};
 use crate::record::Recorder;
@@ -28,7 +28,7 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What an engine is asked to do.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum EngineTask {
     Run(RunSpec),
     /// Time of `a` over time of `b`. With 0 `pairs` it goes on until the verdict is clear.
     Pair {
@@ -38,7 +38,7 @@ pub enum Work {
     },
 }
 
-impl Work {
+impl EngineTask {
     /// A run that belongs to no stage.
     pub fn run(variant: &str, config: &RunConfig, steps: u64) -> Self {
         Self::Run(RunSpec {
@@ -98,7 +98,7 @@ impl Work {
 
 /// What came of one piece of work.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct TaskResult {
     /// The summary; none where an interrupted engine did not send it.
     pub finished: Option<Finished>,
     /// The comparison, as far as it came.
@@ -109,7 +109,7 @@ pub struct Measured {
 }
 
 /// Takes a notice: something about the engine that is worth a sentence.
-pub type Notify = Box<dyn FnMut(&str) + Send>;
+pub type NoticeHandler = Box<dyn FnMut(&str) + Send>;
 
 pub struct Runner {
     command: EngineCommand,
@@ -118,7 +118,7 @@ pub struct Runner {
     interrupted: Arc<AtomicBool>,
     /// An interruption ends the engine, instead of asking it to stop and to send its summary.
     kill_at_once: bool,
-    notify: Notify,
+    notify: NoticeHandler,
     hello: Option<Hello>,
     /// How long the device may make no progress.
     pub patience: Duration,
@@ -156,7 +156,11 @@ impl Runner {
     }
 
     /// For a screen: `stop` ends the engine at once, and notices go to `notify`.
-    pub fn in_background(command: EngineCommand, stop: Arc<AtomicBool>, notify: Notify) -> Self {
+    pub fn in_background(
+        command: EngineCommand,
+        stop: Arc<AtomicBool>,
+        notify: NoticeHandler,
+    ) -> Self {
         Self {
             command,
             client: None,
@@ -181,7 +185,7 @@ impl Runner {
     }
 
     /// Refuses work that does not fit into the memory of this machine, where the engine runs on it.
-    pub fn check_memory(&self, device: &str, work: &Work) -> Result<()> {
+    pub fn check_memory(&self, device: &str, work: &EngineTask) -> Result<()> {
         if self.command.is_own() {
             machine::check_memory(device, &work.configs())
         } else {
@@ -205,11 +209,11 @@ impl Runner {
     pub fn measure(
         &mut self,
         device: &str,
-        work: &Work,
+        work: &EngineTask,
         mut hear: impl FnMut(&Line, &str) -> Result<()>,
-    ) -> Result<Measured> {
+    ) -> Result<TaskResult> {
         self.check_memory(device, work)?;
-        let mut found = Measured::default();
+        let mut found = TaskResult::default();
         if self.interrupted() {
             found.interrupted = true;
             return Ok(found);
@@ -237,7 +241,7 @@ impl Runner {
     fn listen(
         &mut self,
         client: &mut Client,
-        found: &mut Measured,
+        found: &mut TaskResult,
         hear: &mut dyn FnMut(&Line, &str) -> Result<()>,
     ) -> Result<()> {
         let began = Instant::now();
@@ -288,8 +292,8 @@ impl Runner {
                 return Err(Stop { exit, text }.into());
             }
             match client.next(Duration::from_millis(50)) {
-                None | Some(Heard::Awake) => {}
-                Some(Heard::Line(line, text)) => {
+                None | Some(ClientEvent::Awake) => {}
+                Some(ClientEvent::Line(line, text)) => {
                     silent_since = None;
                     if let Some(recorder) = &mut self.recorder {
                         recorder.add(&line, &text)?;
@@ -313,7 +317,7 @@ impl Runner {
                         _ => {}
                     }
                 }
-                Some(Heard::Stray(text)) => {
+                Some(ClientEvent::Stray(text)) => {
                     // Drivers repeat themselves, once for each adapter they look at. `doctor` lists the lines that
                     // are known to mean nothing, with the reason.
                     if last_stray.as_ref() != Some(&text) && harmless(&text).is_none() {
@@ -321,20 +325,20 @@ impl Runner {
                     }
                     last_stray = Some(text);
                 }
-                Some(Heard::Malformed { line, why }) => (self.notify)(&format!(
+                Some(ClientEvent::Malformed { line, why }) => (self.notify)(&format!(
                     "the engine wrote a line that is not an event ({why}): {line}"
                 )),
-                Some(Heard::Silent(after)) => {
+                Some(ClientEvent::Silent(after)) => {
                     let seconds = after.as_secs_f64();
                     (self.notify)(&format!(
                         "nothing from the engine for {seconds:.0} s; waiting"
                     ));
                     silent_since = Some(Instant::now());
                 }
-                Some(Heard::Over(over)) => {
+                Some(ClientEvent::Over(over)) => {
                     let exit = match over {
-                        Over::Refused(_) => Exit::Usage,
-                        Over::Ended(_) => Exit::Failed,
+                        EngineEnd::Refused(_) => Exit::Usage,
+                        EngineEnd::Ended(_) => Exit::Failed,
                     };
                     let text = over.reason().to_owned();
                     return Err(Stop { exit, text }.into());

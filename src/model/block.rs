@@ -5,12 +5,12 @@ use burn::tensor::{Device, Tensor};
 use super::tables::Tables;
 use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Swiglu};
 use crate::ops::add::Add;
-use crate::ops::attention::{Attention, Packed, Separate};
+use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
 use crate::ops::format::Format;
 use crate::ops::linear::{Linear, LinearResidual};
 use crate::ops::rms_norm::RmsNorm;
 use crate::ops::rope::Rope;
-use crate::ops::swiglu::{Activation, Naive, PackedActivation};
+use crate::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
 use crate::ops::{Parameter, Scope, apply};
 
 /// Projections of one input: `N` matrices, or one with the rows of all.
@@ -54,7 +54,7 @@ pub(super) struct Block {
 
 /// What every block works with: the versions of the operations, and tables by shape.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
+pub(super) struct BlockContext {
     pub config: ModelConfig,
     pub format: Format,
     /// Whether the backward pass begins with another dL than 1.
@@ -78,7 +78,7 @@ impl Block {
     }
 }
 
-impl Setting {
+impl BlockContext {
     /// x + o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
     pub(super) fn attention(&self, layer: usize, block: &Block, x: Tensor<2>) -> Tensor<2> {
         let at = |part| Scope::layer(layer, part);
@@ -103,12 +103,12 @@ impl Setting {
                 let v = self.project(at("attention.v"), h, v); // [n, kv]
                 let q = apply(at("attention.rope"), self.rope(wide), [q]); // [n, d]
                 let k = apply(at("attention.rope"), self.rope(narrow), [k]); // [n, kv]
-                apply(at("attention"), Separate(attention), [q, k, v]) // [n, d]
+                apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
                 let packed = self.project(at("attention.qkv"), h, qkv); // [n, d + 2·kv]
                 let packed = apply(at("attention.rope"), self.rope(wide + narrow), [packed]); // [n, d + 2·kv]
-                apply(at("attention"), Packed(attention), [packed]) // [n, d]
+                apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
         self.onto(at("attention.o"), x, mixed, &block.o) // [n, d]
@@ -120,7 +120,7 @@ impl Setting {
         let h = self.normed(at("norm2"), x.clone(), &block.norm2); // [n, d]
         let active = match (&block.gate_up, self.config.swiglu) {
             (Projections::Separate([gate, up]), Swiglu::NaiveKernel) => {
-                let naive = Naive {
+                let naive = NaiveSwiglu {
                     matmul: self.config.matmul,
                 };
                 let inputs = [h, gate.value.clone(), up.value.clone()];

@@ -16,11 +16,11 @@ use crate::config::{Attention as Version, KvLayout};
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
 #[derive(Clone, Debug)]
-pub struct Separate(pub Attention);
+pub struct SeparateAttention(pub Attention);
 
 /// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
 #[derive(Clone, Debug)]
-pub struct Packed(pub Attention);
+pub struct PackedAttention(pub Attention);
 
 /// What the forward pass keeps.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ impl Attention {
     }
 }
 
-impl Operation<3> for Separate {
+impl Operation<3> for SeparateAttention {
     const NAME: &'static str = "attention";
 
     type Saved<B: Kernels> = Saved<Float<B>>;
@@ -151,7 +151,7 @@ impl Operation<3> for Separate {
     }
 }
 
-impl Operation<1> for Packed {
+impl Operation<1> for PackedAttention {
     const NAME: &'static str = "attention";
 
     type Saved<B: Kernels> = Saved<Float<B>>;

@@ -150,7 +150,7 @@ pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync) {
 /// one thread longer than all of them need for the values.
 pub(crate) fn filled(len: usize, part: usize, work: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
-    let room = Shared::room(&mut values, len);
+    let room = SharedSlice::room(&mut values, len);
     for_each(len.div_ceil(part), |index| {
         let start = index * part;
         let len = part.min(len - start);
@@ -173,18 +173,18 @@ pub(crate) fn zeros(len: usize) -> Vec<f32> {
 
 /// A slice that several tasks write at once, each task a part of its own.
 #[derive(Clone, Copy)]
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedSlice<'a> {
     start: *mut f32,
     len: usize,
     owner: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: a `Shared` is only a place and a length; `part` and `pointer` say what their callers must keep to.
-unsafe impl Send for Shared<'_> {}
+// SAFETY: a `SharedSlice` is only a place and a length; `part` and `pointer` say what their callers must keep to.
+unsafe impl Send for SharedSlice<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for SharedSlice<'_> {}
 
-impl<'a> Shared<'a> {
+impl<'a> SharedSlice<'a> {
     pub(crate) fn new(values: &'a mut [f32]) -> Self {
         Self {
             start: values.as_mut_ptr(),

@@ -11,7 +11,7 @@ use burn::tensor::{Device, Int, Tensor};
 use crate::config::Precision;
 
 use super::format::Format;
-use super::live::Use;
+use super::live::LiveKernel;
 use super::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A backend's float tensor.
@@ -137,7 +137,7 @@ pub trait Kernels: Backend {
     /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
     /// come in the order of the kernel's bindings.
     fn learner(
-        _use: Use<'_>,
+        _use: LiveKernel<'_>,
         _inputs: Vec<Float<Self>>,
         _outputs: &[[usize; 2]],
     ) -> Option<Vec<Float<Self>>> {

@@ -30,12 +30,12 @@ pub const PARTS: &[Part] = &[
 ];
 
 static ANY: AtomicBool = AtomicBool::new(false);
-static NOW: Mutex<BTreeMap<&'static str, Arc<Live>>> = Mutex::new(BTreeMap::new());
-static DROPPED: Mutex<Vec<Dropped>> = Mutex::new(Vec::new());
+static NOW: Mutex<BTreeMap<&'static str, Arc<LivePart>>> = Mutex::new(BTreeMap::new());
+static DROPPED: Mutex<Vec<DroppedKernel>> = Mutex::new(Vec::new());
 
 /// A learner's kernels that were taken out because they computed something else than the part's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedKernel {
     pub exercise: String,
     pub part: &'static str,
     pub why: String,
@@ -43,7 +43,7 @@ pub struct Dropped {
 
 /// The kernels of a part.
 #[derive(Debug)]
-pub struct Live {
+pub struct LivePart {
     /// Where they come from.
     pub exercise: String,
     name: &'static str,
@@ -56,13 +56,13 @@ pub struct Live {
 
 /// One use of a learner's kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Use<'a> {
-    pub live: &'a Live,
+pub struct LiveKernel<'a> {
+    pub live: &'a LivePart,
     /// Forward 0, backward 1.
     pub which: usize,
     pub sizes: &'a [(&'a str, u64)],
     /// Along x; one workgroup along the other axes.
-    pub cover: Cover,
+    pub cover: WorkgroupCount,
     /// Launches, each on its own share of every buffer: one for each sequence, where the kernel knows one sequence only.
     pub shares: u64,
 }
@@ -76,7 +76,7 @@ struct Text {
 
 /// How many workgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cover {
+pub enum WorkgroupCount {
     /// This number of workgroups.
     Groups(u64),
     /// Enough workgroups for this number of invocations.
@@ -105,7 +105,7 @@ pub fn install(
         text: text.clone(),
         workgroup: *workgroup,
     });
-    let live = Live {
+    let live = LivePart {
         exercise: exercise.to_owned(),
         name,
         kernels: kernels.collect(),
@@ -166,7 +166,7 @@ pub fn without<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// What has taken over a part, if anything has. Costs one load where nothing has.
-pub fn of(part: &str) -> Option<Arc<Live>> {
+pub fn of(part: &str) -> Option<Arc<LivePart>> {
     if !ANY.load(Ordering::Acquire) || OWN_KERNELS_ONLY.get() {
         return None;
     }
@@ -177,11 +177,11 @@ pub fn of(part: &str) -> Option<Arc<Live>> {
 }
 
 /// What was taken out since the last call.
-pub fn take_dropped() -> Vec<Dropped> {
+pub fn take_dropped() -> Vec<DroppedKernel> {
     std::mem::take(&mut DROPPED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-impl Live {
+impl LivePart {
     /// Whether its results are still held against those of the part's own kernel.
     pub fn is_new(&self) -> bool {
         self.launches() <= COMPARED
@@ -209,7 +209,7 @@ impl Live {
             let launch = self.launches();
             let (found, own) = (found[at], own[at]);
             let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
-            dropped.push(Dropped {
+            dropped.push(DroppedKernel {
                 exercise: self.exercise.clone(),
                 part: self.name,
                 why: format!(
@@ -232,7 +232,7 @@ impl Live {
     }
 }
 
-impl Use<'_> {
+impl LiveKernel<'_> {
     /// Launches the kernel on contiguous f32 buffers in the order of its bindings, one share of every buffer after the
     /// other. False where this device or grid does not take it: then launch the part's own.
     pub fn launch(self, buffers: &[&CubeTensor]) -> bool {
@@ -271,8 +271,10 @@ impl Use<'_> {
             return Err(format!("this device runs {runtime} and takes no WGSL"));
         }
         let groups = match self.cover {
-            Cover::Groups(count) => count,
-            Cover::Invocations(count) => count.div_ceil(u64::from(text.workgroup[0].max(1))),
+            WorkgroupCount::Groups(count) => count,
+            WorkgroupCount::Invocations(count) => {
+                count.div_ceil(u64::from(text.workgroup[0].max(1)))
+            }
         };
         if groups > MAX_WORKGROUPS {
             return Err(format!(

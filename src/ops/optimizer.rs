@@ -14,7 +14,7 @@ use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
 use super::gpu::{self, adamw};
 use super::kernels::is_cpu;
 use super::loss_scale::{LossScale, State};
-use super::trace::{self, Cost, Phase, Row, Scope};
+use super::trace::{self, Cost, Phase, Scope, SpanRow};
 use super::{Parameter, primitive};
 use crate::config;
 
@@ -328,9 +328,9 @@ fn clock_at(time: i32, like: &Tensor<2>) -> CubeTensor {
     .expect("the device was checked")
 }
 
-fn row(version: &'static str, elements: usize) -> Row {
+fn row(version: &'static str, elements: usize) -> SpanRow {
     let n = elements as f64;
-    Row {
+    SpanRow {
         scope: Scope::outside("optimizer"),
         phase: Phase::Optimizer,
         op: "adamw",

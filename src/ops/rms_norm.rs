@@ -6,7 +6,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::Shape;
 
 use super::format::Format;
-use super::live::{Cover, Live, Use};
+use super::live::{LiveKernel, LivePart, WorkgroupCount};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
 
@@ -66,15 +66,15 @@ impl Operation<2> for RmsNorm {
     /// The learner's kernel writes y alone; 1/rms, which the backward pass needs, comes from ours.
     fn forward_live<B: Kernels>(
         &self,
-        live: &Live,
+        live: &LivePart,
         [x, gain]: &[Float<B>; 2],
     ) -> Option<(Float<B>, [Float<B>; 3])> {
         let [rows, columns] = x.shape().dims();
-        let it = Use {
+        let it = LiveKernel {
             live,
             which: 0,
             sizes: &[("ROWS", rows as u64), ("COLS", columns as u64)],
-            cover: Cover::Groups(rows as u64),
+            cover: WorkgroupCount::Groups(rows as u64),
             shares: 1,
         };
         let y = B::learner(it, vec![x.clone(), gain.clone()], &[[rows, columns]])?.pop()?;

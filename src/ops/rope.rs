@@ -5,7 +5,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice};
 
 use super::format::Format;
-use super::live::{Cover, Live, Use};
+use super::live::{LiveKernel, LivePart, WorkgroupCount};
 pub use super::shapes::{Rope, Rotation};
 use super::{Cost, Float, Kernels, Operation};
 
@@ -28,13 +28,17 @@ impl Operation<1> for Rope {
 
     /// The learner's kernel takes its angle from the row's number: one launch for each sequence. It has no way back, so
     /// the backward pass stays ours, and it turns every column, so it leaves a row that holds values as well alone.
-    fn forward_live<B: Kernels>(&self, live: &Live, [x]: &[Float<B>; 1]) -> Option<(Float<B>, ())> {
+    fn forward_live<B: Kernels>(
+        &self,
+        live: &LivePart,
+        [x]: &[Float<B>; 1],
+    ) -> Option<(Float<B>, ())> {
         let [rows, width] = x.shape().dims();
         if self.rotated != width || !rows.is_multiple_of(self.context) {
             return None;
         }
         let heads = width / self.head_dim;
-        let it = Use {
+        let it = LiveKernel {
             live,
             which: 0,
             sizes: &[
@@ -42,7 +46,7 @@ impl Operation<1> for Rope {
                 ("H", heads as u64),
                 ("D", self.head_dim as u64),
             ],
-            cover: Cover::Invocations((self.context * width) as u64),
+            cover: WorkgroupCount::Invocations((self.context * width) as u64),
             shares: (rows / self.context) as u64,
         };
         let y = B::learner(it, vec![x.clone()], &[[rows, width]])?.pop()?;

@@ -7,7 +7,7 @@ use burn::tensor::{Shape, Slice};
 
 use super::format::Format;
 use super::linear;
-use super::live::{Cover, Live, Use};
+use super::live::{LiveKernel, LivePart, WorkgroupCount};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
@@ -34,7 +34,7 @@ impl Operation<2> for Activation {
 
     fn forward_live<B: Kernels>(
         &self,
-        live: &Live,
+        live: &LivePart,
         [gate, up]: &[Float<B>; 2],
     ) -> Option<(Float<B>, [Float<B>; 2])> {
         let saved = [gate.clone(), up.clone()];
@@ -44,7 +44,7 @@ impl Operation<2> for Activation {
 
     fn backward_live<B: Kernels>(
         &self,
-        live: &Live,
+        live: &LivePart,
         [gate, up]: &[Float<B>; 2],
         dy: &Float<B>,
     ) -> Option<[Float<B>; 2]> {
@@ -67,17 +67,17 @@ fn cost(count: usize) -> (Cost, Cost) {
 
 /// A learner's kernel with one invocation for each element.
 fn elementwise<B: Kernels>(
-    live: &Live,
+    live: &LivePart,
     which: usize,
     inputs: Vec<Float<B>>,
     outputs: &[[usize; 2]],
 ) -> Option<Vec<Float<B>>> {
     let count = outputs.first()?.iter().product::<usize>() as u64;
-    let it = Use {
+    let it = LiveKernel {
         live,
         which,
         sizes: &[("N", count)],
-        cover: Cover::Invocations(count),
+        cover: WorkgroupCount::Invocations(count),
         shares: 1,
     };
     B::learner(it, inputs, outputs)
@@ -131,11 +131,11 @@ impl Operation<1> for PackedActivation {
 /// Stage 4: x `[n, d]`, W_gate and W_up `[f, d]` → silu(x·W_gateᵀ)·(x·W_upᵀ) `[n, f]`, each output by one invocation
 /// that walks two whole rows of weights. Right, and without any reuse. Its backward uses the library's products.
 #[derive(Clone, Debug)]
-pub struct Naive {
+pub struct NaiveSwiglu {
     pub matmul: Matmul,
 }
 
-impl Operation<3> for Naive {
+impl Operation<3> for NaiveSwiglu {
     const NAME: &'static str = "naive-swiglu";
 
     /// The inputs, gate and up.

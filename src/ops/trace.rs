@@ -77,7 +77,7 @@ impl Cost {
 
 /// What a span is about.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct SpanRow {
     pub scope: Scope,
     pub phase: Phase,
     pub op: &'static str,
@@ -88,7 +88,7 @@ pub struct Row {
 /// One finished span. `start` is from the beginning of the recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    pub row: Row,
+    pub row: SpanRow,
     pub start: Duration,
     pub length: Duration,
 }
@@ -138,7 +138,7 @@ pub fn by_learner() {
 }
 
 /// Runs `work` inside a span. Spans are leaves: one inside another counts as part of the outer one.
-pub fn span<R>(row: Row, work: impl FnOnce() -> R) -> R {
+pub fn span<R>(row: SpanRow, work: impl FnOnce() -> R) -> R {
     let mine = RECORDER.with_borrow_mut(|slot| {
         let recorder = slot.as_mut()?;
         if recorder.open.is_some() {

@@ -15,7 +15,7 @@ const ENOUGH: usize = 3;
 
 /// Processor time since the system's start, in ticks, over the cores that this process may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct ProcessorTime {
     pub cores: u32,
     /// Time in which the cores worked, and all time.
     pub busy: u64,
@@ -24,7 +24,7 @@ pub struct Reading {
     pub own: u64,
 }
 
-impl Reading {
+impl ProcessorTime {
     /// From the texts of `/proc/stat` and of `/proc/PID/stat` of the program's processes; `may_use` says which cores count.
     pub fn parse(stat: &str, own: &[&str], may_use: impl Fn(u32) -> bool) -> Option<Self> {
         let mut reading = Self::default();
@@ -61,7 +61,7 @@ fn process(stat: &str) -> Option<u64> {
 }
 
 /// The share of the cores, 0 to 1, that others used between two readings. None where too little time passed.
-pub fn others(before: &Reading, after: &Reading) -> Option<f64> {
+pub fn others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
     let all = after.all.checked_sub(before.all)?;
     let busy = after.busy.saturating_sub(before.busy);
     let own = after.own.saturating_sub(before.own);
@@ -121,8 +121,8 @@ mod tests {
     fn others_have_what_is_busy_and_not_ours() {
         let may_use = |core| core < 2;
         let [then, now] = [(40, 10), (80, 20)].map(|(user, system)| engine(user, system));
-        let before = Reading::parse(BEFORE, &[&then], may_use).expect("a reading");
-        let after = Reading::parse(AFTER, &[&now], may_use).expect("a reading");
+        let before = ProcessorTime::parse(BEFORE, &[&then], may_use).expect("a reading");
+        let after = ProcessorTime::parse(AFTER, &[&now], may_use).expect("a reading");
         assert_eq!((before.cores, before.all, before.own), (2, 400, 50));
         // Of 200 ticks, 58 idle, 50 of our own: guest time counts once, core 2 is not ours to use.
         assert_eq!((after.all, after.own), (600, 100));
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_no_share() {
-        let reading = |all, busy, own| Reading {
+        let reading = |all, busy, own| ProcessorTime {
             cores: 2,
             busy,
             all,
@@ -143,9 +143,9 @@ mod tests {
         assert_eq!(others(&before, &reading(90, 60, 10)), None, "backwards");
         // Our own clock runs ahead of the system's by a tick or two.
         assert_eq!(others(&before, &reading(300, 250, 213)), Some(0.0));
-        assert_eq!(Reading::parse("cpu0 0 0 0 0 0", &[], |_| true), None);
-        assert_eq!(Reading::parse("cpu0 x 0 0 0 0", &[], |_| true), None);
-        assert_eq!(Reading::parse("", &[], |_| true), None);
+        assert_eq!(ProcessorTime::parse("cpu0 0 0 0 0 0", &[], |_| true), None);
+        assert_eq!(ProcessorTime::parse("cpu0 x 0 0 0 0", &[], |_| true), None);
+        assert_eq!(ProcessorTime::parse("", &[], |_| true), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The operations of one profiled step: rows of all layers, parts and kernels added up by operation and phase, as the
 //! roofline shows them.
 
-use super::roofline::{Reached, bounding, rates};
+use super::roofline::{RowRates, bounding, rates};
 use crate::protocol::{Kernels, Roof};
 
 /// A row of a profile as people read it, on the screen and on the command line: the operation, its place where that says
@@ -47,7 +47,7 @@ impl Operation {
     }
 
     /// What it reached against the roofs.
-    pub fn reached(&self, roof: Option<&Roof>) -> Reached {
+    pub fn reached(&self, roof: Option<&Roof>) -> RowRates {
         let work = self.work.filter(|(flops, bytes)| flops + bytes > 0.0);
         let roof = roof.and_then(|roof| bounding(roof, self.matrix_cores));
         rates(work, self.ms * 1e-3, roof.as_ref())
@@ -138,7 +138,7 @@ mod tests {
         let found = operations(&kernels);
         assert_eq!(found[0].name(), "glue fwd");
         assert_eq!(found[0].no_work.as_deref(), Some("counted elsewhere"));
-        assert_eq!(found[0].reached(None), Reached::default());
+        assert_eq!(found[0].reached(None), RowRates::default());
         assert_eq!(
             (found[1].ms, found[1].work, &found[1].no_work),
             (6.0, Some((12e6, 12e6)), &None)

@@ -129,7 +129,7 @@ pub fn least(roof: &Roof, flops: f64, bytes: f64) -> (f64, bool) {
 
 /// What a kernel row reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reached {
+pub struct RowRates {
     pub flops_per_s: Option<f64>,
     pub bytes_per_s: Option<f64>,
     /// FLOP per byte.
@@ -141,7 +141,7 @@ pub struct Reached {
 }
 
 /// What a row reached, against the device's roofs where they are known. Parts are missing where the row's work is.
-pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> Reached {
+pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> RowRates {
     let ms = row.work_ms.unwrap_or(row.ms);
     // Older recordings contain two zeros where the work was counted in another row.
     let work = row
@@ -170,13 +170,13 @@ pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
 }
 
 /// The same for any work, in FLOP and bytes, that took `seconds`.
-pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Reached {
+pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> RowRates {
     let per_second = |work: Option<f64>| work.filter(|_| seconds > 0.0).map(|work| work / seconds);
     let both = work;
     let bound = both
         .zip(roof)
         .map(|((flops, bytes), roof)| least(roof, flops, bytes));
-    Reached {
+    RowRates {
         flops_per_s: per_second(both.map(|(flops, _)| flops)),
         bytes_per_s: per_second(both.map(|(_, bytes)| bytes)),
         intensity: both
@@ -307,9 +307,9 @@ mod tests {
             ms: 5.0,
             ..KernelRow::default()
         };
-        assert_eq!(reached(&row, Some(&roof())), Reached::default());
+        assert_eq!(reached(&row, Some(&roof())), RowRates::default());
         (row.flops, row.bytes) = (Some(0.0), Some(0.0));
-        assert_eq!(reached(&row, Some(&roof())), Reached::default());
+        assert_eq!(reached(&row, Some(&roof())), RowRates::default());
         // A copy has bytes and no arithmetic; a row without time has no rate.
         row.bytes = Some(5e4);
         assert_eq!(reached(&row, Some(&roof())).share, Some(1.0));

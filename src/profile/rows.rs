@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::stats::median;
-use crate::ops::trace::{Row, Span};
+use crate::ops::trace::{Span, SpanRow};
 use crate::protocol::{KernelRow, Kernels};
 
 /// How the names of kernels end that multiply on matrix cores.
@@ -99,7 +99,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn add(&mut self, row: &Row, kernel: &str, length: Duration, counts_work: bool) {
+    fn add(&mut self, row: &SpanRow, kernel: &str, length: Duration, counts_work: bool) {
         let key = [row.scope.part, row.phase.name(), row.op, kernel].map(str::to_owned);
         let (sum, layers) = self.entry(key);
         sum.calls += 1;
@@ -184,7 +184,7 @@ mod tests {
     use crate::ops::trace::{Cost, Phase, Scope};
 
     fn span(layer: usize, ms: u64) -> Span {
-        let row = Row {
+        let row = SpanRow {
             scope: Scope::layer(layer, "mlp.up"),
             phase: Phase::Forward,
             op: "linear",

@@ -39,7 +39,7 @@ pub struct Plan {
 
 /// What a look found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct LookResult {
     /// Time of A over time of B: above 1, B is faster.
     pub ratio: f64,
     pub interval: Option<(f64, f64)>,
@@ -64,7 +64,7 @@ impl Plan {
     }
 
     /// What these pairs (time of A, time of B) say at a look. The last look may spend all the error that is left.
-    pub fn look(&mut self, pairs: &[(f64, f64)], last: bool) -> Found {
+    pub fn look(&mut self, pairs: &[(f64, f64)], last: bool) -> LookResult {
         let averages = walsh_averages(&logs(pairs));
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         let medians = median(&a) / median(&b);
@@ -90,7 +90,7 @@ impl Plan {
             (Verdict::Same, _) => Verdict::Same,
             (_, sure) => sure,
         };
-        Found {
+        LookResult {
             ratio: quantile(&averages, 0.5).exp(),
             interval: shown,
             verdict,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     /// What is shown together does not contradict itself.
-    fn agree(found: &Found, pairs: &[(f64, f64)]) {
+    fn agree(found: &LookResult, pairs: &[(f64, f64)]) {
         let (low, high) = found.interval.expect("from ten pairs on");
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         let medians = median(&a) / median(&b);

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::hall::{Hall, Person};
 use super::record::Vote;
+use super::state::{KnownParticipant, RoomState};
 use crate::clean;
 use crate::course::{Course, Stage};
 
@@ -16,7 +16,7 @@ pub const STUCK_S: u64 = 600;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Board {
     pub closed: bool,
-    pub rows: Vec<Row>,
+    pub rows: Vec<ParticipantRow>,
     /// Here now, and those who have begun no stage.
     pub here: usize,
     pub not_started: usize,
@@ -24,9 +24,9 @@ pub struct Board {
     pub stages: Vec<StageColumn>,
     /// The offer to everybody, in words.
     pub offer: Option<String>,
-    pub vote: Option<Tally>,
+    pub vote: Option<VoteTally>,
     /// Every vote so far, for the presenter.
-    pub votes: Vec<Tally>,
+    pub votes: Vec<VoteTally>,
     pub race: Option<Race>,
     /// What could not be read: one line each.
     pub faults: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Board {
 
 /// One participant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct ParticipantRow {
     /// Stays on the instructor's machine.
     #[serde(skip)]
     pub id: String,
@@ -77,7 +77,7 @@ pub struct StageColumn {
 
 /// A vote as it stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct VoteTally {
     pub stage: u32,
     pub prompt: String,
     pub choices: Vec<String>,
@@ -95,7 +95,7 @@ pub struct Tally {
     pub unit: String,
 }
 
-impl Tally {
+impl VoteTally {
     /// Votes for a choice in each round.
     pub fn votes(&self, choice: usize) -> Vec<u32> {
         let rounds = self.rounds.iter();
@@ -109,11 +109,11 @@ impl Tally {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Race {
     pub task: String,
-    pub ranks: Vec<Rank>,
+    pub ranks: Vec<RaceRank>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rank {
+pub struct RaceRank {
     pub name: String,
     pub device: String,
     pub ratio: f64,
@@ -122,9 +122,10 @@ pub struct Rank {
 }
 
 impl Board {
-    pub fn of(hall: &Hall, course: &Course, now_ms: u64) -> Self {
+    pub fn of(hall: &RoomState, course: &Course, now_ms: u64) -> Self {
         let people = || hall.people.values();
-        let mut rows: Vec<Row> = people().map(|it| row(it, hall, course, now_ms)).collect();
+        let mut rows: Vec<ParticipantRow> =
+            people().map(|it| row(it, hall, course, now_ms)).collect();
         // Raised hands first, then who is here, then by name.
         rows.sort_by_cached_key(|it| (!it.raised, it.presence, it.name.to_lowercase()));
         let stages = course.stages.iter().map(|stage| StageColumn {
@@ -185,7 +186,12 @@ impl Board {
     }
 }
 
-fn row(person: &Person, hall: &Hall, course: &Course, now_ms: u64) -> Row {
+fn row(
+    person: &KnownParticipant,
+    hall: &RoomState,
+    course: &Course,
+    now_ms: u64,
+) -> ParticipantRow {
     let it = &person.record;
     let silent_s = now_ms.saturating_sub(person.heard_ms) / 1000;
     let presence = match silent_s {
@@ -203,7 +209,7 @@ fn row(person: &Person, hall: &Hall, course: &Course, now_ms: u64) -> Row {
     let at_s = it.here_s.saturating_add(silent_s);
     let ratios = it.stages.values().filter_map(|it| it.ratio);
     let ratios = ratios.chain(it.races.values().copied());
-    Row {
+    ParticipantRow {
         id: it.id.clone(),
         name: hall.name_of(it).to_owned(),
         device: it.device.clone(),
@@ -221,7 +227,7 @@ fn row(person: &Person, hall: &Hall, course: &Course, now_ms: u64) -> Row {
 }
 
 /// The vote that is open, or the one that was closed last.
-fn shown_vote<'a>(hall: &'a Hall, course: &'a Course) -> Option<(&'a Stage, &'a Vote)> {
+fn shown_vote<'a>(hall: &'a RoomState, course: &'a Course) -> Option<(&'a Stage, &'a Vote)> {
     let open = hall.class.open_vote().map(|(stage, _)| stage);
     let id = open.or(hall.class.last_vote.as_deref())?;
     let stage = course.stages.iter().find(|it| it.id == id)?;
@@ -229,7 +235,7 @@ fn shown_vote<'a>(hall: &'a Hall, course: &'a Course) -> Option<(&'a Stage, &'a 
 }
 
 /// How a vote stands.
-pub fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
+pub fn tally(hall: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
     let choices = stage.prediction.choices.len();
     let mut rounds = vote.counts.clone();
     if vote.open {
@@ -248,7 +254,7 @@ pub fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
     let text = |it: &String| clean::line(it.trim());
     let voted = rounds.last().map_or(0, |counts| counts.iter().sum());
     let present = hall.people.values().filter(|it| !it.record.left).count();
-    Tally {
+    VoteTally {
         voted,
         of: (present as u32).max(voted),
         stage: stage.number,
@@ -267,10 +273,10 @@ pub fn tally(hall: &Hall, stage: &Stage, vote: &Vote) -> Tally {
 }
 
 /// Everybody's result of a task; within a kind of device the best first.
-pub fn race(hall: &Hall, task: &str) -> Race {
+pub fn race(hall: &RoomState, task: &str) -> Race {
     let ran = hall.people.values().filter_map(|it| {
         let [ratio, low, high] = *it.record.races.get(task)?;
-        Some(Rank {
+        Some(RaceRank {
             name: hall.name_of(&it.record).to_owned(),
             device: it.record.device.clone(),
             ratio,
@@ -278,7 +284,7 @@ pub fn race(hall: &Hall, task: &str) -> Race {
             high,
         })
     });
-    let mut ranks: Vec<Rank> = ran.collect();
+    let mut ranks: Vec<RaceRank> = ran.collect();
     ranks.sort_by(|a, b| a.device.cmp(&b.device).then(b.ratio.total_cmp(&a.ratio)));
     Race {
         task: task.to_owned(),
@@ -304,10 +310,10 @@ pub fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::record::{Class, Order, Participant, Shared};
+    use crate::room::record::{ClassState, InstructorRequest, Participant, SharedWork};
 
-    fn hall(course: &Course) -> Hall {
-        let mut hall = Hall::new(Class::new());
+    fn hall(course: &Course) -> RoomState {
+        let mut hall = RoomState::new(ClassState::new());
         for (at, name) in ["Ana", "Bo", "Cy"].into_iter().enumerate() {
             let mut it = Participant {
                 id: at.to_string(),
@@ -318,7 +324,7 @@ mod tests {
                 raised: at == 2,
                 ..Participant::default()
             };
-            let shared = Shared {
+            let shared = SharedWork {
                 state: if at == 0 { "passed" } else { "seen" }.to_owned(),
                 vote: Some(at.min(1)),
                 again: Some(1),
@@ -326,7 +332,7 @@ mod tests {
                 measured: Some(1.5),
                 ratio: Some([1.0 + at as f64, 1.0, 4.0]),
                 hints: 1,
-                ..Shared::default()
+                ..SharedWork::default()
             };
             it.stages.insert(course.stages[0].id.clone(), shared);
             let (task, device) = (
@@ -364,8 +370,8 @@ mod tests {
         let course = Course::builtin("en");
         let mut hall = hall(&course);
         let stage = course.stages[0].id.clone();
-        hall.obey(&Order::OpenVote(stage.clone()));
-        let vote = |hall: &Hall| {
+        hall.apply(&InstructorRequest::OpenVote(stage.clone()));
+        let vote = |hall: &RoomState| {
             Board::of(hall, &course, 0)
                 .for_everybody()
                 .vote
@@ -376,12 +382,12 @@ mod tests {
             (open.open, open.voted, open.rounds.len(), open.ranges.len()),
             (true, 3, 0, 0)
         );
-        hall.obey(&Order::CloseVote);
+        hall.apply(&InstructorRequest::CloseVote);
         let closed = vote(&hall);
         assert_eq!(closed.rounds[0][..2], [1, 2]);
         assert_eq!((closed.ranges.len(), closed.measured), (3, Some(1.5)));
-        hall.obey(&Order::OpenVote(stage));
-        hall.obey(&Order::CloseVote);
+        hall.apply(&InstructorRequest::OpenVote(stage));
+        hall.apply(&InstructorRequest::CloseVote);
         let both = vote(&hall);
         assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
     }
@@ -390,7 +396,7 @@ mod tests {
     fn a_race_ranks_within_a_kind_of_device() {
         let course = Course::builtin("en");
         let mut hall = hall(&course);
-        hall.obey(&Order::Race(Some("mystery 7-1".to_owned())));
+        hall.apply(&InstructorRequest::Race(Some("mystery 7-1".to_owned())));
         let race = Board::of(&hall, &course, 0).race.expect("a race");
         let names: Vec<&str> = race.ranks.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["Cy", "Ana", "Bo"]);

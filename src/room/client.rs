@@ -7,8 +7,8 @@ use ureq::Agent;
 use ureq::http::StatusCode;
 
 use super::board::Board;
-use super::place::{Place, Refusal, Seat};
-use super::record::{Class, Fault, Order, Participant};
+use super::link::{InstructorLink, ParticipantLink, RoomError};
+use super::record::{ClassState, InstructorRequest, Participant, RecordError};
 use crate::clean;
 
 /// A whole request, and only finding the other side.
@@ -53,7 +53,7 @@ impl Http {
         })
     }
 
-    fn send<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Refusal> {
+    fn send<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, RoomError> {
         let gone = |error: ureq::Error| {
             let host = self.base.trim_start_matches("http://");
             let why = match error {
@@ -67,7 +67,7 @@ impl Http {
                     clean::bounded(&error.to_string(), 120)
                 ),
             };
-            Refusal::Later(format!("{} {why}", clean::bounded(host, 60)))
+            RoomError::Later(format!("{} {why}", clean::bounded(host, 60)))
         };
         let request = self.agent.post(format!("{}{path}", self.base));
         let request = request.header("authorization", format!("Bearer {}", self.code));
@@ -81,37 +81,38 @@ impl Http {
         let text = text.map_err(gone)?;
         if status == StatusCode::OK {
             return serde_json::from_slice(&text).map_err(|_| {
-                Refusal::Later(format!("{} answers, but not as a room does", self.base))
+                RoomError::Later(format!("{} answers, but not as a room does", self.base))
             });
         }
         let said = clean::bounded(String::from_utf8_lossy(&text).trim(), 200);
         Err(match status {
-            StatusCode::FORBIDDEN | StatusCode::UPGRADE_REQUIRED => Refusal::Never(said),
-            StatusCode::NOT_FOUND => Refusal::Never(format!("{} is no room", self.base)),
-            _ => Refusal::Later(said),
+            StatusCode::FORBIDDEN | StatusCode::UPGRADE_REQUIRED => RoomError::Never(said),
+            StatusCode::NOT_FOUND => RoomError::Never(format!("{} is no room", self.base)),
+            _ => RoomError::Later(said),
         })
     }
 }
 
-impl Seat for Http {
-    fn board(&mut self) -> Result<Board, Refusal> {
+impl InstructorLink for Http {
+    fn board(&mut self) -> Result<Board, RoomError> {
         self.send("/board", b"")
     }
 
-    fn order(&mut self, order: &Order) -> Result<(), Refusal> {
-        let body = serde_json::to_vec(order).map_err(|error| Refusal::Never(error.to_string()))?;
+    fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError> {
+        let body =
+            serde_json::to_vec(order).map_err(|error| RoomError::Never(error.to_string()))?;
         self.send::<Board>("/order", &body).map(drop)
     }
 }
 
-impl Place for Http {
-    fn share(&mut self, me: &Participant) -> Result<Class, Refusal> {
-        let body = serde_json::to_vec(me).map_err(|error| Refusal::Never(error.to_string()))?;
-        let class: Class = self.send("/join", &body)?;
+impl ParticipantLink for Http {
+    fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError> {
+        let body = serde_json::to_vec(me).map_err(|error| RoomError::Never(error.to_string()))?;
+        let class: ClassState = self.send("/join", &body)?;
         if class.version != super::record::VERSION {
-            return Err(Refusal::Never(format!(
+            return Err(RoomError::Never(format!(
                 "the room {}",
-                Fault::Version(class.version)
+                RecordError::Version(class.version)
             )));
         }
         Ok(class)

@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::place::{Place, Refusal};
-use super::record::{Class, Fault, MOST_BYTES, Participant, REMOVED};
+use super::link::{ParticipantLink, RoomError};
+use super::record::{ClassState, MOST_BYTES, Participant, REMOVED, RecordError};
 use crate::clean;
 use crate::course::progress::in_words;
 use crate::files;
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 32;
 type Stamp = (SystemTime, u64);
 
 /// What a look at the folder found new: the file's name, and the record or what is wrong with it.
-pub type Found = (String, Result<Participant, String>);
+pub type RecordFile = (String, Result<Participant, String>);
 
 pub struct Folder {
     dir: PathBuf,
@@ -68,13 +68,13 @@ impl Folder {
     }
 
     /// Opens the room for its instructor: the class that is there goes on, else a new one begins.
-    pub fn open(&self) -> Result<Class, String> {
+    pub fn open(&self) -> Result<ClassState, String> {
         let why = |error: &io::Error| format!("{}: {}", self.shown(), in_words(error));
         fs::create_dir_all(&self.dir).map_err(|error| why(&error))?;
         let mut class = match self.class() {
             Ok(class) => class,
-            Err(Refusal::Never(what)) => return Err(what),
-            Err(Refusal::Later(_)) => Class::new(),
+            Err(RoomError::Never(what)) => return Err(what),
+            Err(RoomError::Later(_)) => ClassState::new(),
         };
         class.closed = false;
         class.sequence += 1;
@@ -83,11 +83,11 @@ impl Folder {
     }
 
     /// What the class is told.
-    pub fn class(&self) -> Result<Class, Refusal> {
+    pub fn class(&self) -> Result<ClassState, RoomError> {
         self.wait(4);
         let path = self.dir.join(CLASS);
         let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
-            Refusal::Later(match error.kind() {
+            RoomError::Later(match error.kind() {
                 io::ErrorKind::NotFound => format!("no room is open in {}", self.shown()),
                 _ => format!(
                     "{}: {}",
@@ -96,16 +96,16 @@ impl Folder {
                 ),
             })
         })?;
-        Class::read(&bytes).map_err(|fault| {
+        ClassState::read(&bytes).map_err(|fault| {
             let what = format!("{} {fault}", clean::line(&path.display().to_string()));
             match fault {
-                Fault::Version(_) => Refusal::Never(what),
-                Fault::Garbage(_) => Refusal::Later(what),
+                RecordError::Version(_) => RoomError::Never(what),
+                RecordError::Garbage(_) => RoomError::Later(what),
             }
         })
     }
 
-    pub fn write_class(&self, class: &Class) -> io::Result<()> {
+    pub fn write_class(&self, class: &ClassState) -> io::Result<()> {
         self.write(CLASS, class)
     }
 
@@ -124,7 +124,7 @@ impl Folder {
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         self.wait(8);
         let path = self.dir.join(name);
-        let new = files::write(&path, &serde_json::to_vec(value)?)? == files::Written::New;
+        let new = files::write(&path, &serde_json::to_vec(value)?)? == files::WriteOutcome::New;
         // Others read it, whatever this user's files are like elsewhere.
         #[cfg(unix)]
         if new {
@@ -136,7 +136,7 @@ impl Folder {
     }
 
     /// The files of participants that changed since the last look.
-    pub fn look(&mut self) -> Result<Vec<Found>, String> {
+    pub fn look(&mut self) -> Result<Vec<RecordFile>, String> {
         self.wait(2);
         let failed = |error: io::Error| format!("{}: {}", self.shown(), in_words(&error));
         let mut names = Vec::new();
@@ -208,12 +208,12 @@ impl Folder {
     }
 }
 
-impl Place for Folder {
-    fn share(&mut self, me: &Participant) -> Result<Class, Refusal> {
+impl ParticipantLink for Folder {
+    fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError> {
         // Without a class nobody asked for the file.
         let class = self.class()?;
         if class.removed.contains(&me.id) {
-            return Err(Refusal::Never(REMOVED.to_owned()));
+            return Err(RoomError::Never(REMOVED.to_owned()));
         }
         if self.written.as_ref() != Some(me) {
             let earlier = self.earlier.take().unwrap_or_else(|| self.own(&me.id));
@@ -221,7 +221,7 @@ impl Place for Folder {
             record.keep(&earlier);
             self.earlier = Some(earlier);
             self.write_participant(&record).map_err(|error| {
-                Refusal::Later(format!("{}: {}", self.shown(), in_words(&error)))
+                RoomError::Later(format!("{}: {}", self.shown(), in_words(&error)))
             })?;
             self.written = Some(me.clone());
         }
@@ -317,7 +317,7 @@ mod tests {
         let mut folder = Folder::new(dir.path().to_owned());
         let refused = folder.share(&me('a', 1)).expect_err("another version");
         assert!(
-            matches!(&refused, Refusal::Never(why) if why.contains("another version")),
+            matches!(&refused, RoomError::Never(why) if why.contains("another version")),
             "{refused}"
         );
         assert!(folder.open().is_err());

@@ -30,13 +30,13 @@ pub struct Request {
 
 /// What is sent back.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     status: u16,
     kind: &'static str,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub fn json(value: &impl Serialize) -> Self {
         Self {
             status: 200,
@@ -107,8 +107,8 @@ impl Connection {
         }
     }
 
-    fn read_request(&mut self) -> Result<Request, Option<Answer>> {
-        let refused = |status, why| Err(Some(Answer::refused(status, why)));
+    fn read_request(&mut self) -> Result<Request, Option<Response>> {
+        let refused = |status, why| Err(Some(Response::refused(status, why)));
         if self.arrived.is_empty() {
             self.receive(IDLE)?;
         }
@@ -134,8 +134,8 @@ impl Connection {
     }
 
     /// Waits for more; an error where nothing comes.
-    fn receive(&mut self, wait: Duration) -> Result<(), Option<Answer>> {
-        let late = || Some(Answer::refused(408, "the request took too long"));
+    fn receive(&mut self, wait: Duration) -> Result<(), Option<Response>> {
+        let late = || Some(Response::refused(408, "the request took too long"));
         if wait.is_zero() {
             return Err(late());
         }
@@ -151,7 +151,7 @@ impl Connection {
     }
 
     /// Sends an answer; false where nothing more is to come.
-    pub fn answer(&mut self, answer: &Answer) -> bool {
+    pub fn answer(&mut self, answer: &Response) -> bool {
         let connection = if self.keeps { "keep-alive" } else { "close" };
         let mut text = format!(
             "{}content-length: {}\r\nconnection: {connection}\r\n\r\n",
@@ -183,8 +183,8 @@ fn head(status: u16, kind: &str) -> String {
 }
 
 /// The request so far without its body, the length of its head and that of its body; none while the head is not whole.
-fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Answer>> {
-    let wrong = |why| Some(Answer::refused(400, why));
+fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Response>> {
+    let wrong = |why| Some(Response::refused(400, why));
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let head = match parsed.parse(arrived) {
@@ -212,10 +212,13 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Answe
                 Ok(length) if value.bytes().all(|b| b.is_ascii_digit()) => {
                     body = Some(length as usize)
                 }
-                _ => return Err(Some(Answer::refused(413, "what was sent is too long"))),
+                _ => return Err(Some(Response::refused(413, "what was sent is too long"))),
             },
             "transfer-encoding" => {
-                return Err(Some(Answer::refused(411, "the length is to be said first")));
+                return Err(Some(Response::refused(
+                    411,
+                    "the length is to be said first",
+                )));
             }
             "connection" if value.eq_ignore_ascii_case("close") => request.keeps = false,
             "authorization" => {

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::news::News;
-use super::place::{Place, Refusal, Seat};
-use super::record::{Class, Order, Participant, VERSION};
+use super::link::{InstructorLink, ParticipantLink, RoomError};
+use super::news::RoomNews;
+use super::record::{ClassState, InstructorRequest, Participant, VERSION};
 
 /// How often the class is asked for news.
 const ASK: Duration = Duration::from_secs(2);
@@ -24,13 +24,13 @@ const FAREWELL: Duration = Duration::from_millis(700);
 /// The membership as long as this lives; dropped, it tells the room that the learner left.
 pub struct Member {
     records: Option<Sender<Participant>>,
-    orders: Option<Sender<Order>>,
-    news: Receiver<News>,
+    orders: Option<Sender<InstructorRequest>>,
+    news: Receiver<RoomNews>,
     ended: Receiver<()>,
 }
 
 impl Member {
-    pub fn join(place: Box<dyn Place>) -> std::io::Result<Self> {
+    pub fn join(place: Box<dyn ParticipantLink>) -> std::io::Result<Self> {
         let (records, wanted) = channel();
         let (teller, news) = channel();
         let (ending, ended) = channel();
@@ -48,7 +48,7 @@ impl Member {
     }
 
     /// Takes a seat in the room as its instructor's presenter.
-    pub fn teach(seat: Box<dyn Seat>) -> std::io::Result<Self> {
+    pub fn teach(seat: Box<dyn InstructorLink>) -> std::io::Result<Self> {
         let (orders, wanted) = channel();
         let (teller, news) = channel();
         let (ending, ended) = channel();
@@ -66,7 +66,7 @@ impl Member {
     }
 
     /// Asks the class for something.
-    pub fn order(&self, order: Order) {
+    pub fn order(&self, order: InstructorRequest) {
         if let Some(orders) = &self.orders {
             let _ = orders.send(order);
         }
@@ -80,7 +80,7 @@ impl Member {
         }
     }
 
-    pub fn next_news(&self) -> Option<News> {
+    pub fn next_news(&self) -> Option<RoomNews> {
         self.news.try_recv().ok()
     }
 
@@ -99,7 +99,11 @@ impl Drop for Member {
 }
 
 /// Takes orders to the room and brings its board.
-fn look(mut seat: Box<dyn Seat>, wanted: &Receiver<Order>, teller: &Sender<News>) {
+fn look(
+    mut seat: Box<dyn InstructorLink>,
+    wanted: &Receiver<InstructorRequest>,
+    teller: &Sender<RoomNews>,
+) {
     let mut told = None;
     loop {
         let done = match wanted.recv_timeout(LOOK) {
@@ -107,10 +111,10 @@ fn look(mut seat: Box<dyn Seat>, wanted: &Receiver<Order>, teller: &Sender<News>
             Err(RecvTimeoutError::Timeout) => seat.board(),
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        let again = !matches!(done, Err(Refusal::Never(_)));
+        let again = !matches!(done, Err(RoomError::Never(_)));
         let news = match done {
-            Ok(board) => News::Board(Box::new(board)),
-            Err(Refusal::Later(why) | Refusal::Never(why)) => News::Lost { why, again },
+            Ok(board) => RoomNews::Board(Box::new(board)),
+            Err(RoomError::Later(why) | RoomError::Never(why)) => RoomNews::Lost { why, again },
         };
         if told.as_ref() != Some(&news) {
             let _ = teller.send(news.clone());
@@ -123,19 +127,19 @@ fn look(mut seat: Box<dyn Seat>, wanted: &Receiver<Order>, teller: &Sender<News>
 }
 
 struct Sharer {
-    place: Box<dyn Place>,
-    teller: Sender<News>,
+    place: Box<dyn ParticipantLink>,
+    teller: Sender<RoomNews>,
     /// What is shared, when it came, and when it was last said anew.
     record: Option<(Participant, Instant)>,
     said: Instant,
     sequence: u64,
     /// What the screen was told last.
-    told: Option<News>,
+    told: Option<RoomNews>,
     wait: Duration,
 }
 
 impl Sharer {
-    fn new(place: Box<dyn Place>, teller: Sender<News>) -> Self {
+    fn new(place: Box<dyn ParticipantLink>, teller: Sender<RoomNews>) -> Self {
         // A program that is started again goes on counting.
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -174,17 +178,17 @@ impl Sharer {
             match self.share() {
                 Ok(class) => {
                     self.wait = ASK;
-                    self.tell(News::Class(Box::new(class)));
+                    self.tell(RoomNews::Class(Box::new(class)));
                 }
-                Err(Refusal::Later(why)) => {
+                Err(RoomError::Later(why)) => {
                     self.wait = match self.failing() {
                         true => (self.wait * 2).min(AGAIN[1]),
                         false => AGAIN[0],
                     };
-                    self.tell(News::Lost { why, again: true });
+                    self.tell(RoomNews::Lost { why, again: true });
                 }
-                Err(Refusal::Never(why)) => {
-                    return self.tell(News::Lost { why, again: false });
+                Err(RoomError::Never(why)) => {
+                    return self.tell(RoomNews::Lost { why, again: false });
                 }
             }
             due = Instant::now() + self.wait;
@@ -192,7 +196,7 @@ impl Sharer {
     }
 
     fn failing(&self) -> bool {
-        matches!(self.told, Some(News::Lost { .. }))
+        matches!(self.told, Some(RoomNews::Lost { .. }))
     }
 
     fn say_anew(&mut self) {
@@ -200,9 +204,9 @@ impl Sharer {
         self.said = Instant::now();
     }
 
-    fn share(&mut self) -> Result<Class, Refusal> {
+    fn share(&mut self) -> Result<ClassState, RoomError> {
         let Some((record, since)) = &self.record else {
-            return Err(Refusal::Later("nothing to share yet".to_owned()));
+            return Err(RoomError::Later("nothing to share yet".to_owned()));
         };
         let mut record = record.clone();
         record.version = VERSION;
@@ -215,7 +219,7 @@ impl Sharer {
 
     fn leave(&mut self) {
         if let Some((record, _)) = &mut self.record
-            && matches!(self.told, Some(News::Class(_)))
+            && matches!(self.told, Some(RoomNews::Class(_)))
         {
             (record.left, record.raised) = (true, false);
             self.say_anew();
@@ -223,7 +227,7 @@ impl Sharer {
         }
     }
 
-    fn tell(&mut self, news: News) {
+    fn tell(&mut self, news: RoomNews) {
         if self.told.as_ref() != Some(&news) {
             // The screen is gone before this thread.
             let _ = self.teller.send(news.clone());

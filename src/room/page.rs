@@ -29,14 +29,14 @@ pub fn file(board: &Board) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::board::Row;
+    use crate::room::board::ParticipantRow;
 
     #[test]
     fn a_hostile_name_stays_a_text() {
         let name = "</script><script>alert(1)</script>\u{2028}".to_owned();
-        let rows = vec![Row {
+        let rows = vec![ParticipantRow {
             name,
-            ..Row::default()
+            ..ParticipantRow::default()
         }];
         let page = file(&Board {
             rows,

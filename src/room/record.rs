@@ -37,7 +37,7 @@ pub struct Participant {
     pub raised: bool,
     /// The learner quit.
     pub left: bool,
-    pub stages: BTreeMap<String, Shared>,
+    pub stages: BTreeMap<String, SharedWork>,
     /// Measured ratios with their intervals, by exercise or mystery.
     pub races: BTreeMap<String, [f64; 3]>,
 }
@@ -45,7 +45,7 @@ pub struct Participant {
 /// What is shared of one stage or exercise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Shared {
+pub struct SharedWork {
     /// As the progress names it: `seen`, `predicted`, `passed`.
     pub state: String,
     /// The prediction, a = 0.
@@ -71,7 +71,7 @@ pub struct Shared {
 /// What the class is told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Class {
+pub struct ClassState {
     pub version: u32,
     pub sequence: u64,
     /// The instructor has closed the room.
@@ -105,7 +105,7 @@ pub struct Vote {
 /// What the instructor asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum InstructorRequest {
     /// Opens the vote on a stage's prediction; after a round was counted, the next one.
     OpenVote(String),
     CloseVote,
@@ -123,13 +123,13 @@ pub const REMOVED: &str = "the instructor has removed you from the room";
 
 /// What is wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum RecordError {
     Version(u32),
     /// Follows the name of the file or the sender.
     Garbage(String),
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for RecordError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Version(theirs) => write!(
@@ -143,14 +143,14 @@ impl std::fmt::Display for Fault {
 
 impl Participant {
     /// Reads and cleans a record from outside.
-    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
         if bytes.len() > MOST_BYTES {
             let long = format!("is longer than the limit of {MOST_BYTES} bytes");
-            return Err(Fault::Garbage(long));
+            return Err(RecordError::Garbage(long));
         }
         let mut it: Self = versioned(bytes, "no record of a participant")?;
         if it.id.len() != 32 || !it.id.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(Fault::Garbage("names no participant".to_owned()));
+            return Err(RecordError::Garbage("names no participant".to_owned()));
         }
         it.id.make_ascii_lowercase();
         it.name = clean_name(&it.name);
@@ -202,14 +202,14 @@ impl Participant {
     }
 }
 
-impl Shared {
+impl SharedWork {
     /// Whether more was done than looking.
     pub fn has_begun(&self) -> bool {
         self.vote.is_some() || !matches!(self.state.as_str(), "" | "new" | "seen" | "skipped")
     }
 }
 
-impl Class {
+impl ClassState {
     pub fn new() -> Self {
         Self {
             version: VERSION,
@@ -218,7 +218,7 @@ impl Class {
     }
 
     /// Reads the record of the class.
-    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
         versioned(bytes, "no record of a room")
     }
 
@@ -231,10 +231,10 @@ impl Class {
     }
 
     /// Does what the instructor asks for. `count` gives the votes on a stage in a round.
-    pub fn obey(&mut self, order: &Order, count: impl Fn(&str, usize) -> Vec<u32>) {
+    pub fn apply(&mut self, order: &InstructorRequest, count: impl Fn(&str, usize) -> Vec<u32>) {
         self.sequence += 1;
         match order {
-            Order::OpenVote(stage) => {
+            InstructorRequest::OpenVote(stage) => {
                 self.close_vote(&count);
                 self.last_vote = Some(stage.clone());
                 let vote = self.votes.entry(stage.clone()).or_default();
@@ -242,15 +242,15 @@ impl Class {
                 // The last round is taken again where all were counted.
                 vote.round = vote.counts.len().min(1);
             }
-            Order::CloseVote => self.close_vote(&count),
-            Order::Offer(stage) => self.offer.clone_from(stage),
-            Order::Race(task) => self.race.clone_from(task),
-            Order::Close(closed) => {
+            InstructorRequest::CloseVote => self.close_vote(&count),
+            InstructorRequest::Offer(stage) => self.offer.clone_from(stage),
+            InstructorRequest::Race(task) => self.race.clone_from(task),
+            InstructorRequest::Close(closed) => {
                 self.close_vote(&count);
                 self.closed = *closed;
             }
-            Order::Remove(id) => drop(self.removed.insert(id.clone())),
-            Order::LetIn => self.removed.clear(),
+            InstructorRequest::Remove(id) => drop(self.removed.insert(id.clone())),
+            InstructorRequest::LetIn => self.removed.clear(),
         }
     }
 
@@ -277,20 +277,20 @@ fn bound<T>(all: &mut BTreeMap<String, T>) {
 }
 
 /// A record whose version is looked at first: another one may have other fields.
-fn versioned<T: for<'de> Deserialize<'de>>(bytes: &[u8], what: &str) -> Result<T, Fault> {
+fn versioned<T: for<'de> Deserialize<'de>>(bytes: &[u8], what: &str) -> Result<T, RecordError> {
     #[derive(Deserialize)]
     struct Version {
         version: u32,
     }
     let garbage = |error: serde_json::Error| {
-        Fault::Garbage(format!(
+        RecordError::Garbage(format!(
             "is {what}: {}",
             clean::bounded(&error.to_string(), 120)
         ))
     };
     let Version { version } = serde_json::from_slice(bytes).map_err(garbage)?;
     if version != VERSION {
-        return Err(Fault::Version(version));
+        return Err(RecordError::Version(version));
     }
     serde_json::from_slice(bytes).map_err(garbage)
 }
@@ -299,7 +299,7 @@ fn versioned<T: for<'de> Deserialize<'de>>(bytes: &[u8], what: &str) -> Result<T
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Participant, Fault> {
+    fn read(text: &str) -> Result<Participant, RecordError> {
         Participant::read(text.as_bytes())
     }
 
@@ -313,7 +313,7 @@ mod tests {
             "x".repeat(900)
         );
         // A number that no float holds is no record at all.
-        assert!(matches!(read(&hostile), Err(Fault::Garbage(_))));
+        assert!(matches!(read(&hostile), Err(RecordError::Garbage(_))));
         let it = read(&hostile.replace("1e400", "3")).expect("a record");
         assert_eq!(it.name, "·[2J<script>alert(1)</sc…");
         assert_eq!(it.device.chars().count(), 41);
@@ -331,7 +331,7 @@ mod tests {
             "\u{0}\u{1b}]0;x",
             "{\"version\":1,\"id\":\"../../x\"}",
         ] {
-            let Err(Fault::Garbage(why)) = read(text) else {
+            let Err(RecordError::Garbage(why)) = read(text) else {
                 panic!("{text} is no record");
             };
             assert!(!why.chars().any(clean::harmful) && why.len() < 200, "{why}");
@@ -340,30 +340,33 @@ mod tests {
             "{{\"version\":1,\"id\":\"{ID}\",\"name\":\"{}\"}}",
             "a".repeat(MOST_BYTES)
         );
-        assert!(matches!(read(&long), Err(Fault::Garbage(why)) if why.contains("longer")));
-        assert_eq!(read("{\"version\":9,\"id\":[]}"), Err(Fault::Version(9)));
+        assert!(matches!(read(&long), Err(RecordError::Garbage(why)) if why.contains("longer")));
+        assert_eq!(
+            read("{\"version\":9,\"id\":[]}"),
+            Err(RecordError::Version(9))
+        );
     }
 
     #[test]
     fn a_question_is_voted_on_twice() {
-        let mut class = Class::new();
+        let mut class = ClassState::new();
         let count = |_: &str, round: usize| vec![3 - round as u32, round as u32];
-        class.obey(&Order::OpenVote("s".to_owned()), count);
+        class.apply(&InstructorRequest::OpenVote("s".to_owned()), count);
         assert_eq!(
             class.open_vote().map(|(stage, it)| (stage, it.round)),
             Some(("s", 0))
         );
-        class.obey(&Order::CloseVote, count);
+        class.apply(&InstructorRequest::CloseVote, count);
         assert_eq!(
             (class.open_vote(), &class.votes["s"].counts),
             (None, &vec![vec![3, 0]])
         );
-        class.obey(&Order::OpenVote("s".to_owned()), count);
+        class.apply(&InstructorRequest::OpenVote("s".to_owned()), count);
         assert_eq!(class.votes["s"].round, 1);
         // Another vote closes the open one.
-        class.obey(&Order::OpenVote("t".to_owned()), count);
+        class.apply(&InstructorRequest::OpenVote("t".to_owned()), count);
         assert_eq!(class.votes["s"].counts, [[3, 0], [2, 1]]);
-        class.obey(&Order::Close(true), count);
+        class.apply(&InstructorRequest::Close(true), count);
         assert!(class.closed && class.open_vote().is_none());
     }
 }

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
-use super::desk::Desk;
-use super::hall::Unheard;
-use super::http::{Answer, Connection, Request};
+use super::handle::RoomHandle;
+use super::http::{Connection, Request, Response};
 use super::page;
-use super::record::{Fault, Order, Participant, REMOVED};
+use super::record::{InstructorRequest, Participant, REMOVED, RecordError};
+use super::state::JoinError;
 use crate::course::Course;
 
 /// How often the board's page hears of changes at most, and how often of none.
@@ -43,7 +43,7 @@ const STACK: usize = 256 * 1024;
 
 /// The secrets of a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Codes {
+pub struct RoomSecrets {
     /// What learners join with.
     pub code: String,
     /// What the instructor's page and presenter use.
@@ -53,7 +53,7 @@ pub struct Codes {
 /// Letters and digits that are not taken for each other.
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 
-impl Codes {
+impl RoomSecrets {
     pub fn draw() -> Self {
         Self {
             code: drawn(8),
@@ -100,9 +100,9 @@ impl Bucket {
 
 /// The room as the threads of connections share it.
 struct Hosted {
-    desk: Desk,
+    desk: RoomHandle,
     course: Course,
-    codes: Codes,
+    codes: RoomSecrets,
     /// By participant.
     buckets: Mutex<BTreeMap<String, Bucket>>,
     wrong: Mutex<Bucket>,
@@ -137,9 +137,9 @@ pub fn bind(address: &str) -> Result<TcpListener, String> {
 /// Serves the room on threads of its own until the process ends.
 pub fn host(
     listener: TcpListener,
-    desk: Desk,
+    desk: RoomHandle,
     course: Course,
-    codes: Codes,
+    codes: RoomSecrets,
 ) -> Result<SocketAddr, String> {
     let failed = |error: std::io::Error| format!("the room cannot be served: {error}");
     let address = listener.local_addr().map_err(failed)?;
@@ -218,56 +218,56 @@ impl Hosted {
             return false;
         }
         let answer = match (request.method.as_str(), request.path.as_str()) {
-            ("GET", path) if !path[1..].contains('/') => Ok(Answer::page(page::live())),
+            ("GET", path) if !path[1..].contains('/') => Ok(Response::page(page::live())),
             ("POST", "/join") => self.join(request, connection.peer()),
             ("POST", "/board") => self.admit(&request.code, true).map(|()| self.board()),
             ("POST", "/order") => self.order(request),
-            _ => Err(Answer::refused(404, "there is no such page")),
+            _ => Err(Response::refused(404, "there is no such page")),
         };
         connection.answer(&answer.unwrap_or_else(|refused| refused))
     }
 
-    fn join(&self, request: &Request, peer: Option<IpAddr>) -> Result<Answer, Answer> {
+    fn join(&self, request: &Request, peer: Option<IpAddr>) -> Result<Response, Response> {
         self.admit(&request.code, false)?;
         let record = Participant::read(&request.body).map_err(|fault| {
             let status = match fault {
-                Fault::Version(_) => 426,
-                Fault::Garbage(_) => 400,
+                RecordError::Version(_) => 426,
+                RecordError::Garbage(_) => 400,
             };
-            Answer::refused(status, &format!("what was sent {fault}"))
+            Response::refused(status, &format!("what was sent {fault}"))
         })?;
         if !self.lets(&record.id) {
-            return Err(Answer::refused(429, "too many requests"));
+            return Err(Response::refused(429, "too many requests"));
         }
         let known = self.desk.hall().people.contains_key(&record.id);
         if !known && !self.lets_in(peer) {
             let why = "too many new participants at once from this address";
-            return Err(Answer::refused(429, why));
+            return Err(Response::refused(429, why));
         }
         let now_ms = self.desk.now_ms();
         let id = record.id.clone();
         let mut hall = self.desk.hall();
         hall.hear(record, now_ms).map_err(|unheard| match unheard {
-            Unheard::Full => Answer::refused(503, "the room is full"),
-            Unheard::Removed => Answer::refused(403, REMOVED),
+            JoinError::Full => Response::refused(503, "the room is full"),
+            JoinError::Removed => Response::refused(403, REMOVED),
         })?;
         let mut class = hall.class.clone();
         drop(hall);
         class.renamed.retain(|of, _| *of == id);
         class.removed.clear();
-        Ok(Answer::json(&class))
+        Ok(Response::json(&class))
     }
 
-    fn board(&self) -> Answer {
-        Answer::json(&self.desk.board(&self.course))
+    fn board(&self) -> Response {
+        Response::json(&self.desk.board(&self.course))
     }
 
-    fn order(&self, request: &Request) -> Result<Answer, Answer> {
+    fn order(&self, request: &Request) -> Result<Response, Response> {
         self.admit(&request.code, true)?;
-        let order: Order = serde_json::from_slice(&request.body)
-            .map_err(|_| Answer::refused(400, "what was sent is no order to a room"))?;
+        let order: InstructorRequest = serde_json::from_slice(&request.body)
+            .map_err(|_| Response::refused(400, "what was sent is no order to a room"))?;
         let obeyed = self.desk.order(&order);
-        obeyed.map_err(|why| Answer::refused(500, &why))?;
+        obeyed.map_err(|why| Response::refused(500, &why))?;
         Ok(self.board())
     }
 
@@ -275,7 +275,7 @@ impl Hosted {
     fn events(&self, connection: &mut Connection) -> std::io::Result<()> {
         if self.viewers.fetch_add(1, Ordering::SeqCst) >= MOST_VIEWERS {
             self.viewers.fetch_sub(1, Ordering::SeqCst);
-            connection.answer(&Answer::refused(503, "too many pages follow this board"));
+            connection.answer(&Response::refused(503, "too many pages follow this board"));
             return Ok(());
         }
         let sent = self.send_events(connection);
@@ -301,7 +301,7 @@ impl Hosted {
 
     /// Whether a code opens this: a learner's, or only the instructor's. The time it takes does not tell how much of it was
     /// right.
-    fn admit(&self, given: &str, instructor: bool) -> Result<(), Answer> {
+    fn admit(&self, given: &str, instructor: bool) -> Result<(), Response> {
         let is = |secret: &str| bool::from(secret.as_bytes().ct_eq(given.as_bytes()));
         let (key, code) = (is(&self.codes.key), is(&self.codes.code));
         if key || code && !instructor {
@@ -311,10 +311,10 @@ impl Hosted {
         let takes = wrong.takes(WRONG_RATE, WRONG_RATE);
         drop(wrong);
         if !takes {
-            return Err(Answer::refused(429, "too many wrong room codes"));
+            return Err(Response::refused(429, "too many wrong room codes"));
         }
         sleep(WRONG_WAIT);
-        Err(Answer::refused(403, "the room code is wrong"))
+        Err(Response::refused(403, "the room code is wrong"))
     }
 
     /// Whether one more participant may come from there now.
@@ -323,7 +323,7 @@ impl Hosted {
             return true;
         };
         let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
-        if joins.len() > 2 * super::hall::MOST_PEOPLE {
+        if joins.len() > 2 * super::state::MOST_PEOPLE {
             joins.clear();
         }
         let bucket = joins.entry(peer);
@@ -334,7 +334,7 @@ impl Hosted {
     /// Whether a participant may send something now.
     fn lets(&self, id: &str) -> bool {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() > 2 * super::hall::MOST_PEOPLE {
+        if buckets.len() > 2 * super::state::MOST_PEOPLE {
             buckets.clear();
         }
         let bucket = buckets.entry(id.to_owned());

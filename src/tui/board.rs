@@ -21,8 +21,8 @@ use super::text;
 use super::theme::Theme;
 use super::votes::bars;
 use crate::course::progress::letter;
-use crate::room::board::{Board, Presence, Race, Row, Tally, duration, offer_of};
-use crate::room::record::Order;
+use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration, offer_of};
+use crate::room::record::InstructorRequest;
 
 /// Between two looks at the room.
 const LOOK: Duration = Duration::from_millis(250);
@@ -60,7 +60,7 @@ pub trait RoomControl {
     fn stage(&self, at: usize) -> Option<String>;
     /// The task that a line names, such as `7 2` or `k04`, or what to write instead.
     fn race(&self, named: &str) -> Result<String, String>;
-    fn order(&mut self, order: Order) -> Result<(), String>;
+    fn order(&mut self, order: InstructorRequest) -> Result<(), String>;
 }
 
 /// Shows the board until the instructor quits.
@@ -134,23 +134,25 @@ pub fn act(
                     row.name
                 ));
             }
-            Order::Remove(row.id.clone())
+            InstructorRequest::Remove(row.id.clone())
         }
-        BoardAction::LetIn => Order::LetIn,
-        BoardAction::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => Order::CloseVote,
-        BoardAction::Vote => Order::OpenVote(room.stage(view.marked)?),
+        BoardAction::LetIn => InstructorRequest::LetIn,
+        BoardAction::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => {
+            InstructorRequest::CloseVote
+        }
+        BoardAction::Vote => InstructorRequest::OpenVote(room.stage(view.marked)?),
         BoardAction::Offer => {
             let marked = board.stages.get(view.marked)?;
             let offered = board.offer == Some(offer_of(marked.number, &marked.title));
             let stage = room.stage(view.marked)?;
-            Order::Offer((!offered).then_some(stage))
+            InstructorRequest::Offer((!offered).then_some(stage))
         }
-        BoardAction::Race if board.race.is_some() => Order::Race(None),
+        BoardAction::Race if board.race.is_some() => InstructorRequest::Race(None),
         BoardAction::Race => {
             view.naming = Some(String::new());
             return None;
         }
-        BoardAction::Close => Order::Close(!board.closed),
+        BoardAction::Close => InstructorRequest::Close(!board.closed),
         BoardAction::Type(letter) => {
             let name = view.naming.as_mut()?;
             if name.len() < 32 && !crate::clean::harmful(letter) {
@@ -163,7 +165,7 @@ pub fn act(
             return None;
         }
         BoardAction::Take => match room.race(&view.naming.take()?) {
-            Ok(task) => Order::Race(Some(task)),
+            Ok(task) => InstructorRequest::Race(Some(task)),
             Err(why) => return Some(why),
         },
         BoardAction::Drop => {
@@ -285,7 +287,7 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
 }
 
 /// The histogram of a vote, the second round beside the first.
-fn votes(vote: &Tally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let state = if vote.open {
         "the vote is open"
     } else {
@@ -418,7 +420,7 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
     put(frame, rest, lines.collect());
 }
 
-fn figures(row: &Row, style: Style, theme: &Theme) -> [(String, Style); 7] {
+fn figures(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style); 7] {
     let at = match row.presence {
         Presence::Left => "left".to_owned(),
         Presence::Away => "away".to_owned(),

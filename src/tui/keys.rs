@@ -70,8 +70,8 @@ pub fn speaker(event: KeyEvent) -> Option<Action> {
     Some(match key(event) {
         PageDown | Right | Down | Enter | Char(' ') => Action::NextBeat,
         PageUp | Left | Up => Action::PreviousBeat,
-        Char('b' | '.') => Action::Curtain(true),
-        Char('F') => Action::Curtain(false),
+        Char('b' | '.') => Action::HideFromAudience(true),
+        Char('F') => Action::HideFromAudience(false),
         Char('q') | Esc => Action::Quit,
         _ => return None,
     })
@@ -144,7 +144,7 @@ fn offered_label(binding: &Binding, app: &App) -> &'static str {
     match binding.action {
         Action::Pause if paused(app) => "resume",
         Action::Toggle if toggled() => "back to A",
-        Action::Pair if app.mystery().is_some() && app.riddle() => "verdict on B",
+        Action::Pair if app.mystery().is_some() && app.is_unsolved() => "verdict on B",
         Action::Knobs if app.knobs_open() => "close knobs",
         Action::Lesson if app.view.lesson_open => "panels",
         Action::Lesson if app.mode.exercise().is_some() => "exercise",

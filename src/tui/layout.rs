@@ -11,14 +11,14 @@ use super::text;
 use super::theme::{Terminal, Theme};
 use crate::app::busy::busy;
 use crate::app::pages::Page;
-use crate::app::{App, Overlay, Room, ThemeName, View};
+use crate::app::{App, Overlay, ScreenSize, ThemeName, View};
 use crate::course::{Block, Section, SectionKind};
 use crate::panel::Panel;
 
 /// Where everything is in one frame. An empty rectangle: not shown.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
-    pub room: Option<Room>,
+    pub room: Option<ScreenSize>,
     /// Why progress is not saved.
     pub unsaved: Rect,
     pub header: Rect,
@@ -56,7 +56,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         room: Some(room),
         ..Arrangement::default()
     };
-    if room == Room::Numbers {
+    if room == ScreenSize::Numbers {
         return it;
     }
     let mut rest = area;
@@ -98,11 +98,11 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.overlay = overlay_of(app, rest);
     it.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
-        (_, Room::Compact) if app.view.lesson_open || app.knobs_open() => {
+        (_, ScreenSize::Compact) if app.view.lesson_open || app.knobs_open() => {
             vec![(Panel::Lesson, rest)]
         }
-        (_, Room::Compact) => strips(rest),
-        (_, Room::Split) => split(rest, app),
+        (_, ScreenSize::Compact) => strips(rest),
+        (_, ScreenSize::Split) => split(rest, app),
         _ => full(rest, app),
     };
     it

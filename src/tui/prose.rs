@@ -8,10 +8,12 @@ use ratatui::text::{Line, Span as Run};
 
 use super::theme::Theme;
 use super::{keys, text};
-use crate::app::guide::{self, Piece};
+use crate::app::guide::{self, SentencePart};
 use crate::app::{Action, App, Overlay};
 use crate::clean;
-use crate::course::placeholder::{Figures, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told};
+use crate::course::placeholder::{
+    FigureSources, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told,
+};
 use crate::course::{Block, Span};
 
 /// Widest line of text that reads well.
@@ -28,7 +30,7 @@ pub struct Writer<'a> {
     /// Columns that a text of the course takes at most.
     pub widest: usize,
     /// Where the figures of a text come from; without, names of figures stay as they are written.
-    pub figures: Option<&'a Figures<'a>>,
+    pub figures: Option<&'a FigureSources<'a>>,
     pub lines: Vec<Line<'static>>,
 }
 
@@ -327,10 +329,10 @@ impl<'a> Writer<'a> {
 }
 
 /// A sentence of the guide, its keys named from the table.
-pub fn sentence(pieces: &[Piece], app: &App, theme: &Theme, plain: Style) -> Line<'static> {
+pub fn sentence(pieces: &[SentencePart], app: &App, theme: &Theme, plain: Style) -> Line<'static> {
     let spans = pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => Run::styled(text.clone(), plain),
-        Piece::Key(action) => Run::styled(keys::label(*action, app), theme.key),
+        SentencePart::Text(text) => Run::styled(text.clone(), plain),
+        SentencePart::Key(action) => Run::styled(keys::label(*action, app), theme.key),
     });
     spans.collect()
 }
@@ -365,7 +367,7 @@ mod tests {
     #[test]
     fn paragraphs_that_wait_for_the_same_figures_say_so_once() {
         let config = RunConfig::preset(Preset::Tiny);
-        let none = Figures::none(&config);
+        let none = FigureSources::none(&config);
         let names = [
             "run.step_ms",
             "run.parity",

@@ -11,7 +11,7 @@ use super::chart::grid::put;
 use super::prose::Writer;
 use super::theme::Theme;
 use super::{keys, text};
-use crate::app::{Action, App, Room, SlotRun};
+use crate::app::{Action, App, ScreenSize, SlotRun};
 use crate::panel::Panel;
 use crate::protocol::Slot;
 
@@ -180,7 +180,7 @@ impl<'a> Surface<'a, '_> {
 /// Panels stand as strips under a rule, without boxes.
 pub fn is_strip(app: &App) -> bool {
     let covered = app.view.expanded || app.view.lesson_open || app.knobs_open();
-    app.view.room() <= Room::Compact && !covered
+    app.view.room() <= ScreenSize::Compact && !covered
 }
 
 /// One empty column on both sides, where there is room.

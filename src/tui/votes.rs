@@ -4,10 +4,10 @@ use ratatui::text::Span;
 
 use super::text;
 use super::theme::Theme;
-use crate::room::board::Tally;
+use crate::room::board::VoteTally;
 
 /// A bar and its number for each round of a choice; the longest bar of the vote has so many columns.
-pub fn bars(vote: &Tally, choice: usize, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+pub fn bars(vote: &VoteTally, choice: usize, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let all = vote.rounds.iter().flatten().copied();
     let most = all.max().unwrap_or(0).max(1) as usize;
     let mut spans = Vec::new();

@@ -16,18 +16,18 @@ use super::replay::Replay;
 use super::runs;
 use super::saving::Saving;
 use super::watch::Watch;
-use crate::app::source::Source as _;
+use crate::app::source::EventSource as _;
 use crate::app::{Effect, Message, source};
 use crate::config::file::{FileError, load};
 use crate::course::context::CourseContext;
-use crate::course::exercise::Body;
+use crate::course::exercise::ExerciseKind;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
-use crate::course::progress::{Change, Progress, State};
+use crate::course::progress::{Progress, ProgressChange, State};
 use crate::course::workspace;
-use crate::course::{Course, Source, Stage};
+use crate::course::{Course, CourseFiles, Stage};
 use crate::engine::client::EngineCommand;
-use crate::export::report::Collector;
+use crate::export::report::RunCollector;
 use crate::export::{html, learner};
 use crate::files;
 use crate::record::Recording;
@@ -44,7 +44,7 @@ pub struct Workshop {
     /// Why progress is not on the disk.
     unsaved: Option<String>,
     /// What the stream has shown so far, for a report.
-    collector: Rc<RefCell<Collector>>,
+    collector: Rc<RefCell<RunCollector>>,
     editor: Option<Editor>,
     watch: Watch,
     exercise: ExerciseRunner,
@@ -63,7 +63,7 @@ pub struct Workshop {
 impl Workshop {
     pub fn new(
         context: CourseContext,
-        collector: Rc<RefCell<Collector>>,
+        collector: Rc<RefCell<RunCollector>>,
         engine: EngineCommand,
         progress: Progress,
     ) -> Self {
@@ -102,7 +102,7 @@ impl Workshop {
     pub fn carry_out(
         &mut self,
         effect: Effect,
-        source: &mut dyn source::Source,
+        source: &mut dyn source::EventSource,
     ) -> Result<Option<String>> {
         match effect {
             Effect::Send(command) => {
@@ -120,16 +120,18 @@ impl Workshop {
                 if progress.state == State::Passed {
                     self.keep_runs();
                 }
-                self.keep(Change::Stage(stage, progress))?;
+                self.keep(ProgressChange::Stage(stage, progress))?;
             }
             Effect::SaveCurrent { stage } => {
                 self.keep_runs();
                 self.current = Some(stage.clone());
                 self.watch_files();
                 self.read_kept(&stage);
-                self.keep(Change::Current(stage))?;
+                self.keep(ProgressChange::Current(stage))?;
             }
-            Effect::SaveBeat { stage, beat } => self.keep(Change::Presented(stage, beat))?,
+            Effect::SaveBeat { stage, beat } => {
+                self.keep(ProgressChange::Presented(stage, beat))?
+            }
             Effect::WriteKnobs {
                 stage,
                 config,
@@ -139,7 +141,7 @@ impl Workshop {
                 self.write_knobs()?;
             }
             Effect::SaveMystery { name, score } => {
-                self.keep(Change::Mystery(name, score))?;
+                self.keep(ProgressChange::Mystery(name, score))?;
             }
             Effect::ReadJourney => {
                 let found = self
@@ -151,7 +153,7 @@ impl Workshop {
                 let found = found.flatten().map(Box::new);
                 self.news.push_back(Message::Journey(found));
             }
-            Effect::SaveWelcomed => self.keep(Change::Welcomed)?,
+            Effect::SaveWelcomed => self.keep(ProgressChange::Welcomed)?,
             Effect::SaveSetting { key, value } => {
                 settings::keep(key, Some(value)).context("This choice is not kept")?;
             }
@@ -189,7 +191,7 @@ impl Workshop {
                 let text = self.exercise.reset(&self.context, &exercise, &device);
                 self.watch_files();
                 let text = text?;
-                self.keep(Change::Reset(exercise))?;
+                self.keep(ProgressChange::Reset(exercise))?;
                 return Ok(Some(text));
             }
             Effect::Share(record) => {
@@ -229,7 +231,7 @@ impl Workshop {
     }
 
     /// Hands a change over to be saved.
-    fn keep(&self, change: Change) -> Result<()> {
+    fn keep(&self, change: ProgressChange) -> Result<()> {
         let saving = self.saving.as_ref().context(
             "progress is not kept: this system names no folder for it; set XDG_STATE_HOME",
         )?;
@@ -239,7 +241,7 @@ impl Workshop {
 
     /// Keeps the curves so far, in case this program is killed; the screen does not wait. At the end they are kept anyway.
     fn keep_runs(&self) {
-        let session = self.collector.borrow().kept(&Collector::default());
+        let session = self.collector.borrow().kept(&RunCollector::default());
         if let Some(dir) = self.context.state.clone().filter(|_| !session.is_empty()) {
             let save = move || drop(runs::save(&dir, &session));
             let _ = Builder::new().name("runs".to_owned()).spawn(save);
@@ -267,8 +269,8 @@ impl Workshop {
             .ok()
             .map(|work| work.path(stage, "config.toml"));
         let inside = match &self.context.source {
-            Source::Embedded => None,
-            Source::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
+            CourseFiles::Embedded => None,
+            CourseFiles::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
         };
         copy.into_iter().chain(inside).collect()
     }
@@ -318,7 +320,7 @@ impl Workshop {
     fn reset_stage(&mut self, id: &str) -> Result<String> {
         let stage = self.stage(id)?;
         let aside = self.context.reset(stage)?;
-        self.keep(Change::Reset(id.to_owned()))?;
+        self.keep(ProgressChange::Reset(id.to_owned()))?;
         for path in self.watched(id) {
             self.watch.acknowledge(&path);
         }
@@ -364,7 +366,8 @@ impl Workshop {
 
     fn show_recording(&mut self, id: &str) -> Result<()> {
         let exercise = self.context.course.exercises.iter().find(|it| it.id == id);
-        let Some(Body::Detective(detective)) = exercise.map(|exercise| &exercise.body) else {
+        let Some(ExerciseKind::Detective(detective)) = exercise.map(|exercise| &exercise.body)
+        else {
             bail!("{id} has no recording");
         };
         let path = PathBuf::from(&detective.file);
@@ -447,7 +450,7 @@ mod tests {
 
     struct NoEngine;
 
-    impl source::Source for NoEngine {
+    impl source::EventSource for NoEngine {
         fn send(&mut self, _: Command) {}
         fn try_recv(&mut self) -> Option<FromEngine> {
             None

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::sweep::Sweeping;
+use super::sweep::SweepRun;
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
-use crate::app::exercise::measuring::{Answer, Measured};
+use crate::app::exercise::measuring::{AnswerFile, Measurement};
 use crate::config::RunConfig;
 use crate::config::file::{MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
@@ -32,7 +32,7 @@ const AT_ONCE: usize = 256;
 pub struct ExerciseRunner {
     command: EngineCommand,
     checker: Checker,
-    sweeping: Option<Sweeping>,
+    sweeping: Option<SweepRun>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
     model: Option<RunConfig>,
     open: Option<Open>,
@@ -194,7 +194,7 @@ impl ExerciseRunner {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
-        if let Some(message) = self.sweeping.as_ref().and_then(Sweeping::next_message) {
+        if let Some(message) = self.sweeping.as_ref().and_then(SweepRun::next_message) {
             if let Message::Exercise {
                 news: ExerciseNews::Measured(_),
                 ..
@@ -229,19 +229,19 @@ impl ExerciseRunner {
     pub fn measure(&mut self, context: &CourseContext, id: &str, device: &str) {
         let begun = self.begin(context, id, device);
         if let Err(error) = &begun {
-            let failed = Measured::failed(&format!("{error:#}"));
+            let failed = Measurement::failed(&format!("{error:#}"));
             self.tell(ExerciseNews::Measured(Box::new(failed)));
         }
         self.sweeping = begun.ok();
     }
 
-    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<Sweeping> {
+    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<SweepRun> {
         let (configs, path) = self.answering(context, id)?;
         let (answer, said) = read_answers(configs, &path);
-        if let Answer::Open(problems) = answer {
+        if let AnswerFile::Open(problems) = answer {
             bail!("{}", problems.join("; "));
         }
-        Sweeping::begin(self.command.clone(), id, device, configs, said)
+        SweepRun::begin(self.command.clone(), id, device, configs, said)
     }
 
     /// Cancels a measurement in progress; its engine ends.
@@ -325,8 +325,8 @@ impl ExerciseRunner {
 }
 
 /// What the learner's file says: every answer, or what to write where.
-fn read_answers(configs: &Configs, path: &Path) -> (Answer, Answers) {
-    let open = |problem: String| (Answer::Open(vec![problem]), Answers::new());
+fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
+    let open = |problem: String| (AnswerFile::Open(vec![problem]), Answers::new());
     let raw = match read_text(path, MAX_BYTES) {
         Ok(raw) => raw,
         Err(error) => return open(error.to_string()),
@@ -347,14 +347,14 @@ fn read_answers(configs: &Configs, path: &Path) -> (Answer, Answers) {
         })
         .collect();
     if !problems.is_empty() {
-        return (Answer::Open(problems), said);
+        return (AnswerFile::Open(problems), said);
     }
     let asked = configs.checks.iter().filter_map(|it| it.answer.as_ref());
     let given = asked.map(|(key, _)| {
         let words = said.get(key).map_or(&[][..], Vec::as_slice);
         (key.clone(), words.join(", "))
     });
-    (Answer::Given(given.collect()), said)
+    (AnswerFile::Given(given.collect()), said)
 }
 
 /// A path as a learner would type it.

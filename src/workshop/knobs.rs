@@ -29,7 +29,7 @@ struct Values {
 }
 
 /// What an attempt came to.
-pub struct Written {
+pub struct FileUpdate {
     pub paths: Vec<PathBuf>,
     /// Files that cannot be read. They stay as they are.
     pub unreadable: Vec<FileError>,
@@ -58,10 +58,10 @@ impl Knobs {
     }
 
     /// Writes what is not written yet.
-    pub fn write(&mut self, context: &CourseContext) -> Written {
+    pub fn write(&mut self, context: &CourseContext) -> FileUpdate {
         self.tried = Some(Instant::now());
         self.why = None;
-        let mut written = Written {
+        let mut written = FileUpdate {
             paths: Vec::new(),
             unreadable: Vec::new(),
             result: Ok(()),
@@ -82,7 +82,12 @@ impl Knobs {
 }
 
 /// Writes knobs to the learner's file, made from the starter where there is none.
-fn write(context: &CourseContext, id: &str, values: &Values, written: &mut Written) -> Result<()> {
+fn write(
+    context: &CourseContext,
+    id: &str,
+    values: &Values,
+    written: &mut FileUpdate,
+) -> Result<()> {
     let stage = context.course.stage_by_id(id);
     let stage = stage.with_context(|| format!("there is no stage `{id}`"))?;
     let edited = context.learner(stage, None).ok();

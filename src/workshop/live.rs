@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::thread::Builder;
 use std::time::Duration;
 
-use crate::app::source::{FromEngine, Source};
-use crate::engine::client::{Client, EngineCommand, Heard};
-use crate::export::report::Collector;
+use crate::app::source::{EventSource, FromEngine};
+use crate::engine::client::{Client, ClientEvent, EngineCommand};
+use crate::export::report::RunCollector;
 use crate::protocol::{Command, Device, Event, Failed, FailedKind, Line, RunSpec};
 use crate::record::{Recorded, Recorder};
 
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 64;
 const WARM_UP_LIMIT: Duration = Duration::from_secs(120);
 
 /// A running engine with its successor.
-pub struct Live {
+pub struct LiveEngine {
     command: EngineCommand,
     main: Client,
     /// What the first engine was last asked to compute on.
@@ -31,7 +31,7 @@ pub struct Live {
     own: VecDeque<FromEngine>,
     recorder: Option<Recorder>,
     /// What the stream has shown so far, for a report.
-    collector: Rc<RefCell<Collector>>,
+    collector: Rc<RefCell<RunCollector>>,
 }
 
 struct Warm {
@@ -42,11 +42,11 @@ struct Warm {
     reported: bool,
 }
 
-impl Live {
+impl LiveEngine {
     pub fn new(
         command: EngineCommand,
         recorder: Option<Recorder>,
-        collector: Rc<RefCell<Collector>>,
+        collector: Rc<RefCell<RunCollector>>,
     ) -> anyhow::Result<Self> {
         let main = Client::spawn(command.clone())?;
         Ok(Self {
@@ -105,7 +105,7 @@ impl Live {
                 return Some(failed(format!("it has not answered for {seconds} s")));
             }
             let report = match warm.client.next(Duration::ZERO)? {
-                Heard::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
+                ClientEvent::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
                     Some(FromEngine::Line(Line {
                         event: Event::Failed(failure),
                         ..
@@ -115,19 +115,19 @@ impl Live {
                     }
                     report => report,
                 },
-                Heard::Stray(text) => Some(FromEngine::Stray(text)),
-                Heard::Over(over) => {
+                ClientEvent::Stray(text) => Some(FromEngine::Stray(text)),
+                ClientEvent::Over(over) => {
                     let reason = over.reason().to_owned();
                     self.drop_warm();
                     Some(failed(reason))
                 }
-                Heard::Silent(_) => {
+                ClientEvent::Silent(_) => {
                     self.drop_warm();
                     Some(failed(
                         "the engine that opened it stopped answering".to_owned(),
                     ))
                 }
-                Heard::Malformed { .. } | Heard::Awake => None,
+                ClientEvent::Malformed { .. } | ClientEvent::Awake => None,
             };
             if report.is_some() {
                 return report;
@@ -189,7 +189,7 @@ impl Warm {
     }
 }
 
-impl Source for Live {
+impl EventSource for LiveEngine {
     fn send(&mut self, command: Command) {
         match &command {
             Command::Open { device }
@@ -217,15 +217,15 @@ impl Source for Live {
         }
         loop {
             return Some(match self.main.next(Duration::ZERO)? {
-                Heard::Line(line, text) => {
+                ClientEvent::Line(line, text) => {
                     self.record(&line, &text);
                     FromEngine::Line(*line)
                 }
-                Heard::Stray(text) => FromEngine::Stray(text),
-                Heard::Malformed { line, why } => FromEngine::Malformed { line, why },
-                Heard::Silent(_) => FromEngine::Silent,
-                Heard::Awake => continue,
-                Heard::Over(over) => FromEngine::Gone {
+                ClientEvent::Stray(text) => FromEngine::Stray(text),
+                ClientEvent::Malformed { line, why } => FromEngine::Malformed { line, why },
+                ClientEvent::Silent(_) => FromEngine::Silent,
+                ClientEvent::Awake => continue,
+                ClientEvent::Over(over) => FromEngine::Gone {
                     reason: over.reason().to_owned(),
                 },
             });

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::app::source::{FromEngine, ReplayControl, Source};
+use crate::app::source::{EventSource, FromEngine, ReplayControl};
 use crate::protocol::{Command, Event, Line};
 use crate::record::Recording;
 
@@ -64,7 +64,7 @@ impl Replay {
     }
 }
 
-impl Source for Replay {
+impl EventSource for Replay {
     fn send(&mut self, _command: Command) {}
 
     fn try_recv(&mut self) -> Option<FromEngine> {

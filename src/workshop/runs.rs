@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::export::report::Collector;
+use crate::export::report::RunCollector;
 use crate::files;
 
 const FILE: &str = "last-runs.json";
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-pub fn load(dir: &Path) -> Collector {
+pub fn load(dir: &Path) -> RunCollector {
     let bytes = files::read(&dir.join(FILE), MAX_BYTES).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
@@ -20,7 +20,7 @@ pub fn load(dir: &Path) -> Collector {
 ///
 /// # Errors
 /// Where the folder or the file cannot be written.
-pub fn save(dir: &Path, session: &Collector) -> Result<()> {
+pub fn save(dir: &Path, session: &RunCollector) -> Result<()> {
     let kept = session.kept(&load(dir));
     if !kept.is_empty() {
         let path = dir.join(FILE);

@@ -7,14 +7,14 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::app::Message;
-use crate::course::progress::{Busy, Change, Progress, save_knowing};
+use crate::course::progress::{Busy, Progress, ProgressChange, save_knowing};
 
 /// How long to wait before another attempt.
 pub const AGAIN: Duration = Duration::from_secs(1);
 
 /// The progress of this session on its way to the disk.
 pub struct Saving {
-    changes: Sender<Change>,
+    changes: Sender<ProgressChange>,
     news: Receiver<Message>,
     thread: JoinHandle<Option<String>>,
 }
@@ -40,7 +40,7 @@ impl Saving {
         })
     }
 
-    pub fn keep(&self, change: Change) {
+    pub fn keep(&self, change: ProgressChange) {
         // The thread ends after its sender only.
         let _ = self.changes.send(change);
     }
@@ -61,14 +61,14 @@ struct Keeper {
     dir: PathBuf,
     /// What the file said last, for the case that it is lost.
     known: Progress,
-    unsaved: Vec<Change>,
+    unsaved: Vec<ProgressChange>,
     /// Why the last attempt failed.
     why: Option<String>,
     news: Sender<Message>,
 }
 
 impl Keeper {
-    fn keep(&mut self, wanted: &Receiver<Change>) -> Option<String> {
+    fn keep(&mut self, wanted: &Receiver<ProgressChange>) -> Option<String> {
         loop {
             let next = match self.unsaved.is_empty() {
                 true => wanted.recv().map_err(|_| RecvTimeoutError::Disconnected),

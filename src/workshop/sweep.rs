@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
-use crate::app::exercise::measuring::{Measured, Sweep};
+use crate::app::exercise::measuring::{Measurement, Sweep};
 use crate::app::source::FromEngine;
 use crate::course::exercise::Configs;
 use crate::course::exercise::config::Answers;
@@ -19,19 +19,19 @@ use crate::course::sweep::table;
 use crate::engine::client::EngineCommand;
 use crate::judge::{Report, configs as judge};
 use crate::measure::exercise::measure_exercise;
-use crate::measure::plan::News;
+use crate::measure::plan::MeasureEvent;
 use crate::measure::runner::Runner;
 use crate::protocol::Event;
 
 /// A measurement in progress. Dropping it gives it up.
-pub struct Sweeping {
+pub struct SweepRun {
     exercise: String,
     inbox: Receiver<Message>,
     given_up: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Sweeping {
+impl SweepRun {
     /// Begins.
     pub fn begin(
         command: EngineCommand,
@@ -71,13 +71,13 @@ impl Sweeping {
         })
     }
 
-    /// What is new; a measurement ends with `Measured`.
+    /// What is new; a measurement ends with `Measurement`.
     pub fn next_message(&self) -> Option<Message> {
         match self.inbox.try_recv() {
             Ok(message) => Some(message),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
-                let failed = Measured::failed("the measurement broke off; the log may say why");
+                let failed = Measurement::failed("the measurement broke off; the log may say why");
                 Some(Message::Exercise {
                     exercise: self.exercise.clone(),
                     news: ExerciseNews::Measured(Box::new(failed)),
@@ -87,7 +87,7 @@ impl Sweeping {
     }
 }
 
-impl Drop for Sweeping {
+impl Drop for SweepRun {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
         // The thread looks several times a second, and ends its engine.
@@ -104,18 +104,18 @@ fn measure(
     configs: &Configs,
     answers: &Answers,
     tell: &dyn Fn(ExerciseNews),
-) -> Option<Measured> {
+) -> Option<Measurement> {
     let began = Instant::now();
     let mut sweep = Sweep::default();
     let (mut steps, mut paired, mut name) = (0, false, String::new());
     let found = measure_exercise(&mut runner, configs, device, true, |now, runs| {
         match now.news {
-            News::Begins { number, of } => {
+            MeasureEvent::Begins { number, of } => {
                 (sweep.number, sweep.of) = (number, of);
                 sweep.what.clone_from(&now.job.label);
                 "starts".clone_into(&mut sweep.done);
             }
-            News::Line(line, _) => match &line.event {
+            MeasureEvent::Line(line, _) => match &line.event {
                 Event::Started(started) => {
                     (steps, paired) = (0, started.paired);
                     name.clone_from(&started.device.name);
@@ -134,7 +134,9 @@ fn measure(
                 }
                 _ => return,
             },
-            News::Measured(_) | News::Failed(_) => sweep.table = table(configs, runs),
+            MeasureEvent::Measured(_) | MeasureEvent::Failed(_) => {
+                sweep.table = table(configs, runs)
+            }
         }
         tell(ExerciseNews::Measuring(Box::new(sweep.clone())));
     });
@@ -142,9 +144,9 @@ fn measure(
         Ok(runs) => runs?,
         // What was measured before it broke off is worth seeing.
         Err(error) => {
-            return Some(Measured {
+            return Some(Measurement {
                 table: sweep.table,
-                ..Measured::failed(&format!("{error:#}"))
+                ..Measurement::failed(&format!("{error:#}"))
             });
         }
     };
@@ -152,7 +154,7 @@ fn measure(
         stage: String::new(),
         lines: judge::lines(configs, answers, &runs),
     };
-    Some(Measured {
+    Some(Measurement {
         passed: report.passed(),
         lines: report.lines,
         table: table(configs, &runs),

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use perflings::course::exercise::config::answers;
-use perflings::course::exercise::{Body, Detective, Exercise};
-use perflings::course::{Course, Source};
+use perflings::course::exercise::{Detective, Exercise, ExerciseKind};
+use perflings::course::{Course, CourseFiles};
 use perflings::protocol::{Event, Line};
 use perflings::record::Recording;
 
@@ -13,7 +13,7 @@ use super::{courses, example, messages, open};
 
 fn detectives(course: &Course) -> Vec<(&Exercise, &Detective)> {
     let bodies = course.exercises.iter().filter_map(|one| match &one.body {
-        Body::Detective(detective) => Some((one, detective)),
+        ExerciseKind::Detective(detective) => Some((one, detective)),
         _ => None,
     });
     bodies.collect()
@@ -24,7 +24,7 @@ fn config_exercises_begin_without_answers() {
     let course = Course::builtin("en");
     let mut seen = 0;
     for exercise in &course.exercises {
-        let Body::Config(configs) = &exercise.body else {
+        let ExerciseKind::Config(configs) = &exercise.body else {
             continue;
         };
         seen += 1;
@@ -76,7 +76,7 @@ fn five_recorded_runs_hide_their_fault_and_show_it() {
 /// The course inside the program, written out, with one file over another; what is wrong with it.
 fn swapped(from: &str, to: &str) -> Vec<String> {
     let dir = tempfile::tempdir().expect("a folder");
-    for (path, bytes) in Source::Embedded.files().expect("read") {
+    for (path, bytes) in CourseFiles::Embedded.files().expect("read") {
         let target = dir.path().join(&path);
         fs::create_dir_all(target.parent().expect("a folder")).expect("made");
         fs::write(target, bytes).expect("written");

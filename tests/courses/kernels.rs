@@ -1,8 +1,8 @@
 //! The WGSL of the kernel exercises: every starter and every solution is valid at every shape, binds what its exercise
 //! says, and stays within the limits of any device. Nothing here launches one.
 
-use perflings::course::exercise::{Body, Exercise, Kernel, Kernels};
-use perflings::course::{Course, Source};
+use perflings::course::exercise::{Exercise, ExerciseKind, Kernel, Kernels};
+use perflings::course::{Course, CourseFiles};
 use perflings::engine::kernel::reference;
 use perflings::engine::kernel::validate::validate;
 use perflings::protocol::{KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
@@ -12,8 +12,8 @@ fn kernels(course: &Course) -> Vec<(&Exercise, &Kernels)> {
         .exercises
         .iter()
         .filter_map(|exercise| match &exercise.body {
-            Body::Kernel(kernels) => Some((exercise, kernels)),
-            Body::Config(_) | Body::Detective(_) => None,
+            ExerciseKind::Kernel(kernels) => Some((exercise, kernels)),
+            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
         });
     bodies.collect()
 }
@@ -101,10 +101,10 @@ fn references_fit_their_bindings() {
 
 #[test]
 fn the_course_holds_its_config_exercises() {
-    let course = Course::open(&Source::Embedded, "en");
+    let course = Course::open(&CourseFiles::Embedded, "en");
     let configs = course
         .exercises
         .iter()
-        .filter(|exercise| matches!(exercise.body, Body::Config(_)));
+        .filter(|exercise| matches!(exercise.body, ExerciseKind::Config(_)));
     assert_eq!(configs.count(), 4);
 }

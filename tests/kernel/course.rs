@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use perflings::course::exercise::Kernels;
-use perflings::course::{Course, Source};
-use perflings::engine::kernel::{self, Limits};
+use perflings::course::{Course, CourseFiles};
+use perflings::engine::kernel::{self, CheckLimits};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::{KernelVerdict, verdict};
 use perflings::protocol::{KernelStarter, NO_MATRIX_CORES};
@@ -23,7 +23,10 @@ fn for_matrix_cores(kernels: &Kernels) -> bool {
 #[test]
 fn a_kernel_for_matrix_cores_is_read_and_says_what_is_missing() {
     let job = job_of("matrix-cores", |_, _, solution| Ok(solution.to_owned()));
-    let report = verdict(&job, kernel::check(&job, "vulkan-cpu", Limits::default()));
+    let report = verdict(
+        &job,
+        kernel::check(&job, "vulkan-cpu", CheckLimits::default()),
+    );
     let why = report.facts.failed.as_deref().unwrap_or_default();
     if why.contains("no CPU driver of Vulkan") {
         return;
@@ -34,7 +37,10 @@ fn a_kernel_for_matrix_cores_is_read_and_says_what_is_missing() {
     assert!(file.facts.is_some_and(|facts| facts.matrix_cores));
     let mut job = job;
     job.files[0].text = job.files[0].text.replace("coopMultiplyAdd", "coopMultiply");
-    let report = verdict(&job, kernel::check(&job, "vulkan-cpu", Limits::default()));
+    let report = verdict(
+        &job,
+        kernel::check(&job, "vulkan-cpu", CheckLimits::default()),
+    );
     assert!(report.facts.files[0].error.is_some());
 }
 
@@ -102,7 +108,7 @@ fn every_starter_fails_as_declared() {
 /// From the folder, so that a new one needs no new build.
 #[test]
 fn every_wrong_solution_is_refused_by_its_idea() {
-    let root = Source::folder(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the course");
+    let root = CourseFiles::folder(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the course");
     let course = Course::open(&root, "en");
     let mut failures = Vec::new();
     let mut tried = 0;

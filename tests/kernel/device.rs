@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perflings::config::{Preset, RunConfig};
-use perflings::engine::kernel::Limits;
+use perflings::engine::kernel::CheckLimits;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::protocol::KernelFaultKind as Kind;
 
@@ -285,9 +285,9 @@ fn launches_that_take_too_long_are_given_up() {
     let report = check(
         &job,
         "vulkan-cpu",
-        Limits {
+        CheckLimits {
             launch: Duration::from_millis(400),
-            ..Limits::default()
+            ..CheckLimits::default()
         },
     );
     if let Some(why) = report.facts.failed {
@@ -402,7 +402,7 @@ fn what_passes_can_be_swapped_in() {
 #[test]
 fn devices_that_are_not_here() {
     let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
-    let report = check(&job, "tpu", Limits::default());
+    let report = check(&job, "tpu", CheckLimits::default());
     assert_eq!(
         report.facts.failed.as_deref(),
         Some("unknown device `tpu`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
@@ -412,7 +412,7 @@ fn devices_that_are_not_here() {
         complaints(&report),
         ["not checked: unknown device `tpu`; write auto, cpu, gpu, gpu:N or vulkan-cpu"]
     );
-    let report = check(&job, "gpu:99", Limits::default());
+    let report = check(&job, "gpu:99", CheckLimits::default());
     let why = report.facts.failed.expect("nobody has a hundred");
     assert!(
         why.starts_with("gpu:99: there are ")

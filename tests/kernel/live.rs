@@ -2,8 +2,8 @@
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
-use perflings::engine::kernel::live::{self, Cover, Use};
-use perflings::engine::kernel::{Limits, adopt};
+use perflings::engine::kernel::live::{self, LiveKernel, WorkgroupCount};
+use perflings::engine::kernel::{CheckLimits, adopt};
 use perflings::protocol::{KernelSwap, KernelText};
 
 use super::{adapter, check, edited, job_of};
@@ -55,7 +55,7 @@ fn only_what_fits_gets_in() {
 #[test]
 fn a_kernel_that_passed_computes_for_the_model() {
     let job = edited("swiglu", "// One invocation", "// Mine: one invocation");
-    let report = check(&job, "vulkan-cpu", Limits::default());
+    let report = check(&job, "vulkan-cpu", CheckLimits::default());
     if let Some(why) = report.facts.failed {
         return adapter::skip(why);
     }
@@ -84,11 +84,11 @@ fn a_kernel_that_passed_computes_for_the_model() {
         primitive(tensor(&up)),
         primitive(tensor(&vec![0.0; count])),
     );
-    let whole = Use {
+    let whole = LiveKernel {
         live: &live,
         which: 0,
         sizes: &[("N", count as u64)],
-        cover: Cover::Invocations(count as u64),
+        cover: WorkgroupCount::Invocations(count as u64),
         shares: 1,
     };
     assert!(whole.launch(&[&g, &u, &out]));
@@ -99,12 +99,12 @@ fn a_kernel_that_passed_computes_for_the_model() {
     for ((g, u), found) in gate.iter().zip(&up).zip(&found) {
         assert!((g / (1.0 + (-g).exp()) * u - found).abs() < 1e-5);
     }
-    let cover = Cover::Groups(65_536);
+    let cover = WorkgroupCount::Groups(65_536);
     assert!(
-        !Use { cover, ..whole }.launch(&[&g]),
+        !LiveKernel { cover, ..whole }.launch(&[&g]),
         "a grid over the limit is left to the model's own kernel"
     );
-    let third = Use { which: 2, ..whole };
+    let third = LiveKernel { which: 2, ..whole };
     assert!(!third.launch(&[&g]), "there is no third kernel");
     live::clear(None);
 }

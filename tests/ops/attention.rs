@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use perflings::config::{Attention as Version, KvLayout};
-use perflings::ops::attention::{Attention, Packed, Separate};
+use perflings::ops::attention::{Attention, PackedAttention, SeparateAttention};
 
 use crate::case::{Case, run};
 use perflings::ops::format::Format;
@@ -86,7 +86,7 @@ fn apart(device: &Device) {
             device,
             &versions(sizes)
                 .into_iter()
-                .map(Separate)
+                .map(SeparateAttention)
                 .collect::<Vec<_>>(),
         );
     }
@@ -109,7 +109,10 @@ fn packed(device: &Device) {
         }
         .check(
             device,
-            &versions(sizes).into_iter().map(Packed).collect::<Vec<_>>(),
+            &versions(sizes)
+                .into_iter()
+                .map(PackedAttention)
+                .collect::<Vec<_>>(),
         );
     }
 }
@@ -127,8 +130,8 @@ fn attention_is_causal(device: &Device) {
     let dy = Matrix::of(9, 18, |_, _| 1.0);
     for op in versions(sizes) {
         let what = format!("{:?}, {:?}", op.version, op.layout);
-        let one = run(device, Separate(op.clone()), &before, &dy).output;
-        let two = run(device, Separate(op), &after, &dy).output;
+        let one = run(device, SeparateAttention(op.clone()), &before, &dy).output;
+        let two = run(device, SeparateAttention(op), &after, &dy).output;
         assert_eq!(one.values[..5 * 18], two.values[..5 * 18], "{what}");
         assert_ne!(one.values[5 * 18..], two.values[5 * 18..], "{what}");
         let first = |m: &Matrix| Matrix::of(1, 18, |_, c| m.at(0, c));
@@ -155,7 +158,7 @@ fn scores_of_ten_thousand(device: &Device) {
         let what = format!("{:?}, {:?}", op.version, op.layout);
         let found = run(
             device,
-            Separate(op),
+            SeparateAttention(op),
             &[q.clone(), k.clone(), v.clone()],
             &dy,
         );
@@ -176,7 +179,7 @@ fn strides_that_are_ignored_are_wrong(device: &Device) {
     let want = formula::attention(&q, &k, &v, sizes);
     let assumed = op(sizes, Version::Kernel, KvLayout::Assumed);
     let dy = Matrix::of(7, 30, |_, _| 1.0);
-    let found = run(device, Separate(assumed), &[q, k, v], &dy).output;
+    let found = run(device, SeparateAttention(assumed), &[q, k, v], &dy).output;
     assert!(found.values.iter().all(|x| x.is_finite()));
     let off = found.values.iter().zip(&want.values);
     assert!(off.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) > 0.1 * want.largest());

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use perflings::config::{Attention as Version, KvLayout};
-use perflings::ops::attention::Separate;
+use perflings::ops::attention::SeparateAttention;
 
 use crate::attention::op;
 use crate::case::{cpu, run, wgpu};
@@ -24,7 +24,7 @@ fn flash_over(context: usize, device: &Device) {
     ];
     let dy = Matrix::random(4, context, wide, 1.0);
     let flash = op(sizes, Version::Flash, KvLayout::Contiguous);
-    let found = run(device, Separate(flash), &inputs, &dy);
+    let found = run(device, SeparateAttention(flash), &inputs, &dy);
     let [q, k, v] = &inputs;
     let want = formula::attention(q, k, v, sizes);
     found.output.near(&want, 2e-5, "output");

@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use perflings::config::Matmul;
 use perflings::ops::format::Format;
-use perflings::ops::swiglu::{Activation, Naive, PackedActivation};
+use perflings::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
 
 use crate::case::{Case, run};
 use crate::formula;
@@ -80,7 +80,7 @@ fn naive(device: &Device) {
         }
         .check(
             device,
-            &[Matmul::Library, Matmul::Own].map(|matmul| Naive { matmul }),
+            &[Matmul::Library, Matmul::Own].map(|matmul| NaiveSwiglu { matmul }),
         );
     }
 }

@@ -3,8 +3,8 @@
 use perflings::app::{Markers, ThemeName};
 use perflings::course::Course;
 use perflings::room::board::Board;
-use perflings::room::hall::Hall;
-use perflings::room::record::{Class, Order, Shared};
+use perflings::room::record::{ClassState, InstructorRequest, SharedWork};
+use perflings::room::state::RoomState;
 use perflings::tui::board::{BoardView, RoomControl, act, draw};
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};
@@ -13,9 +13,9 @@ use ratatui::backend::TestBackend;
 use super::participant;
 
 /// A class of four with a vote, a race and an offer, and its course.
-fn hall() -> (Hall, Course) {
+fn hall() -> (RoomState, Course) {
     let course = Course::builtin("en");
-    let mut hall = Hall::new(Class::new());
+    let mut hall = RoomState::new(ClassState::new());
     for (digit, name) in [
         ('a', "Ana"),
         ('b', "Ana"),
@@ -25,21 +25,21 @@ fn hall() -> (Hall, Course) {
         let mut it = participant(digit, name);
         it.here.clone_from(&course.stages[2].id);
         (it.here_s, it.raised) = (700, digit == 'c');
-        let shared = Shared {
+        let shared = SharedWork {
             vote: Some(1),
             range: Some([1.0, 2.0]),
-            ..Shared::default()
+            ..SharedWork::default()
         };
         it.stages.insert(course.stages[0].id.clone(), shared);
         it.races.insert("mystery 7-1".to_owned(), [1.25, 1.2, 1.3]);
         hall.hear(it, 0).expect("heard");
     }
     for order in [
-        Order::OpenVote(course.stages[0].id.clone()),
-        Order::CloseVote,
-        Order::Offer(Some(course.stages[1].id.clone())),
+        InstructorRequest::OpenVote(course.stages[0].id.clone()),
+        InstructorRequest::CloseVote,
+        InstructorRequest::Offer(Some(course.stages[1].id.clone())),
     ] {
-        hall.obey(&order);
+        hall.apply(&order);
     }
     (hall, course)
 }
@@ -93,7 +93,7 @@ fn the_board_at_every_size() {
 }
 
 /// A room that only notes its orders.
-struct Noted(Vec<Order>, Course);
+struct Noted(Vec<InstructorRequest>, Course);
 
 impl RoomControl for Noted {
     fn board(&mut self) -> Board {
@@ -109,7 +109,7 @@ impl RoomControl for Noted {
             Err(format!("no {named}"))
         }
     }
-    fn order(&mut self, order: Order) -> Result<(), String> {
+    fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
         self.0.push(order);
         Ok(())
     }
@@ -121,7 +121,7 @@ fn keys_become_orders() {
     let id = course.stages[1].id.clone();
     let mut host = Noted(Vec::new(), course.clone());
     let mut view = BoardView::default();
-    let mut ask = |asked: &[BoardAction], hall: &Hall, view: &mut BoardView| {
+    let mut ask = |asked: &[BoardAction], hall: &RoomState, view: &mut BoardView| {
         let board = Board::of(hall, &course, 0);
         let said = asked
             .iter()
@@ -131,18 +131,18 @@ fn keys_become_orders() {
     };
     assert_eq!(
         ask(&[BoardAction::Mark(1), BoardAction::Vote], &hall, &mut view).0,
-        [Order::OpenVote(id.clone())]
+        [InstructorRequest::OpenVote(id.clone())]
     );
-    hall.obey(&Order::OpenVote(id));
+    hall.apply(&InstructorRequest::OpenVote(id));
     assert_eq!(
         ask(&[BoardAction::Vote], &hall, &mut view).0,
-        [Order::CloseVote]
+        [InstructorRequest::CloseVote]
     );
     assert_eq!(
         ask(&[BoardAction::Offer], &hall, &mut view).0,
-        [Order::Offer(None)]
+        [InstructorRequest::Offer(None)]
     );
-    let other = Order::Offer(Some(course.stages[2].id.clone()));
+    let other = InstructorRequest::Offer(Some(course.stages[2].id.clone()));
     let asked = [
         BoardAction::Mark(1),
         BoardAction::Offer,
@@ -151,7 +151,7 @@ fn keys_become_orders() {
     assert_eq!(ask(&asked, &hall, &mut view).0, [other]);
     assert_eq!(
         ask(&[BoardAction::Close], &hall, &mut view).0,
-        [Order::Close(true)]
+        [InstructorRequest::Close(true)]
     );
     let named = [
         BoardAction::Race,
@@ -164,7 +164,7 @@ fn keys_become_orders() {
     ];
     assert_eq!(
         ask(&named, &hall, &mut view).0,
-        [Order::Race(Some("mystery 7-2".to_owned()))]
+        [InstructorRequest::Race(Some("mystery 7-2".to_owned()))]
     );
     let wrong = [BoardAction::Race, BoardAction::Type('9'), BoardAction::Take];
     assert_eq!(
@@ -202,6 +202,9 @@ fn keys_become_orders() {
     ];
     assert_eq!(
         ask(&twice, &hall, &mut view).0,
-        [Order::Remove(board.rows[0].id.clone()), Order::LetIn]
+        [
+            InstructorRequest::Remove(board.rows[0].id.clone()),
+            InstructorRequest::LetIn
+        ]
     );
 }

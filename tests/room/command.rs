@@ -1,8 +1,8 @@
 //! `perflings room` and `--room`: one line for each mistake, and what is written down of a class.
 
-use perflings::room::desk::Desk;
 use perflings::room::folder::Folder;
-use perflings::room::place::Place;
+use perflings::room::handle::RoomHandle;
+use perflings::room::link::ParticipantLink;
 
 use super::learner::Learner;
 use super::participant;
@@ -32,7 +32,7 @@ fn a_class_is_exported() {
     let learner = Learner::new();
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().display().to_string();
-    drop(Desk::open(dir.path().to_owned(), true).expect("opened"));
+    drop(RoomHandle::open(dir.path().to_owned(), true).expect("opened"));
     Folder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
         .expect("shared");

@@ -4,16 +4,16 @@ use std::time::{Duration, SystemTime};
 
 use perflings::course::Course;
 use perflings::room::board::Presence;
-use perflings::room::desk::Desk;
 use perflings::room::folder::Folder;
+use perflings::room::handle::RoomHandle;
+use perflings::room::link::ParticipantLink;
 use perflings::room::member::Member;
-use perflings::room::news::News;
-use perflings::room::place::Place;
-use perflings::room::record::Order;
+use perflings::room::news::RoomNews;
+use perflings::room::record::InstructorRequest;
 
 use super::{news, participant, wait};
 
-fn names(desk: &Desk) -> Vec<String> {
+fn names(desk: &RoomHandle) -> Vec<String> {
     let board = desk.board(&Course::builtin("en"));
     board.rows.into_iter().map(|it| it.name).collect()
 }
@@ -24,16 +24,16 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
     let place = Folder::new(dir.path().to_owned());
     let member = Member::join(Box::new(place)).expect("a thread");
     member.share(participant('a', "Ana"));
-    let News::Lost { why, again: true } = news(&member) else {
+    let RoomNews::Lost { why, again: true } = news(&member) else {
         panic!("no room is there");
     };
     assert!(why.starts_with("no room is open in "), "{why}");
-    let desk = Desk::open(dir.path().to_owned(), true).expect("opened");
-    assert!(matches!(news(&member), News::Class(_)));
+    let desk = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
+    assert!(matches!(news(&member), RoomNews::Class(_)));
     wait("Ana", || (names(&desk) == ["Ana"]).then_some(()));
-    desk.order(&Order::OpenVote("broken-init".to_owned()))
+    desk.order(&InstructorRequest::OpenVote("broken-init".to_owned()))
         .expect("written");
-    let News::Class(class) = news(&member) else {
+    let RoomNews::Class(class) = news(&member) else {
         panic!("the room is there");
     };
     assert_eq!(
@@ -41,8 +41,8 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
         Some("broken-init")
     );
     // A second instructor's program, such as the presenter's, closes it; both know.
-    let other = Desk::open(dir.path().to_owned(), true).expect("opened");
-    other.order(&Order::CloseVote).expect("written");
+    let other = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
+    other.order(&InstructorRequest::CloseVote).expect("written");
     wait("the other's order", || {
         desk.hall().class.open_vote().is_none().then_some(())
     });
@@ -51,7 +51,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
 #[test]
 fn clocks_of_other_machines_do_not_matter() {
     let dir = tempfile::tempdir().expect("a folder");
-    let desk = Desk::open(dir.path().to_owned(), true).expect("opened");
+    let desk = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
     let year = Duration::from_secs(365 * 24 * 3600);
     let dates = [SystemTime::now() - 20 * year, SystemTime::now() + 20 * year];
     for (digit, date) in ['a', 'b'].into_iter().zip(dates) {
@@ -82,7 +82,7 @@ fn clocks_of_other_machines_do_not_matter() {
 #[test]
 fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let desk = Desk::open(dir.path().to_owned(), true).expect("opened");
+    let desk = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
     let file = dir.path().join(format!("p-{}.json", "a".repeat(32)));
     std::fs::write(&file, "garbage\u{1b}[2J").expect("written");
     let faults = || desk.board(&Course::builtin("en")).faults;

@@ -6,30 +6,30 @@ use std::time::{Duration, Instant};
 
 use perflings::course::Course;
 use perflings::room::client::Http;
-use perflings::room::desk::Desk;
+use perflings::room::handle::RoomHandle;
+use perflings::room::link::{ParticipantLink, RoomError};
 use perflings::room::member::Member;
-use perflings::room::news::News;
-use perflings::room::place::{Place, Refusal};
-use perflings::room::record::{Class, MOST_BYTES, Order, Participant};
-use perflings::room::server::{Codes, bind, host};
+use perflings::room::news::RoomNews;
+use perflings::room::record::{ClassState, InstructorRequest, MOST_BYTES, Participant};
+use perflings::room::server::{RoomSecrets, bind, host};
 
 use super::{news, participant, wait};
 
 struct Room {
     dir: tempfile::TempDir,
-    desk: Desk,
+    desk: RoomHandle,
     at: SocketAddr,
 }
 
-fn codes() -> Codes {
-    Codes {
+fn codes() -> RoomSecrets {
+    RoomSecrets {
         code: "learners".to_owned(),
         key: "instructors".to_owned(),
     }
 }
 
 fn room_at(listener: TcpListener, dir: tempfile::TempDir) -> Room {
-    let desk = Desk::open(dir.path().to_owned(), false).expect("opened");
+    let desk = RoomHandle::open(dir.path().to_owned(), false).expect("opened");
     let course = Course::builtin("en");
     let at = host(listener, desk.clone(), course, codes()).expect("served");
     Room { dir, desk, at }
@@ -90,11 +90,11 @@ fn a_code_opens_what_it_is_for() {
         let refused = room.guest(wrong).share(&participant('b', "Bo"));
         assert_eq!(
             refused,
-            Err(Refusal::Never("the room code is wrong".to_owned()))
+            Err(RoomError::Never("the room code is wrong".to_owned()))
         );
     }
     assert_eq!(room.names(), ["Ana"]);
-    let order = serde_json::to_vec(&Order::Close(true)).expect("plain data");
+    let order = serde_json::to_vec(&InstructorRequest::Close(true)).expect("plain data");
     assert_eq!(room.post("/order", "learners", &order).0, 403);
     assert_eq!(room.post("/board", "", b"").0, 403);
     assert!(!room.desk.hall().class.closed);
@@ -139,7 +139,7 @@ fn two_with_one_name_are_told_so_and_nobody_sees_the_ids() {
     let room = room();
     let (mut first, mut second) = (room.guest("learners"), room.guest("learners"));
     first.share(&participant('a', "Ana")).expect("shared");
-    let class: Class = second.share(&participant('b', "Ana")).expect("shared");
+    let class: ClassState = second.share(&participant('b', "Ana")).expect("shared");
     assert_eq!(class.renamed.values().collect::<Vec<_>>(), ["Ana (2)"]);
     let class = first.share(&participant('a', "Ana")).expect("shared");
     assert!(class.renamed.is_empty());
@@ -299,7 +299,7 @@ fn a_member_outlives_its_room() {
     let member = Member::join(Box::new(place)).expect("a thread");
     let mut me = participant('a', "Ana");
     member.share(me.clone());
-    let News::Lost { why, again: true } = news(&member) else {
+    let RoomNews::Lost { why, again: true } = news(&member) else {
         panic!("nobody is there");
     };
     assert!(why.contains("is the room open?"), "{why}");
@@ -311,16 +311,16 @@ fn a_member_outlives_its_room() {
     }
     let dir = tempfile::tempdir().expect("a folder");
     let room = room_at(bind(&at.to_string()).expect("the same port"), dir);
-    assert!(matches!(news(&member), News::Class(_)));
+    assert!(matches!(news(&member), RoomNews::Class(_)));
     let hall = room.desk.hall();
     let known = hall.people.values().next().expect("Ana");
     assert!(known.record.raised && known.record.here_s >= 49);
     drop(hall);
     // The class says something new.
     room.desk
-        .order(&Order::Offer(Some("broken-init".to_owned())))
+        .order(&InstructorRequest::Offer(Some("broken-init".to_owned())))
         .expect("written");
-    let News::Class(class) = news(&member) else {
+    let RoomNews::Class(class) = news(&member) else {
         panic!("the room is there");
     };
     assert_eq!(class.offer.as_deref(), Some("broken-init"));
@@ -337,7 +337,7 @@ fn a_member_outlives_its_room() {
     });
     // What came over the network is kept in the folder.
     let kept = || {
-        Desk::read(room.dir.path().to_owned())
+        RoomHandle::read(room.dir.path().to_owned())
             .ok()?
             .people
             .values()
@@ -358,12 +358,12 @@ fn who_is_removed_stays_out() {
         .share(&participant('b', "Bo"))
         .expect("shared");
     room.desk
-        .order(&Order::Remove("a".repeat(32)))
+        .order(&InstructorRequest::Remove("a".repeat(32)))
         .expect("obeyed");
     assert_eq!(room.names(), ["Bo"]);
     let refused = ana.share(&participant('a', "Ana")).expect_err("out");
     assert!(
-        matches!(&refused, Refusal::Never(why) if why.contains("removed")),
+        matches!(&refused, RoomError::Never(why) if why.contains("removed")),
         "{refused}"
     );
     // Others do not hear of it, and the folder remembers it.
@@ -372,6 +372,6 @@ fn who_is_removed_stays_out() {
         .share(&participant('b', "Bo"))
         .expect("shared");
     assert!(class.removed.is_empty());
-    let again = Desk::open(room.dir.path().to_owned(), false).expect("opened");
+    let again = RoomHandle::open(room.dir.path().to_owned(), false).expect("opened");
     assert_eq!(again.hall().class.removed.len(), 1);
 }

@@ -1,18 +1,18 @@
 //! What the learner's screen makes of a room: what it shares, what it offers, and that nothing else changes.
 
-use perflings::app::member::{Call, Joining, Link};
+use perflings::app::member::{Call, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::progress::Prediction;
 use perflings::room::board::Board;
-use perflings::room::hall::Hall;
-use perflings::room::news::News;
-use perflings::room::record::{Class, Order, Participant};
+use perflings::room::news::RoomNews;
+use perflings::room::record::{ClassState, InstructorRequest, Participant};
+use perflings::room::state::RoomState;
 
 use super::sample;
 use super::session::{act, begin, train};
 
 fn joined() -> App {
-    let me = Joining {
+    let me = JoinSettings {
         id: "a".repeat(32),
         name: "Ana".to_owned(),
         at: "class".to_owned(),
@@ -37,12 +37,12 @@ fn tick(app: &mut App, now_ms: u64) -> Option<Participant> {
 }
 
 /// The room says what came of these orders.
-fn said(app: &mut App, orders: &[Order]) {
-    let mut class = Class::new();
+fn said(app: &mut App, orders: &[InstructorRequest]) {
+    let mut class = ClassState::new();
     for order in orders {
-        class.obey(order, |_, _| Vec::new());
+        class.apply(order, |_, _| Vec::new());
     }
-    update(app, Message::Room(News::Class(Box::new(class))));
+    update(app, Message::Room(RoomNews::Class(Box::new(class))));
 }
 
 fn stage(app: &App, at: usize) -> String {
@@ -69,7 +69,7 @@ fn only_what_changed_is_shared() {
 fn the_class_votes_twice() {
     let mut app = joined();
     let id = stage(&app, 0);
-    let open = Order::OpenVote(id.clone());
+    let open = InstructorRequest::OpenVote(id.clone());
     said(&mut app, std::slice::from_ref(&open));
     assert_eq!(
         app.call(),
@@ -92,7 +92,10 @@ fn the_class_votes_twice() {
     assert!(matches!(known, Some(Prediction::Choice { choice: 2, .. })));
     assert_eq!((app.call(), app.view.overlay), (None, None));
     // After the discussion.
-    said(&mut app, &[open.clone(), Order::CloseVote, open]);
+    said(
+        &mut app,
+        &[open.clone(), InstructorRequest::CloseVote, open],
+    );
     assert_eq!(app.call(), Some(Call::Vote { at: 0, again: true }));
     act(&mut app, Action::TakeUp);
     act(&mut app, Action::Vote(1));
@@ -111,24 +114,27 @@ fn the_class_votes_twice() {
 #[test]
 fn an_offer_is_only_an_offer() {
     let mut app = joined();
-    let order = Order::Offer(Some(stage(&app, 1)));
+    let order = InstructorRequest::Offer(Some(stage(&app, 1)));
     said(&mut app, &[order]);
     assert_eq!((app.call(), app.study.at), (Some(Call::Stage(1)), 0));
     act(&mut app, Action::TakeUp);
     assert_eq!((app.call(), app.study.at), (None, 1));
-    let order = Order::Race(Some("mystery 7-2".to_owned()));
+    let order = InstructorRequest::Race(Some("mystery 7-2".to_owned()));
     said(&mut app, &[order]);
     act(&mut app, Action::TakeUp);
     assert_eq!(app.mystery().map(|it| it.name()).as_deref(), Some("7-2"));
     // What is nowhere to be found is no offer.
-    said(&mut app, &[Order::Offer(Some("nowhere".to_owned()))]);
+    said(
+        &mut app,
+        &[InstructorRequest::Offer(Some("nowhere".to_owned()))],
+    );
     assert_eq!(app.call(), None);
 }
 
 #[test]
 fn who_comes_late_sees_what_was_missed_and_can_go_back() {
     let mut app = joined();
-    let order = Order::Offer(Some(stage(&app, 1)));
+    let order = InstructorRequest::Offer(Some(stage(&app, 1)));
     said(&mut app, &[order]);
     let effects = act(&mut app, Action::TakeUp);
     assert!(effects.contains(&Effect::ReadJourney));
@@ -141,7 +147,7 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
     // With the first start in the room the welcome comes first.
     for (welcome, first) in [(false, Overlay::Skipped), (true, Overlay::Welcome)] {
         let options = Options {
-            room: Some(Joining::default()),
+            room: Some(JoinSettings::default()),
             stage: Some(2),
             welcome,
             ..Options::default()
@@ -168,7 +174,7 @@ fn a_room_that_is_lost_or_closed_disturbs_nothing() {
     let mut app = joined();
     said(&mut app, &[]);
     let before = (app.study.at, app.run.state.clone());
-    let lost = |again| News::Lost {
+    let lost = |again| RoomNews::Lost {
         why: "10.0.0.1:1 does not answer\u{1b}[2J".to_owned(),
         again,
     };
@@ -186,7 +192,7 @@ fn a_room_that_is_lost_or_closed_disturbs_nothing() {
         told,
         "The room: 10.0.0.1:1 does not answer·[2J; you go on alone"
     );
-    said(&mut app, &[Order::Close(true)]);
+    said(&mut app, &[InstructorRequest::Close(true)]);
     let told = app
         .notice
         .as_ref()
@@ -218,10 +224,10 @@ fn what_is_presented_is_not_shared() {
 
 #[test]
 fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
-    let me = Joining {
+    let me = JoinSettings {
         at: "class".to_owned(),
         instructor: true,
-        ..Joining::default()
+        ..JoinSettings::default()
     };
     let options = Options {
         room: Some(me),
@@ -230,8 +236,8 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
     };
     let mut app = begin(sample::course(), options).0;
     train(&mut app, 3);
-    let mut hall = Hall::new(Class::new());
-    let orders = |app: &mut App, now_ms| -> Vec<Order> {
+    let mut hall = RoomState::new(ClassState::new());
+    let orders = |app: &mut App, now_ms| -> Vec<InstructorRequest> {
         let effects = update(app, Message::Tick { now_ms });
         let orders = effects.into_iter().filter_map(|effect| match effect {
             Effect::Order(order) => Some(order),
@@ -244,16 +250,16 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
     let mut seen = Vec::new();
     for _ in 0..20 {
         let board = Board::of(&hall, &app.course, 0);
-        update(&mut app, Message::Room(News::Board(Box::new(board))));
+        update(&mut app, Message::Room(RoomNews::Board(Box::new(board))));
         now_ms += 1_000;
         let given = orders(&mut app, now_ms);
-        given.iter().for_each(|order| hall.obey(order));
+        given.iter().for_each(|order| hall.apply(order));
         seen.extend(given);
         if seen.len() == 1 && hall.class.open_vote().is_some() {
             // The same beat again orders nothing.
             now_ms += 1_000;
             let board = Board::of(&hall, &app.course, 0);
-            update(&mut app, Message::Room(News::Board(Box::new(board))));
+            update(&mut app, Message::Room(RoomNews::Board(Box::new(board))));
             assert!(orders(&mut app, now_ms).is_empty() && app.tally().is_some());
         }
         if app.study.at > 0 {
@@ -264,7 +270,10 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
     let first = stage(&app, 0);
     assert_eq!(
         seen[..2],
-        [Order::OpenVote(first.clone()), Order::CloseVote]
+        [
+            InstructorRequest::OpenVote(first.clone()),
+            InstructorRequest::CloseVote
+        ]
     );
     // Back at the vote: it stays counted, and is opened again only when asked for.
     assert_eq!(hall.class.votes[&first].counts.len(), 1);

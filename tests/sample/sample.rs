@@ -4,8 +4,8 @@
 use perflings::app::Panel;
 use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
 use perflings::course::{
-    Block, Claim, Course, Estimate, Lesson, Level, Pointer, Question, Section, SectionKind, Span,
-    Stage, StageFile,
+    Block, Course, Estimate, Lesson, PanelPointer, PublishedClaim, Question, Section, SectionKind,
+    Span, Stage, StageFile, StageLevel,
 };
 use perflings::protocol::*;
 
@@ -83,7 +83,7 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         id: id.to_owned(),
         number,
         title: title.to_owned(),
-        level: Level::Beginner,
+        level: StageLevel::Beginner,
         symptom: "The loss starts near 122. A model that knows nothing would start at 6.91."
             .to_owned(),
         prediction: Question {
@@ -107,11 +107,11 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
             log: true,
         }),
         evidence: vec![
-            Pointer {
+            PanelPointer {
                 panel: Panel::Evidence,
                 text: "the spread of the logits, and what they predict".to_owned(),
             },
-            Pointer {
+            PanelPointer {
                 panel: Panel::Loss,
                 text: "the first loss against ln V".to_owned(),
             },
@@ -140,7 +140,7 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         ]
         .map(str::to_owned)
         .to_vec(),
-        claims: vec![Claim {
+        claims: vec![PublishedClaim {
             text: "First loss 942".to_owned(),
             source: "the source workshop, 2025".to_owned(),
         }],

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use perflings::app::beats::{Beat, Vote, beats};
+use perflings::app::beats::{BeatState, VoteState, beats};
 use perflings::app::pages::Page;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
 use perflings::course::progress::Progress;
-use perflings::course::{Course, CueDoes};
+use perflings::course::{BeatChange, Course};
 use perflings::protocol::{Command, Event, Line, RunSpec, Slot};
 use proptest::prelude::*;
 
@@ -127,7 +127,7 @@ fn does() -> impl Strategy<Value = Does> {
 }
 
 /// The screen is what the beat declares.
-fn holds(app: &App, beat: Beat) {
+fn holds(app: &App, beat: BeatState) {
     let stage = &app.course.stages[beat.stage];
     assert_eq!(app.beat(), Some(beat));
     assert_eq!(app.study.at, beat.stage);
@@ -137,8 +137,11 @@ fn holds(app: &App, beat: Beat) {
     assert_eq!(view.lesson_visible(), beat.panel == Panel::Lesson);
     assert_eq!(app.page().0, beat.page);
     assert_eq!(app.hints().0, beat.hints as usize);
-    assert_eq!(app.study.foretold(stage), beat.vote == Vote::Closed);
-    assert_eq!(app.study.revealed(stage), beat.vote == Vote::Closed);
+    assert_eq!(
+        app.study.prediction_complete(stage),
+        beat.vote == VoteState::Closed
+    );
+    assert_eq!(app.study.revealed(stage), beat.vote == VoteState::Closed);
     assert_eq!(app.fix.mine, stage.fixed);
     assert_eq!(app.cue().map(|cue| cue.show), Some(beat.panel));
 }
@@ -268,12 +271,12 @@ fn every_shipped_stage_has_its_beats_and_others_get_some() {
     for (at, stage) in Course::builtin("en").stages.iter().enumerate() {
         let all = beats(at, stage);
         assert!(all.len() >= 5, "{}", stage.id);
-        let votes = all.iter().filter(|beat| beat.vote == Vote::Open);
+        let votes = all.iter().filter(|beat| beat.vote == VoteState::Open);
         assert_eq!(votes.count(), 1, "{}", stage.id);
         let does = |wanted| stage.cues.iter().any(|cue| cue.does == wanted);
-        assert!(does(CueDoes::Toggle), "{}", stage.id);
+        assert!(does(BeatChange::Toggle), "{}", stage.id);
         // What is shown before the vote does not answer it.
-        let early = all.iter().filter(|beat| beat.vote != Vote::Closed);
+        let early = all.iter().filter(|beat| beat.vote != VoteState::Closed);
         for beat in early {
             assert_eq!((beat.variant, beat.hints), (Slot::A, 0), "{}", stage.id);
             assert_eq!(beat.page, Page::Start);
@@ -288,26 +291,26 @@ fn every_shipped_stage_has_its_beats_and_others_get_some() {
 
 #[test]
 fn the_curtain_hides_and_freezes_and_no_key_answers() {
-    use perflings::app::Curtain;
+    use perflings::app::AudienceScreen;
     let mut app = presented();
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
     assert!(!app.study.predicted(&stage), "a room votes");
-    act(&mut app, Action::Curtain(true));
-    assert!(matches!(app.curtain(), Curtain::Blank));
+    act(&mut app, Action::HideFromAudience(true));
+    assert!(matches!(app.audience_screen(), AudienceScreen::Blank));
     act(&mut app, Action::NextBeat);
     assert!(
-        matches!(app.curtain(), Curtain::Open),
+        matches!(app.audience_screen(), AudienceScreen::Open),
         "a beat comes into view"
     );
-    act(&mut app, Action::Curtain(false));
+    act(&mut app, Action::HideFromAudience(false));
     act(&mut app, Action::NextBeat);
-    assert_eq!(app.curtain(), Curtain::Frozen);
+    assert_eq!(app.audience_screen(), AudienceScreen::Frozen);
     let then = app.frozen.as_deref().expect("what the room sees");
     assert_eq!((at(then), at(&app)), ((0, 2), (0, 3)));
-    act(&mut app, Action::Curtain(false));
-    assert!(matches!(app.curtain(), Curtain::Open));
+    act(&mut app, Action::HideFromAudience(false));
+    assert!(matches!(app.audience_screen(), AudienceScreen::Open));
     let effects = act(&mut app, Action::AskQuit);
     assert!(effects.is_empty() && app.view.confirm.is_some());
     assert_eq!(act(&mut app, Action::Yes), [Effect::Quit]);

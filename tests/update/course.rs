@@ -90,11 +90,11 @@ fn a_recorded_run_is_looked_at_named_and_left() {
         Some(4)
     );
     // The first answer stays in the score; a later right one passes.
-    assert!(app.riddle());
+    assert!(app.is_unsolved());
     act(&mut app, Action::Answer(0));
-    assert!(app.riddle() && app.question().is_some(), "another try");
+    assert!(app.is_unsolved() && app.question().is_some(), "another try");
     act(&mut app, Action::Answer(1));
-    assert!(!app.riddle() && app.question().is_none());
+    assert!(!app.is_unsolved() && app.question().is_none());
     let known = |app: &App| app.study.progress.stage("sprint");
     let first = Some(Prediction::Choice {
         choice: 0,

@@ -1,6 +1,6 @@
 //! Leaving a stage, the welcome, and looking a word up.
 
-use perflings::app::guide::{Piece, confirmation};
+use perflings::app::guide::{SentencePart, confirmation};
 use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Recording, update};
 use perflings::course::progress::{Prediction, Progress, State};
 use perflings::protocol::Slot;
@@ -14,8 +14,8 @@ fn asked(app: &App) -> String {
     let pieces = confirmation(confirm, app).into_iter();
     pieces
         .map(|piece| match piece {
-            Piece::Text(text) => text,
-            Piece::Key(_) => "_".to_owned(),
+            SentencePart::Text(text) => text,
+            SentencePart::Key(_) => "_".to_owned(),
         })
         .collect()
 }
@@ -149,7 +149,7 @@ fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
         date: "2026-11-01".to_owned(),
         paused: false,
         speed: 1.0,
-        riddle: false,
+        unsolved: false,
     };
     for options in [
         Options {

@@ -1,7 +1,7 @@
 //! A mystery: what is hidden, how B is judged, how it ends.
 
 use perflings::app::Message;
-use perflings::app::mystery::{End, Judging};
+use perflings::app::mystery::{JudgeStep, MysteryEnd};
 use perflings::app::{Action, App, Confirm, Effect, Mode, Options, Overlay, Panel, update};
 use perflings::judge::mystery::STEPS;
 use perflings::protocol::*;
@@ -95,8 +95,8 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
     let event = finished(&app, 6.7);
     let effects = hear(&mut app, event);
     let (a, b) = paired(&effects).expect("pairs begin");
-    let riddle = &app.mystery().expect("open").riddle;
-    assert_eq!((&a.config, &b.config), (&riddle.good, &app.fix.mine));
+    let mystery = &app.mystery().expect("open").mystery;
+    assert_eq!((&a.config, &b.config), (&mystery.good, &app.fix.mine));
     for run in [a.clone(), b.clone()] {
         let Event::Started(started) = sample::started(&run, 0) else {
             unreachable!()
@@ -117,8 +117,8 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
 fn nothing_tells_the_values_of_a() {
     let app = open();
     let mystery = app.mystery().expect("open");
-    assert_eq!(wanted(&app).config, mystery.riddle.broken);
-    assert!(app.riddle() && app.stage().is_none() && app.fix.hidden);
+    assert_eq!(wanted(&app).config, mystery.mystery.broken);
+    assert!(app.is_unsolved() && app.stage().is_none() && app.fix.hidden);
     assert!(app.fix.rows().all(|row| row.a.is_none() && row.b.is_none()));
     assert_eq!(app.slot_name(Slot::A), "A mystery");
 }
@@ -150,24 +150,24 @@ fn looks_and_tried_configurations_are_counted_once_each() {
 fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
     let (app, effects) = judged(Verdict::Same);
     let mystery = app.mystery().expect("open");
-    let Some(End::Solved { points, .. }) = mystery.end else {
+    let Some(MysteryEnd::Solved { points, .. }) = mystery.end else {
         panic!("{:?}", mystery.report);
     };
     assert_eq!(points, 90, "one configuration, no panel, no minute");
     let saved = effects.iter().any(|effect| {
         matches!(effect, Effect::SaveMystery { name, score } if name == "14-1" && score.best == 90)
     });
-    assert!(saved && !app.riddle() && !app.fix.hidden);
+    assert!(saved && !app.is_unsolved() && !app.fix.hidden);
     // What ran before stays on the screen: the known-good configuration is not shown as A.
     let a = app.run.slot(Slot::A).started.as_ref().expect("it ran");
-    assert_eq!(a.run.config, mystery.riddle.broken);
+    assert_eq!(a.run.config, mystery.mystery.broken);
 }
 
 #[test]
 fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
     let (app, effects) = judged(Verdict::Slower);
     let mystery = app.mystery().expect("open");
-    assert!(mystery.end.is_none() && app.riddle() && app.fix.hidden);
+    assert!(mystery.end.is_none() && app.is_unsolved() && app.fix.hidden);
     assert!(
         !effects
             .iter()
@@ -203,7 +203,7 @@ fn another_change_ends_the_judging() {
     let mut app = asked();
     assert!(matches!(
         app.mystery().expect("open").judging,
-        Some(Judging::Run)
+        Some(JudgeStep::Run)
     ));
     act(&mut app, Action::Toggle);
     assert!(app.mystery().expect("open").judging.is_none());
@@ -215,14 +215,14 @@ fn giving_up_asks_and_shows_the_faults_without_points() {
     act(&mut app, Action::Solution);
     assert_eq!(app.view.confirm, Some(Confirm::GiveUp));
     act(&mut app, Action::No);
-    assert!(app.riddle());
+    assert!(app.is_unsolved());
     act(&mut app, Action::Solution);
     let effects = act(&mut app, Action::Yes);
-    assert_eq!(app.mystery().expect("open").end, Some(End::GivenUp));
-    assert!(!app.riddle() && effects.is_empty());
+    assert_eq!(app.mystery().expect("open").end, Some(MysteryEnd::GivenUp));
+    assert!(!app.is_unsolved() && effects.is_empty());
     act(&mut app, Action::NextStage);
     let next = app.mystery().expect("the next one");
-    assert_eq!((next.riddle.seed, next.riddle.level()), (15, 1));
+    assert_eq!((next.mystery.seed, next.mystery.level()), (15, 1));
 }
 
 #[test]
@@ -255,5 +255,5 @@ fn leaving_asks_and_the_list_leads_there_and_back() {
     act(&mut app, Action::Scroll(99));
     act(&mut app, Action::Choose);
     let mystery = app.mystery().expect("the last line");
-    assert_eq!((mystery.riddle.seed, mystery.riddle.level()), (1, 1));
+    assert_eq!((mystery.mystery.seed, mystery.mystery.level()), (1, 1));
 }

@@ -1,6 +1,6 @@
 //! An engine whose heartbeat goes on while its device hangs: what is said, and what replaces it.
 
-use perflings::app::guide::{Piece, next_move};
+use perflings::app::guide::{SentencePart, next_move};
 use perflings::app::{Action, App, Effect, Message, RunState, update};
 use perflings::protocol::{Command, Event, Slot};
 
@@ -27,8 +27,8 @@ fn said(app: &App) -> String {
     let pieces = next_move(app).into_iter();
     pieces
         .map(|piece| match piece {
-            Piece::Text(text) => text,
-            Piece::Key(_) => "_".to_owned(),
+            SentencePart::Text(text) => text,
+            SentencePart::Key(_) => "_".to_owned(),
         })
         .collect()
 }

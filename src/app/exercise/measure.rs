@@ -1,8 +1,8 @@
 //! A config exercise on the screen: its answers are chosen word by word, then its runs are measured. The stage's run pauses
 //! meanwhile and goes on afterwards. Nothing is measured before the learner said what they expect.
 
-use super::measuring::{Answer, Choice, Measured, Measuring};
-use crate::app::devices::FirstLight;
+use super::measuring::{AnswerChoice, AnswerFile, Measurement, Measuring};
+use crate::app::devices::GpuWarmUp;
 use crate::app::{App, Effect, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Configs;
@@ -20,15 +20,15 @@ impl App {
 
     /// Whether a GPU warms up beside the run.
     pub fn warms_up(&self) -> bool {
-        matches!(self.devices.first_light, FirstLight::Warming { .. })
+        matches!(self.devices.gpu_warm_up, GpuWarmUp::Warming { .. })
     }
 
     /// The question of the open exercise that can be answered with keys now.
-    pub fn picking(&self) -> Option<Choice> {
+    pub fn picking(&self) -> Option<AnswerChoice> {
         let configs = self.configs()?;
         let state = self.exercises.of(self.exercise()?)?;
         let asks = state.measuring.is_none()
-            && matches!(state.answer, Answer::Open(_))
+            && matches!(state.answer, AnswerFile::Open(_))
             && self.question().is_none();
         asks.then(|| state.draft.next(configs)).flatten()
     }
@@ -74,7 +74,7 @@ impl App {
         }
         self.show_text();
         let state = self.exercises.of_mut(exercise);
-        if !matches!(state.answer, Answer::Given(_)) {
+        if !matches!(state.answer, AnswerFile::Given(_)) {
             self.tell("Say what you expect first; then it is measured", false);
             return;
         }
@@ -135,7 +135,7 @@ impl App {
     }
 
     /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
-    pub(super) fn answered(&mut self, exercise: &Exercise, answer: Answer, saved: bool) {
+    pub(super) fn answered(&mut self, exercise: &Exercise, answer: AnswerFile, saved: bool) {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
         let state = self.exercises.of_mut(exercise);
         let same = state.answer == answer;
@@ -143,7 +143,7 @@ impl App {
         if !same {
             state.measured = None;
         }
-        let given = matches!(answer, Answer::Given(_));
+        let given = matches!(answer, AnswerFile::Given(_));
         state.answer = answer;
         state.draft = Default::default();
         let busy = state.measuring.is_some();
@@ -157,7 +157,7 @@ impl App {
     }
 
     /// A measurement came to its end.
-    pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measured) {
+    pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measurement) {
         let passed = measured.passed;
         self.after_measuring(exercise);
         self.exercises.of_mut(exercise).measured = Some(measured);

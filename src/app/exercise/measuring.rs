@@ -3,12 +3,12 @@
 
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{ConfigCheck, Configs};
-use crate::course::sweep::Table;
+use crate::course::sweep::SweepTable;
 use crate::judge::Line;
 
 /// What the learner's answer file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Answer {
+pub enum AnswerFile {
     /// It was not read yet.
     #[default]
     Unread,
@@ -27,7 +27,7 @@ pub struct Sweep {
     /// What the present one is about, and how far it is.
     pub what: String,
     pub done: String,
-    pub table: Table,
+    pub table: SweepTable,
 }
 
 /// A measurement in progress.
@@ -43,18 +43,18 @@ pub struct Measuring {
 
 /// What a measurement found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct Measurement {
     pub passed: bool,
     /// Each criterion: what was asked, what was measured.
     pub lines: Vec<Line>,
-    pub table: Table,
+    pub table: SweepTable,
     pub device: String,
     pub seconds: f64,
     /// Why it broke off. Then there are no lines.
     pub failed: Option<String>,
 }
 
-impl Measured {
+impl Measurement {
     /// It broke off.
     pub fn failed(why: &str) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Measured {
 
 /// What has been said so far, and which word is marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Draft {
+pub struct AnswerDraft {
     pub answers: Answers,
     /// Index of the marked word.
     pub at: usize,
@@ -74,7 +74,7 @@ pub struct Draft {
 
 /// A question with the words that may answer it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct AnswerChoice {
     pub key: String,
     pub ask: String,
     /// Each word, and what it stands for.
@@ -85,7 +85,7 @@ pub struct Choice {
     pub at: usize,
 }
 
-impl Draft {
+impl AnswerDraft {
     /// The words of this check, and how many of them make an answer.
     fn words(configs: &Configs, check: &ConfigCheck) -> (Vec<(String, String)>, usize) {
         let ranked = configs.letters();
@@ -100,13 +100,13 @@ impl Draft {
     }
 
     /// The first question without a whole answer.
-    pub fn next(&self, configs: &Configs) -> Option<Choice> {
+    pub fn next(&self, configs: &Configs) -> Option<AnswerChoice> {
         configs.checks.iter().find_map(|check| {
             let (key, ask) = check.answer.as_ref()?;
             let (mut words, wanted) = Self::words(configs, check);
             let taken = self.answers.get(key).cloned().unwrap_or_default();
             words.retain(|(word, _)| !taken.contains(word));
-            (taken.len() < wanted && !words.is_empty()).then(|| Choice {
+            (taken.len() < wanted && !words.is_empty()).then(|| AnswerChoice {
                 key: key.clone(),
                 ask: ask.clone(),
                 at: self.at.min(words.len() - 1),

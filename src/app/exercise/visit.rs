@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::app::mode::OpenExercise;
-use crate::app::{App, Effect, Mode, Panel, Recording, Run, RunState};
+use crate::app::{App, Effect, Mode, Panel, Recording, RequestedRun, RunState};
 use crate::course::Exercise;
-use crate::course::exercise::{Body, Detective};
+use crate::course::exercise::{Detective, ExerciseKind};
 use crate::course::progress::State;
 use crate::protocol::Command;
 
@@ -42,8 +42,8 @@ impl App {
             });
         }
         match &exercise.body {
-            Body::Detective(detective) => self.watch(exercise, detective, open),
-            Body::Config(_) | Body::Kernel(_) => self.mode = Mode::Exercise(open),
+            ExerciseKind::Detective(detective) => self.watch(exercise, detective, open),
+            ExerciseKind::Config(_) | ExerciseKind::Kernel(_) => self.mode = Mode::Exercise(open),
         }
     }
 
@@ -102,14 +102,14 @@ impl App {
                 date: detective.date.clone(),
                 paused: false,
                 speed: 1.0,
-                riddle: true,
+                unsolved: true,
             },
             engine_gone: false,
         };
-        self.run = Run {
+        self.run = RequestedRun {
             state: RunState::Starting,
             asked_ms: self.now_ms,
-            ..Run::default()
+            ..RequestedRun::default()
         };
         (self.study.pair, self.study.report) = (None, None);
         self.exercises.of_mut(exercise).quiz.clear();
@@ -122,7 +122,7 @@ impl App {
     /// After a recorded run the stage runs again, from its first step.
     fn run_again(&mut self, engine_gone: bool) {
         self.notice = None;
-        self.run = Run::default();
+        self.run = RequestedRun::default();
         self.effects.push(Effect::HideRecording);
         if engine_gone {
             self.effects.push(Effect::Restart);

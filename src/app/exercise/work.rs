@@ -3,7 +3,7 @@
 use super::Checking;
 use crate::app::{App, Effect};
 use crate::course::exercise::config::ANSWERS;
-use crate::course::exercise::{Body, Detective};
+use crate::course::exercise::{Detective, ExerciseKind};
 use crate::course::progress::{Prediction, State, letter};
 use crate::course::{Exercise, Question};
 
@@ -39,15 +39,15 @@ impl App {
         };
         // A kernel's questions look back at it, and those about runs at what was measured.
         let waits = match &exercise.body {
-            Body::Kernel(_) => !self.solved(exercise),
-            Body::Config(_) => !self.looked_at(exercise),
-            Body::Detective(_) => false,
+            ExerciseKind::Kernel(_) => !self.solved(exercise),
+            ExerciseKind::Config(_) => !self.looked_at(exercise),
+            ExerciseKind::Detective(_) => false,
         };
         if waits {
             return None;
         }
         match &exercise.body {
-            Body::Detective(detective) => self.riddle().then_some(&detective.question),
+            ExerciseKind::Detective(detective) => self.is_unsolved().then_some(&detective.question),
             _ => exercise.quiz.get(self.questions_done(exercise)),
         }
     }
@@ -61,7 +61,7 @@ impl App {
     /// course, because `perflings check` takes its letters as well.
     pub fn order_in(&self, exercise: &Exercise, question: &Question) -> Vec<usize> {
         match &exercise.body {
-            Body::Detective(_) => (0..question.choices.len()).collect(),
+            ExerciseKind::Detective(_) => (0..question.choices.len()).collect(),
             _ => self
                 .study
                 .order(&exercise.id, Some(self.questions_done(exercise)), question),
@@ -70,12 +70,12 @@ impl App {
 
     /// Whether a run is looked at whose fault is still to be found: a mystery that goes on, or a recording whose fault was not
     /// named yet, rightly or wrongly twice.
-    pub fn riddle(&self) -> bool {
+    pub fn is_unsolved(&self) -> bool {
         if let Some(mystery) = self.mystery() {
             return mystery.end.is_none();
         }
         let Some((exercise, detective)) = self.exercise().zip(self.detective()) else {
-            return self.recording().is_some_and(|it| it.riddle);
+            return self.recording().is_some_and(|it| it.unsolved);
         };
         let state = self.exercises.of(exercise);
         let given = state.map_or(&[][..], |state| &state.quiz);
@@ -85,7 +85,7 @@ impl App {
     /// The recorded run that is looked at.
     pub fn detective(&self) -> Option<&Detective> {
         match &self.exercise()?.body {
-            Body::Detective(detective) => Some(detective),
+            ExerciseKind::Detective(detective) => Some(detective),
             _ => None,
         }
     }
@@ -141,7 +141,7 @@ impl App {
         let answer = order.iter().position(|it| *it == question.answer);
         let choice = order[choice];
         let right = choice == question.answer;
-        let is_detective = matches!(exercise.body, Body::Detective(_));
+        let is_detective = matches!(exercise.body, ExerciseKind::Detective(_));
         if !is_detective {
             let text = match right {
                 true => "Right.".to_owned(),

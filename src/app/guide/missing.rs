@@ -1,7 +1,7 @@
 //! What a stage still lacks, from the lines of its report: the next move while the learner's own B is checked.
 
 use crate::app::App;
-use crate::app::study::Phase;
+use crate::app::study::Activity;
 use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::course::progress::State;
@@ -11,7 +11,7 @@ use crate::protocol::Slot;
 /// Says what is missing and the key that helps, keys named in braces; nothing where the stage waits for something else.
 pub fn missing(app: &App, stage: &Stage) -> Option<String> {
     let study = &app.study;
-    let checked = study.phase(stage) == Phase::Check && study.of(stage).state != State::Passed;
+    let checked = study.phase(stage) == Activity::Check && study.of(stage).state != State::Passed;
     if !checked || app.run.pairing || app.run.switching.is_some() {
         return None;
     }

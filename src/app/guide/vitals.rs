@@ -8,7 +8,7 @@ use crate::units::{number, percent};
 
 /// Whether a figure is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum FigureState {
     Good,
     Bad,
     /// Neither, or not known yet.
@@ -17,19 +17,19 @@ pub enum Mark {
 
 /// One figure every run shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Vital {
+pub struct RunFigure {
     pub label: &'static str,
     pub value: String,
-    pub mark: Mark,
+    pub mark: FigureState,
 }
 
 /// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s against the peak.
-pub fn vitals(app: &App) -> Vec<Vital> {
-    if app.riddle() {
+pub fn vitals(app: &App) -> Vec<RunFigure> {
+    if app.is_unsolved() {
         // A mark would name the fault; the panels have the figures.
         let labels = ["loss", "trained", "residual", "peak"];
         return labels
-            .map(|label| vital(label, Some(("?".to_owned(), Mark::Open))))
+            .map(|label| vital(label, Some(("?".to_owned(), FigureState::Open))))
             .to_vec();
     }
     let slot = app.run.shown();
@@ -46,7 +46,7 @@ pub fn vitals(app: &App) -> Vec<Vital> {
         // One wait a step: the phases are times of handing over.
         let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
         match share > 5.0 && once {
-            true => (value, Mark::Open),
+            true => (value, FigureState::Open),
             false => (value, good(share.abs() <= 5.0)),
         }
     });
@@ -56,23 +56,27 @@ pub fn vitals(app: &App) -> Vec<Vital> {
         vital("residual", residual),
         peak(slot.throughput.as_ref()),
     ];
-    let told = |it: Vital| match app.withholds(it.label) {
-        true => vital(it.label, Some(("told later".to_owned(), Mark::Open))),
+    let told = |it: RunFigure| match app.withholds(it.label) {
+        true => vital(it.label, Some(("told later".to_owned(), FigureState::Open))),
         false => it,
     };
     all.map(told).to_vec()
 }
 
-fn vital(label: &'static str, found: Option<(String, Mark)>) -> Vital {
-    let (value, mark) = found.unwrap_or_else(|| ("not measured".to_owned(), Mark::Open));
-    Vital { label, value, mark }
+fn vital(label: &'static str, found: Option<(String, FigureState)>) -> RunFigure {
+    let (value, mark) = found.unwrap_or_else(|| ("not measured".to_owned(), FigureState::Open));
+    RunFigure { label, value, mark }
 }
 
-fn good(is_good: bool) -> Mark {
-    if is_good { Mark::Good } else { Mark::Bad }
+fn good(is_good: bool) -> FigureState {
+    if is_good {
+        FigureState::Good
+    } else {
+        FigureState::Bad
+    }
 }
 
-fn loss(app: &App) -> Vital {
+fn loss(app: &App) -> RunFigure {
     let slot = app.run.shown();
     let (Some(loss), Some(started)) = (slot.latest_loss(), &slot.started) else {
         return vital("loss", None);
@@ -84,18 +88,18 @@ fn loss(app: &App) -> Vital {
         && !(first.is_finite() && first <= limit)
     {
         let value = format!("{} {of}, now {}", number(first), number(loss));
-        return vital("first loss", Some((value, Mark::Bad)));
+        return vital("first loss", Some((value, FigureState::Bad)));
     }
     let below_floor = started.entropy.is_some_and(|floor| loss < floor - 0.05);
     let mark = match loss {
-        _ if !loss.is_finite() || loss > limit || below_floor => Mark::Bad,
-        _ if loss < started.ln_vocab => Mark::Good,
-        _ => Mark::Open,
+        _ if !loss.is_finite() || loss > limit || below_floor => FigureState::Bad,
+        _ if loss < started.ln_vocab => FigureState::Good,
+        _ => FigureState::Open,
     };
     vital("loss", Some((format!("{} {of}", number(loss)), mark)))
 }
 
-fn peak(throughput: Option<&Throughput>) -> Vital {
+fn peak(throughput: Option<&Throughput>) -> RunFigure {
     let Some(it) = throughput else {
         return vital("peak", None);
     };
@@ -104,7 +108,11 @@ fn peak(throughput: Option<&Throughput>) -> Vital {
         (Some(flops), Some(peak)) if peak > 0.0 && (flops <= peak || it.peak_load.is_none()) => {
             let share = 100.0 * flops / peak;
             // Plausible is not good: how near the peak a step should come, the roofline says.
-            let mark = if share > 100.0 { Mark::Bad } else { Mark::Open };
+            let mark = if share > 100.0 {
+                FigureState::Bad
+            } else {
+                FigureState::Open
+            };
             vital(
                 "peak",
                 Some((format!("{} % reached", percent(share)), mark)),
@@ -112,9 +120,12 @@ fn peak(throughput: Option<&Throughput>) -> Vital {
         }
         (Some(flops), _) => {
             let value = format!("{} GFLOP/s", number(flops / 1e9));
-            vital("speed", Some((value, Mark::Open)))
+            vital("speed", Some((value, FigureState::Open)))
         }
         (None, _) if it.state == State::Warming => vital("peak", None),
-        (None, _) => vital("peak", Some(("not synchronised".to_owned(), Mark::Open))),
+        (None, _) => vital(
+            "peak",
+            Some(("not synchronised".to_owned(), FigureState::Open)),
+        ),
     }
 }

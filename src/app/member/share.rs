@@ -1,17 +1,17 @@
 //! How the learner takes part: what is shared and when, and what an action or the room's news does.
 
-use super::{Call, Joining, Link, Membership};
-use crate::app::beats::Vote;
+use super::{Call, JoinSettings, Link, Membership};
+use crate::app::beats::VoteState;
 use crate::app::mode::Mode;
-use crate::app::mystery::End;
+use crate::app::mystery::MysteryEnd;
 use crate::app::{Action, App, Effect, Overlay};
 use crate::course::Stage;
 use crate::course::mystery::LEVELS;
 use crate::course::progress::{Prediction, StageProgress, State, letter};
 use crate::judge::Outcome;
-use crate::room::board::Tally;
-use crate::room::news::News;
-use crate::room::record::{Class, Order, Participant, Shared};
+use crate::room::board::VoteTally;
+use crate::room::news::RoomNews;
+use crate::room::record::{ClassState, InstructorRequest, Participant, SharedWork};
 
 /// Between two looks at whether there is something new to share.
 const LOOK_MS: u64 = 250;
@@ -57,7 +57,7 @@ impl App {
         }
     }
 
-    pub(in crate::app) fn join(&mut self, me: Joining) {
+    pub(in crate::app) fn join(&mut self, me: JoinSettings) {
         // A room compares its votes: choices stand as the course has them.
         self.study.progress.seed = None;
         self.member = Some(Box::new(Membership {
@@ -154,14 +154,14 @@ impl App {
     }
 
     /// Takes in what the room says.
-    pub(in crate::app) fn hear_room(&mut self, news: News) {
+    pub(in crate::app) fn hear_room(&mut self, news: RoomNews) {
         let Some(member) = &mut self.member else {
             return;
         };
         let said = match news {
-            News::Class(class) => {
-                let renamed = |class: &Class| class.renamed.get(&member.me.id).cloned();
-                let closed = |class: &Class| {
+            RoomNews::Class(class) => {
+                let renamed = |class: &ClassState| class.renamed.get(&member.me.id).cloned();
+                let closed = |class: &ClassState| {
                     class
                         .closed
                         .then_some("The room is closed; you go on alone")
@@ -181,12 +181,12 @@ impl App {
                 (member.link, member.class) = (Link::Joined, *class);
                 said.map(|said| (said, false))
             }
-            News::Board(board) => {
+            RoomNews::Board(board) => {
                 let begins = !matches!(member.link, Link::Joined);
                 (member.link, member.board) = (Link::Joined, Some(board));
                 begins.then(|| ("You present to the room".to_owned(), false))
             }
-            News::Lost { why, again } => {
+            RoomNews::Lost { why, again } => {
                 let why = crate::clean::line(&why);
                 let said = format!("The room: {why}; you go on alone");
                 member.link = match again {
@@ -253,7 +253,7 @@ impl App {
     }
 
     /// The vote on the stage that is presented, as far as there was one.
-    pub fn tally(&self) -> Option<&Tally> {
+    pub fn tally(&self) -> Option<&VoteTally> {
         let board = self.member.as_ref()?.board.as_ref()?;
         let stage = self.stage()?;
         board.votes.iter().find(|it| it.stage == stage.number)
@@ -287,8 +287,8 @@ impl App {
             return;
         };
         let order = match (beat.vote, self.tally()) {
-            (Vote::Open, None) => Order::OpenVote(stage.id.clone()),
-            (Vote::Closed, Some(tally)) if tally.open => Order::CloseVote,
+            (VoteState::Open, None) => InstructorRequest::OpenVote(stage.id.clone()),
+            (VoteState::Closed, Some(tally)) if tally.open => InstructorRequest::CloseVote,
             _ => return,
         };
         self.order(order);
@@ -299,15 +299,15 @@ impl App {
         let open = self.tally().is_some_and(|it| it.open);
         if let Some(stage) = self.stage().filter(|_| self.instructs()) {
             let order = match open {
-                true => Order::CloseVote,
-                false => Order::OpenVote(stage.id.clone()),
+                true => InstructorRequest::CloseVote,
+                false => InstructorRequest::OpenVote(stage.id.clone()),
             };
             self.order(order);
         }
     }
 
     /// Gives an order; the same one not again before the board can show it.
-    fn order(&mut self, order: Order) {
+    fn order(&mut self, order: InstructorRequest) {
         let now_ms = self.now_ms;
         if let Some(member) = self.member.as_mut().filter(|it| it.board.is_some()) {
             let again = member.ordered.as_ref();
@@ -345,7 +345,7 @@ impl App {
         })
     }
 
-    fn shared(&self, member: &Membership, id: &str, it: &StageProgress) -> Shared {
+    fn shared(&self, member: &Membership, id: &str, it: &StageProgress) -> SharedWork {
         let report = self.study.report.as_ref();
         let here = self.stage().is_some_and(|stage| stage.id == id);
         let checks = report.filter(|_| here).map(|report| {
@@ -355,7 +355,7 @@ impl App {
                 .count();
             [met as u32, deciding().count() as u32]
         });
-        Shared {
+        SharedWork {
             state: it.state.name().to_owned(),
             vote: match it.prediction {
                 Some(Prediction::Choice { choice, .. }) => Some(choice),
@@ -384,7 +384,7 @@ impl App {
     fn race_ratio(&self) -> Option<(String, [f64; 3])> {
         let ratio = match &self.mode {
             Mode::Mystery(mystery) => {
-                let solved = matches!(mystery.end, Some(End::Solved { .. }));
+                let solved = matches!(mystery.end, Some(MysteryEnd::Solved { .. }));
                 let pair = self
                     .study
                     .pair

@@ -1,44 +1,44 @@
 //! How a mystery is played. The judge takes a fresh run of B first, because weights that a fault has ruined say nothing about
 //! B, and pairs with the known-good configuration only where that run leaves nothing but the speed open.
 
-use super::{End, Judging, Mystery};
-use crate::app::fix::Fix;
+use super::{JudgeStep, MysteryEnd, MysteryRun};
+use crate::app::comparison::Comparison;
 use crate::app::view::{Confirm, Overlay};
 use crate::app::{Action, App, Effect, Mode, SlotRun};
 use crate::config::Preset;
-use crate::course::mystery::{Riddle, offers, score};
+use crate::course::mystery::{Mystery, offers, score};
 use crate::course::progress::MysteryScore;
 use crate::judge::Report;
 use crate::judge::mystery::{STEPS, evaluate, only_speed_is_open};
-use crate::judge::stage::Measured;
+use crate::judge::stage::StageFacts;
 use crate::panel::Panel;
 use crate::protocol::{Command, Finished, RunSpec, Slot, Started};
 
 impl App {
     /// The open mystery.
-    pub fn mystery(&self) -> Option<&Mystery> {
+    pub fn mystery(&self) -> Option<&MysteryRun> {
         match &self.mode {
             Mode::Mystery(mystery) => Some(mystery),
             _ => None,
         }
     }
 
-    fn mystery_mut(&mut self) -> Option<&mut Mystery> {
+    fn mystery_mut(&mut self) -> Option<&mut MysteryRun> {
         match &mut self.mode {
             Mode::Mystery(mystery) => Some(mystery),
             _ => None,
         }
     }
 
-    /// Runs the riddle of a seed.
+    /// Runs the mystery of a seed.
     pub(in crate::app) fn run_mystery(&mut self, seed: u64, level: u8) {
         self.leave_exercise();
-        let riddle = Riddle::draw(seed, level, self.preset.unwrap_or(Preset::Tiny));
+        let mystery = Mystery::draw(seed, level, self.preset.unwrap_or(Preset::Tiny));
         let paths: Vec<String> = offers().map(|knob| knob.path.to_owned()).collect();
-        self.fix = Fix::new(0, "mystery", riddle.broken.clone(), &paths);
+        self.fix = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
         self.fix.hidden = true;
         (self.mode, self.presentation) = (
-            Mode::Mystery(Box::new(Mystery::new(riddle, self.now_ms))),
+            Mode::Mystery(Box::new(MysteryRun::new(mystery, self.now_ms))),
             None,
         );
         (self.study.pair, self.study.report) = (None, None);
@@ -49,13 +49,13 @@ impl App {
         self.start(self.fix.a());
         self.show_text();
         if first {
-            self.first_contact();
+            self.probe_devices();
         }
     }
 
     /// What an action means in a mystery; false where it means there what it means everywhere.
     pub(in crate::app) fn act_in_mystery(&mut self, action: Action) -> bool {
-        let open = self.riddle();
+        let open = self.is_unsolved();
         match action {
             Action::Solution if open => self.view.confirm = Some(Confirm::GiveUp),
             Action::Report if open => {
@@ -67,7 +67,7 @@ impl App {
             Action::Pair if open => self.ask_for_verdict(),
             Action::NextStage if !open => {
                 let (seed, level) = self.mystery().map_or((1, 1), |it| {
-                    (it.riddle.seed.wrapping_add(1), it.riddle.level())
+                    (it.mystery.seed.wrapping_add(1), it.mystery.level())
                 });
                 self.run_mystery(seed, level);
             }
@@ -115,7 +115,7 @@ impl App {
 
     /// Goes to another line of the list; an unfinished mystery is asked about first.
     fn leave_mystery(&mut self, to: usize) {
-        if self.riddle() {
+        if self.is_unsolved() {
             self.view.overlay = None;
             self.view.confirm = Some(Confirm::LeaveMystery { to });
         } else {
@@ -125,7 +125,7 @@ impl App {
 
     pub(in crate::app) fn left_mystery(&mut self, to: usize) {
         self.mode = Mode::Stage;
-        (self.fix, self.run.slots) = (Fix::default(), Default::default());
+        (self.fix, self.run.slots) = (Comparison::default(), Default::default());
         // A stage is entered anew, also the one from which the mystery was begun.
         let stages = self.course.stages.len();
         self.enter(if to < stages { to } else { self.study.at });
@@ -136,15 +136,15 @@ impl App {
     }
 
     /// Gives up, or ends as solved: the faults are shown, and the knobs hide nothing any more.
-    fn end_mystery(&mut self, end: End) {
+    fn end_mystery(&mut self, end: MysteryEnd) {
         self.fix.hidden = false;
         self.view.knobs = false;
         let Some(mystery) = self.mystery_mut() else {
             return;
         };
         (mystery.end, mystery.judging) = (Some(end), None);
-        let (name, faults) = (mystery.name(), mystery.riddle.faults.len());
-        if let End::Solved { points, .. } = end {
+        let (name, faults) = (mystery.name(), mystery.mystery.faults.len());
+        if let MysteryEnd::Solved { points, .. } = end {
             let known = self.study.progress.mysteries.entry(name.clone());
             let score = known.or_default();
             (score.last, score.best) = (points, score.best.max(points));
@@ -157,7 +157,7 @@ impl App {
     }
 
     pub(in crate::app) fn give_up(&mut self) {
-        self.end_mystery(End::GivenUp);
+        self.end_mystery(MysteryEnd::GivenUp);
     }
 
     /// Judges B: a fresh run of it comes first.
@@ -174,7 +174,7 @@ impl App {
         self.start(run);
         self.show_text();
         if let Some(mystery) = self.mystery_mut() {
-            (mystery.judging, mystery.report) = (Some(Judging::Run), None);
+            (mystery.judging, mystery.report) = (Some(JudgeStep::Run), None);
         }
     }
 
@@ -195,20 +195,20 @@ impl App {
     /// The run that is judged has ended.
     pub(in crate::app) fn judged_run(&mut self, finished: &Finished) {
         let judging = self.mystery().and_then(|it| it.judging.as_ref());
-        if !matches!(judging, Some(Judging::Run)) || finished.slot != Slot::B {
+        if !matches!(judging, Some(JudgeStep::Run)) || finished.slot != Slot::B {
             return;
         }
-        let report = evaluate(Measured {
+        let report = evaluate(StageFacts {
             config: Some(&self.fix.mine),
             finished: Some(finished),
-            ..Measured::default()
+            ..StageFacts::default()
         });
         if !only_speed_is_open(&report) {
             return self.verdict(report);
         }
         let (b, good) = (
             self.fix.b(),
-            self.mystery().map(|it| it.riddle.good.clone()),
+            self.mystery().map(|it| it.mystery.good.clone()),
         );
         let Some(good) = good else {
             return;
@@ -222,7 +222,7 @@ impl App {
         self.expect(vec![a.clone(), b.clone()]);
         self.run.pairing = true;
         if let Some(mystery) = self.mystery_mut() {
-            mystery.judging = Some(Judging::Pairs(Box::new(finished.clone())));
+            mystery.judging = Some(JudgeStep::Pairs(Box::new(finished.clone())));
             mystery.in_pairs = true;
             mystery.report = Some(report);
         }
@@ -238,8 +238,8 @@ impl App {
     /// The pairs with the known-good configuration have ended.
     pub(in crate::app) fn judged_pairs(&mut self) {
         let judging = self.mystery().and_then(|it| it.judging.clone());
-        if let Some(Judging::Pairs(finished)) = judging {
-            let report = evaluate(Measured {
+        if let Some(JudgeStep::Pairs(finished)) = judging {
+            let report = evaluate(StageFacts {
                 config: Some(&self.fix.mine),
                 finished: Some(&finished),
                 pair: self.study.pair.as_ref(),
@@ -256,10 +256,10 @@ impl App {
             return;
         };
         (mystery.report, mystery.judging) = (Some(report), None);
-        let (seconds, level) = (mystery.seconds(now_ms), mystery.riddle.level());
+        let (seconds, level) = (mystery.seconds(now_ms), mystery.mystery.level());
         let points = score(level, mystery.looked.len(), mystery.tried.len(), seconds);
         if passed {
-            self.end_mystery(End::Solved { points, seconds });
+            self.end_mystery(MysteryEnd::Solved { points, seconds });
         } else {
             self.tell("Not solved yet: the verdict names what is not right", true);
             self.show_text();

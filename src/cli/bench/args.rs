@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::values::{devices, positive, preset, version};
 use crate::config::{Preset, VERSIONS, nearest};
-use crate::measure::report::Axis;
+use crate::measure::report::SweepAxis;
 use crate::out::usage;
 
 /// Values a sweep may have; each is a run.
@@ -88,7 +88,7 @@ pub enum Extent {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    pub axis: Axis,
+    pub axis: SweepAxis,
     /// Ascending, each once.
     pub values: Vec<u64>,
 }
@@ -166,8 +166,8 @@ fn once<T: Display + Eq + Hash>(flag: &str, list: &[T]) -> Result<()> {
 fn sweep(text: &str) -> Result<Sweep, String> {
     let (key, list) = text.split_once('=').unwrap_or((text, ""));
     let axis = match key {
-        "batch" | "train.batch" => Axis::Batch,
-        "context" | "train.context" => Axis::Context,
+        "batch" | "train.batch" => SweepAxis::Batch,
+        "context" | "train.context" => SweepAxis::Context,
         other => {
             let near = nearest(other, ["batch", "context"].into_iter());
             let list = if list.is_empty() { "4,8,16" } else { list };
@@ -203,7 +203,7 @@ mod tests {
         let read = sweep("context=256,64,128").expect("is right");
         assert_eq!(
             (read.axis, read.values),
-            (Axis::Context, vec![64, 128, 256])
+            (SweepAxis::Context, vec![64, 128, 256])
         );
         for (text, says) in [
             ("batch", "write `batch=4,8,16`"),

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::config::Knob;
 use crate::export::sheet::{Block, Sheet, Table, absent, digits, interval, worth};
-use crate::measure::ablation::{Effect, Group, Place, rank};
-use crate::measure::cell::{Cell, Memory, Speed};
-use crate::measure::gate::{Gate, Judged, Judgement};
-use crate::measure::report::{Axis, Fitted, Missing, Report};
+use crate::measure::ablation::{ChangeEffect, EffectPlace, PresetEffects, rank};
+use crate::measure::cell::{BenchCell, CellMemory, CellSpeed};
+use crate::measure::gate::{Gate, GateVerdict, GatedCell};
+use crate::measure::report::{MemoryFit, MissingCell, Report, SweepAxis};
 use crate::protocol::{KernelSummary, Spread, Verdict};
 use crate::units::bytes;
 
@@ -47,7 +47,7 @@ pub fn sheet(report: &Report, baseline: Option<&Path>) -> Sheet {
             sweep(&mut blocks, axis, cells, fit);
         }
     } else {
-        let same = |a: &Cell, b: &Cell| (&a.select, &a.preset) == (&b.select, &b.preset);
+        let same = |a: &BenchCell, b: &BenchCell| (&a.select, &a.preset) == (&b.select, &b.preset);
         let groups = report.cells.chunk_by(same);
         groups.for_each(|cells| versions(&mut blocks, cells));
     }
@@ -58,7 +58,13 @@ pub fn sheet(report: &Report, baseline: Option<&Path>) -> Sheet {
     }
     if !report.missing.is_empty() {
         blocks.push(Block::Heading("Not measured".to_owned()));
-        blocks.extend(report.missing.iter().map(Missing::text).map(Block::Remark));
+        blocks.extend(
+            report
+                .missing
+                .iter()
+                .map(MissingCell::text)
+                .map(Block::Remark),
+        );
     }
     Sheet(blocks)
 }
@@ -67,17 +73,17 @@ fn why(reason: &Option<String>) -> &str {
     reason.as_deref().unwrap_or("no reason given")
 }
 
-fn speed(cell: &Cell) -> Result<&Speed, &str> {
+fn speed(cell: &BenchCell) -> Result<&CellSpeed, &str> {
     cell.speed.as_ref().ok_or_else(|| why(&cell.speed_reason))
 }
 
-fn kernels(cell: &Cell) -> Result<&KernelSummary, &str> {
+fn kernels(cell: &BenchCell) -> Result<&KernelSummary, &str> {
     let kernels = cell.kernels.as_ref();
     kernels.ok_or_else(|| why(&cell.kernels_reason))
 }
 
 /// Samples a second with those of the slow and of the fast quartile of its steps.
-fn samples(cell: &Cell) -> Result<String, String> {
+fn samples(cell: &BenchCell) -> Result<String, String> {
     let (batch, speed) = (1e3 * cell.batch as f64, speed(cell)?);
     let ms = &speed.step_ms;
     Ok(interval(
@@ -88,19 +94,19 @@ fn samples(cell: &Cell) -> Result<String, String> {
 }
 
 /// The versions of one preset on one device.
-fn versions(blocks: &mut Vec<Block>, cells: &[Cell]) {
+fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
     let first = &cells[0];
     let (device, kind) = (&first.device.name, &first.device.kind);
     blocks.push(Block::Heading(format!(
         "{} on {}: {device} ({kind}), batch {}, context {}",
         first.preset, first.select, first.batch, first.context
     )));
-    let version = |cell: &&Cell| Ok(cell.version.clone());
+    let version = |cell: &&BenchCell| Ok(cell.version.clone());
     let seconds = |s: Option<f64>, why: &str| match s {
         Some(s) => format!("{s:.2} s"),
         None => absent(why),
     };
-    let peak = |c: &Cell| c.memory.peak.ok_or(why(&c.memory.reason).to_owned());
+    let peak = |c: &BenchCell| c.memory.peak.ok_or(why(&c.memory.reason).to_owned());
     let longest = cells.iter().flat_map(|cell| match kernels(cell) {
         Ok(kernels) => kernels.top.iter().map(|row| (cell, Ok(row))).collect(),
         Err(why) => vec![(cell, Err(why))],
@@ -163,7 +169,7 @@ fn quartiles(ms: &Spread) -> Result<String, String> {
     Ok(interval(ms.median, ms.p25, ms.p75))
 }
 
-fn weights(memory: &Memory) -> Result<String, String> {
+fn weights(memory: &CellMemory) -> Result<String, String> {
     match (memory.weights, &memory.reason) {
         (0, Some(reason)) => Err(reason.clone()),
         (0, None) => Err("no step was profiled".to_owned()),
@@ -172,7 +178,7 @@ fn weights(memory: &Memory) -> Result<String, String> {
 }
 
 /// How much faster than the first version.
-fn against(first: &Cell, cell: &Cell) -> Result<String, String> {
+fn against(first: &BenchCell, cell: &BenchCell) -> Result<String, String> {
     if cell.version == first.version {
         return Ok("1".to_owned());
     }
@@ -187,13 +193,13 @@ fn against(first: &Cell, cell: &Cell) -> Result<String, String> {
 }
 
 /// One version over batch sizes or context lengths.
-fn sweep(blocks: &mut Vec<Block>, axis: Axis, cells: &[Cell], fit: &Fitted) {
+fn sweep(blocks: &mut Vec<Block>, axis: SweepAxis, cells: &[BenchCell], fit: &MemoryFit) {
     let first = &cells[0];
     let other = match axis {
-        Axis::Batch => format!("context {}", first.context),
-        Axis::Context => format!("batch {}", first.batch),
+        SweepAxis::Batch => format!("context {}", first.context),
+        SweepAxis::Context => format!("batch {}", first.batch),
     };
-    let peak = |cell: &Cell| match cell.memory.peak {
+    let peak = |cell: &BenchCell| match cell.memory.peak {
         Some(peak) => bytes(peak),
         None => absent(why(&cell.memory.reason)),
     };
@@ -218,7 +224,7 @@ fn sweep(blocks: &mut Vec<Block>, axis: Axis, cells: &[Cell], fit: &Fitted) {
 }
 
 /// The fit as a formula in bytes, with its residual.
-fn formula(axis: Axis, fitted: &Fitted) -> String {
+fn formula(axis: SweepAxis, fitted: &MemoryFit) -> String {
     let Some(fit) = &fitted.fit else {
         return format!("peak memory: {}", why(&fitted.reason));
     };
@@ -249,11 +255,11 @@ fn signed_bytes(x: f64) -> String {
 /// Each cell against its baseline.
 fn gate(blocks: &mut Vec<Block>, gate: &Gate, baseline: &Path) {
     let verdict = |judgement| match judgement {
-        Judgement::Pass => "pass",
-        Judgement::Slower => "SLOWER",
-        Judgement::NotComparable => "not comparable",
+        GateVerdict::Pass => "pass",
+        GateVerdict::Slower => "SLOWER",
+        GateVerdict::NotComparable => "not comparable",
     };
-    let figure = |it: &Judged| match (it.ratio, it.low, it.high) {
+    let figure = |it: &GatedCell| match (it.ratio, it.low, it.high) {
         (Some(ratio), Some(low), Some(high)) => Ok(interval(ratio, low, high)),
         _ => Ok(it.reason.clone().unwrap_or_default()),
     };
@@ -274,28 +280,34 @@ fn gate(blocks: &mut Vec<Block>, gate: &Gate, baseline: &Path) {
 }
 
 /// What each knob is worth, at one preset on one device.
-fn ablation(blocks: &mut Vec<Block>, group: &Group) {
+fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
     let heading = format!("{} on {}: {}", group.preset, group.select, group.device);
     blocks.push(Block::Heading(heading));
-    let at = |place: Place| -> Vec<Effect> {
+    let at = |place: EffectPlace| -> Vec<ChangeEffect> {
         let here = group.effects.iter().filter(|e| e.place == place);
         rank(here.cloned().collect())
     };
-    let ends: Vec<Effect> = [Place::None, Place::All].into_iter().flat_map(at).collect();
+    let ends: Vec<ChangeEffect> = [EffectPlace::None, EffectPlace::All]
+        .into_iter()
+        .flat_map(at)
+        .collect();
     for (head, effects) in [
         ("everything, and nothing", &ends),
-        ("turned on, the others plain", &at(Place::FromPlain)),
-        ("turned on last, the others on", &at(Place::FromFull)),
+        ("turned on, the others plain", &at(EffectPlace::FromPlain)),
+        ("turned on last, the others on", &at(EffectPlace::FromFull)),
         ("mean over all combinations", &group.means),
-        ("combination", &at(Place::Combination)),
+        ("combination", &at(EffectPlace::Combination)),
     ] {
         if !effects.is_empty() {
             blocks.push(Block::Table(effect_table(head, effects)));
         }
     }
-    let from_plain = group.effects.iter().filter(|e| e.place == Place::FromPlain);
+    let from_plain = group
+        .effects
+        .iter()
+        .filter(|e| e.place == EffectPlace::FromPlain);
     let alone: Vec<f64> = from_plain.map(|e| e.ratio).collect();
-    let all = group.effects.iter().find(|e| e.place == Place::All);
+    let all = group.effects.iter().find(|e| e.place == EffectPlace::All);
     if let Some(all) = all.filter(|_| alone.len() == Knob::with_fast_version().count()) {
         blocks.push(Block::Remark(format!(
             "the product of the single effects is {}, all together are worth {}",
@@ -309,8 +321,8 @@ fn ablation(blocks: &mut Vec<Block>, group: &Group) {
         .filter(|e| e.verdict == Verdict::Unclear);
     let unclear: Vec<String> = unclear
         .filter_map(|e| match e.place {
-            Place::FromPlain => Some(format!("{} from plain", e.name)),
-            Place::FromFull => Some(format!("{} turned on last", e.name)),
+            EffectPlace::FromPlain => Some(format!("{} from plain", e.name)),
+            EffectPlace::FromFull => Some(format!("{} turned on last", e.name)),
             _ => None,
         })
         .collect();
@@ -322,9 +334,9 @@ fn ablation(blocks: &mut Vec<Block>, group: &Group) {
     }
 }
 
-fn effect_table(head: &str, effects: &[Effect]) -> Table {
-    let rank = |at: usize, effect: &Effect| match (effect.place, effect.verdict) {
-        (Place::None | Place::All, _) | (_, Verdict::Unclear) => "-".to_owned(),
+fn effect_table(head: &str, effects: &[ChangeEffect]) -> Table {
+    let rank = |at: usize, effect: &ChangeEffect| match (effect.place, effect.verdict) {
+        (EffectPlace::None | EffectPlace::All, _) | (_, Verdict::Unclear) => "-".to_owned(),
         _ => (at + 1).to_string(),
     };
     #[rustfmt::skip] // One line for each column.
@@ -374,7 +386,7 @@ mod tests {
         }
     }
 
-    fn swept(value: u64, peak: Option<u64>) -> Cell {
+    fn swept(value: u64, peak: Option<u64>) -> BenchCell {
         let mut cell = cell("v1", &[20.0], 25);
         cell.value = Some(value);
         cell.memory.peak = peak;
@@ -382,8 +394,8 @@ mod tests {
         cell
     }
 
-    fn batch_remark(cells: &[Cell]) -> String {
-        formula(Axis::Batch, &Fitted::of(Axis::Batch, cells))
+    fn batch_remark(cells: &[BenchCell]) -> String {
+        formula(SweepAxis::Batch, &MemoryFit::of(SweepAxis::Batch, cells))
     }
 
     #[test]
@@ -423,7 +435,7 @@ mod tests {
             };
             effect(contrast, &pair)
         };
-        let group = Group {
+        let group = PresetEffects {
             select: "cpu".to_owned(),
             device: "Chip".to_owned(),
             preset: "tiny".to_owned(),

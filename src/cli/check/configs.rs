@@ -12,7 +12,7 @@ use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep;
 use crate::judge::{Report, configs as judge};
 use crate::measure::exercise::measure_exercise;
-use crate::measure::plan::{News, Progress};
+use crate::measure::plan::{MeasureEvent, Progress};
 use crate::out::{self, Exit, notice, result, usage};
 
 /// Asks for the learner's answers, measures, judges.
@@ -63,7 +63,7 @@ pub fn check(
 
 /// Says which run begins.
 pub fn say(now: Progress<'_>, meter: &Meter) {
-    if let News::Begins { number, of } = now.news {
+    if let MeasureEvent::Begins { number, of } = now.news {
         meter.at(number - 1, of);
         meter.doing(&now.job.label);
     }

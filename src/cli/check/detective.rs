@@ -9,7 +9,7 @@ use crate::cli::progress::{note_answer, progress_of};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
-use crate::course::placeholder::{Figures, fill};
+use crate::course::placeholder::{FigureSources, fill};
 use crate::course::progress::State;
 use crate::out::{self, Exit, notice, result, usage};
 
@@ -105,9 +105,9 @@ pub fn explanation(detective: &Detective) -> String {
     let (finished, config) = (detective.finished(), detective.config());
     match &config {
         Some(config) => {
-            let figures = Figures {
+            let figures = FigureSources {
                 slots: [finished, None],
-                ..Figures::none(config)
+                ..FigureSources::none(config)
             };
             fill(text, &figures)
         }

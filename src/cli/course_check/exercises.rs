@@ -9,11 +9,13 @@ use crate::cli::args::EngineArgs;
 use crate::cli::meter::Meter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
-use crate::course::exercise::{Body, ConfigMetric, Configs, Detective, Exercise, Kernels, Wrong};
+use crate::course::exercise::{
+    ConfigMetric, Configs, Detective, Exercise, ExerciseKind, Kernels, WrongSolution,
+};
 use crate::course::placeholder::NOT_MEASURED;
 use crate::course::sweep::SweepRuns;
 use crate::engine::kernel::checker::Checker;
-use crate::judge::course::{Tried, WITH_MEASURE};
+use crate::judge::course::{CourseTrial, WITH_MEASURE};
 use crate::judge::kernel::KernelVerdict;
 use crate::judge::{Line, Outcome, configs as judge, kernel as kernel_judge};
 use crate::measure::exercise::measure_exercise;
@@ -29,7 +31,7 @@ pub fn all(
     context: &CourseContext,
     timed: bool,
     engine: &EngineArgs,
-) -> Result<Option<Vec<Tried>>> {
+) -> Result<Option<Vec<CourseTrial>>> {
     let mut tried = Vec::new();
     let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
     // The outcome of those that are not tried any more.
@@ -71,7 +73,7 @@ pub fn all(
                 let why = "not tried, after the one that did not run";
                 skipped = Some((Some(false), why.to_owned()));
             }
-            tried.push(Tried {
+            tried.push(CourseTrial {
                 what,
                 passed,
                 detail,
@@ -83,14 +85,14 @@ pub fn all(
     let mut runner = engine.runner()?;
     for exercise in &context.course.exercises {
         match &exercise.body {
-            Body::Config(configs) => {
+            ExerciseKind::Config(configs) => {
                 match config(exercise, configs, timed, &mut runner, &engine.device)? {
                     Some(found) => tried.extend(found),
                     None => return Ok(None),
                 }
             }
-            Body::Detective(detective) => tried.push(recorded(exercise, detective)),
-            Body::Kernel(_) => {}
+            ExerciseKind::Detective(detective) => tried.push(recorded(exercise, detective)),
+            ExerciseKind::Kernel(_) => {}
         }
     }
     Ok(Some(tried))
@@ -106,7 +108,7 @@ fn named(exercise: &Exercise, starter: bool) -> String {
 enum Text<'a> {
     Starter,
     Solution,
-    Wrong(&'a Wrong),
+    Wrong(&'a WrongSolution),
 }
 
 impl Text<'_> {
@@ -190,7 +192,7 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option
 }
 
 /// A wrong solution has to be refused with its words.
-fn refused(wrong: &Wrong, report: &KernelVerdict) -> (bool, String) {
+fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> (bool, String) {
     let said = report.card.iter().filter(|line| line.good != Some(true));
     let said = said.map(|line| line.text.as_str()).collect::<Vec<_>>();
     match report.passed {
@@ -215,13 +217,13 @@ fn config(
     timed: bool,
     runner: &mut Runner,
     device: &str,
-) -> Result<Option<Vec<Tried>>> {
+) -> Result<Option<Vec<CourseTrial>>> {
     let told = |lines: &[&Line]| {
         let line = |line: &&Line| format!("`{}`: {}", line.name, line.measured);
         lines.iter().map(line).collect::<Vec<_>>().join("; ")
     };
     let shipped = judge::unanswered(configs, &Answers::new());
-    let starter = Tried {
+    let starter = CourseTrial {
         what: named(exercise, true),
         passed: Some(!shipped.is_empty()),
         detail: told(&shipped.iter().collect::<Vec<_>>()),
@@ -254,7 +256,7 @@ fn config(
             }
         }
     };
-    let solution = Tried {
+    let solution = CourseTrial {
         what: named(exercise, false),
         passed,
         detail,
@@ -285,7 +287,7 @@ fn expects_refusal(configs: &Configs) -> bool {
 }
 
 /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
-fn recorded(exercise: &Exercise, detective: &Detective) -> Tried {
+fn recorded(exercise: &Exercise, detective: &Detective) -> CourseTrial {
     let why = detective::explanation(detective);
     let missing = why.contains(NOT_MEASURED) || why.contains("{{");
     let detail = match detective.problem() {
@@ -297,7 +299,7 @@ fn recorded(exercise: &Exercise, detective: &Detective) -> Tried {
             detective.question.choices[detective.question.answer]
         ),
     };
-    Tried {
+    CourseTrial {
         what: format!("{} {}, answer", exercise.label(), exercise.id),
         passed: Some(detective.problem().is_none() && !missing),
         detail,

@@ -9,7 +9,7 @@ use crate::config::RunConfig;
 use crate::config::file::parse;
 use crate::course::source::Loader;
 use crate::course::text::hash;
-use crate::course::{Course, Source, embedded};
+use crate::course::{Course, CourseFiles, embedded};
 
 /// A starter of a stage that was edited in place.
 #[derive(Clone, Debug)]
@@ -22,9 +22,9 @@ pub struct Edit {
 
 /// Finds edited starters and answers, and gives their stages and exercises back what they began with; returns those of
 /// stages, by id. Only a course with the id of the one inside the program can be a copy of it.
-pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
+pub fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<String, Edit> {
     let mut found = BTreeMap::new();
-    let Source::Folder { root, .. } = source else {
+    let CourseFiles::Folder { root, .. } = source else {
         return found;
     };
     let builtin = Course::builtin("en");
@@ -85,7 +85,7 @@ pub fn adopt(course: &mut Course, source: &Source) -> BTreeMap<String, Edit> {
 /// but not of a learner. Tells whether it can be used.
 fn again(
     course: &mut Course,
-    source: &Source,
+    source: &CourseFiles,
     path: &str,
     instead: BTreeMap<String, String>,
 ) -> bool {

@@ -27,7 +27,7 @@ pub struct Configs {
     pub steps: u64,
     pub sweep: Option<Sweep>,
     /// Changes to put in order, by their effect on the step time, before they are measured.
-    pub rank: Vec<Change>,
+    pub rank: Vec<RankedChange>,
 }
 
 /// One key over several values.
@@ -44,7 +44,7 @@ pub struct Sweep {
 
 /// One optimisation to rank.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Change {
+pub struct RankedChange {
     pub label: String,
     /// `model.norm=fused`
     pub set: Vec<String>,

@@ -8,12 +8,15 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::config::{ANSWERS, starter};
-use super::{Body, Change, Configs, Detective, Exercise, Kernel, Kernels, Sweep, Wrong, apply};
+use super::{
+    Configs, Detective, Exercise, ExerciseKind, Kernel, Kernels, RankedChange, Sweep,
+    WrongSolution, apply,
+};
 use crate::config::nearest;
 use crate::course::metric;
 use crate::course::source::Loader;
 use crate::course::stage::{
-    Level, Question, StageFile, check_head, check_keys, check_question, plain_file,
+    Question, StageFile, StageLevel, check_head, check_keys, check_question, plain_file,
 };
 use crate::course::text::one_line;
 use crate::course::toml_file::TomlFile;
@@ -38,7 +41,7 @@ struct ExerciseToml<C> {
     #[serde(rename = "kind")]
     _kind: Kind,
     title: String,
-    level: Option<Level>,
+    level: Option<StageLevel>,
     task: String,
     size: String,
     hints: Vec<String>,
@@ -53,7 +56,7 @@ struct ExerciseToml<C> {
     // Of a config exercise.
     steps: Option<u64>,
     sweep: Option<Sweep>,
-    rank: Vec<Change>,
+    rank: Vec<RankedChange>,
     // Of a recorded run.
     question: Option<Question>,
     recording: Option<String>,
@@ -127,7 +130,7 @@ pub fn read(loader: &Loader<'_>, folder: &str) -> Option<Exercise> {
 fn of_kind<C: DeserializeOwned>(
     loader: &Loader<'_>,
     path: &str,
-    body: impl Fn(&Reader<'_>, &mut ExerciseToml<C>) -> Option<Body>,
+    body: impl Fn(&Reader<'_>, &mut ExerciseToml<C>) -> Option<ExerciseKind>,
 ) -> Option<Exercise> {
     let toml = format!("{path}/exercise.toml");
     TomlFile::read(loader, &toml, |file, mut found: ExerciseToml<C>| {
@@ -136,7 +139,7 @@ fn of_kind<C: DeserializeOwned>(
         Some(Exercise {
             id: found.id,
             title: found.title,
-            level: found.level.unwrap_or(Level::Advanced),
+            level: found.level.unwrap_or(StageLevel::Advanced),
             task: found.task,
             size: found.size,
             hints: found.hints,
@@ -156,7 +159,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn kernels(&self, found: &mut ExerciseToml<KernelCheck>) -> Option<Body> {
+    fn kernels(&self, found: &mut ExerciseToml<KernelCheck>) -> Option<ExerciseKind> {
         let file = self.file;
         let shapes = std::mem::take(&mut found.shape).into_iter().enumerate();
         let shapes: Vec<KernelShape> = shapes
@@ -205,7 +208,7 @@ impl Reader<'_> {
                 file.fail(&format!("shape.{at}.fill"), what);
             }
         }
-        Some(Body::Kernel(Kernels {
+        Some(ExerciseKind::Kernel(Kernels {
             wrong: self.wrong(&kernels),
             kernels,
             shapes,
@@ -258,7 +261,7 @@ impl Reader<'_> {
     }
 
     /// What `wrong.toml` makes of the solutions: each with a change that misses an idea.
-    fn wrong(&self, kernels: &[Kernel]) -> Vec<Wrong> {
+    fn wrong(&self, kernels: &[Kernel]) -> Vec<WrongSolution> {
         let path = format!("{}/wrong.toml", self.path);
         if !self.loader.source.exists(&path) {
             return Vec::new();
@@ -316,7 +319,7 @@ impl Reader<'_> {
         })
     }
 
-    fn configs(&self, found: &mut ExerciseToml<ConfigCheckToml>) -> Option<Body> {
+    fn configs(&self, found: &mut ExerciseToml<ConfigCheckToml>) -> Option<ExerciseKind> {
         let file = self.file;
         let (text, answers) = (self.text("config.toml"), self.text(ANSWERS));
         let text = text?;
@@ -371,7 +374,7 @@ impl Reader<'_> {
             self.loader.fail(&path, line, what);
             return None;
         }
-        Some(Body::Config(Configs {
+        Some(ExerciseKind::Config(Configs {
             text,
             config,
             answers,
@@ -382,7 +385,7 @@ impl Reader<'_> {
         }))
     }
 
-    fn detective(&self, found: &mut ExerciseToml<IgnoredAny>) -> Option<Body> {
+    fn detective(&self, found: &mut ExerciseToml<IgnoredAny>) -> Option<ExerciseKind> {
         let file = self.file;
         let question = found.question.take();
         match &question {
@@ -407,7 +410,7 @@ impl Reader<'_> {
         detective
             .map_err(|(line, what)| self.loader.fail(&path, line, what))
             .ok()
-            .map(Body::Detective)
+            .map(ExerciseKind::Detective)
     }
 
     /// The text of a file beside exercise.toml.
@@ -417,7 +420,12 @@ impl Reader<'_> {
 }
 
 /// A solution with its change; words that do not stand there once are reported.
-fn changed(file: &TomlFile<'_>, name: &str, raw: WrongToml, kernels: &[Kernel]) -> Option<Wrong> {
+fn changed(
+    file: &TomlFile<'_>,
+    name: &str,
+    raw: WrongToml,
+    kernels: &[Kernel],
+) -> Option<WrongSolution> {
     let names = || kernels.iter().map(|kernel| kernel.file.name.as_str());
     let asked = raw.file.as_deref().or(names().next())?;
     let Some(kernel) = names().position(|known| known == asked) else {
@@ -434,7 +442,7 @@ fn changed(file: &TomlFile<'_>, name: &str, raw: WrongToml, kernels: &[Kernel]) 
         }
         text = text.replacen(from.as_str(), to, 1);
     }
-    Some(Wrong {
+    Some(WrongSolution {
         name: one_line(name),
         kernel,
         text,

@@ -6,27 +6,27 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMer
 use super::{Block, Lesson, Section, SectionKind, Span, plain};
 use crate::config::file::{FileError, line_of};
 use crate::config::nearest;
-use crate::course::placeholder::{self, Piece};
+use crate::course::placeholder::{self, TextPiece};
 use crate::course::text;
 
 /// A lesson with what was wrong with it and what it refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
+pub struct ParsedLesson {
     pub lesson: Lesson,
     pub problems: Vec<FileError>,
-    pub marks: Vec<Mark>,
+    pub marks: Vec<LessonReference>,
 }
 
 /// Something a lesson names that must exist, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct LessonReference {
     pub line: usize,
-    pub kind: MarkKind,
+    pub kind: LessonReferenceKind,
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkKind {
+pub enum LessonReferenceKind {
     /// `<kbd>t</kbd>`
     Key,
     /// Inline code, or a line of a `sh` block, that starts with `perflings`.
@@ -52,8 +52,8 @@ const KINDS: &[(&str, SectionKind)] = &[
 ];
 
 /// Parses a lesson; `path` is for messages.
-pub fn parse(raw: &str, path: &str) -> Parsed {
-    let mut out = Parsed::default();
+pub fn parse(raw: &str, path: &str) -> ParsedLesson {
+    let mut out = ParsedLesson::default();
     let text = text::cleaned(raw, path, &mut out.problems);
     let mut builder = Builder {
         path,
@@ -83,7 +83,7 @@ struct Builder<'a> {
     source: &'a str,
     /// Byte offset of the current event in `source`.
     at: usize,
-    out: Parsed,
+    out: ParsedLesson,
     section: Option<Section>,
     spans: Vec<Span>,
     styles: Vec<Style>,
@@ -102,7 +102,7 @@ struct Builder<'a> {
     prose: (usize, String),
 }
 
-/// What stands in `MarkKind::Prose` for anything but words.
+/// What stands in `LessonReferenceKind::Prose` for anything but words.
 const OBJECT: &str = "\u{fffc}";
 
 impl Builder<'_> {
@@ -118,10 +118,10 @@ impl Builder<'_> {
             Event::Text(text) => self.text(&text),
             Event::Code(text) => {
                 if text.starts_with("perflings ") {
-                    self.mark(MarkKind::Command, &text);
+                    self.mark(LessonReferenceKind::Command, &text);
                 }
                 if names_exercise(&text) {
-                    self.mark(MarkKind::Exercise, &text);
+                    self.mark(LessonReferenceKind::Exercise, &text);
                 }
                 self.words(OBJECT);
                 self.spans.push(Span::Code(text.into_string()));
@@ -286,15 +286,15 @@ impl Builder<'_> {
                 let line_number = self.line() + i;
                 let command = line.trim_start_matches("$ ").trim();
                 if shell && command.starts_with("perflings") {
-                    self.mark_at(line_number, MarkKind::Command, command);
+                    self.mark_at(line_number, LessonReferenceKind::Command, command);
                 }
-                self.mark_at(line_number, MarkKind::Code, line);
+                self.mark_at(line_number, LessonReferenceKind::Code, line);
             }
             return;
         }
         if self.key {
             self.words(OBJECT);
-            self.mark(MarkKind::Key, text);
+            self.mark(LessonReferenceKind::Key, text);
             self.spans.push(Span::Code(text.to_owned()));
             return;
         }
@@ -302,17 +302,17 @@ impl Builder<'_> {
             label.push_str(text);
             let to = to.clone();
             self.words(OBJECT);
-            self.mark(MarkKind::Link, &to);
+            self.mark(LessonReferenceKind::Link, &to);
             return;
         }
         for piece in placeholder::pieces(text) {
             match piece {
-                Piece::Name(name) => {
+                TextPiece::Name(name) => {
                     self.words(OBJECT);
-                    self.mark(MarkKind::Placeholder, name);
+                    self.mark(LessonReferenceKind::Placeholder, name);
                     self.spans.push(Span::Placeholder(name.to_owned()));
                 }
-                Piece::Text(text) => {
+                TextPiece::Text(text) => {
                     // A line break was noted as one already.
                     if !matches!(text, " " | "\n") {
                         self.words(text);
@@ -369,17 +369,17 @@ impl Builder<'_> {
     fn end_prose(&mut self) {
         let (line, text) = std::mem::take(&mut self.prose);
         if !text.trim().is_empty() {
-            self.mark_at(line, MarkKind::Prose, &text);
+            self.mark_at(line, LessonReferenceKind::Prose, &text);
         }
     }
 
-    fn mark(&mut self, kind: MarkKind, text: &str) {
+    fn mark(&mut self, kind: LessonReferenceKind, text: &str) {
         self.mark_at(self.line(), kind, text);
     }
 
-    fn mark_at(&mut self, line: usize, kind: MarkKind, text: &str) {
+    fn mark_at(&mut self, line: usize, kind: LessonReferenceKind, text: &str) {
         let text = text.to_owned();
-        self.out.marks.push(Mark { line, kind, text });
+        self.out.marks.push(LessonReference { line, kind, text });
     }
 
     fn problem(&mut self, what: String) {

@@ -5,13 +5,13 @@ use crate::units::show;
 
 /// A text and the names in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum TextPiece<'a> {
     Text(&'a str),
     Name(&'a str),
 }
 
 /// Splits at `{{` and `}}`; braces without a partner are text.
-pub fn pieces(text: &str) -> Vec<Piece<'_>> {
+pub fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -19,13 +19,13 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
             break;
         };
         if !before.is_empty() {
-            found.push(Piece::Text(before));
+            found.push(TextPiece::Text(before));
         }
-        found.push(Piece::Name(name.trim()));
+        found.push(TextPiece::Name(name.trim()));
         rest = tail;
     }
     if !rest.is_empty() {
-        found.push(Piece::Text(rest));
+        found.push(TextPiece::Text(rest));
     }
     found
 }

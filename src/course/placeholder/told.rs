@@ -1,7 +1,7 @@
 //! A text whose figures may still be missing, as a learner reads it: in place of the sentences that need them stands one
 //! that says how to get them. A table stays and gets that line below it.
 
-use super::{Figures, NOT_MEASURED, Piece, RUNS, pieces, problem, resolve, value};
+use super::{FigureSources, NOT_MEASURED, RUNS, TextPiece, pieces, problem, resolve, value};
 
 /// Shown in a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
@@ -38,7 +38,7 @@ fn words(language: &str) -> Notices {
 /// The notice to show instead of these names while their figures can still come; `key` is the key that measures pairs.
 pub fn notice<'a>(
     names: impl Iterator<Item = &'a str>,
-    from: &Figures<'_>,
+    from: &FigureSources<'_>,
     key: &str,
 ) -> Option<String> {
     let words = words(from.language);
@@ -64,7 +64,7 @@ enum Awaited {
 }
 
 /// What this name waits for. A figure that is still missing after many steps will not come, so nothing waits for it.
-fn awaits(name: &str, from: &Figures<'_>) -> Option<Awaited> {
+fn awaits(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
     if problem(name).is_some() || value(name, from).is_some() {
         return None;
     }
@@ -81,7 +81,7 @@ fn awaits(name: &str, from: &Figures<'_>) -> Option<Awaited> {
 }
 
 /// A single figure as it stands in a sentence.
-pub fn figure(name: &str, from: &Figures<'_>) -> String {
+pub fn figure(name: &str, from: &FigureSources<'_>) -> String {
     let words = words(from.language);
     match resolve(name, from) {
         text if text != NOT_MEASURED => text,
@@ -91,18 +91,18 @@ pub fn figure(name: &str, from: &Figures<'_>) -> String {
 }
 
 /// The text with its figures filled in. One notice replaces the sentences whose figures are still to come.
-pub fn told(text: &str, from: &Figures<'_>, key: &str) -> String {
+pub fn told(text: &str, from: &FigureSources<'_>, key: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for sentence in sentences(text) {
         let parts = pieces(sentence);
         let names = parts.iter().filter_map(|piece| match piece {
-            Piece::Name(name) => Some(*name),
-            Piece::Text(_) => None,
+            TextPiece::Name(name) => Some(*name),
+            TextPiece::Text(_) => None,
         });
         let said = notice(names, from, key).unwrap_or_else(|| {
             let filled = parts.iter().map(|piece| match piece {
-                Piece::Text(text) => (*text).to_owned(),
-                Piece::Name(name) => figure(name, from),
+                TextPiece::Text(text) => (*text).to_owned(),
+                TextPiece::Name(name) => figure(name, from),
             });
             filled.collect()
         });
@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn sentences_wait_for_their_figures_and_the_others_stay() {
         let config = RunConfig::preset(Preset::Tiny);
-        let none = Figures::none(&config);
+        let none = FigureSources::none(&config);
         let text =
             "ln V is {{ln_vocab}}. It took {{run.step_ms}}. {{run.parity}} off, i.e. wrong! Why?";
         assert_eq!(
             told(text, &none, "T"),
             "ln V is 6.908. (The figures of this run appear here once it has made enough steps.) Why?"
         );
-        let german = Figures {
+        let german = FigureSources {
             language: "de",
             ..none.clone()
         };
@@ -170,7 +170,7 @@ mod tests {
             steps: 1_000_000,
             ..Finished::default()
         };
-        let figures = Figures {
+        let figures = FigureSources {
             slots: [Some(long), None],
             ..none
         };

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
 
-use super::{Change, MysteryScore, Prediction, Progress, StageProgress, Times, letter};
+use super::{MysteryScore, Prediction, Progress, ProgressChange, StageProgress, Times, letter};
 use crate::course::text;
 
 /// Tables of tables.
@@ -33,9 +33,9 @@ impl Lost {
 }
 
 /// Puts a change in; what is known of the same stage or mystery stays.
-pub fn apply(document: &mut DocumentMut, change: &Change) {
+pub fn apply(document: &mut DocumentMut, change: &ProgressChange) {
     match change {
-        Change::Stage(id, stage) => {
+        ProgressChange::Stage(id, stage) => {
             let known = progress(document).0.stage(id);
             if let Some(table) = table(document, "stage", id) {
                 let merged = known.clone().merge(stage);
@@ -44,7 +44,7 @@ pub fn apply(document: &mut DocumentMut, change: &Change) {
                 write_stage(table, &merged);
             }
         }
-        Change::Mystery(name, score) => {
+        ProgressChange::Mystery(name, score) => {
             let known = progress(document).0.mysteries.get(name).copied();
             let best = known.map_or(score.best, |known| known.best.max(score.best));
             let mut both = InlineTable::new();
@@ -54,14 +54,16 @@ pub fn apply(document: &mut DocumentMut, change: &Change) {
                 all.insert(name, value(both));
             }
         }
-        Change::Current(id) => document["current"] = value(id),
-        Change::Presented(id, beat) => document["presented"] = value(format!("{id} {beat}")),
-        Change::Welcomed => document["welcomed"] = value(true),
-        Change::Seed(seed) if progress(document).0.seed.is_none() => {
+        ProgressChange::Current(id) => document["current"] = value(id),
+        ProgressChange::Presented(id, beat) => {
+            document["presented"] = value(format!("{id} {beat}"))
+        }
+        ProgressChange::Welcomed => document["welcomed"] = value(true),
+        ProgressChange::Seed(seed) if progress(document).0.seed.is_none() => {
             document["seed"] = value(i64::from(*seed));
         }
-        Change::Seed(_) => {}
-        Change::Reset(id) => {
+        ProgressChange::Seed(_) => {}
+        ProgressChange::Reset(id) => {
             if let Some(stages) = all(document, "stage") {
                 stages.remove(id);
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml_edit::DocumentMut;
 
 use super::salvage::{Kept, kept_of};
-use super::{Change, Progress, Times, document};
+use super::{Progress, ProgressChange, Times, document};
 use crate::config::file::FileError;
 use crate::course::text;
 use crate::files;
@@ -71,12 +71,12 @@ pub enum Busy {
 pub type Saved = Result<(Progress, Option<FileError>), FileError>;
 
 /// Merges changes into the file; what others recorded stays.
-pub fn save(dir: &Path, changes: &[Change]) -> Saved {
+pub fn save(dir: &Path, changes: &[ProgressChange]) -> Saved {
     save_knowing(dir, &Progress::default(), changes, Busy::GoOn)
 }
 
 /// The same for a program that knows the progress: what a lost or damaged file no longer says is written again.
-pub fn save_knowing(dir: &Path, known: &Progress, changes: &[Change], busy: Busy) -> Saved {
+pub fn save_knowing(dir: &Path, known: &Progress, changes: &[ProgressChange], busy: Busy) -> Saved {
     let failed = |error: io::Error| FileError::new(shown(dir), 0, in_words(&error));
     fs::create_dir_all(dir).map_err(failed)?;
     let _lock = lock(dir, busy).map_err(failed)?;

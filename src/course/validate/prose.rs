@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::numbers::{Prose, Sources, numbers};
 use crate::config::file::line_of;
-use crate::course::lesson::{Mark, MarkKind};
-use crate::course::source::{Loader, Source};
+use crate::course::lesson::{LessonReference, LessonReferenceKind};
+use crate::course::source::{CourseFiles, Loader};
 
 /// Keys whose values are read by a learner. `size`, `label` and the words of a criterion say what is asked, `fix` names
 /// values of the configurations, and a claim has its own source.
@@ -18,8 +18,10 @@ const KEYS: &[&str] = &[
 ];
 
 /// The prose of a lesson.
-pub fn of_lesson(marks: &[Mark]) -> Vec<Prose> {
-    let prose = marks.iter().filter(|mark| mark.kind == MarkKind::Prose);
+pub fn of_lesson(marks: &[LessonReference]) -> Vec<Prose> {
+    let prose = marks
+        .iter()
+        .filter(|mark| mark.kind == LessonReferenceKind::Prose);
     prose
         .map(|mark| Prose {
             line: mark.line,
@@ -40,7 +42,7 @@ pub fn check(loader: &Loader<'_>, sources: &mut Sources) {
 }
 
 /// The stages, the exercises and the translations.
-fn files(source: &Source) -> Vec<String> {
+fn files(source: &CourseFiles) -> Vec<String> {
     let mut found = Vec::new();
     let folders = |under: &str| source.entries(under).into_iter().filter(|it| it.folder);
     for folder in folders("exercises") {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::command::{EngineCommand, kill_group};
-use super::heard::asks;
+use super::event::asks;
 use crate::clean::shown;
 use crate::protocol::{Command, PROTOCOL};
 

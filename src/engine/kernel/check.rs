@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Instant;
 
-use super::gpu::{Gpu, Launchable, Trouble};
+use super::cost;
+use super::gpu::{CompiledKernel, Gpu, GpuError};
 use super::timing;
-use super::trial::Trial;
-use super::validate::{self, Checked};
-use super::watch::{Limits, State, fault, watch};
-use super::work;
+use super::trial::KernelTrial;
+use super::validate::{self, ValidatedText};
+use super::watch::{CheckLimits, CheckState, fault, watch};
 use crate::protocol::{
     KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape, KernelUntimed,
     NO_MATRIX_CORES, same_text,
@@ -27,7 +27,7 @@ const CPU_FLOPS: f64 = 1e8;
 static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
 
 /// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers.
-pub fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelReport {
+pub fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelReport {
     check_telling(job, device, limits, |_| ())
 }
 
@@ -35,18 +35,18 @@ pub fn check(job: &KernelJob, device: &str, limits: Limits) -> KernelReport {
 pub fn check_telling(
     job: &KernelJob,
     device: &str,
-    limits: Limits,
+    limits: CheckLimits,
     tell: impl Fn(KernelProgress),
 ) -> KernelReport {
     let began = Instant::now();
-    let state = State {
+    let state = CheckState {
         report: KernelReport {
             id: job.id,
             exercise: job.exercise.clone(),
             ..KernelReport::default()
         },
         file: Some(0),
-        ..State::default()
+        ..CheckState::default()
     };
     let (news, inbox) = channel();
     let (own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
@@ -77,9 +77,9 @@ pub fn check_telling(
 
 struct Worker<'a> {
     job: &'a KernelJob,
-    limits: Limits,
-    state: State,
-    news: Sender<State>,
+    limits: CheckLimits,
+    state: CheckState,
+    news: Sender<CheckState>,
 }
 
 impl Worker<'_> {
@@ -87,7 +87,7 @@ impl Worker<'_> {
         let files = self.job.files.iter();
         let numbered = files.enumerate();
         let texts = numbered.map(|(index, file)| self.validate(index, file));
-        let texts: Vec<Option<Checked>> = texts.collect();
+        let texts: Vec<Option<ValidatedText>> = texts.collect();
         if texts.iter().all(Option::is_none) {
             return;
         }
@@ -126,7 +126,7 @@ impl Worker<'_> {
         &mut self.state.report.files[index]
     }
 
-    fn validate(&mut self, index: usize, file: &KernelFile) -> Option<Checked> {
+    fn validate(&mut self, index: usize, file: &KernelFile) -> Option<ValidatedText> {
         self.state.report.files.push(KernelResult {
             name: file.name.clone(),
             ..KernelResult::default()
@@ -174,13 +174,13 @@ impl Worker<'_> {
     }
 
     /// Every shape of a file; on a GPU the last one is timed.
-    fn file(&mut self, gpu: &Gpu, index: usize, checked: &Checked) -> Result<(), Trouble> {
+    fn file(&mut self, gpu: &Gpu, index: usize, checked: &ValidatedText) -> Result<(), GpuError> {
         let shapes = &self.job.shapes;
         let last = shapes.len().saturating_sub(1);
         let timed = self.job.timed && !gpu.on_cpu;
         let flops = |shape: &KernelShape| {
             let reference = self.job.files[index].spec.reference;
-            work::flops(reference, &shape.sizes)
+            cost::flops(reference, &shape.sizes)
         };
         for (number, shape) in shapes.iter().enumerate() {
             let runs = self.job.timed && (!gpu.on_cpu || flops(shape) <= CPU_FLOPS);
@@ -206,14 +206,14 @@ impl Worker<'_> {
         &mut self,
         gpu: &Gpu,
         index: usize,
-        checked: &Checked,
+        checked: &ValidatedText,
         number: usize,
         timed: bool,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, GpuError> {
         let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
         let real = number + 1 == job.shapes.len() && number > 0;
-        let trial = Trial {
+        let trial = KernelTrial {
             gpu,
             file,
             shape,
@@ -276,7 +276,7 @@ impl Worker<'_> {
         text: &str,
         file: &KernelFile,
         number: usize,
-    ) -> Result<Option<Launchable>, Trouble> {
+    ) -> Result<Option<CompiledKernel>, GpuError> {
         let Ok(checked) = validate::validate(text, &file.spec, &self.job.shapes) else {
             return Ok(None);
         };

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::check::not_made;
-use crate::engine::client::{Client, EngineCommand, Heard, Over};
+use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd};
 use crate::protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
 /// Longest wait for a report; single launches are given up much earlier, by the process itself.
@@ -99,7 +99,7 @@ impl Checker {
                 .as_mut()?
                 .next(wait.saturating_sub(began.elapsed()));
             let answer = match heard {
-                Some(Heard::Line(line, _)) => match line.event {
+                Some(ClientEvent::Line(line, _)) => match line.event {
                     Event::KernelChecked { report } if report.id == id => {
                         if report.restart {
                             self.end();
@@ -118,11 +118,11 @@ impl Checker {
                     _ => None,
                 },
                 // Heartbeats come from a thread of their own: a silent process has stopped as a whole.
-                Some(Heard::Silent(since)) => Some(format!(
+                Some(ClientEvent::Silent(since)) => Some(format!(
                     "the process that checks kernels has been silent for {:.0} s",
                     since.as_secs_f64()
                 )),
-                Some(Heard::Over(Over::Ended(why) | Over::Refused(why))) => {
+                Some(ClientEvent::Over(EngineEnd::Ended(why) | EngineEnd::Refused(why))) => {
                     Some(format!("the process that checks kernels ended: {why}"))
                 }
                 _ => None,

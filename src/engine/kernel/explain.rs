@@ -9,7 +9,7 @@ use naga::valid::ValidationError;
 
 use super::message::error;
 use super::source::without_comments;
-use super::template::Filled;
+use super::template::FilledTemplate;
 use crate::config::nearest;
 use crate::protocol::KernelError;
 
@@ -22,7 +22,7 @@ const SKIPPED_LABELS: &[&str] = &[
 ];
 
 /// What the front end says.
-pub fn parse(original: &str, filled: &Filled, found: &ParseError) -> KernelError {
+pub fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> KernelError {
     let label = found.labels().next();
     let range = label
         .as_ref()
@@ -66,7 +66,11 @@ fn largest_type(text: &str) -> Range<usize> {
 }
 
 /// What the validator says: the innermost reason, and the outer ones only where they say where.
-pub fn invalid(original: &str, filled: &Filled, found: &WithSpan<ValidationError>) -> KernelError {
+pub fn invalid(
+    original: &str,
+    filled: &FilledTemplate,
+    found: &WithSpan<ValidationError>,
+) -> KernelError {
     let mut reason: &dyn Error = found.as_inner();
     while let Some(inner) = reason.source() {
         reason = inner;

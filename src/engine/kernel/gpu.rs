@@ -10,13 +10,13 @@ use burn::cubecl::future::block_on;
 use burn_wgpu::wgpu;
 use burn_wgpu::wgpu::util::DownloadBuffer;
 
-use super::super::adapters::{CPU_DRIVER, Found, adapters, named};
+use super::super::adapters::{CPU_DRIVER, RankedAdapter, adapters, named};
 use super::super::{devices, roof};
 use crate::protocol::{self, Roof};
 
 /// Why something did not come back.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Trouble {
+pub enum GpuError {
     /// The driver or the library refused it.
     Refused(String),
     /// It did not end in time.
@@ -25,7 +25,7 @@ pub enum Trouble {
     Lost(String),
 }
 
-impl Trouble {
+impl GpuError {
     /// Whether the device cannot be used any more.
     pub fn ends_device(&self) -> bool {
         matches!(self, Self::Endless | Self::Lost(_))
@@ -33,7 +33,7 @@ impl Trouble {
 }
 
 /// A compiled kernel with its grid.
-pub struct Launchable {
+pub struct CompiledKernel {
     pipeline: wgpu::ComputePipeline,
     grid: [u32; 3],
 }
@@ -70,7 +70,7 @@ impl Gpu {
         let matrix_cores = found.has_matrix_cores();
         let mut features = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
         if matrix_cores {
-            features |= Found::MATRIX_CORES;
+            features |= RankedAdapter::MATRIX_CORES;
         }
         let wanted = wgpu::DeviceDescriptor {
             label: Some("kernel check"),
@@ -127,7 +127,7 @@ impl Gpu {
     ///
     /// # Errors
     /// With the driver's words.
-    pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<Launchable, Trouble> {
+    pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<CompiledKernel, GpuError> {
         self.guarded(|| {
             let module = self
                 .device
@@ -145,17 +145,17 @@ impl Gpu {
                     compilation_options: wgpu::PipelineCompilationOptions::default(),
                     cache: None,
                 });
-            Launchable { pipeline, grid }
+            CompiledKernel { pipeline, grid }
         })
     }
 
     /// Binds the first `counts` numbers of the buffers.
     pub fn bind(
         &self,
-        kernel: &Launchable,
+        kernel: &CompiledKernel,
         buffers: &[wgpu::Buffer],
         counts: &[usize],
-    ) -> Result<wgpu::BindGroup, Trouble> {
+    ) -> Result<wgpu::BindGroup, GpuError> {
         let entries: Vec<_> = (0..)
             .zip(buffers.iter().zip(counts))
             .map(|(binding, (buffer, count))| wgpu::BindGroupEntry {
@@ -177,7 +177,7 @@ impl Gpu {
     }
 
     /// Launches once and waits.
-    pub fn launch(&self, kernel: &Launchable, bound: &wgpu::BindGroup) -> Result<(), Trouble> {
+    pub fn launch(&self, kernel: &CompiledKernel, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
         self.guarded(|| {
             let mut encoder = self
                 .device
@@ -190,7 +190,10 @@ impl Gpu {
 
     /// Launches each once, one after the other, and waits. Seconds of each: on the device's clock where it has one,
     /// else from submission to completion.
-    pub fn time(&self, launches: &[(&Launchable, &wgpu::BindGroup)]) -> Result<Vec<f64>, Trouble> {
+    pub fn time(
+        &self,
+        launches: &[(&CompiledKernel, &wgpu::BindGroup)],
+    ) -> Result<Vec<f64>, GpuError> {
         if !self.timestamps {
             let timed = launches.iter().map(|(kernel, bound)| {
                 let began = Instant::now();
@@ -238,22 +241,22 @@ impl Gpu {
     }
 
     /// Waits for everything submitted.
-    fn wait(&self) -> Result<(), Trouble> {
+    fn wait(&self) -> Result<(), GpuError> {
         let waited = self.device.poll(wgpu::PollType::Wait {
             submission_index: None,
             timeout: Some(self.limit),
         });
         let lost = locked(&self.lost).clone();
         match (waited, lost) {
-            (_, Some(text)) => Err(Trouble::Lost(text)),
+            (_, Some(text)) => Err(GpuError::Lost(text)),
             (Ok(_), None) => Ok(()),
-            (Err(wgpu::PollError::Timeout), None) => Err(Trouble::Endless),
-            (Err(error), None) => Err(Trouble::Lost(error.to_string())),
+            (Err(wgpu::PollError::Timeout), None) => Err(GpuError::Endless),
+            (Err(error), None) => Err(GpuError::Lost(error.to_string())),
         }
     }
 
     /// Runs calls whose errors are to come back as text.
-    fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, Trouble> {
+    fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, GpuError> {
         let scopes = [
             wgpu::ErrorFilter::Internal,
             wgpu::ErrorFilter::OutOfMemory,
@@ -269,14 +272,16 @@ impl Gpu {
             block_on(internal.pop()),
         ];
         match (done, errors.into_iter().flatten().next()) {
-            (_, Some(error)) => Err(Trouble::Refused(error.to_string())),
+            (_, Some(error)) => Err(GpuError::Refused(error.to_string())),
             (Ok(done), None) => Ok(done),
-            (Err(_), None) => Err(Trouble::Refused("the graphics library panicked".to_owned())),
+            (Err(_), None) => Err(GpuError::Refused(
+                "the graphics library panicked".to_owned(),
+            )),
         }
     }
 
     /// A storage buffer with these values.
-    pub fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, Trouble> {
+    pub fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, GpuError> {
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
@@ -286,10 +291,10 @@ impl Gpu {
         Ok(buffer)
     }
 
-    fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, Trouble> {
+    fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, GpuError> {
         let most = self.device.limits().max_storage_buffer_binding_size;
         if size > most {
-            return Err(Trouble::Refused(format!(
+            return Err(GpuError::Refused(format!(
                 "a buffer of {size} bytes; this device takes {most}"
             )));
         }
@@ -304,13 +309,13 @@ impl Gpu {
     }
 
     /// The numbers of a buffer.
-    pub fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, Trouble> {
+    pub fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, GpuError> {
         let bytes = self.read_bytes(buffer)?;
         let numbers = bytes.as_chunks::<4>().0.iter();
         Ok(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 
-    fn read_bytes(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, Trouble> {
+    fn read_bytes(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, GpuError> {
         let (done, read) = channel();
         self.guarded(|| {
             let all = buffer.slice(..);
@@ -321,7 +326,7 @@ impl Gpu {
         self.wait()?;
         match read.try_recv() {
             Ok(Ok(bytes)) => Ok(bytes),
-            other => Err(Trouble::Refused(format!(
+            other => Err(GpuError::Refused(format!(
                 "a buffer could not be read back: {other:?}"
             ))),
         }
@@ -339,7 +344,7 @@ fn note(lost: &Mutex<Option<String>>, text: String) {
 
 fn pass(
     encoder: &mut wgpu::CommandEncoder,
-    kernel: &Launchable,
+    kernel: &CompiledKernel,
     bound: &wgpu::BindGroup,
     stamps: Option<(&wgpu::QuerySet, u32)>,
 ) {
@@ -362,7 +367,7 @@ fn pass(
 ///
 /// # Errors
 /// When there is none, with what to do about it.
-fn choose<'a>(select: &str, adapters: &'a [Found]) -> Result<&'a Found, String> {
+fn choose<'a>(select: &str, adapters: &'a [RankedAdapter]) -> Result<&'a RankedAdapter, String> {
     let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
     let none = || {
         format!(

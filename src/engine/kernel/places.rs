@@ -27,7 +27,7 @@ pub fn arguments(module: &Module, entry: &Function, built_in: &[BuiltIn]) -> Vec
 }
 
 /// Which values of a function come from the arguments that are marked.
-pub struct Places<'a> {
+pub struct InvocationDependent<'a> {
     pub function: &'a Function,
     locals: HashSet<Handle<LocalVariable>>,
     /// Results of calls that were given a place.
@@ -36,7 +36,7 @@ pub struct Places<'a> {
     table: Vec<bool>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> InvocationDependent<'a> {
     /// Follows the marks through variables and calls until nothing new is learnt.
     pub fn new(function: &'a Function, arguments: &[bool]) -> Self {
         let mut places = Self {

@@ -10,13 +10,13 @@ use crate::protocol::KernelError;
 
 /// A text ready to compile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filled {
+pub struct FilledTemplate {
     pub text: String,
     /// Where each size stands: in the filled text, and in the original.
     sizes: Vec<(Range<usize>, Range<usize>)>,
 }
 
-impl Filled {
+impl FilledTemplate {
     /// Where the bytes `range` of the filled text stand in the original.
     pub fn origin(&self, range: &Range<usize>) -> Range<usize> {
         let start = self.at(range.start, false);
@@ -40,8 +40,8 @@ impl Filled {
 ///
 /// # Errors
 /// When a place names no size of the exercise.
-pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<Filled, KernelError> {
-    let mut filled = Filled::default();
+pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<FilledTemplate, KernelError> {
+    let mut filled = FilledTemplate::default();
     let mut done = 0;
     while let Some((place, name)) = next_place(original, done) {
         let Some(size) = sizes.get(name) else {

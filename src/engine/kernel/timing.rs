@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::gpu::{Launchable, Trouble};
-use super::trial::Trial;
-use super::work;
+use super::cost;
+use super::gpu::{CompiledKernel, GpuError};
+use super::trial::KernelTrial;
 use crate::profile::sequential::{FIRST_LOOK, Plan};
 use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelTime};
@@ -23,12 +23,12 @@ const BUDGET: Duration = Duration::from_millis(1500);
 /// # Errors
 /// When a launch fails.
 pub fn time(
-    trial: &Trial<'_>,
+    trial: &KernelTrial<'_>,
     inputs: &[Vec<f32>],
-    kernel: &Launchable,
-    starter: Option<&Launchable>,
-    solution: Option<&Launchable>,
-) -> Result<KernelTime, Trouble> {
+    kernel: &CompiledKernel,
+    starter: Option<&CompiledKernel>,
+    solution: Option<&CompiledKernel>,
+) -> Result<KernelTime, GpuError> {
     let gpu = trial.gpu;
     let counts = &trial.text.counts;
     let bytes = 4 * counts.iter().sum::<usize>();
@@ -36,15 +36,15 @@ pub fn time(
     let sets = (0..sets).map(|_| trial.fill(inputs, 0));
     let sets = sets.collect::<Result<Vec<_>, _>>()?;
     let runners = [Some(kernel), starter, solution].into_iter().flatten();
-    let runners: Vec<&Launchable> = runners.collect();
-    let bind = |runner: &&Launchable| -> Result<Vec<_>, Trouble> {
+    let runners: Vec<&CompiledKernel> = runners.collect();
+    let bind = |runner: &&CompiledKernel| -> Result<Vec<_>, GpuError> {
         let bound = sets.iter();
         bound.map(|set| gpu.bind(runner, set, counts)).collect()
     };
     let bound: Vec<_> = runners.iter().map(bind).collect::<Result<_, _>>()?;
     let mut turn = 0;
     // Milliseconds of each runner, launched in order or backwards.
-    let mut round = |backwards: bool| -> Result<Vec<f64>, Trouble> {
+    let mut round = |backwards: bool| -> Result<Vec<f64>, GpuError> {
         let mut order: Vec<_> = runners.iter().zip(&bound).collect();
         if backwards {
             order.reverse();
@@ -96,9 +96,9 @@ pub fn time(
 }
 
 /// Work by shape, and how close a launch of `ms` comes to the device's roof.
-fn shares(trial: &Trial<'_>, ms: f64) -> KernelTime {
-    let flops = work::flops(trial.file.spec.reference, &trial.shape.sizes);
-    let bytes = work::bytes(&trial.file.spec.bindings, &trial.text.counts);
+fn shares(trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
+    let flops = cost::flops(trial.file.spec.reference, &trial.shape.sizes);
+    let bytes = cost::bytes(&trial.file.spec.bindings, &trial.text.counts);
     let roof = trial.gpu.roof();
     let least = roof.map(|roof| roofline::least(roof, flops, bytes));
     KernelTime {

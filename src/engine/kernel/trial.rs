@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use burn_wgpu::wgpu;
 
-use super::gpu::{Gpu, Launchable, Trouble};
+use super::gpu::{CompiledKernel, Gpu, GpuError};
 use super::message;
 use super::probe::{self, Memory, Probed, Seen};
 use super::reference::{self, Difference};
@@ -25,7 +25,7 @@ const SENTINEL: u32 = 0x5bad_c0de;
 const SEED: u64 = 42;
 
 /// A kernel at a shape.
-pub struct Trial<'a> {
+pub struct KernelTrial<'a> {
     pub gpu: &'a Gpu,
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
@@ -35,7 +35,7 @@ pub struct Trial<'a> {
 }
 
 /// What the outputs have to be.
-pub struct Expected {
+pub struct ExpectedOutputs {
     /// For each output in binding order.
     pub values: Vec<Vec<f32>>,
     /// `reference` or `solution`.
@@ -43,26 +43,30 @@ pub struct Expected {
 }
 
 /// Right, or wrong in this way.
-pub type Verdict = Result<KernelMatch, Box<KernelFault>>;
+pub type TrialResult = Result<KernelMatch, Box<KernelFault>>;
 
-impl Trial<'_> {
+impl KernelTrial<'_> {
     /// Numbers for the buffers that are read, in binding order.
-    pub fn inputs(&self) -> Result<Vec<Vec<f32>>, Trouble> {
-        reference::inputs(&self.file.spec.bindings, self.shape, SEED).map_err(Trouble::Refused)
+    pub fn inputs(&self) -> Result<Vec<Vec<f32>>, GpuError> {
+        reference::inputs(&self.file.spec.bindings, self.shape, SEED).map_err(GpuError::Refused)
     }
 
     /// What the plain Rust reference makes of the inputs.
-    pub fn reference(&self, inputs: &[Vec<f32>]) -> Expected {
-        Expected {
+    pub fn reference(&self, inputs: &[Vec<f32>]) -> ExpectedOutputs {
+        ExpectedOutputs {
             values: reference::outputs(self.file.spec.reference, inputs, &self.shape.sizes),
             from: "reference",
         }
     }
 
     /// What a kernel that is known to be right makes of them.
-    pub fn solution(&self, kernel: &Launchable, inputs: &[Vec<f32>]) -> Result<Expected, Trouble> {
+    pub fn solution(
+        &self,
+        kernel: &CompiledKernel,
+        inputs: &[Vec<f32>],
+    ) -> Result<ExpectedOutputs, GpuError> {
         let found = self.run(kernel, inputs, 0)?;
-        Ok(Expected {
+        Ok(ExpectedOutputs {
             values: self
                 .outputs(&found)
                 .map(|(_, found)| found.clone())
@@ -75,11 +79,11 @@ impl Trial<'_> {
     /// has no end, the plain one is never run.
     pub fn judge(
         &self,
-        kernel: &Launchable,
+        kernel: &CompiledKernel,
         inputs: &[Vec<f32>],
-        expected: &Expected,
+        expected: &ExpectedOutputs,
         access: &mut Vec<KernelAccess>,
-    ) -> Result<Verdict, Trouble> {
+    ) -> Result<TrialResult, GpuError> {
         let outside = match self.probe(inputs, access)? {
             Some(fault) if fault.kind == Kind::Endless => return Ok(Err(Box::new(fault))),
             outside => outside,
@@ -110,10 +114,10 @@ impl Trial<'_> {
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
     fn run(
         &self,
-        kernel: &Launchable,
+        kernel: &CompiledKernel,
         inputs: &[Vec<f32>],
         guard: usize,
-    ) -> Result<Vec<Vec<f32>>, Trouble> {
+    ) -> Result<Vec<Vec<f32>>, GpuError> {
         let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
         let buffers = self.fill(inputs, guard)?;
         let bound = self.gpu.bind(kernel, &buffers, &lengths)?;
@@ -146,7 +150,7 @@ impl Trial<'_> {
     }
 
     /// Buffers with the inputs in them, and poison in the outputs.
-    pub fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, Trouble> {
+    pub fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, GpuError> {
         self.buffers(inputs)
             .map(|(binding, count, input)| {
                 let mut values = input.cloned().unwrap_or_default();
@@ -180,7 +184,7 @@ impl Trial<'_> {
             })
     }
 
-    fn compare(&self, found: &[Vec<f32>], expected: &Expected) -> Verdict {
+    fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
         let tolerance = self.shape.tolerance.unwrap_or(self.file.spec.tolerance);
         let tolerance = match expected.from {
             "reference" => tolerance,
@@ -267,7 +271,7 @@ impl Trial<'_> {
         &self,
         inputs: &[Vec<f32>],
         access: &mut Vec<KernelAccess>,
-    ) -> Result<Option<KernelFault>, Trouble> {
+    ) -> Result<Option<KernelFault>, GpuError> {
         let mut lengths = self.text.counts.clone();
         // CPU drivers cut loops short on their own, after 65,535 rounds.
         let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };

@@ -3,7 +3,7 @@
 
 use naga::{Block, BuiltIn, Function, Module, Span, Statement};
 
-use super::places::{self, Places};
+use super::places::{self, InvocationDependent};
 
 /// The first barrier that some invocations of a workgroup may not reach.
 pub fn divergent_barrier(module: &Module) -> Option<Span> {
@@ -28,14 +28,14 @@ struct Walk<'a> {
 
 /// Whether all invocations are still on the same path.
 #[derive(Clone, Copy, Default)]
-struct Together {
+struct Convergence {
     /// Some have returned.
     returned: bool,
     /// Some have left this loop, or this round of it.
     left: bool,
 }
 
-impl Together {
+impl Convergence {
     /// At the start of a loop or a case: nobody has left it yet.
     fn entering(self) -> Self {
         Self {
@@ -47,13 +47,19 @@ impl Together {
 
 impl Walk<'_> {
     fn function(mut self, function: &Function, arguments: &[bool], apart: bool) -> Option<Span> {
-        let places = Places::new(function, arguments);
-        self.block(&places, &function.body, apart, &mut Together::default());
+        let places = InvocationDependent::new(function, arguments);
+        self.block(&places, &function.body, apart, &mut Convergence::default());
         self.found
     }
 
     /// Walks a block; `apart`: a condition around it holds for some only.
-    fn block(&mut self, places: &Places<'_>, block: &Block, apart: bool, state: &mut Together) {
+    fn block(
+        &mut self,
+        places: &InvocationDependent<'_>,
+        block: &Block,
+        apart: bool,
+        state: &mut Convergence,
+    ) {
         for (statement, span) in block.span_iter() {
             let apart_here = apart || state.returned || state.left;
             match statement {

@@ -13,7 +13,7 @@ use naga::{
 use super::explain;
 use super::message::{self, whole};
 use super::source::{MAX_BYTES, longest, nested_deeper, too_large, without_comments};
-use super::template::{self, Filled};
+use super::template::{self, FilledTemplate};
 use super::tree::{blocks, functions};
 use super::uniform;
 use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
@@ -39,7 +39,7 @@ const MAX_WORD: usize = 200;
 
 /// A text that may be run.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct ValidatedText {
     pub facts: KernelFacts,
     /// One for each shape.
     pub texts: Vec<SizedText>,
@@ -48,7 +48,7 @@ pub struct Checked {
 /// A text with the sizes of one shape.
 #[derive(Clone, Debug)]
 pub struct SizedText {
-    pub filled: Filled,
+    pub filled: FilledTemplate,
     /// Workgroups along each axis.
     pub grid: [u32; 3],
     /// Elements of each buffer.
@@ -63,7 +63,7 @@ pub fn validate(
     text: &str,
     spec: &KernelSpec,
     shapes: &[KernelShape],
-) -> Result<Checked, KernelError> {
+) -> Result<ValidatedText, KernelError> {
     if text.len() as u64 > MAX_BYTES {
         return Err(too_large(text.len() as u64));
     }
@@ -73,7 +73,7 @@ pub fn validate(
             "reset the exercise to get the starter back",
         ));
     }
-    let mut checked = Checked {
+    let mut checked = ValidatedText {
         facts: KernelFacts::default(),
         texts: Vec::new(),
     };
@@ -108,7 +108,7 @@ pub fn validate(
 /// A text with the sizes of one shape in it.
 struct Source<'a> {
     text: &'a str,
-    filled: &'a Filled,
+    filled: &'a FilledTemplate,
     shape: &'a KernelShape,
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::gpu::Trouble;
+use super::gpu::GpuError;
 use super::message;
 use super::source::{longest, without_comments};
 use crate::engine::host::memory_resident;
@@ -24,13 +24,13 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// How long one launch may take, how long a kernel may be compiled and run at all sizes together, and how many bytes the
 /// process may grow by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CheckLimits {
     pub launch: Duration,
     pub whole: Option<Duration>,
     pub memory: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for CheckLimits {
     fn default() -> Self {
         Self {
             launch: Duration::from_secs(8),
@@ -42,7 +42,7 @@ impl Default for Limits {
 
 /// What the worker has found and what it does now.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub struct CheckState {
     pub report: KernelReport,
     /// None while the device is opened.
     pub file: Option<usize>,
@@ -53,7 +53,7 @@ pub struct State {
     pub compiling: bool,
 }
 
-impl State {
+impl CheckState {
     fn progress(&self) -> KernelProgress {
         KernelProgress {
             id: self.report.id,
@@ -69,10 +69,10 @@ impl State {
 /// Waits for the worker, but for no piece of work longer than it may take.
 pub fn watch(
     job: &KernelJob,
-    mut state: State,
-    news: &Receiver<State>,
+    mut state: CheckState,
+    news: &Receiver<CheckState>,
     worker: JoinHandle<()>,
-    limits: Limits,
+    limits: CheckLimits,
     tell: impl Fn(KernelProgress),
 ) -> KernelReport {
     let before = memory_resident().unwrap_or(0);
@@ -125,7 +125,7 @@ pub fn watch(
         let reason = format!("it took longer than {seconds} s, all sizes together");
         too_much(job, &state, reason)
     } else if state.running {
-        fault(&Trouble::Endless, job, &state, limits)
+        fault(&GpuError::Endless, job, &state, limits)
     } else {
         let seconds = COMPILE_TIMEOUT.as_secs();
         too_much(
@@ -138,7 +138,7 @@ pub fn watch(
 }
 
 /// Notes the fault with the file that is looked at, and that the process has to be ended.
-fn give_up(mut state: State, fault: KernelFault) -> KernelReport {
+fn give_up(mut state: CheckState, fault: KernelFault) -> KernelReport {
     let report = &mut state.report;
     match state.file.and_then(|file| report.files.get_mut(file)) {
         Some(result) => result.fault = Some(fault),
@@ -153,7 +153,7 @@ fn give_up(mut state: State, fault: KernelFault) -> KernelReport {
 
 /// The fault of a kernel that was given up. Nothing says which line it is: the one with the largest number may be, else its first
 /// loop, else it is the whole of `main`.
-fn too_much(job: &KernelJob, state: &State, reason: String) -> KernelFault {
+fn too_much(job: &KernelJob, state: &CheckState, reason: String) -> KernelFault {
     let file = state.file.and_then(|file| job.files.get(file));
     let place = file.and_then(|file| {
         let code = without_comments(&file.text);
@@ -176,17 +176,22 @@ fn too_much(job: &KernelJob, state: &State, reason: String) -> KernelFault {
 }
 
 /// The fault that a device's trouble is for the kernel.
-pub fn fault(trouble: &Trouble, job: &KernelJob, state: &State, limits: Limits) -> KernelFault {
+pub fn fault(
+    trouble: &GpuError,
+    job: &KernelJob,
+    state: &CheckState,
+    limits: CheckLimits,
+) -> KernelFault {
     let (kind, reason) = match trouble {
-        Trouble::Endless if !has_loop(job, state) => {
+        GpuError::Endless if !has_loop(job, state) => {
             let seconds = limits.launch.as_secs();
             let reason =
                 format!("it has no loop, and took longer than {seconds} s to compile and run");
             return too_much(job, state, reason);
         }
-        Trouble::Endless => (KernelFaultKind::Endless, ""),
-        Trouble::Refused(why) => (KernelFaultKind::Device, why.as_str()),
-        Trouble::Lost(why) => (KernelFaultKind::Lost, why.as_str()),
+        GpuError::Endless => (KernelFaultKind::Endless, ""),
+        GpuError::Refused(why) => (KernelFaultKind::Device, why.as_str()),
+        GpuError::Lost(why) => (KernelFaultKind::Lost, why.as_str()),
     };
     KernelFault {
         kind,
@@ -198,7 +203,7 @@ pub fn fault(trouble: &Trouble, job: &KernelJob, state: &State, limits: Limits) 
 }
 
 /// Whether the file that is looked at has a loop; a driver may compile one without for as long as one that does not end runs.
-fn has_loop(job: &KernelJob, state: &State) -> bool {
+fn has_loop(job: &KernelJob, state: &CheckState) -> bool {
     let file = state.file.and_then(|file| job.files.get(file));
     let code = file.map_or_else(String::new, |file| without_comments(&file.text));
     first_loop(&code).is_some()
@@ -229,12 +234,12 @@ mod tests {
             files: vec![Default::default()],
             ..KernelJob::default()
         };
-        let mut state = State::default();
+        let mut state = CheckState::default();
         state.report.files.push(Default::default());
         (state.file, state.compiling) = (Some(0), true);
-        let limits = Limits {
+        let limits = CheckLimits {
             memory: Some(64 << 20),
-            ..Limits::default()
+            ..CheckLimits::default()
         };
         let (news, inbox) = channel();
         let worker = std::thread::Builder::new().spawn(move || {
@@ -270,12 +275,12 @@ mod tests {
         let mut job = KernelJob::default();
         job.files.push(Default::default());
         job.files[0].text = "fn main() {\n  for (;;) {}\n}".to_owned();
-        let mut state = State::default();
+        let mut state = CheckState::default();
         state.report.files.push(Default::default());
         (state.file, state.running) = (Some(0), true);
-        let limits = Limits {
+        let limits = CheckLimits {
             whole: Some(Duration::from_millis(300)),
-            ..Limits::default()
+            ..CheckLimits::default()
         };
         let (news, inbox) = channel();
         let next = state.clone();
@@ -298,11 +303,11 @@ mod tests {
             let mut job = KernelJob::default();
             job.files.push(Default::default());
             job.files[0].text = text.to_owned();
-            let state = State {
+            let state = CheckState {
                 file: Some(0),
-                ..State::default()
+                ..CheckState::default()
             };
-            fault(&Trouble::Endless, &job, &state, Limits::default())
+            fault(&GpuError::Endless, &job, &state, CheckLimits::default())
         };
         let slow = said("// for ever\nfn main() {}");
         assert_eq!(slow.kind, KernelFaultKind::TooMuch);

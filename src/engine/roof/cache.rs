@@ -20,7 +20,7 @@ const MAX_ENTRIES: usize = 64;
 
 /// A roof with what it was measured on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct CachedRoof {
     pub device: Device,
     pub driver: String,
     pub roof: Roof,
@@ -31,7 +31,7 @@ pub struct Entry {
     pub watched: bool,
 }
 
-impl Entry {
+impl CachedRoof {
     /// Whether it is of this device under this driver.
     pub fn is(&self, device: &Device, driver: &str) -> bool {
         self.device == *device && self.driver == driver
@@ -41,14 +41,14 @@ impl Entry {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     version: u32,
-    roofs: Vec<Entry>,
+    roofs: Vec<CachedRoof>,
 }
 
 /// What is on file; with a sentence where the file was damaged and set aside. Impossible numbers are left out.
-pub fn read(folder: &Path) -> (Vec<Entry>, Option<String>) {
+pub fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
     match kept(&folder.join(FILE)) {
         Ok(Kept { version, roofs }) if version == VERSION => {
-            let plausible = |it: &Entry| roofline::plausible(&it.roof).is_ok();
+            let plausible = |it: &CachedRoof| roofline::plausible(&it.roof).is_ok();
             (roofs.into_iter().filter(plausible).collect(), None)
         }
         // No file, or another version's: written over at the next measuring.
@@ -81,7 +81,7 @@ pub fn file(folder: &Path) -> PathBuf {
 }
 
 /// Puts an entry on file, in place of one for the same device and driver.
-pub fn keep(folder: &Path, entry: Entry) -> Result<(), String> {
+pub fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
     let said = |what: &str, error: &dyn std::fmt::Display| {
         format!("{} {what}: {error}", folder.join(FILE).display())
     };
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::protocol::Rate;
 
-    fn entry(name: &str, driver: &str, peak: f64) -> Entry {
+    fn entry(name: &str, driver: &str, peak: f64) -> CachedRoof {
         let rate = |best: f64| Rate {
             best,
             median: best,
@@ -115,7 +115,7 @@ mod tests {
             n: 5,
             load: None,
         };
-        Entry {
+        CachedRoof {
             device: Device {
                 kind: "gpu".to_owned(),
                 name: name.to_owned(),

@@ -16,20 +16,20 @@ const LARGEST: usize = 512 << 20;
 
 /// Work done in each of several repeats, and the seconds they took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct HostRates {
     pub work: f64,
     pub seconds: Vec<f64>,
 }
 
 /// f32 operations of all threads together, two for each multiply-add.
-pub fn flops(threads: usize) -> Measured {
-    let run = |which: usize, rounds: usize, repeats: usize| Measured {
+pub fn flops(threads: usize) -> HostRates {
+    let run = |which: usize, rounds: usize, repeats: usize| HostRates {
         work: 2.0 * (LANES[which] * rounds * threads) as f64,
         seconds: together(threads, repeats, |_| (), |()| multiply_adds(which, rounds)),
     };
     let trial = 50_000;
     let tried = (0..3).map(|which| {
-        let Measured { work, seconds } = run(which, trial, 3);
+        let HostRates { work, seconds } = run(which, trial, 3);
         (
             work / seconds.into_iter().fold(f64::INFINITY, f64::min),
             which,
@@ -42,7 +42,7 @@ pub fn flops(threads: usize) -> Measured {
 }
 
 /// Bytes moved by a triad over arrays of `array` bytes each, cut among the threads: two read and one written.
-pub fn bytes(threads: usize, array: usize) -> Measured {
+pub fn bytes(threads: usize, array: usize) -> HostRates {
     let len = (array / 4 / threads.max(1)).max(1);
     // Each thread writes its own parts first, so that they lie in memory near it.
     let arrays = |_| (vec![0.0_f32; len], vec![1.0_f32; len], vec![2.0_f32; len]);
@@ -50,7 +50,7 @@ pub fn bytes(threads: usize, array: usize) -> Measured {
         triad(out, a, b);
         std::hint::black_box(out);
     });
-    Measured {
+    HostRates {
         work: 12.0 * (len * threads) as f64,
         // The first repeat meets pages that were never written.
         seconds: seconds.into_iter().skip(1).collect(),

@@ -5,10 +5,10 @@ use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::super::devices::Opened;
+use super::super::devices::OpenDevice;
 use super::super::host::{memory_available, today};
 use super::super::observer;
-use super::host::{self, Measured};
+use super::host::{self, HostRates};
 use crate::ops::gpu::roof as gpu;
 use crate::ops::primitive;
 use crate::profile::roofline::rate;
@@ -28,7 +28,7 @@ const LARGE: f64 = 1e12;
 const ARRAYS: [usize; 2] = [256 << 20, 32 << 20];
 
 /// Both roofs of an opened device, today's date on them.
-pub fn roof(opened: &Opened) -> Result<Roof> {
+pub fn roof(opened: &OpenDevice) -> Result<Roof> {
     let (flops, cores, bytes, clock) = if opened.queued {
         let threads = rayon::current_num_threads();
         let array = host::array_bytes(memory_available());
@@ -37,7 +37,7 @@ pub fn roof(opened: &Opened) -> Result<Roof> {
     } else {
         on_gpu(opened)?
     };
-    let rated = |it: &Measured| {
+    let rated = |it: &HostRates| {
         rate(it.work, &it.seconds).ok_or_else(|| anyhow!("the device's clock stands still"))
     };
     Ok(Roof {
@@ -50,7 +50,7 @@ pub fn roof(opened: &Opened) -> Result<Roof> {
 }
 
 /// f32, matrix cores, memory, and the clock.
-fn on_gpu(opened: &Opened) -> Result<(Measured, Option<Measured>, Measured, &'static str)> {
+fn on_gpu(opened: &OpenDevice) -> Result<(HostRates, Option<HostRates>, HostRates, &'static str)> {
     let device = &opened.device;
     let out = buffer(device, gpu::outputs(MANY));
     let (flops, clock) = arithmetic(device, gpu::flops, |groups, rounds| {
@@ -85,7 +85,7 @@ fn arithmetic(
     device: &Device,
     flops: fn(u32, usize) -> f64,
     launch: impl Fn(u32, usize),
-) -> Result<(Measured, &'static str)> {
+) -> Result<(HostRates, &'static str)> {
     let once = |groups, rounds| timed(device, || launch(groups, rounds));
     // The first launch compiles.
     once(FEW, 1)?;
@@ -112,11 +112,11 @@ fn arithmetic(
     }
     let seconds = repeat(|| once(groups, rounds))?;
     let work = flops(groups, rounds);
-    Ok((Measured { work, seconds }, clock))
+    Ok((HostRates { work, seconds }, clock))
 }
 
 /// `array`: bytes of one of three arrays, at most.
-fn triad(device: &Device, array: usize) -> Result<Measured> {
+fn triad(device: &Device, array: usize) -> Result<HostRates> {
     let out = buffer(device, 4);
     let most = out.client.properties().memory.max_page_size;
     let len = array.min(usize::try_from(most).unwrap_or(array)) / 16 * 4;
@@ -125,7 +125,7 @@ fn triad(device: &Device, array: usize) -> Result<Measured> {
     // The first launch compiles and meets pages that were never written.
     once()?;
     let seconds = repeat(once)?;
-    Ok(Measured {
+    Ok(HostRates {
         work: gpu::bytes(len),
         seconds,
     })

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::course::Course;
-use crate::course::exercise::Body;
+use crate::course::exercise::ExerciseKind;
 use crate::course::sweep::SweepPoint as Point;
 use crate::judge::Outcome;
 use crate::protocol::{Memory, Spread, Verdict};
@@ -11,7 +11,7 @@ fn configs(id: &str) -> Configs {
     let course = Course::builtin("en");
     let found = course.exercises.iter().find(|one| one.id == id);
     match found.map(|one| one.body.clone()) {
-        Some(Body::Config(configs)) => configs,
+        Some(ExerciseKind::Config(configs)) => configs,
         _ => panic!("{id} is a config exercise"),
     }
 }

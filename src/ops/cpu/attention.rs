@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::matmul::{Product, Write};
 use super::reduce::STEP;
-use super::{Shared, exp, max, sum};
+use super::{SharedSlice, exp, max, sum};
 use crate::ops::shapes::{Heads, Rows};
 use blocks::{BLOCK, Place, Workspace};
 
@@ -29,7 +29,7 @@ pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
         row_stride,
         shape,
     };
-    let lse = Shared::new(&mut logarithms);
+    let lse = SharedSlice::new(&mut logarithms);
     let blocks = shape.context.div_ceil(BLOCK);
     let tasks = (0..shape.batch * shape.kv_heads * blocks).into_par_iter();
     tasks.for_each_init(
@@ -56,7 +56,7 @@ pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
 /// The outputs of a block of queries, of all the query heads that share one key and value head.
 fn forward_block(
     out: &Place<*mut f32>,
-    lse: Shared,
+    lse: SharedSlice,
     [q, k, v]: [&Place<*const f32>; 3],
     workspace: &mut Workspace,
     (batch, kv_head, first): (usize, usize, usize),

@@ -7,7 +7,7 @@ mod tiles;
 use std::cell::Cell;
 
 use super::transpose::transpose;
-use super::{Shared, for_each};
+use super::{SharedSlice, for_each};
 pub(crate) use product::{Product, Write};
 use tiles::Tiles;
 
@@ -103,7 +103,7 @@ pub fn matmuls<const N: usize>(products: [(Option<&[f32]>, Matrix, Matrix); N]) 
                 base,
                 a,
                 b: b.along_rows(&mut scratch.0),
-                out: Shared::room(result, m * n),
+                out: SharedSlice::room(result, m * n),
                 tiles: Tiles::new(m, n, k, threads),
             }
         })
@@ -133,7 +133,7 @@ struct Job<'a> {
     base: Option<&'a [f32]>,
     a: Matrix<'a>,
     b: Matrix<'a>,
-    out: Shared<'a>,
+    out: SharedSlice<'a>,
     tiles: Tiles,
 }
 

@@ -1,7 +1,7 @@
 //! `RMSNorm`, forward and backward. No mean is subtracted and there is no bias.
 //! Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 
-use super::{Shared, add, filled, rows_per_task, sum, sum2};
+use super::{SharedSlice, add, filled, rows_per_task, sum, sum2};
 
 /// Rows whose share of the gain's gradient is summed together. Fixed, so that threads do not change the result.
 const GAIN_ROWS: usize = 32;
@@ -12,7 +12,7 @@ pub fn forward(x: &[f32], gain: &[f32], eps: f32) -> (Vec<f32>, Vec<f32>) {
     let width = gain.len();
     assert!(x.len().is_multiple_of(width));
     let mut inv_rms = vec![0.0; x.len() / width];
-    let each = Shared::new(&mut inv_rms);
+    let each = SharedSlice::new(&mut inv_rms);
     let rows = rows_per_task(width);
     let y = filled(x.len(), rows * width, |task, y| {
         // SAFETY: the rows of a task are its own.
@@ -52,7 +52,7 @@ pub fn backward(
     let mut dgain = vec![0.0; width];
     let part = GAIN_ROWS * width;
     let mut partial = vec![0.0; inv_rms.len().div_ceil(GAIN_ROWS) * width];
-    let each = Shared::new(&mut partial);
+    let each = SharedSlice::new(&mut partial);
     let dx = filled(len, part, |task, dx| {
         // SAFETY: a task has a row of partial sums of its own.
         let dgain = unsafe { each.part(task * width, width) };

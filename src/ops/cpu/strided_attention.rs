@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::{Shared, exp, max, sum, sum2};
+use super::{SharedSlice, exp, max, sum, sum2};
 use crate::ops::shapes::Heads;
 
 /// Heads anywhere in a buffer: element (b, t, h, d) is `data[offset + b·sb + t·st + h·sh + d·sd]`.
@@ -49,7 +49,7 @@ pub fn forward([q, k, v]: [Strided; 3], shape: Heads) -> Vec<f32> {
         ..
     } = shape;
     let mut result = vec![0.0; batch * time * heads * head_dim];
-    let out = Shared::new(&mut result);
+    let out = SharedSlice::new(&mut result);
     (0..batch * heads).into_par_iter().for_each(|index| {
         let (batch, head) = (index / heads, index % heads);
         let kv_head = head / (heads / shape.kv_heads);

@@ -1,7 +1,7 @@
 //! Copies a matrix with rows and columns exchanged, so that a product can read it along its rows.
 //! The order of work is chosen for caches and address translation; the numbers are only moved.
 
-use super::{Shared, for_each};
+use super::{SharedSlice, for_each};
 
 /// Rows and columns copied together: both sides of a block stay within what the processor translates quickly.
 const BLOCK: usize = 64;
@@ -26,7 +26,7 @@ pub fn transpose(
     let strip = (columns / rayon::current_num_threads())
         .next_multiple_of(16)
         .clamp(16, BLOCK);
-    let to = Shared::new(&mut to[..columns * to_stride]);
+    let to = SharedSlice::new(&mut to[..columns * to_stride]);
     for_each(columns.div_ceil(strip), |index| {
         let first = index * strip;
         let size = [rows, strip.min(columns - first)];

@@ -13,7 +13,7 @@ const ITEMS: usize = 4;
 const MOST_SLOTS: usize = 16;
 
 /// A parameter, its gradient and its two moments, one shape; all but the gradient are overwritten.
-pub type Slot<'a> = [&'a CubeTensor; 4];
+pub type AdamwTensors<'a> = [&'a CubeTensor; 4];
 
 /// The bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, at t = 0.
 pub fn clock(like: &CubeTensor) -> CubeTensor {
@@ -26,7 +26,7 @@ pub fn clock(like: &CubeTensor) -> CubeTensor {
 /// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.) Gradients are multiplied by
 /// the second value of the state of loss scaling, `scale`; where that is 0, nothing changes.
 /// 1 launch for the clock and 1 for each 16 tensors (7 where a device has 31 bindings).
-pub fn step(slots: &[Slot], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
+pub fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
     unsafe {
         adamw_advance_clock::launch_unchecked(
             &clock.client,
@@ -48,7 +48,7 @@ pub fn step(slots: &[Slot], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW
     }
 }
 
-fn launch(batch: &[Slot], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
+fn launch(batch: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
     let sizes: Vec<usize> = batch
         .iter()
         .map(|[param, ..]| param.meta.num_elements())

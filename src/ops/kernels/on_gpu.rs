@@ -11,7 +11,7 @@ use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::{self, attention_cores, attention_registers, attention_simple};
-use crate::ops::live::Use;
+use crate::ops::live::LiveKernel;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of this backend.
@@ -162,7 +162,7 @@ impl Kernels for Cube {
         gpu::cross_entropy::backward(slope, &into_contiguous(dy))
     }
 
-    fn learner(it: Use<'_>, inputs: Vec<T>, outputs: &[[usize; 2]]) -> Option<Vec<T>> {
+    fn learner(it: LiveKernel<'_>, inputs: Vec<T>, outputs: &[[usize; 2]]) -> Option<Vec<T>> {
         let inputs: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
         let first = inputs.first()?;
         let outputs = outputs.iter().map(|shape| gpu::empty(first, *shape));

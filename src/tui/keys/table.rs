@@ -5,11 +5,11 @@ use crossterm::event::KeyCode::{
     Right, Tab, Up,
 };
 
-use crate::app::beats::Vote;
-use crate::app::exercise::measuring::Answer;
+use crate::app::beats::VoteState;
+use crate::app::exercise::measuring::AnswerFile;
 use crate::app::member::{Link, Membership};
-use crate::app::study::{Page, Phase};
-use crate::app::{Action, App, Overlay, Room, RunState};
+use crate::app::study::{Activity, Page};
+use crate::app::{Action, App, Overlay, RunState, ScreenSize};
 
 /// Under which heading the help lists a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ fn confirming(app: &App) -> bool {
 
 /// The welcome card is open; any key closes it.
 fn welcoming(app: &App) -> bool {
-    let shown = app.view.room() > Room::Numbers;
+    let shown = app.view.room() > ScreenSize::Numbers;
     !confirming(app) && app.view.overlay == Some(Overlay::Welcome) && shown
 }
 
@@ -172,7 +172,7 @@ fn in_exercise(app: &App) -> bool {
 
 /// The same, and the fix comes next: prediction and evidence are done, and no question is open.
 fn fixable(app: &App) -> bool {
-    let ready = |stage| app.study.phase(stage) > Phase::Evidence;
+    let ready = |stage| app.study.phase(stage) > Activity::Evidence;
     mendable(app) && app.stage().is_none_or(ready) && !asked(app) && !estimating(app)
 }
 
@@ -188,7 +188,7 @@ fn turning(app: &App) -> bool {
 
 /// There is a solution to show.
 fn solvable(app: &App) -> bool {
-    let mystery = app.mystery().is_some() && app.riddle();
+    let mystery = app.mystery().is_some() && app.is_unsolved();
     live(app) && (app.stage().is_some() || app.mode.exercise().is_some() || mystery)
 }
 
@@ -212,7 +212,7 @@ fn walking(app: &App) -> bool {
         && (app.study.pointer.is_some() || app.view.lesson_visible())
         && app
             .stage()
-            .is_some_and(|stage| app.study.phase(stage) == Phase::Evidence)
+            .is_some_and(|stage| app.study.phase(stage) == Activity::Evidence)
 }
 
 /// There is more of the stage's text to read.
@@ -310,7 +310,7 @@ fn picking(app: &App) -> bool {
 fn measurable(app: &App) -> bool {
     let answered = |exercise| {
         let desk = app.exercises.of(exercise);
-        desk.is_some_and(|desk| matches!(desk.answer, Answer::Given(_)))
+        desk.is_some_and(|desk| matches!(desk.answer, AnswerFile::Given(_)))
     };
     live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
 }
@@ -341,7 +341,7 @@ fn in_room(app: &App) -> bool {
 
 /// The beat of a vote is presented to a room.
 fn leading(app: &App) -> bool {
-    let votes = app.beat().is_some_and(|beat| beat.vote == Vote::Open);
+    let votes = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
     main(app) && votes && app.member.as_ref().is_some_and(|it| it.board.is_some())
 }
 
@@ -351,15 +351,15 @@ fn leaving_room(app: &App) -> bool {
 }
 
 fn small(app: &App) -> bool {
-    main(app) && !estimating(app) && app.view.room() <= Room::Compact
+    main(app) && !estimating(app) && app.view.room() <= ScreenSize::Compact
 }
 
 fn wide(app: &App) -> bool {
-    main(app) && !estimating(app) && app.view.room() > Room::Compact
+    main(app) && !estimating(app) && app.view.room() > ScreenSize::Compact
 }
 
 fn something_open(app: &App) -> bool {
-    let lesson = app.view.lesson_open && app.view.room() == Room::Compact;
+    let lesson = app.view.lesson_open && app.view.room() == ScreenSize::Compact;
     free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson || app.knobs_open())
 }
 
@@ -406,8 +406,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, presenting),
     bind(&[Right, Down], A::NextBeat, "", "", Move, presenting),
     bind(&[Left, Up], A::PreviousBeat, "", "", Move, presenting),
-    bind(&[Char('b'), Char('.')], A::Curtain(true), "blank", "", Screen, presenting),
-    bind(&[Char('F')], A::Curtain(false), "freeze", "freeze a beat; b blanks", Screen, presenting),
+    bind(&[Char('b'), Char('.')], A::HideFromAudience(true), "blank", "", Screen, presenting),
+    bind(&[Char('F')], A::HideFromAudience(false), "freeze", "freeze a beat; b blanks", Screen, presenting),
     bind(&[Char('q')], A::AskQuit, "quit", QUIT, Program, presenting),
     bind(&[Esc], A::Present, "leave", ESCAPE, Screen, presenting),
     bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, presentable),

@@ -6,13 +6,13 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{cards, evidence, exponents, gradients, kernels, ledger, loss, memory, roofline};
-use crate::app::beats::{Beat, Vote};
+use crate::app::beats::{BeatState, VoteState};
 use crate::app::figures::{as_found, figures};
 use crate::app::{Action, RunState};
 use crate::course::lesson::plain;
 use crate::course::placeholder::{NOT_MEASURED, fill};
 use crate::course::progress::letter;
-use crate::course::{Block, Cue, CueDoes, SectionKind, Stage};
+use crate::course::{Beat, BeatChange, Block, SectionKind, Stage};
 use crate::panel::Panel;
 use crate::protocol::Pair;
 use crate::tui::prose::Writer;
@@ -29,7 +29,7 @@ pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
         // The presenter looks at something else.
         return super::draw(panel, s);
     };
-    if beat.vote == Vote::Open && panel == Panel::Lesson {
+    if beat.vote == VoteState::Open && panel == Panel::Lesson {
         choices(s, stage);
         return 0;
     }
@@ -48,7 +48,7 @@ fn inset(area: Rect) -> Rect {
 }
 
 /// The beat's figure in large glyphs, where it is known.
-fn figure(s: &mut Surface<'_, '_>, cue: &Cue) {
+fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
     let now = figures(s.app);
     let found = now.as_ref().map(|now| as_found(s.app, now));
     let Some(said) = found.map(|found| fill(&cue.large, &found)) else {
@@ -72,7 +72,7 @@ fn large(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
     take_top(&mut s.area, 1);
 }
 
-fn body(s: &mut Surface<'_, '_>, beat: Beat, cue: &Cue) -> u16 {
+fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
     match beat.panel {
         _ if s.app.withholds(beat.panel.name()) => super::draw(beat.panel, s),
         _ if beat.pairs => {
@@ -90,7 +90,7 @@ fn body(s: &mut Surface<'_, '_>, beat: Beat, cue: &Cue) -> u16 {
         Panel::Gradients => gradients::draw_large(s),
         Panel::Memory => memory::draw_large(s),
         Panel::Exponents => exponents::draw_bare(s),
-        Panel::Lesson if cue.does == CueDoes::Hint => {
+        Panel::Lesson if cue.does == BeatChange::Hint => {
             drawing(s);
             0
         }
@@ -361,7 +361,7 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
 
 /// At the end of that line: the screen stays as it was.
 pub fn draw_frozen(s: &mut Surface<'_, '_>) {
-    let key = keys::label(Action::Curtain(false), s.app);
+    let key = keys::label(Action::HideFromAudience(false), s.app);
     let said = format!(" frozen: {key} goes on ");
     let columns = text::width(&said) as u16;
     let x = s.area.right().saturating_sub(columns);

@@ -1,8 +1,8 @@
 //! The devices that were found, where the run is now, and what each can time.
 
 use crate::app::App;
-use crate::app::devices::FirstLight;
-use crate::app::guide::first_light;
+use crate::app::devices::GpuWarmUp;
+use crate::app::guide::gpu_warm_up;
 use crate::tui::prose::sentence;
 use crate::tui::surface::{Surface, chooses, height};
 use crate::tui::text;
@@ -69,9 +69,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
             theme.text,
         );
     }
-    if let FirstLight::Failed { reason } = &app.devices.first_light {
+    if let GpuWarmUp::Failed { reason } = &app.devices.gpu_warm_up {
         w.item("gpu: ", theme.bad, reason, theme.text);
-    } else if let Some(light) = first_light(app) {
+    } else if let Some(light) = gpu_warm_up(app) {
         w.lines.push(sentence(&light, app, theme, theme.text));
     }
     w.line(

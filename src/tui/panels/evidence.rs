@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::large::{self, Picture, Row};
 use super::ledger;
-use crate::course::Cue;
+use crate::course::Beat;
 use crate::panel::Panel;
 use crate::protocol::{Evidence, Num, Slot};
 use crate::tui::surface::{Surface, letter, missing, slots};
@@ -82,7 +82,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 /// The figures that are looked at, in large.
-pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Cue) -> u16 {
+pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
     let known: Vec<(Slot, &Evidence)> = known.collect();

@@ -8,10 +8,10 @@ use ratatui::text::{Line, Span};
 
 use super::question;
 use crate::app::exercise::ExerciseState;
-use crate::app::{Action, App, Overlay, Room};
+use crate::app::{Action, App, Overlay, ScreenSize};
 use crate::course::Exercise;
-use crate::course::exercise::Body;
-use crate::course::placeholder::Figures;
+use crate::course::exercise::ExerciseKind;
+use crate::course::placeholder::FigureSources;
 use crate::course::progress::letter;
 use crate::tui::prose::Writer;
 use crate::tui::text;
@@ -50,7 +50,7 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
     // What was found stays in view: at the foot where there is room for text above it, else before the text. In a
     // small frame it is always before, so that it does not jump from one check to the next.
     let height = usize::from(area.height);
-    let small = app.view.room() <= Room::Compact && app.question().is_none();
+    let small = app.view.room() <= ScreenSize::Compact && app.question().is_none();
     let long = foot.len() * 5 > height * 3;
     let mut above = Vec::new();
     if (small || long) && foot.len() + head.len() + tail.len() > height {
@@ -131,8 +131,8 @@ impl Part<'_> {
         self.w
             .course_text("", theme.dim, exercise.task.trim(), theme.strong);
         let what = match exercise.body {
-            Body::Kernel(_) => "To write: ",
-            Body::Config(_) | Body::Detective(_) => "To answer: ",
+            ExerciseKind::Kernel(_) => "To write: ",
+            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => "To answer: ",
         };
         self.w
             .course_text(what, theme.dim, &exercise.size, theme.text);
@@ -226,7 +226,7 @@ impl Part<'_> {
     /// A recorded run: where it was recorded, and once its fault was named whether rightly, and what shows it.
     fn recorded(&mut self) {
         let theme = self.w.theme;
-        let Body::Detective(detective) = &self.exercise.body else {
+        let ExerciseKind::Detective(detective) = &self.exercise.body else {
             return;
         };
         self.w.blank();
@@ -242,7 +242,7 @@ impl Part<'_> {
         let question = &detective.question;
         self.w.blank();
         let (mark, style) = theme.mark(*choice == question.answer);
-        if self.w.app.riddle() {
+        if self.w.app.is_unsolved() {
             let hint = self.exercise.hints.get(given.len() - 1);
             let marker = format!("{mark} It is not {}. Look again: ", letter(*choice));
             let hint = hint.map_or("", String::as_str);
@@ -257,9 +257,9 @@ impl Part<'_> {
         self.w.course_text(&marker, style, truth, theme.strong);
         self.w.blank();
         let (finished, config) = (detective.finished(), detective.config());
-        let figures = config.as_ref().map(|config| Figures {
+        let figures = config.as_ref().map(|config| FigureSources {
             slots: [finished, None],
-            ..Figures::none(config)
+            ..FigureSources::none(config)
         });
         let mut w = Writer::new(self.w.app, theme, self.w.columns);
         w.figures = figures.as_ref();

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::exercise;
 use crate::app::busy::busy;
-use crate::app::guide::{Mark, Vital, first_light, vitals};
+use crate::app::guide::{FigureState, RunFigure, gpu_warm_up, vitals};
 use crate::app::{Action, App, Overlay};
 use crate::profile::roofline;
 use crate::tui::prose::sentence;
@@ -29,7 +29,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     } else if let Some(mystery) = app.mystery() {
-        let (seed, level) = (mystery.riddle.seed, mystery.riddle.level());
+        let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
         spans.push(Span::styled(
             format!(" mystery {seed}, level {level}"),
             theme.strong,
@@ -64,7 +64,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     }
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
-    let light = first_light(app).map(|light| sentence(&light, app, theme, style).spans);
+    let light = gpu_warm_up(app).map(|light| sentence(&light, app, theme, style).spans);
     let peak = app.run.shown().started.as_ref();
     let peak = peak.and_then(|it| it.roof.as_deref()).map(roofline::words);
     let format = app.run.shown().started.as_ref().and_then(|it| it.format());
@@ -114,7 +114,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 /// The four figures every run shows, in the longest wording that fits.
 pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     let (app, theme) = (s.app, s.theme);
-    if app.riddle() {
+    if app.is_unsolved() {
         let text = match app.mystery() {
             Some(_) => " The checks are shown here once the mystery has ended",
             None => " The checks of this run are shown here once the fault is named",
@@ -155,7 +155,7 @@ pub fn draw_busy(s: &mut Surface<'_, '_>) {
 
 /// Figures in one wording, with this gap between them and this space after a mark.
 fn line(
-    all: &[Vital],
+    all: &[RunFigure],
     gap: &'static str,
     space: &str,
     wording: fn(&str) -> String,
@@ -168,9 +168,9 @@ fn line(
             label => label,
         };
         let (mark, style) = match vital.mark {
-            Mark::Open => (String::new(), theme.text),
+            FigureState::Open => (String::new(), theme.text),
             mark => {
-                let (mark, style) = theme.mark(mark == Mark::Good);
+                let (mark, style) = theme.mark(mark == FigureState::Good);
                 (format!("{mark}{space}"), style)
             }
         };

@@ -8,10 +8,10 @@ use ratatui::text::{Line, Span};
 
 use super::large::{self, Picture, Row};
 use crate::app::{App, SlotRun, Sort};
-use crate::course::{Cue, RowFigure};
+use crate::course::{Beat, KernelFigure};
 use crate::panel::Panel;
 use crate::profile::operations;
-use crate::profile::roofline::{Reached, reached};
+use crate::profile::roofline::{RowRates, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
 use crate::tui::surface::{Surface, joined, letter, missing, other, take_top};
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
@@ -66,7 +66,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 /// The operations with the most of what is looked at, in large; those in question come first and stand out.
-pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Cue) -> u16 {
+pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let Some((slot, kernels)) = profiled(app) else {
         return s.missing("no step was profiled yet");
@@ -79,25 +79,25 @@ pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Cue) -> u16 {
     let beside = app.run.slot(other(slot)).typical();
     let whole = kernels.device_ms + kernels.unbracketed_ms.max(0.0);
     let value = |row: &KernelRow| match cue.figure {
-        RowFigure::Share => Some(row.ms / whole),
-        RowFigure::Rate => reached(row, roof).flops_per_s,
-        RowFigure::Bytes => row.bytes,
-        RowFigure::Calls => Some(f64::from(row.calls)),
-        RowFigure::TimeOfACall => Some(row.ms / f64::from(row.calls.max(1))),
+        KernelFigure::Share => Some(row.ms / whole),
+        KernelFigure::Rate => reached(row, roof).flops_per_s,
+        KernelFigure::Bytes => row.bytes,
+        KernelFigure::Calls => Some(f64::from(row.calls)),
+        KernelFigure::TimeOfACall => Some(row.ms / f64::from(row.calls.max(1))),
     };
     let figure = |it: f64| match cue.figure {
-        RowFigure::Share => format!("{}%", percent(100.0 * it)),
-        RowFigure::Rate => number(it / 1e9),
-        RowFigure::Bytes => bytes(it as u64),
-        RowFigure::Calls => format!("{it}"),
-        RowFigure::TimeOfACall => duration(it),
+        KernelFigure::Share => format!("{}%", percent(100.0 * it)),
+        KernelFigure::Rate => number(it / 1e9),
+        KernelFigure::Bytes => bytes(it as u64),
+        KernelFigure::Calls => format!("{it}"),
+        KernelFigure::TimeOfACall => duration(it),
     };
     let says = match cue.figure {
-        RowFigure::Share => "share of the step",
-        RowFigure::Rate => "GFLOP/s",
-        RowFigure::Bytes => "bytes moved in a step",
-        RowFigure::Calls => "calls in a step",
-        RowFigure::TimeOfACall => "time of a call",
+        KernelFigure::Share => "share of the step",
+        KernelFigure::Rate => "GFLOP/s",
+        KernelFigure::Bytes => "bytes moved in a step",
+        KernelFigure::Calls => "calls in a step",
+        KernelFigure::TimeOfACall => "time of a call",
     };
     let asked = |row: &KernelRow| !cue.row.is_empty() && cue.asks(&name(row));
     let rows = kernels.rows.iter();
@@ -290,7 +290,7 @@ impl<'a> Table<'a> {
         let calls = Some(row.calls).filter(|calls| *calls > 0);
         let reached = match calls {
             Some(_) => reached(row, self.roof),
-            None => Reached::default(),
+            None => RowRates::default(),
         };
         let percent = |share: f64| format!("{} %", percent(100.0 * share));
         let giga = |it: f64| number(it / 1e9);

@@ -4,8 +4,8 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::app::fix::{Fix, Row};
-use crate::app::{App, Room, ThemeName};
+use crate::app::comparison::{Comparison, KnobRow};
+use crate::app::{App, ScreenSize, ThemeName};
 use crate::panel::Panel;
 use crate::tui::prose::Writer;
 use crate::tui::surface::{Surface, height, letter, slots, take_bottom, take_top};
@@ -34,7 +34,7 @@ struct Parts {
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let fix = &s.app.fix;
-    let differ = match fix.rows().filter(Row::differs).count() {
+    let differ = match fix.rows().filter(KnobRow::differs).count() {
         0 => "B is the same as A".to_owned(),
         1 => "1 differs".to_owned(),
         many => format!("{many} differ"),
@@ -87,7 +87,7 @@ fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
     let low = area.height < LOW;
     let fix = &app.fix;
     let mut top = Writer::new(app, theme, columns);
-    if app.view.room() <= Room::Compact && !(low && fix.problem.is_some()) {
+    if app.view.room() <= ScreenSize::Compact && !(low && fix.problem.is_some()) {
         top.runs(&effect(app, theme), "", "");
     }
     if let Some(problem) = &fix.problem {
@@ -135,7 +135,7 @@ fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
 }
 
 /// What the selected knob does, what it takes, when a change counts, and why the last one could not be.
-fn about(fix: &Fix, low: bool, w: &mut Writer<'_>) {
+fn about(fix: &Comparison, low: bool, w: &mut Writer<'_>) {
     let theme = w.theme;
     let Some((knob, row)) = fix.knob().zip(fix.rows().nth(fix.row)) else {
         return;
@@ -146,7 +146,7 @@ fn about(fix: &Fix, low: bool, w: &mut Writer<'_>) {
     if let Some(why) = row.refused {
         w.marked((theme.symbols.warning, theme.bad), why, theme.bad);
     }
-    let when = match Fix::starts_again(knob) {
+    let when = match Comparison::starts_again(knob) {
         true => "A change starts B again at step 0, from its seed.",
         false => "A change counts from the next step on.",
     };
@@ -169,9 +169,10 @@ fn about(fix: &Fix, low: bool, w: &mut Writer<'_>) {
 }
 
 /// A line for each knob where A and B fit beside the name, else two.
-fn list(fix: &Fix, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'static>)> {
+fn list(fix: &Comparison, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'static>)> {
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
-    let widest = |of: &dyn Fn(&Row<'_>) -> usize| fix.rows().map(|row| of(&row)).max().unwrap_or(0);
+    let widest =
+        |of: &dyn Fn(&KnobRow<'_>) -> usize| fix.rows().map(|row| of(&row)).max().unwrap_or(0);
     let name = widest(&|row| text::width(row.knob.name()));
     let a = widest(&|row| text::width(&shown(&row.a))).max(1);
     let b = widest(&|row| text::width(&shown(&row.b))).max(1);
@@ -215,7 +216,7 @@ fn list(fix: &Fix, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'s
             line.push(Span::styled(of_a, style(theme.a)));
         }
         line.push(of_b);
-        let again = Fix::starts_again(row.knob);
+        let again = Comparison::starts_again(row.knob);
         if again && text::width_of(&line) + AGAIN.len() <= columns {
             line.push(Span::styled(AGAIN, theme.dim));
         }

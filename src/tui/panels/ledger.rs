@@ -4,7 +4,7 @@
 use ratatui::text::{Line, Span};
 
 use super::large::{self, Picture, Row};
-use crate::app::{Reading, SlotRun};
+use crate::app::{SlotRun, StepReading};
 use crate::config::Sync;
 use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
@@ -42,7 +42,7 @@ fn missing(run: &SlotRun) -> &'static str {
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
-    let known: Vec<(Slot, Reading)> = known.collect();
+    let known: Vec<(Slot, StepReading)> = known.collect();
     // The running slot first: it is the one to look at when there is room for one only.
     let active = known.iter().find(|(slot, _)| *slot == app.run.active);
     let first = active.or(known.first());

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use ratatui::text::{Line, Span};
 
 use super::{cards, exercise, knobs, mystery, question};
-use crate::app::beats::Vote;
+use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures};
-use crate::app::study::{Page, Phase};
+use crate::app::study::{Activity, Page};
 use crate::app::{Action, Overlay};
 use crate::course::progress::{Prediction, State, letter};
 use crate::course::{SectionKind, Stage};
@@ -33,7 +33,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         return show_both(s, above, foot);
     }
     if let Some(open) = app.mystery() {
-        let aside = format!("level {}", open.riddle.level());
+        let aside = format!("level {}", open.mystery.level());
         s.open_as(Panel::Lesson, "mystery", &aside);
         let mut w = s.writer();
         mystery::page(open, &mut w);
@@ -63,7 +63,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (now, found) = (now.as_ref(), found.as_ref());
     let mut asked = s.writer();
     asked.figures = found;
-    let voting = app.beat().is_some_and(|beat| beat.vote == Vote::Open);
+    let voting = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
     if app.asked_here() && app.beat().is_none() || voting {
         question::of_stage(stage, &mut asked);
     }
@@ -146,8 +146,8 @@ impl Text<'_> {
         let (theme, now) = (self.w.theme, self.w.app.study.phase(self.stage));
         let row = |names: bool| {
             let mut row = Vec::new();
-            for phase in Phase::ALL {
-                if phase != Phase::Predict {
+            for phase in Activity::ALL {
+                if phase != Activity::Predict {
                     let pointer = format!(" {} ", theme.symbols.pointer);
                     row.push(Span::styled(pointer, theme.dim));
                 }

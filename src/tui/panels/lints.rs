@@ -17,7 +17,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let count = match run.lints.len() {
-        _ if app.riddle() => String::new(),
+        _ if app.is_unsolved() => String::new(),
         0 => String::new(),
         n => format!("{n} found"),
     };
@@ -26,7 +26,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
-    } else if app.riddle() || app.mode.is_watching() {
+    } else if app.is_unsolved() || app.mode.is_watching() {
         let of = match app.mystery() {
             Some(_) => "left out of a mystery",
             None => "left out of this recording",

@@ -1,7 +1,7 @@
 //! What drivers, libraries and the engine wrote, and what could not be loaded.
 
 use crate::app::App;
-use crate::app::log::Level;
+use crate::app::log::LogLevel;
 use crate::tui::surface::{Surface, closes, height};
 use crate::tui::text;
 
@@ -18,9 +18,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let mut w = s.writer();
     for entry in &app.log.entries {
         let style = match entry.level {
-            Level::Error => theme.bad,
-            Level::Warning => theme.warning,
-            Level::Info | Level::Stray | Level::Harmless => theme.dim,
+            LogLevel::Error => theme.bad,
+            LogLevel::Warning => theme.warning,
+            LogLevel::Info | LogLevel::Stray | LogLevel::Harmless => theme.dim,
         };
         let mut text = entry.text.trim_end_matches('.').to_owned();
         if let Some(why) = entry.why {

@@ -4,14 +4,14 @@ use ratatui::text::Span;
 
 use super::cards;
 use crate::app::Action;
-use crate::app::mystery::{End, Judging, Mystery};
-use crate::course::mystery::Riddle;
+use crate::app::mystery::{JudgeStep, MysteryEnd, MysteryRun};
+use crate::course::mystery::Mystery;
 use crate::judge::mystery::STEPS;
 use crate::judge::{Line, Outcome};
 use crate::tui::prose::Writer;
 
 /// The page of the open mystery.
-pub fn page(open: &Mystery, w: &mut Writer<'_>) {
+pub fn page(open: &MysteryRun, w: &mut Writer<'_>) {
     match open.end {
         Some(end) => ended(open, end, w),
         None => {
@@ -22,9 +22,9 @@ pub fn page(open: &Mystery, w: &mut Writer<'_>) {
     }
 }
 
-fn task(open: &Mystery, w: &mut Writer<'_>) {
+fn task(open: &MysteryRun, w: &mut Writer<'_>) {
     let theme = w.theme;
-    let text = match open.riddle.level() {
+    let text = match open.mystery.level() {
         1 => "This run has one fault: a knob with a faulty value, or a few that belong together. Find it in the \
               panels and mend it in B."
             .to_owned(),
@@ -45,7 +45,7 @@ fn task(open: &Mystery, w: &mut Writer<'_>) {
 }
 
 /// `3 panels looked at, 2 configurations tried`
-fn so_far(open: &Mystery) -> String {
+fn so_far(open: &MysteryRun) -> String {
     let many = |n: usize, one: &str| match n {
         1 => format!("1 {one}"),
         n => format!("{n} {one}s"),
@@ -58,10 +58,10 @@ fn so_far(open: &Mystery) -> String {
 }
 
 /// What the judge says of B: the criteria, never a knob.
-fn verdict(open: &Mystery, w: &mut Writer<'_>) {
+fn verdict(open: &MysteryRun, w: &mut Writer<'_>) {
     let (app, theme) = (w.app, w.theme);
     match &open.judging {
-        Some(Judging::Run) => {
+        Some(JudgeStep::Run) => {
             w.heading("The verdict");
             let step = app.step().map_or(0, |step| step.min(STEPS));
             w.plain(
@@ -69,7 +69,7 @@ fn verdict(open: &Mystery, w: &mut Writer<'_>) {
                 theme.text,
             );
         }
-        Some(Judging::Pairs(_)) => {
+        Some(JudgeStep::Pairs(_)) => {
             w.heading("The verdict");
             let text = "Everything else is right. B is compared with a configuration known to be good, in pairs:";
             w.plain(text, theme.text);
@@ -108,7 +108,7 @@ fn verdict(open: &Mystery, w: &mut Writer<'_>) {
     }
 }
 
-fn rules(open: &Mystery, w: &mut Writer<'_>) {
+fn rules(open: &MysteryRun, w: &mut Writer<'_>) {
     let theme = w.theme;
     w.heading("How");
     w.keys(
@@ -116,7 +116,7 @@ fn rules(open: &Mystery, w: &mut Writer<'_>) {
         &[Action::Knobs, Action::Toggle, Action::Pair, Action::Solution],
     );
     w.heading("Points");
-    let whole = 100 * usize::from(open.riddle.level());
+    let whole = 100 * usize::from(open.mystery.level());
     w.plain(
         &format!("{whole}, less 1 for each panel brought into focus, 10 for each configuration tried and 1 for each minute begun."),
         theme.text,
@@ -126,35 +126,35 @@ fn rules(open: &Mystery, w: &mut Writer<'_>) {
     }
 }
 
-fn ended(open: &Mystery, end: End, w: &mut Writer<'_>) {
+fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut Writer<'_>) {
     let theme = w.theme;
     match end {
-        End::Solved { points, seconds } => {
-            let whole = 100 * usize::from(open.riddle.level());
+        MysteryEnd::Solved { points, seconds } => {
+            let whole = 100 * usize::from(open.mystery.level());
             let (minutes, seconds) = (seconds / 60, seconds % 60);
             let text = format!("Solved: {points} of {whole} points, in {minutes}:{seconds:02}");
             w.marked((theme.symbols.good, theme.good), &text, theme.strong);
             let best = w.app.mystery_score().map_or(points, |score| score.best);
             w.plain(&format!("{}; your best {best}", so_far(open)), theme.dim);
         }
-        End::GivenUp => w.plain("Given up: no points for this one.", theme.strong),
+        MysteryEnd::GivenUp => w.plain("Given up: no points for this one.", theme.strong),
     }
-    let many = open.riddle.faults.len() > 1;
+    let many = open.mystery.faults.len() > 1;
     w.heading(if many { "The faults" } else { "The fault" });
-    faults(&open.riddle, end, w);
+    faults(&open.mystery, end, w);
     w.blank();
     w.keys(
         "The knobs ({}) hide nothing any more. {} begins the next mystery.",
         &[Action::Knobs, Action::NextStage],
     );
-    if end != End::GivenUp {
+    if end != MysteryEnd::GivenUp {
         verdict(open, w);
     }
 }
 
-fn faults(riddle: &Riddle, end: End, w: &mut Writer<'_>) {
+fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut Writer<'_>) {
     let theme = w.theme;
-    for fault in &riddle.faults {
+    for fault in &mystery.faults {
         for (path, _) in fault.sets {
             let Some(knob) = crate::config::Knob::known(path) else {
                 continue;
@@ -162,14 +162,14 @@ fn faults(riddle: &Riddle, end: End, w: &mut Writer<'_>) {
             let runs = [
                 Span::styled((*path).to_owned(), theme.key),
                 Span::styled(" was ", theme.text),
-                Span::styled((knob.get)(&riddle.broken), theme.a),
+                Span::styled((knob.get)(&mystery.broken), theme.a),
                 Span::styled("; known to be good is ", theme.text),
-                Span::styled((knob.get)(&riddle.good), theme.b),
+                Span::styled((knob.get)(&mystery.good), theme.b),
             ];
             w.runs(&runs, "", "  ");
         }
         w.plain(fault.does, theme.text);
-        if end != End::GivenUp && fault.is_in(&w.app.fix.mine) {
+        if end != MysteryEnd::GivenUp && fault.is_in(&w.app.fix.mine) {
             let said = "B has it now. Where the pairs did not find B slower, it costs nothing that can be measured on this device.";
             w.plain(said, theme.warning);
         }

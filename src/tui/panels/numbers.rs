@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use super::exercise;
 use super::status::unsaved;
 use crate::app::RunState;
-use crate::app::guide::{Mark, Vital, confirmation, next_move, vitals};
+use crate::app::guide::{FigureState, RunFigure, confirmation, next_move, vitals};
 use crate::tui::prose::sentence;
 use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
@@ -62,10 +62,10 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     s.put(s.area, w.lines);
 }
 
-fn vital(one: &Vital, theme: &Theme) -> Line<'static> {
+fn vital(one: &RunFigure, theme: &Theme) -> Line<'static> {
     let (mark, style) = match one.mark {
-        Mark::Open => (" ", theme.text),
-        mark => theme.mark(mark == Mark::Good),
+        FigureState::Open => (" ", theme.text),
+        mark => theme.mark(mark == FigureState::Good),
     };
     Line::from(vec![
         Span::styled(format!("{} ", one.label), theme.dim),

@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::app::App;
-use crate::course::Cue;
+use crate::course::Beat;
 use crate::panel::Panel;
 use crate::profile::operations::{Operation, operations};
 use crate::profile::roofline::{bounding, ridge};
@@ -92,7 +92,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 /// The plot alone, the operations in question with their names.
-pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Cue) -> u16 {
+pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
     let rows = match Rows::of(app, roof, theme) {

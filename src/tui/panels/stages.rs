@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::App;
 use crate::course::progress::{Prediction, State};
-use crate::course::{Broken, Exercise, Stage};
+use crate::course::{Exercise, Stage, UnusableContent};
 use crate::tui::surface::{Surface, chooses, height, joined, take_bottom};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -194,7 +194,7 @@ fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) 
 }
 
 /// One that cannot be used. It cannot be selected either.
-fn broken_line(it: &Broken, columns: usize, theme: &Theme) -> Line<'static> {
+fn broken_line(it: &UnusableContent, columns: usize, theme: &Theme) -> Line<'static> {
     let label = text::left(it.label(), MARKS - 4);
     let said = format!(
         "  {} {label}{}{}",

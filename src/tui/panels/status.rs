@@ -4,7 +4,7 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::app::beats::Vote;
+use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
@@ -53,7 +53,10 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
         // What the room reads.
         let mut lines = said(app, theme, width, " ", &cue.say);
-        if let Some(vote) = app.tally_in_words().filter(|_| beat.vote == Vote::Open) {
+        if let Some(vote) = app
+            .tally_in_words()
+            .filter(|_| beat.vote == VoteState::Open)
+        {
             let vote = [Span::styled(vote, theme.strong)];
             lines.extend(text::wrap(&vote, usize::from(width), " ", " "));
         }

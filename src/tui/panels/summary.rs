@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::question::with_unit;
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
-use crate::course::journey::{Journey, Row};
+use crate::course::journey::{Journey, JourneyRow};
 use crate::course::progress::{Prediction, State};
 use crate::course::{Span as Words, Stage};
 use crate::tui::prose::{READING, Writer};
@@ -141,11 +141,11 @@ fn journey(columns: usize, w: &mut Writer<'_>) {
     }
     // A row says what its stage's fault is.
     let stages = &w.app.course.stages;
-    let hidden = |row: &Row| {
+    let hidden = |row: &JourneyRow| {
         let stage = stages.iter().find(|it| it.number == row.stage);
         stage.is_some_and(|stage| !w.app.study.predicted(stage))
     };
-    let rows: Vec<&Row> = found.rows.iter().filter(|row| !hidden(row)).collect();
+    let rows: Vec<&JourneyRow> = found.rows.iter().filter(|row| !hidden(row)).collect();
     if rows.len() < found.rows.len() {
         part += " Stages that you have not predicted yet are left out.";
     }

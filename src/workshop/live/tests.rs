@@ -13,7 +13,7 @@ const ENGINE: &str = r#"
         *'"command":"start"'*) printf '{"t":0,"event":"log","level":"info","text":"%d"}\n' $$; echo "$FINISHED" ;;
     esac; done"#;
 
-fn live(answer_to_open: &Event) -> Live {
+fn live(answer_to_open: &Event) -> LiveEngine {
     let line = |event: &Event| {
         serde_json::to_string(&Line {
             t: 0.0,
@@ -27,7 +27,7 @@ fn live(answer_to_open: &Event) -> Live {
         line(answer_to_open)
     );
     let command = EngineCommand::new("sh", ["-c", &script]);
-    Live::new(command, None, Rc::default()).expect("sh starts")
+    LiveEngine::new(command, None, Rc::default()).expect("sh starts")
 }
 
 fn gpu() -> Device {
@@ -53,7 +53,7 @@ fn start(device: &str) -> Command {
 }
 
 /// Reports until one is wanted; the wanted one last.
-fn until(live: &mut Live, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+fn until(live: &mut LiveEngine, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
     let mut heard = Vec::new();
     // Only a failing test gets to the end of this.
     for _ in 0..20_000 {

@@ -10,16 +10,19 @@ fn folder() -> tempfile::TempDir {
 fn save_stage(dir: &Path, id: &str, stage: &StageProgress) -> Saved {
     save(
         dir,
-        &[Change::Stage(id.to_owned(), Box::new(stage.clone()))],
+        &[ProgressChange::Stage(
+            id.to_owned(),
+            Box::new(stage.clone()),
+        )],
     )
 }
 
 fn save_current(dir: &Path, id: &str) -> Saved {
-    save(dir, &[Change::Current(id.to_owned())])
+    save(dir, &[ProgressChange::Current(id.to_owned())])
 }
 
 fn reset_stage(dir: &Path, id: &str) -> Saved {
-    save(dir, &[Change::Reset(id.to_owned())])
+    save(dir, &[ProgressChange::Reset(id.to_owned())])
 }
 
 fn passed() -> StageProgress {
@@ -86,7 +89,11 @@ fn the_best_score_of_a_mystery_stays() {
     let dir = folder();
     for (last, best) in [(180, 180), (90, 90)] {
         let score = MysteryScore { last, best };
-        save(dir.path(), &[Change::Mystery("7-2".to_owned(), score)]).expect("saved");
+        save(
+            dir.path(),
+            &[ProgressChange::Mystery("7-2".to_owned(), score)],
+        )
+        .expect("saved");
     }
     save_stage(dir.path(), "a", &passed()).expect("saved");
     let (progress, notice) = load(dir.path());
@@ -102,7 +109,7 @@ fn the_best_score_of_a_mystery_stays() {
 fn the_welcome_comes_once() {
     let dir = folder();
     assert!(load(dir.path()).0.is_first());
-    let (progress, _) = save(dir.path(), &[Change::Welcomed]).expect("saved");
+    let (progress, _) = save(dir.path(), &[ProgressChange::Welcomed]).expect("saved");
     assert!(progress.welcomed && !progress.is_first());
     // A reset of a stage does not bring it back, and a learner with progress does not get it.
     reset_stage(dir.path(), "a").expect("reset");
@@ -186,13 +193,13 @@ fn values_that_cannot_be_read_are_named_and_the_others_stay() {
 #[test]
 fn the_seed_is_drawn_once_and_gives_every_learner_an_order() {
     let (dir, elsewhere) = (folder(), folder());
-    let seed = save(dir.path(), &[Change::Seed(drawn_seed())])
+    let seed = save(dir.path(), &[ProgressChange::Seed(drawn_seed())])
         .expect("saved")
         .0
         .seed;
     assert!(seed.is_some());
     assert_eq!(
-        save(dir.path(), &[Change::Seed(drawn_seed())])
+        save(dir.path(), &[ProgressChange::Seed(drawn_seed())])
             .expect("saved")
             .0
             .seed,
@@ -201,7 +208,7 @@ fn the_seed_is_drawn_once_and_gives_every_learner_an_order() {
     reset_stage(dir.path(), "a").expect("reset");
     assert_eq!(load(dir.path()).0.seed, seed, "a reset keeps it");
     assert_ne!(
-        save(elsewhere.path(), &[Change::Seed(drawn_seed())])
+        save(elsewhere.path(), &[ProgressChange::Seed(drawn_seed())])
             .expect("saved")
             .0
             .seed,
@@ -314,7 +321,7 @@ fn what_a_lost_file_held_is_written_again_by_who_knows_it() {
     let dir = folder();
     let (known, _) = save_stage(dir.path(), "a", &passed()).expect("saved");
     fs::remove_dir_all(dir.path()).expect("removed");
-    let change = [Change::Current("b".to_owned())];
+    let change = [ProgressChange::Current("b".to_owned())];
     let (progress, notice) =
         save_knowing(dir.path(), &known, &change, Busy::Refuse).expect("saved");
     assert_eq!((progress.stage("a"), notice), (passed(), None));
@@ -334,7 +341,7 @@ fn a_lock_of_another_program_is_waited_for() {
         .open(dir.path().join(LOCK))
         .expect("there");
     other.lock().expect("locked");
-    let change = [Change::Current("b".to_owned())];
+    let change = [ProgressChange::Current("b".to_owned())];
     let refused = save_knowing(dir.path(), &Progress::default(), &change, Busy::Refuse);
     assert_eq!(
         refused.expect_err("locked").what,
@@ -361,11 +368,14 @@ fn what_is_no_file_is_not_waited_for() {
 
 #[test]
 fn of_changes_that_cannot_be_saved_yet_only_the_last_is_kept() {
-    let stage = |id: &str| Change::Stage(id.to_owned(), Box::default());
-    let reset = Change::Reset("a".to_owned());
+    let stage = |id: &str| ProgressChange::Stage(id.to_owned(), Box::default());
+    let reset = ProgressChange::Reset("a".to_owned());
     assert!(stage("a").replaces(&stage("a")) && !stage("a").replaces(&stage("b")));
     assert!(reset.replaces(&stage("a")) && !stage("a").replaces(&reset));
-    assert!(Change::Welcomed.replaces(&Change::Welcomed) && !Change::Welcomed.replaces(&reset));
+    assert!(
+        ProgressChange::Welcomed.replaces(&ProgressChange::Welcomed)
+            && !ProgressChange::Welcomed.replaces(&reset)
+    );
 }
 
 #[test]

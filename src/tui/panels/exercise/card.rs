@@ -4,10 +4,10 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::Action;
-use crate::app::exercise::measuring::{Answer, Measured, Measuring};
-use crate::app::exercise::{Choice, ExerciseState, InModel};
+use crate::app::exercise::measuring::{AnswerFile, Measurement, Measuring};
+use crate::app::exercise::{AnswerChoice, ExerciseState, InModel};
 use crate::course::Exercise;
-use crate::course::sweep::{Row, Table};
+use crate::course::sweep::{SweepRow, SweepTable};
 use crate::judge::kernel::CardLine;
 use crate::tui::prose::Writer;
 use crate::tui::text;
@@ -21,9 +21,9 @@ pub fn write(exercise: &Exercise, known: &ExerciseState, w: &mut Writer<'_>) {
     match (&known.measuring, &known.measured, &known.answer) {
         (Some(measuring), ..) => in_progress(measuring, w),
         (None, Some(found), answer) => measured(found, answer, w),
-        (None, None, Answer::Unread) => {}
-        (None, None, Answer::Open(problems)) => asked(problems, w),
-        (None, None, Answer::Given(words)) => {
+        (None, None, AnswerFile::Unread) => {}
+        (None, None, AnswerFile::Open(problems)) => asked(problems, w),
+        (None, None, AnswerFile::Given(words)) => {
             w.rule("your answer");
             for (key, word) in words {
                 let marker = format!("{} {key}  ", w.theme.symbols.pointer);
@@ -115,7 +115,7 @@ fn asked(problems: &[String], w: &mut Writer<'_>) {
     }
 }
 
-fn answers(choice: &Choice, w: &mut Writer<'_>) {
+fn answers(choice: &AnswerChoice, w: &mut Writer<'_>) {
     let theme = w.theme;
     w.course_text(
         &format!("{}: ", choice.key),
@@ -173,7 +173,7 @@ fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
     w.keys(said, &[Action::StopMeasuring]);
 }
 
-fn measured(found: &Measured, answer: &Answer, w: &mut Writer<'_>) {
+fn measured(found: &Measurement, answer: &AnswerFile, w: &mut Writer<'_>) {
     let theme = w.theme;
     w.rule(match (&found.failed, found.passed) {
         (Some(_), _) => "not measured",
@@ -188,7 +188,7 @@ fn measured(found: &Measured, answer: &Answer, w: &mut Writer<'_>) {
     found.lines.iter().for_each(|line| criterion(line, w));
     let said = format!("measured in {:.1} s on {}", found.seconds, found.device);
     w.plain(&said, theme.dim);
-    if !found.passed && matches!(answer, Answer::Given(_)) {
+    if !found.passed && matches!(answer, AnswerFile::Given(_)) {
         let keys = [Action::OpenEditor, Action::Pair];
         w.keys("{} opens your answer, {} measures again.", &keys);
     }
@@ -207,14 +207,14 @@ fn criterion(line: &crate::judge::Line, w: &mut Writer<'_>) {
 }
 
 /// The table where it fits, else a paragraph for each row.
-fn table(table: &Table, w: &mut Writer<'_>) {
+fn table(table: &SweepTable, w: &mut Writer<'_>) {
     /// Between two columns.
     const GAP: usize = 2;
     if table.rows.is_empty() {
         return;
     }
     let theme = w.theme;
-    let cell = |row: &Row, at: usize| match at.checked_sub(1) {
+    let cell = |row: &SweepRow, at: usize| match at.checked_sub(1) {
         None => row.name.clone(),
         Some(at) => match row.cells.get(at) {
             Some(Some(text)) => text.clone(),

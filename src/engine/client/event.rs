@@ -7,7 +7,7 @@ use crate::protocol::{Line, PROTOCOL};
 
 /// One thing heard from an engine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum ClientEvent {
     /// A line of the stream, with its text as it came.
     Line(Box<Line>, String),
     /// Something written to stderr: a driver's warning, a wrapper's complaint.
@@ -19,19 +19,19 @@ pub enum Heard {
     /// The first line after a silence is about to follow.
     Awake,
     /// The engine is gone; nothing follows.
-    Over(Over),
+    Over(EngineEnd),
 }
 
 /// Why an engine is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum EngineEnd {
     /// No conversation came about: wrong protocol, nonsense, or no greeting in time.
     Refused(String),
     /// It was there and ended.
     Ended(String),
 }
 
-impl Over {
+impl EngineEnd {
     pub fn reason(&self) -> &str {
         match self {
             Self::Refused(text) | Self::Ended(text) => text,

@@ -7,10 +7,10 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::board::Board;
-use super::folder::{Folder, Found};
-use super::hall::{Hall, Unheard};
-use super::place::{Refusal, Seat};
-use super::record::{Class, Order, Participant};
+use super::folder::{Folder, RecordFile};
+use super::link::{InstructorLink, RoomError};
+use super::record::{ClassState, InstructorRequest, Participant};
+use super::state::{JoinError, RoomState};
 use crate::course::Course;
 use crate::course::progress::in_words;
 
@@ -19,24 +19,24 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// A handle on the room; all of them are one.
 #[derive(Clone)]
-pub struct Desk {
-    hall: Arc<Mutex<Hall>>,
+pub struct RoomHandle {
+    hall: Arc<Mutex<RoomState>>,
     folder: Arc<Folder>,
     began: Instant,
     /// Participants write their files themselves; over the network this side does.
     shared: bool,
 }
 
-impl Desk {
+impl RoomHandle {
     /// Opens a room in a folder. `shared`: participants reach the folder.
     pub fn open(dir: PathBuf, shared: bool) -> Result<Self, String> {
-        let mut keeper = Keeper {
+        let mut keeper = FolderSync {
             folder: Folder::new(dir.clone()),
-            class: Class::new(),
+            class: ClassState::new(),
             written: BTreeMap::new(),
         };
         keeper.class = keeper.folder.open()?;
-        let mut hall = Hall::new(keeper.class.clone());
+        let mut hall = RoomState::new(keeper.class.clone());
         take(&mut hall, keeper.folder.look()?, 0);
         let desk = Self {
             hall: Arc::new(Mutex::new(hall)),
@@ -57,16 +57,16 @@ impl Desk {
     }
 
     /// What a room's folder holds, without opening the room.
-    pub fn read(dir: PathBuf) -> Result<Hall, String> {
+    pub fn read(dir: PathBuf) -> Result<RoomState, String> {
         let mut folder = Folder::new(dir);
         let class = folder.class().map_err(|why| why.to_string())?;
-        let mut hall = Hall::new(class);
+        let mut hall = RoomState::new(class);
         take(&mut hall, folder.look()?, 0);
         Ok(hall)
     }
 
     /// Never held while a file is read or written.
-    pub fn hall(&self) -> MutexGuard<'_, Hall> {
+    pub fn hall(&self) -> MutexGuard<'_, RoomState> {
         self.hall.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,14 +79,14 @@ impl Desk {
     }
 
     /// Does what the instructor asks for, and writes it down.
-    pub fn order(&self, order: &Order) -> Result<(), String> {
+    pub fn order(&self, order: &InstructorRequest) -> Result<(), String> {
         // A presenter on another machine may have given an order as well.
         let newest = self.shared.then(|| self.folder.class().ok()).flatten();
         let mut hall = self.hall();
         if let Some(class) = newest {
             hall.class = class;
         }
-        hall.obey(order);
+        hall.apply(order);
         let class = hall.class.clone();
         drop(hall);
         let written = self.folder.write_class(&class);
@@ -95,32 +95,32 @@ impl Desk {
 }
 
 /// A room in a folder, for a program of its instructor.
-pub struct Beside {
-    pub desk: Desk,
+pub struct LocalInstructor {
+    pub desk: RoomHandle,
     pub course: Course,
 }
 
-impl Seat for Beside {
-    fn board(&mut self) -> Result<Board, Refusal> {
+impl InstructorLink for LocalInstructor {
+    fn board(&mut self) -> Result<Board, RoomError> {
         Ok(self.desk.board(&self.course))
     }
 
-    fn order(&mut self, order: &Order) -> Result<(), Refusal> {
-        self.desk.order(order).map_err(Refusal::Later)
+    fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError> {
+        self.desk.order(order).map_err(RoomError::Later)
     }
 }
 
 /// Works between the hall and the folder.
-struct Keeper {
+struct FolderSync {
     folder: Folder,
     /// As the file has it, as far as this side knows.
-    class: Class,
+    class: ClassState,
     /// What was written of each participant.
     written: BTreeMap<String, Participant>,
 }
 
-impl Keeper {
-    fn keep_up(&mut self, desk: &Desk) {
+impl FolderSync {
+    fn keep_up(&mut self, desk: &RoomHandle) {
         if desk.shared {
             let (class, found) = (self.folder.class(), self.folder.look());
             let now_ms = desk.now_ms();
@@ -153,7 +153,7 @@ impl Keeper {
     }
 
     /// Writes what came over the network, so that nothing is lost when this process ends.
-    fn write_participants(&mut self, desk: &Desk) {
+    fn write_participants(&mut self, desk: &RoomHandle) {
         let still = |it: &Participant| Participant {
             sequence: 0,
             here_s: 0,
@@ -179,11 +179,11 @@ impl Keeper {
 }
 
 /// Takes in what was found in the folder.
-fn take(hall: &mut Hall, found: Vec<Found>, now_ms: u64) {
+fn take(hall: &mut RoomState, found: Vec<RecordFile>, now_ms: u64) {
     for (file, read) in found {
         let why = match read {
             Ok(record) => {
-                let full = hall.hear(record, now_ms) == Err(Unheard::Full);
+                let full = hall.hear(record, now_ms) == Err(JoinError::Full);
                 full.then(|| "is one too many: the room is full".to_owned())
             }
             Err(why) => Some(why),

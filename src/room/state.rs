@@ -2,38 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Class, Order, Participant};
+use super::record::{ClassState, InstructorRequest, Participant};
 
 /// Most participants of one room.
 pub const MOST_PEOPLE: usize = 1000;
 
 /// Why a record is not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unheard {
+pub enum JoinError {
     Full,
     Removed,
 }
 
 /// Somebody who was heard.
 #[derive(Clone, Debug)]
-pub struct Person {
+pub struct KnownParticipant {
     pub record: Participant,
     /// When it last said something new, in milliseconds of this side.
     pub heard_ms: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Hall {
-    pub class: Class,
-    pub people: BTreeMap<String, Person>,
+pub struct RoomState {
+    pub class: ClassState,
+    pub people: BTreeMap<String, KnownParticipant>,
     /// What could not be read, by file: one line each.
     pub faults: BTreeMap<String, String>,
     /// Grows whenever there is something new to show.
     pub revision: u64,
 }
 
-impl Hall {
-    pub fn new(class: Class) -> Self {
+impl RoomState {
+    pub fn new(class: ClassState) -> Self {
         Self {
             class,
             ..Self::default()
@@ -41,13 +41,13 @@ impl Hall {
     }
 
     /// Takes a record in. The same record once more is no sign of life.
-    pub fn hear(&mut self, mut record: Participant, now_ms: u64) -> Result<(), Unheard> {
+    pub fn hear(&mut self, mut record: Participant, now_ms: u64) -> Result<(), JoinError> {
         if self.class.removed.contains(&record.id) {
-            return Err(Unheard::Removed);
+            return Err(JoinError::Removed);
         }
         let known = self.people.get(&record.id);
         if known.is_none() && self.people.len() >= MOST_PEOPLE {
-            return Err(Unheard::Full);
+            return Err(JoinError::Full);
         }
         if known.is_some_and(|it| it.record.sequence == record.sequence) {
             return Ok(());
@@ -59,7 +59,8 @@ impl Hall {
         self.revision += 1;
         let heard_ms = now_ms;
         let id = record.id.clone();
-        self.people.insert(id, Person { record, heard_ms });
+        self.people
+            .insert(id, KnownParticipant { record, heard_ms });
         if name_is_new {
             self.name_apart();
         }
@@ -78,11 +79,11 @@ impl Hall {
     }
 
     /// Does what the instructor asks for.
-    pub fn obey(&mut self, order: &Order) {
+    pub fn apply(&mut self, order: &InstructorRequest) {
         self.revision += 1;
         let people = &self.people;
         self.class
-            .obey(order, |stage, round| count(people, stage, round));
+            .apply(order, |stage, round| count(people, stage, round));
         self.send_out();
     }
 
@@ -127,7 +128,7 @@ impl Hall {
     }
 }
 
-fn count(people: &BTreeMap<String, Person>, stage: &str, round: usize) -> Vec<u32> {
+fn count(people: &BTreeMap<String, KnownParticipant>, stage: &str, round: usize) -> Vec<u32> {
     let mut counts = Vec::new();
     for choice in people
         .values()
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn two_with_one_name_are_told_apart() {
-        let mut hall = Hall::new(Class::new());
+        let mut hall = RoomState::new(ClassState::new());
         for (id, name) in [
             ("1", "Ana"),
             ("2", "Bo"),
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_same_record_again_is_no_sign_of_life() {
-        let mut hall = Hall::new(Class::new());
+        let mut hall = RoomState::new(ClassState::new());
         for now_ms in [0, 9] {
             hall.hear(record("1", "", 1), now_ms).expect("heard");
         }
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_result_outlives_the_program_that_measured_it() {
-        let mut hall = Hall::new(Class::new());
+        let mut hall = RoomState::new(ClassState::new());
         let mut ran = record("1", "Ana", 1);
         ran.races.insert("mystery 7-1".to_owned(), [2.0, 1.9, 2.1]);
         hall.hear(ran, 0).expect("heard");
@@ -200,11 +201,11 @@ mod tests {
 
     #[test]
     fn a_full_room_takes_nobody_else() {
-        let mut hall = Hall::new(Class::new());
+        let mut hall = RoomState::new(ClassState::new());
         for n in 0..MOST_PEOPLE {
             assert_eq!(hall.hear(record(&n.to_string(), "", 1), 0), Ok(()));
         }
-        assert_eq!(hall.hear(record("x", "", 1), 0), Err(Unheard::Full));
+        assert_eq!(hall.hear(record("x", "", 1), 0), Err(JoinError::Full));
         assert_eq!(
             hall.hear(record("7", "", 2), 0),
             Ok(()),
@@ -214,12 +215,12 @@ mod tests {
 
     #[test]
     fn who_was_removed_is_not_heard_until_let_in() {
-        let mut hall = Hall::new(Class::new());
+        let mut hall = RoomState::new(ClassState::new());
         hall.hear(record("1", "Ana", 1), 0).expect("heard");
-        hall.obey(&Order::Remove("1".to_owned()));
+        hall.apply(&InstructorRequest::Remove("1".to_owned()));
         assert!(hall.people.is_empty());
-        assert_eq!(hall.hear(record("1", "Ana", 2), 0), Err(Unheard::Removed));
-        hall.obey(&Order::LetIn);
+        assert_eq!(hall.hear(record("1", "Ana", 2), 0), Err(JoinError::Removed));
+        hall.apply(&InstructorRequest::LetIn);
         assert_eq!(hall.hear(record("1", "Ana", 3), 0), Ok(()));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::runs::solution;
 use super::view::AfterSkip;
-use super::{Action, App, Effect, Panel, Room, RunState};
+use super::{Action, App, Effect, Panel, RunState, ScreenSize};
 use crate::config::RunConfig;
 use crate::course::at_preset;
 use crate::course::progress::State;
@@ -22,7 +22,7 @@ impl App {
     pub fn knobs_open(&self) -> bool {
         let view = &self.view;
         let covered = view.expanded && view.focus != Some(Panel::Lesson);
-        view.knobs && !covered && self.mendable() && view.room() > Room::Numbers
+        view.knobs && !covered && self.mendable() && view.room() > ScreenSize::Numbers
     }
 
     /// What an action means for the knobs; false where it means something else.
@@ -58,7 +58,7 @@ impl App {
     }
 
     /// The configuration of an exercise as a free run, once the learner's answer was judged: before, its knobs would
-    /// measure what is to be foretold.
+    /// measure what is to be prediction_complete.
     pub(super) fn knobs_of_exercise(&mut self) {
         let Some(config) = self.configs().map(|it| it.config.clone()) else {
             let what = match self.recording() {
@@ -107,7 +107,7 @@ impl App {
         // What was said of B before does not hold for this one.
         self.notice = None;
         self.write_mine();
-        self.changed(knob.is_some_and(super::fix::Fix::starts_again));
+        self.changed(knob.is_some_and(super::comparison::Comparison::starts_again));
     }
 
     /// B is another one from now on; what was measured against the old one does not count for it.

@@ -1,5 +1,5 @@
 //! The learner's side of a comparison: A as it was found, B as the learner made it, and the knobs that may be turned. The
-//! panel, the learner's file and every run of B come from this one state. What follows from a change is in `mend.rs`.
+//! panel, the learner's file and every run of B come from this one state. What follows from a change is in `edit.rs`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::protocol::{RunSpec, Slot};
 
 /// A, B and what may be changed.
 #[derive(Clone, Debug)]
-pub struct Fix {
+pub struct Comparison {
     /// Number of the stage; 0 without one.
     pub stage: u32,
     /// What A is called.
@@ -31,7 +31,7 @@ pub struct Fix {
     /// B is the built-in solution as it was shown.
     pub solved: bool,
     /// The last change that could not be.
-    refused: Option<Refused>,
+    refused: Option<RefusedChange>,
     /// The change that no run has confirmed yet: its row, and B before it.
     trial: Option<(usize, RunConfig)>,
     /// When B runs with its changes; until then more of them may come.
@@ -39,14 +39,14 @@ pub struct Fix {
 }
 
 #[derive(Clone, Debug)]
-struct Refused {
+struct RefusedChange {
     row: usize,
     value: String,
     why: String,
 }
 
 /// A line of the panel.
-pub struct Row<'a> {
+pub struct KnobRow<'a> {
     pub knob: &'static Knob,
     /// Nothing where it is hidden.
     pub a: Option<String>,
@@ -57,20 +57,20 @@ pub struct Row<'a> {
     pub idle: Option<&'static str>,
 }
 
-impl Row<'_> {
+impl KnobRow<'_> {
     /// Whether the learner gave B another value, as far as it may be known.
     pub fn differs(&self) -> bool {
         self.b.is_some() && self.a != self.b
     }
 }
 
-impl Default for Fix {
+impl Default for Comparison {
     fn default() -> Self {
         Self::new(0, "start", RunConfig::preset(Preset::default()), &[])
     }
 }
 
-impl Fix {
+impl Comparison {
     /// B equals A, and the knobs with these paths may be turned.
     pub fn new(stage: u32, variant: &'static str, found: RunConfig, offers: &[String]) -> Self {
         let offered = |knob: &&Knob| offers.iter().any(|path| path == knob.path);
@@ -147,11 +147,11 @@ impl Fix {
     }
 
     /// The lines of the panel.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = KnobRow<'_>> {
         self.offers.iter().enumerate().map(|(at, knob)| {
             let shown = !self.hidden || self.touched.contains(knob.path);
             let refused = self.refused.as_ref().filter(|it| it.row == at);
-            Row {
+            KnobRow {
                 knob,
                 a: (!self.hidden).then(|| (knob.get)(&self.found)),
                 b: shown.then(|| (knob.get)(&self.mine)),
@@ -233,7 +233,7 @@ impl Fix {
 
     fn refuse(&mut self, row: usize, value: String, why: &str) {
         let why = why.to_owned();
-        self.refused = Some(Refused { row, value, why });
+        self.refused = Some(RefusedChange { row, value, why });
     }
 
     /// B is another configuration as a whole: the learner's file, or the solution.
@@ -269,9 +269,9 @@ mod tests {
     use super::*;
     use crate::config::KvLayout;
 
-    fn fix(paths: &[&str]) -> Fix {
+    fn fix(paths: &[&str]) -> Comparison {
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-        Fix::new(0, "start", RunConfig::preset(Preset::Tiny), &paths)
+        Comparison::new(0, "start", RunConfig::preset(Preset::Tiny), &paths)
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_knob_that_does_nothing_beside_the_others_says_so() {
         let mut fix = fix(&["model.kv-layout", "model.attention"]);
-        let idle = |fix: &Fix| fix.rows().map(|row| row.idle.is_some()).collect::<Vec<_>>();
+        let idle = |fix: &Comparison| fix.rows().map(|row| row.idle.is_some()).collect::<Vec<_>>();
         assert_eq!(idle(&fix), [false, false]);
         fix.mine.model.kv_layout = crate::config::KvLayout::Strided;
         assert_eq!(idle(&fix), [false, true]);
@@ -306,7 +306,7 @@ mod tests {
         assert!(fix.step(1), "2 to 4");
         assert!(!fix.step(1), "8 do not divide 4 heads");
         assert_eq!(fix.mine.model.kv_heads, 4);
-        let said = |fix: &Fix| {
+        let said = |fix: &Comparison| {
             fix.rows()
                 .next()
                 .and_then(|row| row.refused.map(str::to_owned))
